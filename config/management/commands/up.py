@@ -1,0 +1,208 @@
+"""Start Strata: database, broker, web, worker, beat and, with no other model, the demo model."""
+
+import fcntl
+import http.client
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+
+from chat.providers import demo
+from config import embedded
+from config.environment import integer
+from config.supervisor import Child, Supervisor
+
+DATABASE_RETRY = 2.0  # seconds
+
+
+class Command(BaseCommand):
+    help = "Start Strata: database, web, worker and beat, until Ctrl-C."
+    # The processes it starts load the whole project; this one stays small.
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--port", type=integer(1, 65535), default=settings.PORT)
+
+    def handle(self, *args: Any, port: int, **options: Any) -> None:
+        # Until the supervisor takes over, SIGTERM leaves through the same doors as Ctrl-C. Set for
+        # both: a shell script starts its background jobs with SIGINT ignored.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
+        os.chdir(settings.BASE_DIR)
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(only_one(settings.DATA_DIR))
+                check_port(port)
+                self.say("Strata is starting")
+                if settings.EMBEDDED_POSTGRES:
+                    stack.enter_context(embedded.attached(settings.DATA_DIR))
+                self.prepare_database()
+                self.run(port)
+        except embedded.EmbeddedPostgresError as error:
+            raise CommandError(str(error)) from error
+        except KeyboardInterrupt:
+            pass
+        self.say("Strata has stopped")
+
+    def say(self, line: str) -> None:
+        # A closed terminal must not keep the processes from being stopped.
+        with suppress(OSError):
+            self.stdout.write(line)
+            self.stdout.flush()
+
+    def prepare_database(self) -> None:
+        """Bring tables and broker up to date, and make the first user."""
+        call_command("migrate", verbosity=0, interactive=False)
+        if settings.CELERY_BROKER_URL.startswith("pgmq"):
+            embedded.install_broker(settings.CELERY_BROKER_URL)
+        self.create_first_user()
+        connection.close()
+        connection.close_pool()
+
+    def create_first_user(self) -> None:
+        users = get_user_model().objects
+        if users.exists():
+            return
+        password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
+        users.create_superuser("admin", password=password)
+        shown = "the one in STRATA_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
+        self.say(f"Sign in as admin. The password, shown only this once: {shown}")
+
+    def run(self, port: int) -> None:
+        """Start the processes, say when the first request is served, and keep them alive."""
+        children = [*self.demo_model(), *servers(port)]
+        with Supervisor(children, self.say) as supervisor:
+            while not supervisor.stopping and not is_served(port):
+                supervisor.tick()
+            if not supervisor.stopping:
+                self.say(f"Strata is ready: http://127.0.0.1:{port}")
+            retry_at = 0.0
+            while not supervisor.stopping:
+                supervisor.tick()
+                if time.monotonic() >= retry_at and not self.database_lives():
+                    retry_at = time.monotonic() + DATABASE_RETRY
+            self.say("Strata is stopping")
+
+    def database_lives(self) -> bool:
+        """Whether the embedded PostgreSQL, if it is used, runs or could be started again."""
+        if not settings.EMBEDDED_POSTGRES or embedded.is_running(settings.DATA_DIR):
+            return True
+        self.say("PostgreSQL ended; starting it again")
+        try:
+            embedded.start(settings.DATA_DIR)
+        except embedded.EmbeddedPostgresError as error:
+            self.say(str(error))
+            return False
+        return True
+
+    def demo_model(self) -> list[Child]:
+        """The demo model's process when it is asked for and can run, and a line on it."""
+        if "demo" not in (settings.CHAT_MODEL, settings.SYSTEM_MODEL):
+            return []
+        advice = "For another, set STRATA_CHAT_MODEL and its key, in .env or the environment."
+        if reason := demo.unavailable():
+            self.say(f"The demo model is left out: {reason}. {advice}")
+            return []
+        self.say(f"Replies come from a small demo model, often wrong. {advice}")
+        port = free_port()
+        os.environ["STRATA_DEMO_URL"] = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-I", str(demo.__file__), "--port", str(port)]
+        return [Child("demo model", command, log=log("demo"), stops_last=True)]
+
+
+def servers(port: int) -> list[Child]:
+    """Web, worker and beat."""
+    # They must not resolve a relative path from another folder, nor tell people another port.
+    environment = {"STRATA_DATA_DIR": str(settings.DATA_DIR), "PORT": str(port)}
+    python = [sys.executable, "-m"]
+    web = [
+        *(*python, "uvicorn", "config.asgi:application", "--host", "127.0.0.1"),
+        *("--port", str(port), "--no-access-log", "--log-level", "warning"),
+        *("--timeout-graceful-shutdown", "5"),
+    ]
+    worker = [
+        *(*python, "celery", "-A", "config", "worker", "--loglevel", "WARNING"),
+        *("--concurrency", "2", "-Q", "chat,memory"),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+    ]
+    beat = [
+        *(*python, "celery", "-A", "config", "beat", "--loglevel", "WARNING", "--pidfile="),
+        *("--scheduler", "django_celery_beat.schedulers:DatabaseScheduler"),
+    ]
+    return [
+        Child("web", web, environment, log("web")),
+        Child("worker", worker, environment, log("worker")),
+        Child("beat", beat, environment, log("beat")),
+    ]
+
+
+def log(name: str) -> Path:
+    """The file that takes a process's output."""
+    folder: Path = settings.DATA_DIR / "logs"
+    folder.mkdir(exist_ok=True)
+    return folder / f"{name}.log"
+
+
+@contextmanager
+def only_one(data_dir: Path) -> Iterator[None]:
+    """Hold `data_dir`/up.lock. Raises CommandError when another `up` does."""
+    path = data_dir / "up.lock"
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            raise CommandError(
+                f"Strata already runs on {data_dir} (process {file.read().strip()})"
+            ) from error
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+        file.truncate(0)
+
+
+def check_port(port: int) -> None:
+    """Raise CommandError when nobody could listen on the port."""
+    with socket.socket() as probe:
+        # As the web server does: connections of a moment ago are no obstacle.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise CommandError(
+                f"Port {port} cannot be used ({os.strerror(error.errno or 0)});"
+                " choose another with --port or PORT"
+            ) from error
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_served(port: int) -> bool:
+    """Whether /healthz answers 200."""
+    named = [host for host in settings.ALLOWED_HOSTS if not host.startswith(("*", "."))]
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        client.request("GET", "/healthz", headers={"Host": (named or ["localhost"])[0]})
+        return client.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        client.close()

@@ -1,0 +1,35 @@
+"""The beat's schedule. It lives in the database, where moderators see and change it."""
+
+from django.db import migrations
+
+# name, task, every, period
+SCHEDULE = [
+    ("Memory cycle", "memory.tasks.run_cycle", 1, "minutes"),
+    ("Sweep of interrupted replies", "chat.tasks.sweep_interrupted", 20, "seconds"),
+    ("Signs of life", "config.tasks.heartbeat", 20, "seconds"),
+]
+
+
+def add(apps, schema_editor):
+    IntervalSchedule = apps.get_model("django_celery_beat", "IntervalSchedule")
+    PeriodicTask = apps.get_model("django_celery_beat", "PeriodicTask")
+    for name, task, every, period in SCHEDULE:
+        interval, _ = IntervalSchedule.objects.get_or_create(every=every, period=period)
+        PeriodicTask.objects.get_or_create(
+            name=name,
+            # A beat that stood still sends one overdue message, and it is void after a while.
+            defaults={"task": task, "interval": interval, "expire_seconds": 120},
+        )
+
+
+def remove(apps, schema_editor):
+    names = [name for name, *_ in SCHEDULE]
+    apps.get_model("django_celery_beat", "PeriodicTask").objects.filter(name__in=names).delete()
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("config", "0001_initial"),
+        ("django_celery_beat", "0019_alter_periodictasks_options"),
+    ]
+    operations = [migrations.RunPython(add, remove)]

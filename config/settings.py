@@ -1,0 +1,259 @@
+"""The only place that reads the environment. CONTRACT: the names of the variables stay put."""
+
+from pathlib import Path
+
+import dj_database_url
+from csp.constants import NONCE, NONE, SELF
+from dotenv import load_dotenv
+
+from config import embedded
+from config.environment import flag, integer, model_name, read, text, url, words
+from config.secrets import secret_key
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+load_dotenv(BASE_DIR / ".env")
+
+DATA_DIR = read("STRATA_DATA_DIR", BASE_DIR / "var", Path, "the path of a folder").resolve()
+DATA_DIR.mkdir(parents=True, exist_ok=True)
+PORT = read("PORT", 8000, integer(1, 65535), "a port number from 1 to 65535")
+DEBUG = read("STRATA_DEBUG", False, flag, "on or off")
+SECRET_KEY = read("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(DATA_DIR)
+ALLOWED_HOSTS = read(
+    "STRATA_ALLOWED_HOSTS",
+    ["localhost", "127.0.0.1", "[::1]"],
+    words,
+    "host names separated by commas",
+)
+CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if "*" not in host]
+ADMIN_PASSWORD = read("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
+
+# Database and broker: the embedded PostgreSQL unless told otherwise.
+
+DATABASE_URL = read(
+    "DATABASE_URL", "", url("postgres", "postgresql"), "postgresql://USER:PASSWORD@HOST/NAME"
+)
+EMBEDDED_POSTGRES = not DATABASE_URL
+DATABASES: dict[str, dict[str, object]]
+if EMBEDDED_POSTGRES:
+    _socket_directory = embedded.socket_directory(DATA_DIR)
+    DATABASES = {
+        "default": {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": "postgres",
+            "USER": "postgres",
+            "HOST": str(_socket_directory),
+        }
+    }
+    _default_broker = embedded.broker_url(_socket_directory)
+else:
+    DATABASES = {"default": dict(dj_database_url.parse(DATABASE_URL))}
+    _default_broker = "pgmq" + DATABASE_URL[DATABASE_URL.index("://") :]
+# A stream gives its connection back while it waits, so a pool serves many more streams than it
+# has connections. https://docs.djangoproject.com/en/5.2/ref/databases/#connection-pool
+DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 0, "max_size": 20, "timeout": 30}}
+
+CELERY_BROKER_URL = read(
+    "CELERY_BROKER_URL",
+    _default_broker,
+    url("pgmq", "redis", "rediss", "amqp", "amqps"),
+    "a pgmq://, redis:// or amqp:// address",
+)
+CELERY_TASK_TIME_LIMIT = 900
+CELERY_TASK_SOFT_TIME_LIMIT = 840
+# Just above the hard limit: a task whose worker was killed comes back, one that runs does not.
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
+    "visibility_timeout": CELERY_TASK_TIME_LIMIT + 60
+}
+if CELERY_BROKER_URL.startswith("pgmq"):
+    CELERY_BROKER_TRANSPORT_OPTIONS |= {"init_extension": False, "pool_size": 4}
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_DEFAULT_QUEUE = "memory"
+CELERY_TASK_ROUTES = {"chat.*": "chat", "memory.*": "memory", "config.*": "memory"}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TIMEZONE = "UTC"
+# Beat writes the last run of each task at once, so that the admin and /readyz tell the truth.
+CELERY_BEAT_SYNC_EVERY = 1
+
+# Models that talk and models that summarise.
+
+CHAT_MODEL = read(
+    "STRATA_CHAT_MODEL",
+    "demo",
+    model_name("demo"),
+    "`demo` or a model name such as openai-chat:gpt-5-mini",
+)
+SYSTEM_MODEL = read(
+    "STRATA_SYSTEM_MODEL",
+    "extractive" if CHAT_MODEL == "demo" else CHAT_MODEL,
+    model_name("demo", "extractive"),
+    "`extractive`, `demo` or a model name such as openai-chat:gpt-5-mini",
+)
+DEMO_MODEL_URL = read("STRATA_DEMO_URL", "", url("http"), "the demo model's http:// address")
+CONTEXT_TOKENS = read(
+    "STRATA_CONTEXT_TOKENS", 32_000, integer(2_000, 2_000_000), "a number of tokens from 2000"
+)
+# What the demo model was trained for.
+DEMO_CONTEXT_TOKENS = 8_192
+# Seconds. A model that sends nothing for so long is taken to hang.
+MODEL_FIRST_TOKEN_TIMEOUT = read(
+    "STRATA_FIRST_TOKEN_TIMEOUT", 60, integer(1, 3600), "a number of seconds from 1 to 3600"
+)
+MODEL_TIMEOUT = read(
+    "STRATA_MODEL_TIMEOUT", 300, integer(1, 3600), "a number of seconds from 1 to 3600"
+)
+
+# A prompt is these sections in this order: from what changes least to what changes most.
+CHAT_PROMPT_SECTIONS = [
+    "chat.sections.persona",
+    "memory.sections.bank",
+    "chat.sections.history",
+    "chat.sections.message",
+]
+CHAT_IMPORTERS = {
+    "jsonl": "chat.importers.jsonl",
+    "locomo": "chat.importers.locomo",
+}
+
+# Django
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "knox",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_htmx",
+    "django_celery_beat",
+    "csp",
+    "config",
+    "projects",
+    "chat",
+    "memory",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+WSGI_APPLICATION = "config.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "csp.context_processors.nonce",
+                "chat.context.demo_model",
+            ]
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "projects"
+LOGOUT_REDIRECT_URL = "login"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+LANGUAGE_CODE = "en"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# Served straight from the source folders: no collecting step stands between a clone and a page.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+
+SECURE_REFERRER_POLICY = "no-referrer"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "style-src": [SELF, NONCE],
+        "script-src": [SELF, NONCE],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["projects.authentication.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "projects.authentication.TokenAllows",
+    ],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "projects.api.pagination.NewestFirst",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "PAGE_SIZE": 50,
+}
+REST_KNOX = {
+    "TOKEN_TTL": None,
+    "TOKEN_MODEL": "projects.Token",
+    "AUTH_HEADER_PREFIX": "Bearer",
+    "TOKEN_PREFIX": "strata_",
+}
+KNOX_TOKEN_MODEL = "projects.Token"
+# Its migrations make a table for a token model that ours stands in for.
+MIGRATION_MODULES = {"knox": None}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Strata",
+    "DESCRIPTION": "Projects that remember.",
+    "VERSION": "0.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {
+        "projects": {"level": "INFO"},
+        "chat": {"level": "INFO"},
+        "memory": {"level": "INFO"},
+    },
+}

@@ -1,0 +1,40 @@
+"""Every address of Strata. CONTRACT: they stay put."""
+
+from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
+from django.http import HttpRequest, JsonResponse
+from django.urls import include, path, re_path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from config.health import healthz, readyz
+
+
+def no_such_route(request: HttpRequest) -> JsonResponse:
+    """Programs read JSON, where people get a page."""
+    return JsonResponse({"detail": "Not found."}, status=404)
+
+
+api = [
+    path("", include("projects.api.routes")),
+    path("", include("chat.api.routes")),
+    path("", include("memory.api.routes")),
+    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("docs/", SpectacularSwaggerView.as_view(), name="docs"),
+]
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+    path("api/v1/", include(api)),
+    re_path(r"^api/.*/$", no_such_route),
+    path(
+        "accounts/login/",
+        LoginView.as_view(template_name="accounts/login.html", redirect_authenticated_user=True),
+        name="login",
+    ),
+    path("accounts/logout/", LogoutView.as_view(), name="logout"),
+    path("", include("projects.urls")),
+    path("", include("chat.urls")),
+    path("", include("memory.urls")),
+]

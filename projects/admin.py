@@ -1,0 +1,84 @@
+"""Projects, their members and tokens in the admin."""
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from projects.models import Membership, Project, Token
+
+admin.site.site_header = admin.site.site_title = "Strata"
+
+
+class LookOnly(admin.ModelAdmin):
+    """For what the app itself keeps in order: to be looked at, not to be changed by hand."""
+
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj=None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj=None) -> bool:
+        return False
+
+
+class MembershipInline(admin.TabularInline):
+    model = Membership
+    extra = 0
+    autocomplete_fields = ("user",)
+    readonly_fields = ("created_at",)
+
+
+@admin.register(Project)
+class ProjectAdmin(admin.ModelAdmin):
+    list_display = (
+        "name",
+        "slug",
+        "chat_model_name",
+        "memory_enabled",
+        "bank_max_tokens",
+        "created_at",
+        "archived_at",
+    )
+    list_filter = (
+        "memory_enabled",
+        "review_memories",
+        ("archived_at", admin.EmptyFieldListFilter),
+    )
+    date_hierarchy = "created_at"
+    search_fields = ("name", "slug")
+    prepopulated_fields = {"slug": ("name",)}
+    readonly_fields = ("created_at",)
+    inlines = (MembershipInline,)
+
+    def get_deleted_objects(self, objs, request):
+        # All that a project holds goes with it, and is too much to be listed piece by piece.
+        return [str(project) for project in objs], {"projects": len(objs)}, set(), []
+
+
+@admin.register(Membership)
+class MembershipAdmin(admin.ModelAdmin):
+    list_display = ("user", "project", "role", "created_at")
+    list_filter = ("role",)
+    list_select_related = ("user", "project")
+    date_hierarchy = "created_at"
+    search_fields = ("user__username", "user__email", "project__name", "project__slug")
+    autocomplete_fields = ("user", "project")
+    readonly_fields = ("created_at",)
+
+
+@admin.register(Token)
+class TokenAdmin(admin.ModelAdmin):
+    """To rename, limit and revoke. The `create_token` command makes them and shows each once."""
+
+    list_display = ("__str__", "user", "project", "scopes", "created", "expiry")
+    list_filter = (("expiry", admin.EmptyFieldListFilter), "created")
+    list_select_related = ("user", "project")
+    date_hierarchy = "created"
+    search_fields = ("name", "user__username", "project__slug")
+    fields = ("name", "user", "project", "scopes", "created", "expiry")
+    readonly_fields = ("user", "project", "created")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False

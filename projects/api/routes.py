@@ -1,0 +1,133 @@
+"""/api/v1/projects/ and the members of a project."""
+
+from django.db import transaction
+from django.shortcuts import get_object_or_404
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework import generics
+from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.permissions import SAFE_METHODS
+
+from projects import access
+from projects.api.serializers import MemberSerializer, ProjectSerializer
+from projects.creation import create_project
+from projects.models import Membership, Project, Role
+
+PATCHED = ("get", "post", "patch", "delete", "head", "options")
+
+
+class TokenScheme(OpenApiAuthenticationExtension):
+    """How the schema tells of our tokens."""
+
+    target_class = "projects.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer"}
+
+
+class Projects(generics.ListCreateAPIView):
+    """The projects that you are a member of; who creates one owns it."""
+
+    queryset = Project.objects.none()
+    serializer_class = ProjectSerializer
+
+    def get_queryset(self):
+        return access.projects_for(self.request.user, self.request.auth)
+
+    def perform_create(self, serializer) -> None:
+        token = self.request.auth
+        if token is not None and token.project_id:
+            raise PermissionDenied("This token opens one project and cannot create another.")
+        serializer.instance = create_project(self.request.user, **serializer.validated_data)
+
+
+class OneProject(generics.RetrieveUpdateDestroyAPIView):
+    """One project. Its owners change and delete it, with a token of the scope `admin`."""
+
+    serializer_class = ProjectSerializer
+    http_method_names = PATCHED
+    scope = "admin"
+
+    def get_object(self) -> Project:
+        reads = self.request.method in SAFE_METHODS
+        find = access.project_for_reading if reads else access.project_for_owning
+        return find(self.request.user, self.kwargs["slug"], self.request.auth)
+
+
+class ProjectMembers(generics.GenericAPIView):
+    """What both member routes stand on: members read, owners change, the last owner stays."""
+
+    queryset = Membership.objects.none()
+    serializer_class = MemberSerializer
+    http_method_names = PATCHED
+    scope = "admin"
+
+    def get_queryset(self):
+        reads = self.request.method in SAFE_METHODS
+        find = access.project_for_reading if reads else access.project_for_owning
+        project = find(self.request.user, self.kwargs["slug"], self.request.auth)
+        return project.memberships.select_related("user")
+
+
+class Members(ProjectMembers, generics.ListCreateAPIView):
+    """Who belongs to a project, and as what."""
+
+    def create(self, request, *args, **kwargs):
+        self.project = access.project_for_owning(request.user, kwargs["slug"], request.auth)
+        return super().create(request, *args, **kwargs)
+
+    def perform_create(self, serializer) -> None:
+        fields = dict(serializer.validated_data)
+        serializer.instance, made = Membership.objects.get_or_create(
+            project=self.project, user=fields.pop("user"), defaults=fields
+        )
+        if not made:
+            raise ValidationError({"username": ["They are a member already."]})
+
+
+class OneMember(ProjectMembers, generics.RetrieveUpdateDestroyAPIView):
+    """One member of a project."""
+
+    def get_object(self) -> Membership:
+        return get_object_or_404(self.get_queryset(), user__username=self.kwargs["username"])
+
+    @transaction.atomic
+    def perform_update(self, serializer) -> None:
+        if serializer.validated_data.get("role", Role.OWNER) != Role.OWNER:
+            _refuse_the_last_owner(serializer.instance, "role")
+        serializer.save()
+
+    @transaction.atomic
+    def perform_destroy(self, instance: Membership) -> None:
+        _refuse_the_last_owner(instance, "detail")
+        instance.delete()
+
+
+def _refuse_the_last_owner(membership: Membership, field: str) -> None:
+    """Raises ValidationError when nobody else owns the project. The owners stay locked."""
+    owners = membership.project.memberships.filter(role=Role.OWNER).order_by("pk")
+    if [owner.pk for owner in owners.select_for_update()] == [membership.pk]:
+        reason = "A project keeps at least one owner."
+        raise ValidationError({field: reason if field == "detail" else [reason]})
+
+
+class Username(StringConverter):
+    """What Django lets usernames consist of."""
+
+    regex = r"[\w.@+-]+"
+
+
+register_converter(Username, "username")
+
+urlpatterns = [
+    path("projects/", Projects.as_view(), name="api-projects"),
+    path("projects/<slug:slug>/", OneProject.as_view(), name="api-project"),
+    path("projects/<slug:slug>/members/", Members.as_view(), name="api-members"),
+    path(
+        "projects/<slug:slug>/members/<username:username>/",
+        OneMember.as_view(),
+        name="api-member",
+    ),
+]

@@ -1,0 +1,63 @@
+"""Projects and members as JSON."""
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from rest_framework import serializers
+
+from projects.models import Membership, Project
+
+
+class SavesWhatChanged(serializers.ModelSerializer):
+    """An update writes the given fields only, so that two at once do not undo each other."""
+
+    def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
+        for name, value in validated_data.items():
+            setattr(instance, name, value)
+        instance.save(update_fields=validated_data)
+        return instance
+
+
+class ProjectSerializer(SavesWhatChanged):
+    class Meta:
+        model = Project
+        fields = (
+            "id",
+            "name",
+            "slug",
+            "instructions",
+            "chat_model",
+            "system_model",
+            "memory_enabled",
+            "bank_max_tokens",
+            "idle_minutes",
+            "review_memories",
+            "share_raw_turns",
+            "history_limit",
+            "timezone",
+            "created_at",
+        )
+        extra_kwargs = {"slug": {"required": False, "help_text": "Empty: made from the name."}}
+
+    def validate_slug(self, slug: str) -> str:
+        if self.instance is not None and slug != self.instance.slug:
+            raise serializers.ValidationError("The slug of a project stays what it is.")
+        return slug
+
+
+class MemberSerializer(SavesWhatChanged):
+    # A user's str() is the username.
+    username = serializers.CharField(source="user", max_length=150)
+
+    class Meta:
+        model = Membership
+        fields = ("username", "role", "created_at")
+        read_only_fields = ("created_at",)
+
+    def validate_username(self, username: str) -> Any:
+        if self.instance is not None and username != self.instance.user.get_username():
+            raise serializers.ValidationError("A membership stays with its user.")
+        user = get_user_model().objects.filter(username=username, is_active=True).first()
+        if user is None:
+            raise serializers.ValidationError("There is no user of this name.")
+        return user

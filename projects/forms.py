@@ -1,0 +1,86 @@
+"""What people write about a project and its members."""
+
+from django import forms
+from django.contrib.auth import get_user_model
+from django.utils.translation import gettext_lazy as _
+
+from projects.models import Project, Role
+
+
+class NewProjectForm(forms.ModelForm):
+    class Meta:
+        model = Project
+        fields = ("name", "instructions")
+        labels = {"name": _("Name"), "instructions": _("Instructions (can wait)")}
+        widgets = {"instructions": forms.Textarea(attrs={"rows": 3})}
+
+
+class ProjectForm(forms.ModelForm):
+    """A project's settings: how its assistant speaks, which models, and how it remembers."""
+
+    class Meta:
+        model = Project
+        fields = (
+            "name",
+            "instructions",
+            "chat_model",
+            "system_model",
+            "history_limit",
+            "memory_enabled",
+            "bank_max_tokens",
+            "idle_minutes",
+            "review_memories",
+            "share_raw_turns",
+            "timezone",
+        )
+        labels = {
+            "chat_model": _("Chat model"),
+            "system_model": _("Model that writes summaries"),
+            "history_limit": _("Messages of a chat that the model sees"),
+            "memory_enabled": _("Remember conversations"),
+            "bank_max_tokens": _("Memory budget, in tokens"),
+            "idle_minutes": _("Minutes of silence before a chat is summarised"),
+            "review_memories": _("Review new memories"),
+            "share_raw_turns": _("Share raw turns"),
+            "timezone": _("Time zone"),
+        }
+        widgets = {"instructions": forms.Textarea(attrs={"rows": 5, "data-grows": ""})}
+
+    # Which fields stand together on the page, each group under its own heading.
+    GROUPS = (
+        (_("The assistant"), ("name", "instructions", "chat_model", "history_limit")),
+        (
+            _("Memory"),
+            (
+                "memory_enabled",
+                "bank_max_tokens",
+                "idle_minutes",
+                "system_model",
+                "review_memories",
+                "share_raw_turns",
+                "timezone",
+            ),
+        ),
+    )
+
+    def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
+        return [(heading, [self[name] for name in names]) for heading, names in self.GROUPS]
+
+
+class MemberForm(forms.Form):
+    """Somebody with an account here, and what they may do."""
+
+    username = forms.CharField(
+        label=_("Username"),
+        max_length=150,
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
+    )
+    role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.EDITOR)
+
+    def clean_username(self):
+        """The user of that name."""
+        users = get_user_model().objects.filter(is_active=True)
+        user = users.filter(username=self.cleaned_data["username"]).first()
+        if user is None:
+            raise forms.ValidationError(_("There is no user of this name."))
+        return user

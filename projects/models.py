@@ -1,0 +1,180 @@
+"""Who: projects, their members and the tokens that open them."""
+
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from knox.models import AbstractAuthToken
+
+from projects.identifiers import new_id
+
+
+def validate_timezone(name: str) -> None:
+    if name not in available_timezones():
+        raise ValidationError(f"“{name}” is not the name of a time zone, such as Europe/Berlin.")
+
+
+def validate_model_name(name: str) -> None:
+    """`provider:model` as pydantic-ai names them, `demo`, or empty for the server's default."""
+    provider, colon, model = name.partition(":")
+    if name not in ("", "demo") and not (colon and provider and model):
+        raise ValidationError(
+            f"“{name}” is not a model name, such as openai-chat:gpt-5-mini; or demo."
+        )
+
+
+def validate_system_model_name(name: str) -> None:
+    """As `validate_model_name`, or `extractive` for the summariser that only quotes."""
+    if name != "extractive":
+        validate_model_name(name)
+
+
+class ProjectQuerySet(models.QuerySet["Project"]):
+    def visible_to(self, user) -> "ProjectQuerySet":
+        """The projects that `user` is a member of, archived ones included."""
+        return self.filter(memberships__user=user)
+
+
+class Project(models.Model):
+    """A team's room: its members, how its assistant speaks, and how it remembers."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=120)
+    slug = models.SlugField(max_length=60, unique=True)
+    instructions = models.TextField(
+        blank=True, max_length=20_000, help_text="Who the assistant is and how it should answer."
+    )
+    chat_model = models.CharField(
+        max_length=200,
+        blank=True,
+        validators=[validate_model_name],
+        help_text="Such as openai-chat:gpt-5-mini. Empty: the server's default.",
+    )
+    system_model = models.CharField(
+        max_length=200,
+        blank=True,
+        validators=[validate_system_model_name],
+        help_text="The model that writes summaries, or extractive. Empty: the server's default.",
+    )
+    memory_enabled = models.BooleanField("remember conversations", default=True)
+    bank_max_tokens = models.PositiveIntegerField(
+        "memory budget",
+        default=2_000,
+        validators=[MinValueValidator(100), MaxValueValidator(100_000)],
+        help_text="Tokens that the memory bank may take in each prompt.",
+    )
+    idle_minutes = models.PositiveIntegerField(
+        default=10,
+        validators=[MinValueValidator(1), MaxValueValidator(10_080)],
+        help_text="A conversation is summarised after so many minutes without a message.",
+    )
+    review_memories = models.BooleanField(
+        "review new memories",
+        default=False,
+        help_text="New summaries wait until an owner approves them.",
+    )
+    share_raw_turns = models.BooleanField(
+        "share raw turns",
+        default=False,
+        help_text="Recall may quote members' shared conversations word for word to each other.",
+    )
+    history_limit = models.PositiveIntegerField(
+        default=100,
+        validators=[MinValueValidator(50), MaxValueValidator(1_000)],
+        help_text="Messages of the running conversation that the model sees.",
+    )
+    timezone = models.CharField(
+        "time zone", max_length=64, default="UTC", validators=[validate_timezone]
+    )
+    archived_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ProjectQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone)
+
+    @property
+    def chat_model_name(self) -> str:
+        """The model that answers here."""
+        return self.chat_model or settings.CHAT_MODEL
+
+    @property
+    def system_model_name(self) -> str:
+        """The model that summarises here, or `extractive`."""
+        return self.system_model or settings.SYSTEM_MODEL
+
+
+class Role(models.TextChoices):
+    OWNER = "owner"
+    EDITOR = "editor"
+    VIEWER = "viewer"
+
+
+class Membership(models.Model):
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
+    )
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.EDITOR)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "user"], name="one_membership_a_user"),
+            models.CheckConstraint(
+                condition=Q(role__in=Role.values), name="membership_role_is_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.project}"
+
+    @property
+    def may_write(self) -> bool:
+        return self.role in (Role.OWNER, Role.EDITOR)
+
+
+SCOPES = ("read", "write", "admin")
+
+
+def validate_scopes(scopes: object) -> None:
+    if not isinstance(scopes, list) or not scopes or not set(scopes) <= set(SCOPES):
+        raise ValidationError(f"Scopes are one or more of {', '.join(SCOPES)}.")
+
+
+def all_scopes() -> list[str]:
+    return list(SCOPES)
+
+
+class Token(AbstractAuthToken):
+    """What a program shows instead of a password. Only a digest of it is kept."""
+
+    name = models.CharField(max_length=120, blank=True)
+    project = models.ForeignKey(
+        Project,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="tokens",
+        help_text="The one project it opens. Empty: all of the user's.",
+    )
+    scopes = models.JSONField(default=all_scopes, validators=[validate_scopes])
+
+    class Meta:
+        ordering = ["-created"]
+
+    def __str__(self) -> str:
+        return self.name or f"token of {self.user}"

@@ -1,0 +1,11 @@
+"""The pages about projects; what happens inside one is in chat.urls and memory.urls."""
+
+from django.urls import path
+
+from projects import views
+
+urlpatterns = [
+    path("", views.projects, name="projects"),
+    path("projects/<slug:slug>/settings/", views.settings, name="project-settings"),
+    path("projects/<slug:slug>/members/", views.members, name="project-members"),
+]

@@ -1,0 +1,87 @@
+"""Conversations in the admin. To delete one is for the app: it sees to what memory made of it."""
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.text import Truncator
+
+from chat.models import Message, Session
+from projects.admin import LookOnly
+
+
+@admin.register(Session)
+class SessionAdmin(admin.ModelAdmin):
+    list_display = (
+        "label",
+        "project",
+        "creator",
+        "visibility",
+        "status",
+        "remembered",
+        "last_seq",
+        "last_activity_at",
+    )
+    list_filter = ("visibility", "status", "remembered")
+    list_select_related = ("project", "creator")
+    date_hierarchy = "created_at"
+    ordering = ("-id",)
+    show_full_result_count = False
+    search_fields = ("title", "=id", "project__slug", "creator__username")
+    fields = (
+        "project",
+        "creator",
+        "title",
+        "visibility",
+        "remembered",
+        "history_limit",
+        "status",
+        "last_seq",
+        "version",
+        "source_key",
+        "created_at",
+        "last_activity_at",
+    )
+    readonly_fields = (
+        "project",
+        "creator",
+        "status",
+        "last_seq",
+        "version",
+        "source_key",
+        "created_at",
+        "last_activity_at",
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj=None) -> bool:
+        return False
+
+    def save_model(self, request, obj: Session, form, change: bool) -> None:
+        # Only what was changed: a message may arrive meanwhile and move `last_seq`.
+        obj.save(update_fields=form.changed_data)
+
+
+@admin.register(Message)
+class MessageAdmin(LookOnly):
+    list_display = (
+        "excerpt",
+        "role",
+        "author",
+        "session",
+        "seq",
+        "status",
+        "model",
+        "tokens",
+        "created_at",
+    )
+    list_filter = ("role", "status", "remembered")
+    list_select_related = ("author", "session")
+    date_hierarchy = "created_at"
+    ordering = ("-id",)
+    search_fields = ("text", "=session__id", "author__username", "author_name")
+    raw_id_fields = ("project", "session", "parent", "author")
+
+    @admin.display(description="text")
+    def excerpt(self, message: Message) -> str:
+        return Truncator(message.text or message.error).chars(60) or "—"

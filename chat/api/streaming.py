@@ -1,0 +1,128 @@
+"""A reply on its way to a reader, as server-sent events.
+
+The format: https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.db import connections
+from django.http import StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from rest_framework.renderers import JSONRenderer
+
+from chat import streams
+from chat.api.serializers import MessageSerializer
+from chat.database import in_thread
+from chat.models import Message, Status
+from chat.providers import Delta
+
+MEDIA_TYPE = "text/event-stream"
+# Seconds of silence after which a proxy is shown that the stream still lives.
+PING_SECONDS = 15.0
+PING = b": ping\n\n"
+
+# What a message is to its reader: data for a program, or a text such as HTML.
+Render = Callable[[Message], object]
+
+
+def as_data(message: Message) -> object:
+    """The message as the REST API tells it."""
+    return MessageSerializer(message).data
+
+
+def say(reply: Message) -> None:
+    """Begins to say `reply`, and returns at once; it is said to the end though nobody listens.
+
+    For a sync view under ASGI: from its thread the call reaches the process's event loop.
+    """
+    async_to_sync(streams.start)(reply)
+
+
+def say_to_the_end(reply: Message) -> Message:
+    """Says `reply` and returns it as it ended, complete or failed. Raises Http404 if it is gone.
+
+    No connection is held meanwhile.
+    """
+    connections.close_all()
+    async_to_sync(_hear)(reply)
+    return get_object_or_404(Message.objects.select_related("author"), pk=reply.pk)
+
+
+async def _hear(reply: Message) -> None:
+    await streams.start(reply)
+    async for _ in streams.follow(reply.pk):
+        pass
+
+
+def event_stream(
+    reply: Message, message: Message | None = None, render: Render = as_data
+) -> StreamingHttpResponse:
+    """The response that tells of `reply` until it is final, to one of any number of readers.
+
+    Its events are `message` (if one is given), `delta` {"text"} for each piece, and at the end
+    `done`, or `error` {"detail", "id", "reply"} when the reply failed. `render` makes of a Message
+    what `message`, `done` and `reply` carry: a text is sent as it is, all else as JSON. For a
+    reader who comes back, call it again: the deltas begin with all that was said so far.
+
+    Use it as the end of a sync view, outside of any transaction, after the reply has begun:
+
+        message, reply = replies.ask(chat_session, text, request.user)
+        streaming.say(reply)
+        return streaming.event_stream(reply, message, render)
+
+    The view's connections are given back before the stream begins; `render` is called for the end
+    in another thread and may query there.
+    """
+    opening = frame("message", render(message)) if message is not None else PING
+    connections.close_all()
+    return StreamingHttpResponse(
+        _events(reply.pk, opening, render),
+        content_type=MEDIA_TYPE,
+        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _events(reply_id: UUID, opening: bytes, render: Render) -> AsyncIterator[bytes]:
+    yield opening
+    async for delta in _or_silence(streams.follow(reply_id)):
+        yield frame("delta", {"text": delta.text}) if delta is not None else PING
+    yield await in_thread(_ending, reply_id, render)
+
+
+async def _or_silence(deltas: AsyncIterator[Delta]) -> AsyncIterator[Delta | None]:
+    """The deltas, and None whenever PING_SECONDS have passed without one."""
+    coming = asyncio.ensure_future(anext(deltas, None))
+    try:
+        while True:
+            await asyncio.wait({coming}, timeout=PING_SECONDS)
+            if not coming.done():
+                yield None
+                continue
+            delta = coming.result()
+            if delta is None:
+                return
+            yield delta
+            coming = asyncio.ensure_future(anext(deltas, None))
+    finally:
+        coming.cancel()
+
+
+def _ending(reply_id: UUID, render: Render) -> bytes:
+    reply = Message.objects.select_related("author", "session").filter(pk=reply_id).first()
+    if reply is None:
+        return frame("error", {"detail": "This reply was deleted.", "id": reply_id, "reply": None})
+    if reply.status == Status.FAILED:
+        failure = {"detail": reply.error, "id": reply_id, "reply": render(reply)}
+        return frame("error", failure)
+    return frame("done", render(reply))
+
+
+def frame(event: str, data: object) -> bytes:
+    """One event on the wire, each line of `data` in a field of its own: a bare one would end it."""
+    text = data if isinstance(data, str) else JSONRenderer().render(data).decode()
+    lines = "".join(f"data: {line}\n" for line in re.split(r"\r\n|\r|\n", text))
+    return f"event: {event}\n{lines}\n".encode()

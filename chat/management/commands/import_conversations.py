@@ -1,0 +1,94 @@
+"""Brings conversations from elsewhere into a project."""
+
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
+from django.http import Http404
+
+from chat.importers import FileResult, Refused, import_file
+from projects.access import project_for_writing
+from projects.models import Project
+
+BAR = 30
+
+
+class Command(BaseCommand):
+    help = "Imports conversations. A second import of the same file adds nothing."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+        parser.add_argument("--project", required=True, metavar="SLUG")
+        parser.add_argument(
+            "--owner", required=True, metavar="USERNAME", help="whose the new conversations are"
+        )
+        parser.add_argument("--format", default="auto", choices=["auto", *settings.CHAT_IMPORTERS])
+
+    def handle(self, *, files: list[Path], project: str, owner: str, format: str, **_) -> None:
+        user = _user(owner)
+        into = _project(user, project)
+        failed = []
+        for path in files:
+            try:
+                with path.open("rb") as file, ProgressBar(self.stderr, path.name) as bar:
+                    result = import_file(into, user, path.name, file, format, bar.show)
+            except Refused as reason:
+                failed.append(f"{path}: {reason}")
+            except OSError as error:
+                failed.append(f"{path}: {error.strerror or error}")
+            else:
+                self._report(path.name, result)
+        if failed:
+            raise CommandError("\n".join(failed))
+
+    def _report(self, name: str, result: FileResult) -> None:
+        self.stdout.write(
+            f"{name}: {result.sessions} sessions, {result.imported} messages imported, "
+            f"{result.skipped} skipped, {result.refused} refused"
+        )
+        for reason in result.errors:
+            self.stderr.write(f"  {reason}")
+        if more := result.refused - len(result.errors):
+            self.stderr.write(f"  and {more} more")
+
+
+def _user(username: str):
+    user = get_user_model().objects.filter(username=username).first()
+    if user is None:
+        raise CommandError(f"There is no user “{username}”.")
+    return user
+
+
+def _project(user, slug: str) -> Project:
+    try:
+        return project_for_writing(user, slug)
+    except Http404:
+        raise CommandError(f"“{user}” is no owner or editor of a project “{slug}”.") from None
+
+
+class ProgressBar:
+    """One line that is drawn over and over, on a terminal only."""
+
+    def __init__(self, out: OutputWrapper, label: str) -> None:
+        self.out, self.label = out, label
+        self.percent = -1
+
+    def __enter__(self) -> "ProgressBar":
+        return self
+
+    def show(self, done: int, total: int) -> None:
+        percent = 100 * done // total
+        if percent != self.percent and self.out.isatty():
+            filled = BAR * percent // 100
+            self._draw(f"{self.label} {'━' * filled}{' ' * (BAR - filled)} {percent:3} %")
+        self.percent = percent
+
+    def __exit__(self, *_) -> None:
+        if self.percent >= 0 and self.out.isatty():
+            self._draw("")
+
+    def _draw(self, line: str) -> None:
+        # Back to the first column, the line, and what is left of the line before erased.
+        self.out.write(f"\r{line}\x1b[K", ending="")
+        self.out.flush()

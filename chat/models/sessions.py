@@ -1,0 +1,114 @@
+"""One conversation of a project."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from projects.identifiers import new_id
+from projects.models import Project
+
+HISTORY_LIMITS = (50, 1_000)
+
+
+class Visibility(models.TextChoices):
+    PRIVATE = "private", "Only me"
+    PROJECT = "project", "Everyone in the project"
+
+
+class SessionStatus(models.TextChoices):
+    ACTIVE = "active"
+    CLOSED = "closed"
+
+
+class SessionQuerySet(models.QuerySet["Session"]):
+    def visible_to(self, user) -> "SessionQuerySet":
+        """Sessions of the user's projects that are shared, or the user's own."""
+        return self.filter(project__memberships__user=user).filter(
+            Q(visibility=Visibility.PROJECT) | Q(creator=user)
+        )
+
+    def newest_first(self) -> "SessionQuerySet":
+        return self.order_by("-last_activity_at", "-id")
+
+
+class Session(models.Model):
+    """A conversation. `last_seq` hands out places in it; `version` rises with every change."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="sessions")
+    creator = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="sessions",
+    )
+    title = models.CharField(max_length=200, blank=True)
+    visibility = models.CharField(
+        max_length=10, choices=Visibility.choices, default=Visibility.PROJECT
+    )
+    remembered = models.BooleanField(
+        default=True, help_text="Messages written from now on settle into the project's memory."
+    )
+    status = models.CharField(
+        max_length=10, choices=SessionStatus.choices, default=SessionStatus.ACTIVE
+    )
+    history_limit = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(HISTORY_LIMITS[0]), MaxValueValidator(HISTORY_LIMITS[1])],
+        help_text="Messages that the model sees. Empty: the project's.",
+    )
+    last_seq = models.PositiveIntegerField(default=0, editable=False)
+    version = models.PositiveIntegerField(default=0, editable=False)
+    head = models.ForeignKey(
+        "chat.Message",
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="The message that ends the path that counts.",
+    )
+    source_key = models.CharField(
+        max_length=300, null=True, blank=True, editable=False, help_text="Where it came from."
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    last_activity_at = models.DateTimeField(default=timezone.now)
+
+    objects = SessionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "source_key"], name="one_session_a_source_key"
+            ),
+            models.CheckConstraint(
+                condition=Q(visibility__in=Visibility.values), name="session_visibility_is_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=SessionStatus.values), name="session_status_is_known"
+            ),
+        ]
+        indexes = [models.Index(fields=["project", "-last_activity_at"], name="session_recent")]
+
+    def __str__(self) -> str:
+        return self.label
+
+    @property
+    def label(self) -> str:
+        return self.title or "Untitled chat"
+
+    @property
+    def window_limit(self) -> int:
+        """Messages of this session that may stand in a prompt."""
+        return self.history_limit or self.project.history_limit
+
+    def touch(self, moment: datetime) -> None:
+        """Counts a change at `moment`, in memory; imports of old talk never move time back."""
+        self.version += 1
+        self.last_activity_at = max(self.last_activity_at, moment)

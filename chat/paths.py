@@ -1,0 +1,31 @@
+"""The path that counts through a conversation's tree of messages."""
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+
+class Node(Protocol):
+    @property
+    def pk(self) -> UUID: ...
+    @property
+    def parent_id(self) -> UUID | None: ...
+
+
+N = TypeVar("N", bound=Node)
+
+
+def path_to(messages: Iterable[N], head: UUID | None) -> list[N]:
+    """The messages from the first one down to `head`, by parent; empty when `head` is None.
+
+    A parent that is not among `messages` ends the walk, so a part of a conversation gives the
+    part of the path that lies in it.
+    """
+    by_id = {message.pk: message for message in messages}
+    path: list[N] = []
+    while head is not None and head in by_id:
+        message = by_id.pop(head)
+        path.append(message)
+        head = message.parent_id
+    path.reverse()
+    return path

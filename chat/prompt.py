@@ -1,0 +1,215 @@
+"""What a reply is told: sections in a fixed order, inside one token budget.
+
+A section is a function named in `settings.CHAT_PROMPT_SECTIONS`. It takes a Turn and returns a
+Section, or None when it has nothing to say; like a context processor, it knows of no other.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from chat import tokens
+from chat.models import Message, Role, Session
+from chat.paths import path_to
+from chat.window import PER_MESSAGE
+
+# What is left for the answer itself, as a share of the model's context.
+REPLY_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Said:
+    """One message as the model reads it. `role` is system, user or assistant."""
+
+    role: str
+    text: str
+
+    @cached_property
+    def tokens(self) -> int:
+        return tokens.count(self.text) + PER_MESSAGE
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that stands in a section, for receipts and for people: its kind, id, revision."""
+
+    kind: str
+    id: UUID
+    revision: int
+    tokens: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    said: tuple[Said, ...]
+    items: tuple[Item, ...] = ()
+
+    @cached_property
+    def tokens(self) -> int:
+        return sum(said.tokens for said in self.said)
+
+
+@dataclass
+class Turn:
+    """The reply being prepared: `reply_to` is the last message on its path, None before any.
+
+    `reply_to` need not be written yet, as long as it has its `seq` and its parent.
+    `budget` is what the section now running may take, in tokens.
+    """
+
+    session: Session
+    reply_to: Message | None
+    budget: int = 0
+
+    @property
+    def project(self):
+        return self.session.project
+
+    @cached_property
+    def path(self) -> list[Message]:
+        """The finished messages down to `reply_to`, oldest first.
+
+        Reads no further back than the window can reach: a long past costs nothing.
+        """
+        if self.reply_to is None:
+            return []
+        reach = 2 * self.session.window_limit
+        earlier = (
+            self.session.messages.select_related("author")
+            .filter(seq__lt=self.reply_to.seq)
+            .order_by("-seq")[:reach]
+        )
+        return [*path_to(earlier, self.reply_to.parent_id), self.reply_to]
+
+
+SectionFunction = Callable[[Turn], Section | None]
+
+
+@dataclass(frozen=True)
+class Share:
+    """The least a section is sure of and the most it may take, as shares of the budget."""
+
+    floor: float
+    ceiling: float
+
+
+def share(
+    *, floor: float = 0.0, ceiling: float = 1.0
+) -> Callable[[SectionFunction], SectionFunction]:
+    """Marks a section function with its share of the budget."""
+
+    def mark(function: SectionFunction) -> SectionFunction:
+        function.share = Share(floor, ceiling)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+@dataclass(frozen=True)
+class Prompt:
+    sections: tuple[Section, ...]
+    budget: int
+    model: str = ""
+    said: tuple[Said, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "said", _in_one_front(self.sections))
+
+    @property
+    def tokens(self) -> int:
+        return sum(section.tokens for section in self.sections)
+
+    def receipt(self) -> dict[str, object]:
+        """What stood in the prompt, by id and revision; no text."""
+        return {
+            "budget": self.budget,
+            "sections": [
+                {
+                    "name": section.name,
+                    "tokens": section.tokens,
+                    "items": [
+                        {
+                            "kind": item.kind,
+                            "id": str(item.id),
+                            "revision": item.revision,
+                            "tokens": item.tokens,
+                        }
+                        for item in section.items
+                    ],
+                }
+                for section in self.sections
+            ],
+        }
+
+
+def _in_one_front(sections: tuple[Section, ...]) -> tuple[Said, ...]:
+    """All that is said, the system's opening words joined into one: many models take only one."""
+    said = [said for section in sections for said in section.said]
+    front: list[str] = []
+    while said and said[0].role == "system":
+        front.append(said.pop(0).text)
+    if front:
+        said.insert(0, Said("system", "\n\n".join(front)))
+    return tuple(said)
+
+
+def context_tokens(model: str) -> int:
+    """How many tokens `model` is given for prompt and answer together."""
+    return settings.DEMO_CONTEXT_TOKENS if model == "demo" else settings.CONTEXT_TOKENS
+
+
+def build(turn: Turn) -> Prompt:
+    """Runs the sections within the context of the project's chat model.
+
+    Each section may take up to its ceiling, less what later ones are sure of; what one leaves
+    unused passes on to those after it. The last section, the message itself, has what it needs
+    put aside first.
+    """
+    model = turn.project.chat_model_name
+    budget = int(context_tokens(model) * (1 - REPLY_SHARE))
+    functions = [import_string(path) for path in settings.CHAT_PROMPT_SECTIONS]
+    *earlier, last = functions
+    turn.budget = budget
+    closing = last(turn)
+    left = budget - (closing.tokens if closing else 0)
+    sections: list[Section] = []
+    shares = [getattr(function, "share", Share(0.0, 1.0)) for function in earlier]
+    for index, function in enumerate(earlier):
+        sure = sum(int(later.floor * budget) for later in shares[index + 1 :])
+        turn.budget = max(0, min(int(shares[index].ceiling * budget), left - sure))
+        section = function(turn)
+        if section is not None:
+            sections.append(section)
+            left -= section.tokens
+    if closing is not None:
+        sections.append(closing)
+    return Prompt(tuple(sections), budget, model)
+
+
+def preview(session: Session, text: str, author) -> Prompt:
+    """What the next reply would be told if `author` said `text`. Writes nothing.
+
+    Without a text it is the answer to the message that waits for one, or else what would stand
+    before the next message.
+    """
+    head = session.head
+    if not text and head is not None and head.role == Role.USER:
+        return build(Turn(session, head))
+    asked = Message(
+        id=None,
+        session=session,
+        seq=session.last_seq + 1,
+        parent=head,
+        role=Role.USER,
+        author=author,
+        text=text,
+        tokens=tokens.count(text),
+    )
+    built = build(Turn(session, asked))
+    return built if text else replace(built, sections=built.sections[:-1])

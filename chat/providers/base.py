@@ -1,0 +1,54 @@
+"""What every model provider gives and how it fails."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Protocol
+
+from chat.prompt import Said
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The next piece of a reply."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The end of a reply. `cost` is in US dollars, None when the price is not known."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost: Decimal | None
+    cut_off: bool = False
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A whole answer, for work in the background."""
+
+    text: str
+    finished: Finished
+
+
+class ProviderError(Exception):
+    """A model did not answer. `reason` is for people: it names no key and quotes nobody.
+
+    `retry_after` is in seconds, when the provider named it.
+    """
+
+    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class Provider(Protocol):
+    def stream(self, said: Sequence[Said]) -> AsyncIterator[Delta | Finished]:
+        """The reply to `said` piece by piece, Finished last. Raises ProviderError."""
+
+    def complete(self, said: Sequence[Said], max_tokens: int) -> Completion:
+        """The whole answer to `said`, for callers without an event loop. Raises ProviderError."""

@@ -1,0 +1,22 @@
+"""`|age`: how long ago, in the words of a sidebar."""
+
+from datetime import datetime
+
+from django import template
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+register = template.Library()
+
+
+@register.filter
+def age(moment: datetime) -> str:
+    """“Today”, “Yesterday”, “This week”, or the month, in the zone that is active."""
+    today, day = timezone.localdate(), timezone.localdate(moment)
+    days = (today - day).days
+    if days < 2:
+        return _("Today") if days < 1 else _("Yesterday")
+    if days < 7:
+        return _("This week")
+    return date_format(day, "F" if day.year == today.year else "F Y")

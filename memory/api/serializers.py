@@ -1,0 +1,119 @@
+"""The bank and the entries of a project as JSON."""
+
+from hashlib import sha256
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from chat.models import Visibility
+from memory.layers import review
+from memory.layers.bank import Bank
+from memory.models import Entry, State
+from projects.models import Role
+
+
+class LeftOutSerializer(serializers.Serializer):
+    id = serializers.UUIDField()
+    reason = serializers.CharField()
+
+
+class BankSerializer(serializers.Serializer):
+    """The memory as it stands in prompts; `version` changes with the text."""
+
+    text = serializers.CharField()
+    tokens = serializers.IntegerField()
+    max_tokens = serializers.IntegerField()
+    version = serializers.CharField()
+    left_out = LeftOutSerializer(many=True)
+
+
+def bank_data(bank: Bank, max_tokens: int) -> dict[str, Any]:
+    """What BankSerializer tells of `bank`."""
+    return {
+        "text": bank.text,
+        "tokens": bank.tokens,
+        "max_tokens": max_tokens,
+        "version": sha256(bank.text.encode()).hexdigest()[:16],
+        "left_out": [{"id": id, "reason": reason} for id, reason in bank.left_out],
+    }
+
+
+class CoversSerializer(serializers.Serializer):
+    session = serializers.UUIDField()
+    first_seq = serializers.IntegerField()
+    last_seq = serializers.IntegerField()
+
+
+class EntrySerializer(serializers.ModelSerializer):
+    label = serializers.CharField(read_only=True)
+    children = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
+    covers = serializers.SerializerMethodField()
+    state = serializers.ChoiceField(State.choices, help_text="Can be set to live and to hidden.")
+
+    class Meta:
+        model = Entry
+        fields = (
+            "id",
+            "granularity",
+            "period_key",
+            "label",
+            "summary",
+            "tokens",
+            "message_count",
+            "state",
+            "pinned",
+            "revision",
+            "parent",
+            "children",
+            "covers",
+            "first_source_at",
+            "last_source_at",
+            "written_by",
+            "written_at",
+        )
+        read_only_fields = tuple(sorted({*fields} - {"summary", "state", "pinned"}))
+        extra_kwargs = {"summary": {"max_length": 5_000}}
+
+    @extend_schema_field(CoversSerializer(allow_null=True))
+    def get_covers(self, entry: Entry) -> dict[str, Any] | None:
+        """The stretch it was written from; null for digests and for others' private sessions."""
+        session = entry.session
+        reader = self.context["request"].user
+        if session is None or not (
+            session.visibility == Visibility.PROJECT or session.creator_id == reader.pk
+        ):
+            return None
+        return {
+            "session": session.pk,
+            "first_seq": entry.first_seq,
+            "last_seq": entry.last_seq,
+        }
+
+    def validate_state(self, state: str) -> str:
+        if state not in (State.LIVE, State.HIDDEN):
+            raise serializers.ValidationError("An entry can be set to live or to hidden.")
+        if self.instance.state == State.PROPOSED and self.context["role"] != Role.OWNER:
+            raise serializers.ValidationError("It waits for review by an owner.")
+        return state
+
+    @transaction.atomic
+    def update(self, instance: Entry, validated_data: dict[str, Any]) -> Entry:
+        user = self.context["request"].user
+        changes = {
+            "summary": lambda summary: review.edit(instance, summary, user),
+            "state": lambda state: review.set_hidden(instance, state == State.HIDDEN),
+            "pinned": lambda pinned: review.pin(instance, pinned),
+        }
+        for name, change in changes.items():
+            if name in validated_data:
+                try:
+                    instance = change(validated_data[name])
+                except review.Refused as refused:
+                    raise serializers.ValidationError({name: [str(refused)]}) from refused
+        return instance
+
+
+class QueuedSerializer(serializers.Serializer):
+    queued = serializers.BooleanField()

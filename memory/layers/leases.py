@@ -1,0 +1,84 @@
+"""Claim, renew, fence: one worker at a time, and none that was overtaken may commit."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db.models import Case, DurationField, ExpressionWrapper, F, Value, When
+from django.db.models.functions import Now
+
+from memory.models.leased import Leased, LeasedQuerySet
+
+# A lease outlives the longest single model call, and is renewed before each of them.
+LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
+# One minute, then twice as long each time, and never more than six hours between two tries.
+FIRST_WAIT = timedelta(minutes=1)
+LONGEST_WAIT = timedelta(hours=6)
+
+L = TypeVar("L", bound=Leased)
+
+
+class LeaseLost(Exception):
+    """Somebody else holds the lease now; what was prepared under it must not be committed."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to work on one row, for as long as the database's clock allows."""
+
+    model: type[Leased]
+    pk: UUID
+    holder: UUID
+
+    def _held(self) -> LeasedQuerySet:
+        rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(pk=self.pk)
+        return rows.filter(lease_holder=self.holder, lease_until__gt=Now())
+
+    def renew(self) -> None:
+        """Starts the lease's time anew. Raises LeaseLost."""
+        if self._held().update(lease_until=Now() + LEASE) != 1:
+            raise LeaseLost
+
+    def fence(self) -> Leased:
+        """The row, locked until the end of the transaction. Raises LeaseLost."""
+        row = self._held().select_for_update().first()
+        if row is None:
+            raise LeaseLost
+        return row
+
+    def release(self) -> None:
+        """Gives the row back after a success, or when there was nothing to do."""
+        self._held().update(
+            lease_holder=None, lease_until=None, failures=0, next_try_at=None, last_error=""
+        )
+
+    def fail(self, reason: str) -> None:
+        """Gives the row back, to be tried again later; `reason` is for people."""
+        self._held().update(
+            lease_holder=None,
+            lease_until=None,
+            failures=F("failures") + 1,
+            next_try_at=Now() + _wait(),
+            last_error=reason[:500],
+        )
+
+
+def _wait() -> Case:
+    """FIRST_WAIT × 2^failures, at most LONGEST_WAIT, in SQL."""
+    doubled = ExpressionWrapper(
+        Value(FIRST_WAIT) * (Value(2.0) ** F("failures")), output_field=DurationField()
+    )
+    return Case(
+        When(failures__lt=9, then=doubled),
+        default=Value(LONGEST_WAIT),
+        output_field=DurationField(),
+    )
+
+
+def claim(rows: LeasedQuerySet, pk: UUID) -> Lease | None:
+    """A lease on the row `pk` if it is among `rows` and nobody holds it, else None."""
+    holder = uuid4()
+    claimed = rows.filter(pk=pk).unheld().update(lease_holder=holder, lease_until=Now() + LEASE)
+    return Lease(rows.model, pk, holder) if claimed else None

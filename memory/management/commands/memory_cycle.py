@@ -1,0 +1,44 @@
+"""One whole memory cycle in the foreground, for cron, for tests and for a first import."""
+
+import sys
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+
+from django.core.management.base import BaseCommand, CommandError
+
+from memory.layers import cycle
+from projects.models import Project
+
+
+def instant(text: str) -> datetime:
+    """An ISO 8601 time; without a zone it is UTC."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+class Command(BaseCommand):
+    help = "Summarises what is due and lets the layers settle, as the beat does each minute."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--project", metavar="SLUG", help="only this project")
+        parser.add_argument(
+            "--now", metavar="ISO8601", type=instant, help="act as if it were this instant"
+        )
+
+    def handle(self, *args, **options) -> None:
+        project = None
+        if options["project"]:
+            project = Project.objects.filter(slug=options["project"]).first()
+            if project is None:
+                raise CommandError(f"There is no project “{options['project']}”.")
+        report = cycle.run(options["now"] or datetime.now(UTC), project, self.progress)
+        self.stdout.write(
+            f"{report.summarised} conversations summarised, {report.settled} projects settled, "
+            f"{report.failed} failed or left alone"
+        )
+
+    def progress(self, report: cycle.Report) -> None:
+        if sys.stderr.isatty():
+            self.stderr.write(
+                f"\r{report.summarised} summarised, {report.failed} failed", ending=""
+            )

@@ -1,0 +1,75 @@
+"""How far memory has come: with each conversation, and with each project's layers."""
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import ExpressionWrapper, F, Q, Value
+
+from chat.models import Session
+from memory.models.leased import Leased, LeasedQuerySet
+from projects.models import Project
+
+# A conversation that never falls idle is summarised at so many tokens too.
+FULL_TOKENS = 4_000
+
+
+class CursorQuerySet(LeasedQuerySet):
+    def waiting(self) -> "CursorQuerySet":
+        """Those with something that no entry covers yet, in projects that remember."""
+        return self.filter(
+            unsummarised_messages__gt=0, project__memory_enabled=True, project__archived_at=None
+        )
+
+    def due(self, now: datetime) -> "CursorQuerySet":
+        """Those to summarise at `now`: idle for long enough or full, unheld, not backing off.
+
+        `now` decides what is idle; leases and retries go by the database's clock.
+        """
+        silence = ExpressionWrapper(
+            F("project__idle_minutes") * Value(timedelta(minutes=1)),
+            output_field=models.DurationField(),
+        )
+        idle = Q(session__last_activity_at__lte=Value(now) - silence)
+        full = Q(unsummarised_tokens__gte=FULL_TOKENS)
+        return self.waiting().filter(idle | full).unheld().ready()
+
+
+class Cursor(Leased):
+    """Memory's bookkeeping of one session; chat does not know it.
+
+    `summarised_through` is the last `seq` that an entry covers. The counts are those of what is
+    not covered yet and would contribute: a cursor whose counts are zero has nothing to do.
+    """
+
+    session = models.OneToOneField(
+        Session, primary_key=True, on_delete=models.CASCADE, related_name="cursor"
+    )
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    summarised_through = models.PositiveIntegerField(default=0)
+    unsummarised_messages = models.PositiveIntegerField(default=0)
+    unsummarised_tokens = models.PositiveIntegerField(default=0)
+
+    objects = CursorQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["project"], name="cursor_waiting", condition=Q(unsummarised_messages__gt=0)
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"cursor of {self.session_id} at {self.summarised_through}"
+
+
+class Ladder(Leased):
+    """A project's layers as work: one worker at a time rolls, rewrites and fades."""
+
+    project = models.OneToOneField(
+        Project, primary_key=True, on_delete=models.CASCADE, related_name="ladder"
+    )
+
+    objects = LeasedQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"ladder of {self.project_id}"

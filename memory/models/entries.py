@@ -1,0 +1,188 @@
+"""What is kept: one node of the layers, and its earlier texts."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from chat.models import Session, Visibility
+from memory.layers import bank
+from memory.layers.bank import Item
+from memory.layers.ladder import Node
+from memory.layers.periods import Granularity
+from projects.identifiers import new_id
+from projects.models import Project
+
+
+class State(models.TextChoices):
+    PROPOSED = "proposed", "waits for review"
+    LIVE = "live", "in the prompt"
+    ABSORBED = "absorbed", "spoken for by its parent"
+    FADED = "faded", "out of the budget, still searchable"
+    HIDDEN = "hidden", "hidden by a moderator"
+    STALE = "stale", "waits to be rewritten"
+
+
+# Plain strings, so that migrations do not depend on the enumeration.
+GRANULARITIES = [granularity.value for granularity in Granularity]
+CONVERSATION = Granularity.CONVERSATION.value
+
+
+class EntryQuerySet(models.QuerySet["Entry"]):
+    def live(self) -> "EntryQuerySet":
+        return self.filter(state=State.LIVE)
+
+    def in_the_bank(self) -> "EntryQuerySet":
+        """What may stand in the rendered bank.
+
+        Live ones; faded ones, should they fit again; and digests about to be rewritten, which
+        until then show their last text.
+        """
+        return self.filter(
+            Q(state__in=(State.LIVE, State.FADED)) | Q(state=State.STALE, parent=None)
+        )
+
+    def in_the_layers(self) -> "EntryQuerySet":
+        """What settles: all but what awaits review or was hidden."""
+        return self.exclude(state__in=(State.PROPOSED, State.HIDDEN))
+
+    def rewritable(self) -> "EntryQuerySet":
+        """Digests whose children are no longer what they were written from."""
+        return self.filter(state=State.STALE).exclude(granularity=CONVERSATION)
+
+    def newest_first(self) -> "EntryQuerySet":
+        return self.order_by("-last_source_at", "-id")
+
+
+class Entry(models.Model):
+    """A summary of a stretch of one conversation, or a digest of the entries of one period.
+
+    A conversation entry covers `first_seq` to `last_seq` of its session; a digest is made of the
+    entries whose `parent` it is. `period_key` is in the zone in which it was made.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="entries")
+    granularity = models.CharField(max_length=12, choices=[(name, name) for name in GRANULARITIES])
+    period_key = models.CharField(max_length=10)
+    zone = models.CharField(max_length=64)
+    session = models.ForeignKey(
+        Session, null=True, blank=True, on_delete=models.CASCADE, related_name="entries"
+    )
+    first_seq = models.PositiveIntegerField(null=True, blank=True)
+    last_seq = models.PositiveIntegerField(null=True, blank=True)
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
+    )
+    summary = models.TextField()
+    tokens = models.PositiveIntegerField(help_text="Tokens of its item in the bank (cl100k_base).")
+    message_count = models.PositiveIntegerField()
+    first_source_at = models.DateTimeField()
+    last_source_at = models.DateTimeField()
+    state = models.CharField(max_length=10, choices=State.choices, default=State.LIVE)
+    pinned = models.BooleanField(default=False)
+    revision = models.PositiveIntegerField(default=1)
+    sources_hash = models.CharField(
+        max_length=64, blank=True, help_text="Of the ids and revisions it was written from."
+    )
+    written_by = models.CharField(max_length=200, help_text="The model, or extractive.")
+    written_at = models.DateTimeField(default=timezone.now)
+
+    objects = EntryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "entries"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "session", "first_seq"], name="one_entry_a_stretch"
+            ),
+            models.UniqueConstraint(
+                fields=["project", "granularity", "period_key"],
+                condition=~Q(granularity=CONVERSATION),
+                name="one_digest_a_period",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=State.values), name="entry_state_is_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(granularity__in=GRANULARITIES), name="entry_granularity_is_known"
+            ),
+            models.CheckConstraint(
+                name="only_conversation_entries_cover",
+                condition=Q(
+                    granularity=CONVERSATION,
+                    session__isnull=False,
+                    first_seq__isnull=False,
+                    last_seq__gte=models.F("first_seq"),
+                )
+                | Q(
+                    ~Q(granularity=CONVERSATION),
+                    session__isnull=True,
+                    first_seq__isnull=True,
+                    last_seq__isnull=True,
+                ),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["project", "state", "-last_source_at"], name="entry_by_state")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.granularity} {self.period_key}"
+
+    @property
+    def label(self) -> str:
+        """What it is called in pages and prompts; a private session's title is not told."""
+        title = ""
+        if self.session is not None:
+            shared = self.session.visibility == Visibility.PROJECT
+            title = self.session.label if shared else "a private chat"
+        return bank.item_label(Granularity(self.granularity), self.period_key, title)
+
+    def as_item(self) -> Item:
+        """As it may stand in the rendered bank."""
+        return Item(
+            id=self.pk,
+            granularity=Granularity(self.granularity),
+            key=self.period_key,
+            label=self.label,
+            summary=self.summary,
+            last_source_at=self.last_source_at,
+            pinned=self.pinned,
+            stale=self.state == State.STALE,
+        )
+
+    def as_node(self) -> Node:
+        """As the ladder's plan sees it."""
+        return Node(
+            id=self.pk,
+            granularity=Granularity(self.granularity),
+            key=self.period_key,
+            tokens=self.tokens,
+            last_source_at=self.last_source_at,
+            state=self.state,
+            parent=self.parent_id,
+            pinned=self.pinned,
+        )
+
+
+class EntryRevision(models.Model):
+    """An earlier text of an entry, kept when it was rewritten."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="revisions")
+    revision = models.PositiveIntegerField()
+    summary = models.TextField()
+    written_by = models.CharField(max_length=200)
+    written_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-revision"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "entry", "revision"], name="one_text_a_revision"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"revision {self.revision} of {self.entry_id}"

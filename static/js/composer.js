@@ -1,0 +1,61 @@
+// Where people write: Enter sends, Shift+Enter begins a new line, the box grows with its text.
+import { Refused, isSpeaking, send } from "./chat.js";
+
+for (const form of document.querySelectorAll("[data-composer]")) {
+  const box = form.querySelector("textarea");
+
+  box.addEventListener("keydown", (event) => {
+    // While an input method composes, Enter belongs to it (229: the same, in older Safari).
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+
+  if ("streams" in form.dataset) form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (box.value.trim() && !isSpeaking()) say(form, box);
+  });
+  else form.addEventListener("submit", (event) => {
+    if (!box.value.trim() || form.dataset.sent) event.preventDefault();
+    else form.dataset.sent = "yes";
+  });
+  window.addEventListener("pageshow", () => delete form.dataset.sent);
+}
+
+async function say(form, box) {
+  const button = form.querySelector("[data-send]");
+  const trouble = document.querySelector("[data-trouble]");
+  trouble.hidden = true;
+  button.disabled = true;
+  try {
+    await send(form, () => {
+      box.value = "";
+      grow(box);
+    });
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    trouble.textContent = error.message;
+    trouble.hidden = false;
+  } finally {
+    button.disabled = false;
+  }
+}
+
+// Browsers that know field-sizing grow the box themselves.
+const grows = CSS.supports("field-sizing", "content") ? [] : document.querySelectorAll("[data-grows]");
+
+function grow(box) {
+  if (!grows.length) return;
+  box.style.height = "auto";
+  box.style.height = `${box.scrollHeight}px`;
+}
+
+for (const box of grows) {
+  box.addEventListener("input", () => grow(box));
+  grow(box);
+}
+
+// On a touch screen this would cover half the page with a keyboard.
+if (window.matchMedia("(pointer: fine)").matches) {
+  document.querySelector("[data-composer] textarea")?.focus({ preventScroll: true });
+}

@@ -1,0 +1,35 @@
+// Server-sent events out of a fetch response, which unlike EventSource may answer a POST.
+// https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
+
+export const MEDIA_TYPE = "text/event-stream";
+
+export function isStream(response) {
+  return response.ok && (response.headers.get("Content-Type") ?? "").startsWith(MEDIA_TYPE);
+}
+
+/** Yields {event, data} for each event; comments, such as pings, are passed over. */
+export async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    const frames = rest.split("\n\n");
+    rest = frames.pop();
+    for (const frame of frames) {
+      const read = parse(frame);
+      if (read) yield read;
+    }
+  }
+}
+
+function parse(frame) {
+  let event = "message";
+  const data = [];
+  for (const line of frame.split("\n")) {
+    if (line.startsWith("event: ")) event = line.slice(7);
+    else if (line.startsWith("data: ")) data.push(line.slice(6));
+  }
+  return data.length ? { event, data: data.join("\n") } : null;
+}

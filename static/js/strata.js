@@ -1,0 +1,5 @@
+// Everything here makes a page that works without it nicer. Each module looks for its data- attribute.
+import "./chat.js";
+import "./composer.js";
+import "./copy.js";
+import "./drawer.js";

@@ -1,0 +1,71 @@
+"""/api/v1/messages/{id}/regenerate/: another reply beside one that is there."""
+
+import pytest
+
+from chat.models import Message, Session, Status, Visibility
+from chat.replies import begin_reply, post_message
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def session(project, owner) -> Session:
+    return Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
+
+
+@pytest.fixture
+def asked(session, owner) -> Message:
+    return post_message(session, "When is the cutover?", author=owner)
+
+
+@pytest.fixture
+def answered(session, asked) -> Message:
+    return post_message(session, "In May.", role="assistant")
+
+
+def url(message: Message) -> str:
+    return f"/api/v1/messages/{message.pk}/regenerate/"
+
+
+def test_a_sibling_is_said_and_counts_from_then_on(api, owner, session, asked, answered, scripted):
+    scripted.say("On 3 March.")
+    answer = api(owner).post(url(answered))
+    assert answer.status_code == 201
+    assert answer.json()["message"]["id"] == str(asked.pk)
+    reply = answer.json()["reply"]
+    assert (reply["parent"], reply["content"]) == (str(asked.pk), "On 3 March.")
+    session.refresh_from_db()
+    assert str(session.head_id) == reply["id"]
+    assert Message.objects.get(pk=answered.pk).text == "In May."
+
+
+def test_only_the_finished_reply_to_a_message_can_be(api, owner, session, asked, answered):
+    opening = post_message(session, "And more.", role="assistant")
+    unfinished = begin_reply(asked)
+    for message in (asked, opening, unfinished):
+        answer = api(owner).post(url(message))
+        assert answer.status_code == 409
+        assert "detail" in answer.json()
+    assert Message.objects.unfinished().count() == 1
+
+
+def test_a_failed_reply_can_be_tried_again(api, owner, asked, scripted):
+    failed = begin_reply(asked)
+    Message.objects.filter(pk=failed.pk).update(status=Status.FAILED)
+    scripted.say("On 3 March.")
+    assert api(owner).post(url(failed)).json()["reply"]["status"] == "complete"
+
+
+def test_viewers_and_strangers_get_404(api, viewer, stranger, answered):
+    assert api(viewer).post(url(answered)).status_code == 404
+    assert api(stranger).post(url(answered)).status_code == 404
+
+
+def test_a_message_that_is_not_there_is_404(api, owner, session, answered):
+    Message.objects.filter(pk=answered.pk).delete()
+    assert api(owner).post(url(answered)).status_code == 404
+
+
+def test_a_closed_session_stays_as_it_is(api, owner, answered):
+    Session.objects.update(status="closed")
+    assert api(owner).post(url(answered)).status_code == 409

@@ -1,0 +1,158 @@
+"""/api/v1/…/sessions/: conversations, who sees them and who changes them."""
+
+import pytest
+
+from chat.models import Session, Visibility
+from chat.replies import post_message
+from chat.signals import session_closed, session_deleted
+from projects.creation import create_project
+
+pytestmark = pytest.mark.django_db
+
+URL = "/api/v1/projects/billing/sessions/"
+
+
+@pytest.fixture
+def shared(project, editor) -> Session:
+    return Session.objects.create(
+        project=project, creator=editor, title="Plans", visibility=Visibility.PROJECT
+    )
+
+
+@pytest.fixture
+def private(project, editor) -> Session:
+    return Session.objects.create(
+        project=project, creator=editor, title="Mine", visibility=Visibility.PRIVATE
+    )
+
+
+def one(session: Session) -> str:
+    return f"/api/v1/sessions/{session.pk}/"
+
+
+def listen(signal, request) -> list[Session]:
+    heard: list[Session] = []
+
+    def hear(session, **kwargs):
+        heard.append(session.pk)
+
+    signal.connect(hear)
+    request.addfinalizer(lambda: signal.disconnect(hear))
+    return heard
+
+
+def test_a_writer_opens_a_session(api, editor):
+    answer = api(editor).post(URL, {"title": "Plans", "visibility": "private"}, format="json")
+    assert answer.status_code == 201
+    told = answer.json()
+    assert (told["project"], told["creator"], told["title"]) == ("billing", "edgar", "Plans")
+    assert (told["visibility"], told["remembered"], told["status"]) == ("private", True, "active")
+    assert (told["message_count"], told["unsummarized_count"], told["last_role"]) == (0, 0, None)
+    assert told["history_limit"] is None
+
+
+def test_a_viewer_and_a_stranger_open_none(api, viewer, stranger):
+    assert api(viewer).post(URL, {}, format="json").status_code == 404
+    assert api(stranger).post(URL, {}, format="json").status_code == 404
+    assert api(stranger).get(URL).status_code == 404
+
+
+@pytest.mark.parametrize(("asked", "stored"), [(1, 50), (50, 50), (500, 500), (10**12, 1000)])
+def test_the_history_limit_is_moved_into_its_range(api, editor, asked, stored):
+    answer = api(editor).post(URL, {"history_limit": asked}, format="json")
+    assert answer.json()["history_limit"] == stored
+    assert Session.objects.get().history_limit == stored
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"visibility": "world"}, "visibility"),
+        ({"status": "gone"}, "status"),
+        ({"history_limit": "many"}, "history_limit"),
+        ({"title": "x" * 201}, "title"),
+    ],
+)
+def test_what_a_session_cannot_be_is_refused_by_field(api, editor, fields, field):
+    answer = api(editor).post(URL, fields, format="json")
+    assert answer.status_code == 400
+    assert list(answer.json()) == [field]
+
+
+def test_others_see_the_shared_and_only_the_shared(api, owner, editor, viewer, shared, private):
+    def seen(user) -> list[str]:
+        return [told["title"] for told in api(user).get(URL).json()["results"]]
+
+    assert seen(editor) == ["Mine", "Plans"]
+    assert seen(owner) == seen(viewer) == ["Plans"]
+    assert api(owner).get(one(private)).status_code == 404
+    assert api(viewer).get(one(shared)).status_code == 200
+
+
+def test_a_session_tells_what_was_said_and_what_is_not_summarised(api, editor, shared):
+    post_message(shared, "The cutover is on 3 March.", author=editor)
+    post_message(shared, "Noted.", role="assistant")
+    told = api(editor).get(one(shared)).json()
+    assert (told["message_count"], told["unsummarized_count"]) == (2, 2)
+    assert (told["last_role"], told["version"]) == ("assistant", 2)
+
+
+def test_listing_takes_the_same_queries_for_many(
+    api, owner, project, editor, django_assert_num_queries
+):
+    for number in range(10):
+        session = Session.objects.create(
+            project=project, creator=editor, visibility=Visibility.PROJECT, title=str(number)
+        )
+        post_message(session, "Hello", author=editor)
+    client = api(owner)
+    with django_assert_num_queries(3):
+        assert len(client.get(URL).json()["results"]) == 10
+
+
+def test_its_creator_changes_it_and_the_version_rises(api, editor, private):
+    answer = api(editor).patch(
+        one(private), {"title": "Ours", "visibility": "project", "version": 99}, format="json"
+    )
+    assert answer.status_code == 200
+    private.refresh_from_db()
+    assert (private.title, private.visibility, private.version) == ("Ours", "project", 1)
+
+
+def test_a_change_leaves_what_was_said_meanwhile(api, editor, private):
+    post_message(private, "Hello", author=editor)
+    api(editor).patch(one(private), {"title": "Ours"}, format="json")
+    private.refresh_from_db()
+    assert (private.last_seq, private.version) == (1, 2)
+
+
+def test_an_owner_manages_a_shared_session_and_others_do_not(api, owner, viewer, person, shared):
+    assert api(owner).patch(one(shared), {"title": "New"}, format="json").status_code == 200
+    assert api(viewer).patch(one(shared), {"title": "No"}, format="json").status_code == 404
+    assert api(viewer).delete(one(shared)).status_code == 404
+    assert api(viewer).post(f"{one(shared)}close/").status_code == 404
+
+
+def test_closing_is_told_once_and_a_patch_reopens(api, editor, shared, request):
+    heard = listen(session_closed, request)
+    client = api(editor)
+    assert client.post(f"{one(shared)}close/").json()["status"] == "closed"
+    assert client.post(f"{one(shared)}close/").status_code == 200
+    assert heard == [shared.pk]
+    assert client.patch(one(shared), {"status": "active"}, format="json").status_code == 200
+    shared.refresh_from_db()
+    assert shared.status == "active"
+
+
+def test_deleting_is_told_before_it_is_gone(api, owner, shared, request):
+    heard = listen(session_deleted, request)
+    post_message(shared, "Hello")
+    assert api(owner).delete(one(shared)).status_code == 204
+    assert heard == [shared.pk]
+    assert api(owner).get(one(shared)).status_code == 404
+
+
+def test_a_token_for_another_project_sees_nothing(api, editor, shared):
+    client = api(editor, project=create_project(editor, name="Other"))
+    assert client.get(URL).status_code == 404
+    assert client.get(one(shared)).status_code == 404

@@ -1,0 +1,174 @@
+"""A reply as server-sent events: message, delta, done or error."""
+
+import json
+import time
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection
+from django.test import AsyncClient
+
+from chat import streams
+from chat.api import streaming
+from chat.models import Message, Session, Status
+from chat.replies import begin_reply, post_message
+from projects.models import Token
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def session(project, owner) -> Session:
+    return Session.objects.create(project=project, creator=owner)
+
+
+@pytest.fixture
+def url(session) -> str:
+    return f"/api/v1/sessions/{session.pk}/messages/"
+
+
+@pytest.fixture
+def send():
+    """Posts as `user`, accepting events; `read` is given the response inside the event loop."""
+
+    def run(user, url: str, body: dict, read):
+        token = Token.objects.create(user=user)[1]
+        headers = {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"}
+
+        async def talk():
+            response = await AsyncClient().post(
+                url, body, content_type="application/json", headers=headers
+            )
+            result = await read(response)
+            await streams.settle()
+            return response, result
+
+        return async_to_sync(talk)()
+
+    return run
+
+
+async def whole(response) -> str:
+    return b"".join([part async for part in response.streaming_content]).decode()
+
+
+async def nothing(response) -> None:
+    pass
+
+
+def events(text: str) -> list[tuple[str, dict]]:
+    found = []
+    for block in text.split("\n\n"):
+        if block.startswith("event: "):
+            event, _, data = block.partition("\ndata: ")
+            found.append((event.removeprefix("event: "), json.loads(data)))
+    return found
+
+
+def test_a_reply_streams_as_it_is_said(send, owner, url, scripted):
+    scripted.say("On 3 March,\n\nat nine.", delay=0.02)
+    response, text = send(owner, url, {"content": "When?"}, whole)
+    assert response.status_code == 200
+    assert response.headers["Content-Type"] == "text/event-stream"
+    assert response.headers["Cache-Control"] == "no-cache"
+    assert response.headers["X-Accel-Buffering"] == "no"
+    told = events(text)
+    names = [name for name, _ in told]
+    assert names[0] == "message"
+    assert names[-1] == "done"
+    assert set(names[1:-1]) == {"delta"}
+    assert len(names) > 3
+    assert told[0][1]["content"] == "When?"
+    said = "".join(data["text"] for name, data in told if name == "delta")
+    assert said == told[-1][1]["content"] == "On 3 March,\n\nat nine."
+    assert told[-1][1]["status"] == "complete"
+
+
+def test_a_failure_ends_the_stream_with_its_reason(send, owner, url, scripted):
+    scripted.status(500)
+    _, text = send(owner, url, {"content": "When?"}, whole)
+    name, data = events(text)[-1]
+    reply = Message.objects.get(role="assistant")
+    assert name == "error"
+    assert data["detail"] == reply.error != ""
+    assert data["id"] == str(reply.pk)
+    assert data["reply"]["status"] == reply.status == "failed"
+
+
+def test_the_reply_is_said_though_nobody_listens(send, owner, url, scripted):
+    scripted.say("All of this is said.", delay=0.02)
+    send(owner, url, {"content": "Go on"}, nothing)
+    reply = Message.objects.get(role="assistant")
+    assert (reply.status, reply.text) == (Status.COMPLETE, "All of this is said.")
+
+
+def test_what_is_refused_is_refused_in_json(send, owner, stranger, url):
+    for user, status in ((owner, 400), (stranger, 404)):
+        response, _ = send(user, url, {}, nothing)
+        assert response.status_code == status
+        assert response.headers["Content-Type"] == "application/json"
+
+
+def test_silence_is_filled_with_pings(send, owner, url, scripted, monkeypatch):
+    monkeypatch.setattr(streaming, "PING_SECONDS", 0.05)
+    scripted.say("At last.", before=0.3)
+    _, text = send(owner, url, {"content": "Slowly"}, whole)
+    assert text.count(": ping\n\n") >= 3
+    assert events(text)[-1][1]["content"] == "At last."
+
+
+def test_no_connection_is_held_while_a_stream_waits(send, owner, url, scripted):
+    scripted.say("Slowly, slowly, said the snail.", delay=0.1)
+    in_use = []
+
+    async def watch(response) -> None:
+        async for _ in response.streaming_content:
+            stats = connection.pool.get_stats()
+            in_use.append(stats["pool_size"] - stats["pool_available"])
+
+    send(owner, url, {"content": "Hello"}, watch)
+    # The first write of the reply may still be under way at the beginning.
+    assert in_use[4] == 0
+
+
+def test_a_second_reader_hears_all_of_it(session, owner, scripted):
+    scripted.say("All of this is said.")
+    reply = begin_reply(post_message(session, "Go on", author=owner))
+
+    async def read() -> list[str]:
+        await streams.start(reply)
+        await streams.settle()
+        response = streaming.event_stream(reply, render=lambda message: f"<p>{message.text}</p>")
+        return await whole(response)
+
+    text = async_to_sync(read)()
+    assert 'event: delta\ndata: {"text":"All of this is said."}\n\n' in text
+    assert text.endswith("event: done\ndata: <p>All of this is said.</p>\n\n")
+
+
+def test_a_reply_that_was_deleted_ends_in_an_error(session, owner):
+    reply = begin_reply(post_message(session, "Go on", author=owner))
+    Message.objects.filter(pk=reply.pk).delete()
+    [(name, data)] = events(async_to_sync(whole)(streaming.event_stream(reply)))
+    assert (name, data["id"]) == ("error", str(reply.pk))
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\r\nb", "a\rb"])
+def test_each_line_has_a_field_of_its_own(text):
+    assert streaming.frame("done", text) == b"event: done\ndata: a\ndata: b\n\n"
+    assert b"\r" not in streaming.frame("delta", {"text": text})
+    assert streaming.frame("delta", {"text": text}).count(b"\n") == 3
+
+
+def test_the_first_event_does_not_wait_for_the_model(send, owner, url, scripted):
+    scripted.say("Late.", before=0.5)
+    began = time.monotonic()
+
+    async def first(response) -> float:
+        async for part in response.streaming_content:
+            assert part.startswith(b"event: message\n")
+            return time.monotonic() - began
+        raise AssertionError("nothing came")
+
+    _, seconds = send(owner, url, {"content": "Hello"}, first)
+    assert seconds < 0.5

@@ -1,0 +1,209 @@
+"""The one write path: what is posted stays, what is answered ends in a final status."""
+
+import threading
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection
+
+from chat import replies, streams
+from chat.models import Message, Session, Status
+from chat.providers import Delta
+from chat.replies import ask, begin_reply, draft, post_message, post_messages
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def session(project, owner):
+    return Session.objects.create(project=project, creator=owner)
+
+
+async def _said(reply):
+    return [event async for event in replies.stream_reply(reply)]
+
+
+def say(reply) -> list:
+    return async_to_sync(_said)(reply)
+
+
+def test_messages_take_their_places_in_order(session, owner):
+    first = post_message(session, "One", author=owner)
+    second = post_message(session, "Two", author=owner)
+    assert (first.seq, second.seq, second.parent_id) == (1, 2, first.pk)
+    session.refresh_from_db()
+    assert (session.last_seq, session.version, session.head_id) == (2, 2, second.pk)
+
+
+def test_writers_at_once_leave_no_gap_and_no_double(session):
+    def write(name: str) -> None:
+        for number in range(20):
+            post_message(Session.objects.get(pk=session.pk), f"{name} {number}")
+        connection.close()
+
+    writers = [threading.Thread(target=write, args=(str(n),)) for n in range(5)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    seqs = list(session.messages.order_by("seq").values_list("seq", flat=True))
+    assert seqs == list(range(1, 101))
+    session.refresh_from_db()
+    assert session.version == 100
+
+
+def test_a_reply_arrives_in_pieces_and_is_kept(session, owner, scripted):
+    scripted.say("The replica stays for a week.")
+    message, reply = ask(session, "Does the replica stay?", owner)
+    events = say(reply)
+    text = "".join(event.text for event in events if isinstance(event, Delta))
+    reply = Message.objects.get(pk=reply.pk)
+    assert len(events) > 2
+    assert reply.text == text == "The replica stays for a week."
+    assert reply.status == Status.COMPLETE
+    assert reply.parent_id == message.pk
+    assert reply.output_tokens and reply.first_token_ms is not None
+    assert [section["name"] for section in reply.receipt["sections"]] == ["persona", "message"]
+
+
+def test_the_model_reads_what_was_said_before(session, owner, scripted):
+    scripted.say("Noted.")
+    say(ask(session, "The cutover is on 3 March.", owner)[1])
+    scripted.say("On 3 March.")
+    say(ask(session, "When is the cutover?", owner)[1])
+    told = [(one["role"], one["content"]) for one in scripted.requests[-1]["messages"]]
+    assert told[-3:] == [
+        ("user", "The cutover is on 3 March."),
+        ("assistant", "Noted."),
+        ("user", "When is the cutover?"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        (lambda model: model.status(500), "failed with an error of its own"),
+        (lambda model: model.status(429, retry_after=7), "7 seconds"),
+        (lambda model: model.nothing(), "returned nothing"),
+        (lambda model: model.hang(), "did not answer in time"),
+        (lambda model: model.garbage(), ""),
+    ],
+)
+def test_a_failure_is_told_and_can_be_tried_again(
+    session, owner, scripted, settings, trouble, reason
+):
+    settings.MODEL_FIRST_TOKEN_TIMEOUT = settings.MODEL_TIMEOUT = 1
+    trouble(scripted)
+    message, reply = ask(session, "Hello", owner)
+    say(reply)
+    failed = Message.objects.get(pk=reply.pk)
+    assert failed.status == Status.FAILED
+    assert reason in failed.error and failed.error
+    assert failed.text == ""
+
+    scripted.say("Hello again.")
+    again = begin_reply(message)
+    say(again)
+    again.refresh_from_db()
+    session.refresh_from_db()
+    assert (again.status, again.text, again.parent_id) == ("complete", "Hello again.", message.pk)
+    assert session.head_id == again.pk
+
+
+def test_a_broken_stream_keeps_what_was_said(session, owner, scripted):
+    scripted.half("The first half of")
+    _, reply = ask(session, "Hello", owner)
+    say(reply)
+    reply = Message.objects.get(pk=reply.pk)
+    assert reply.status == Status.FAILED
+    assert reply.text
+    assert "The first half of".startswith(reply.text)
+    assert "connection" in reply.error.lower()
+
+
+def test_a_stream_closed_early_is_kept_as_interrupted(session, owner, scripted):
+    scripted.say("One two three four five six seven eight nine ten.")
+    _, reply = ask(session, "Count", owner)
+
+    async def leave_early() -> None:
+        stream = replies.stream_reply(reply)
+        async for _ in stream:
+            break
+        await stream.aclose()
+
+    async_to_sync(leave_early)()
+    reply = Message.objects.get(pk=reply.pk)
+    assert reply.status == Status.INTERRUPTED
+    assert reply.text
+
+
+def test_a_reply_goes_on_when_its_reader_leaves(session, owner, scripted):
+    scripted.say("All of this is said.")
+    _, reply = ask(session, "Go on", owner)
+
+    async def glance() -> None:
+        await streams.start(reply)
+        async for _ in streams.follow(reply.pk):
+            break
+        await streams.settle()
+
+    async_to_sync(glance)()
+    reply = Message.objects.get(pk=reply.pk)
+    assert (reply.status, reply.text) == (Status.COMPLETE, "All of this is said.")
+
+
+def test_a_reader_follows_from_where_it_was(session, owner, scripted):
+    scripted.say("Twelve words are here for those who come late to the talk.")
+    _, reply = ask(session, "Go on", owner)
+
+    async def read() -> tuple[str, str]:
+        await streams.start(reply)
+        early = "".join([delta.text async for delta in streams.follow(reply.pk)])
+        late = "".join([delta.text async for delta in streams.follow(reply.pk, 7)])
+        await streams.settle()
+        return early, late
+
+    early, late = async_to_sync(read)()
+    assert early == "Twelve words are here for those who come late to the talk."
+    assert late == early[7:]
+
+
+def test_the_sweep_ends_replies_whose_process_died(session, owner, scripted):
+    _, reply = ask(session, "Hello", owner)
+    assert streams.sweep_interrupted() == 0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE chat_message SET text = 'Half a', heartbeat_at = now() - interval '1 minute'"
+            " WHERE id = %s",
+            [reply.pk],
+        )
+    assert streams.sweep_interrupted() == 1
+    reply.refresh_from_db()
+    assert (reply.status, reply.text) == (Status.INTERRUPTED, "Half a")
+    assert streams.sweep_interrupted() == 0
+
+
+def test_no_connection_is_held_while_the_model_speaks(session, owner, scripted):
+    scripted.say("Slowly, slowly, said the snail.", delay=0.1)
+    _, reply = ask(session, "Hello", owner)
+    connection.close()
+    in_use = []
+
+    async def watch() -> None:
+        async for _ in replies.stream_reply(reply):
+            stats = connection.pool.get_stats()
+            in_use.append(stats["pool_size"] - stats["pool_available"])
+
+    async_to_sync(watch)()
+    assert len(in_use) > 3
+    # The flush that begins the stream may still be under way at the first piece.
+    assert in_use[-1] == 0
+
+
+def test_many_messages_are_written_at_once(session):
+    written = post_messages(session, [draft(f"Fact {n}") for n in range(50)])
+    assert [message.seq for message in written] == list(range(1, 51))
+    assert all(
+        child.parent_id == parent.pk for parent, child in zip(written, written[1:], strict=False)
+    )
+    assert session.messages.count() == 50

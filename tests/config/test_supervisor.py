@@ -1,0 +1,162 @@
+"""The supervisor, with real processes. It runs in a process of its own: it takes signals, adopts
+orphans and reaps them."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from config import supervisor
+
+ROOT = Path(__file__).parents[2]
+DRIVER = """
+import json, sys
+from config import supervisor
+supervisor.GRACE = supervisor.LAST_WORDS = 0.5
+children = [supervisor.Child(name, [sys.executable, "-c", code])
+            for name, code in json.loads(sys.argv[1]).items()]
+with supervisor.Supervisor(children, lambda line: print(line, flush=True)) as supervised:
+    while not supervised.stopping:
+        supervised.tick()
+print("stopped", flush=True)
+"""
+# Children append their process id to a file, `pids`, so that a test sees each start.
+SAY_PID = "import os, pathlib, time; open({path!r}, 'a').write(f'{{os.getpid()}}\\n'); "
+SLEEP = SAY_PID + "time.sleep(60)"
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + SLEEP
+PARENT = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', {inner!r}]); " + SLEEP
+
+
+class Supervised:
+    """A supervisor in a process of its own, with children that run the given code."""
+
+    def __init__(self, folder: Path, **codes: str) -> None:
+        self.folder = folder
+        filled = {
+            name: code.format(
+                path=str(folder / name), inner=SLEEP.format(path=str(folder / "inner"))
+            )
+            for name, code in codes.items()
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, json.dumps(filled)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def pid(self, name: str, start: int = 1) -> int:
+        """The process id of the `start`-th start of a child, once it has one."""
+        path = self.folder / name
+        wait_until(lambda: path.exists() and path.read_text().count("\n") >= start)
+        return int(path.read_text().split()[start - 1])
+
+    def end(self, number: int) -> str:
+        """Send a signal; what was printed until the end."""
+        self.process.send_signal(number)
+        printed, _ = self.process.communicate(timeout=20)
+        return printed
+
+
+@pytest.fixture
+def supervise(tmp_path) -> Iterator[Callable[..., Supervised]]:
+    made = []
+
+    def start(**codes: str) -> Supervised:
+        made.append(Supervised(tmp_path, **codes))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.process.kill()
+        one.process.communicate()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_killed_child_is_started_again_and_it_is_said(supervise):
+    run = supervise(web=SLEEP, worker=SLEEP)
+    worker = run.pid("worker")
+    web = psutil.Process(run.pid("web"))
+    web.kill()
+    assert run.pid("web", start=2) != web.pid
+    printed = run.end(signal.SIGTERM)
+    assert "web was killed by SIGKILL; starting it again now" in printed
+    assert run.pid("worker") == worker
+
+
+def test_what_a_killed_child_had_started_is_ended(supervise):
+    run = supervise(worker=PARENT)
+    inner = run.pid("inner")
+    psutil.Process(run.pid("worker")).kill()
+    wait_until(lambda: not psutil.pid_exists(inner))
+    run.pid("worker", start=2)
+    run.end(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_all_children(supervise, number):
+    run = supervise(web=SLEEP, worker=PARENT)
+    pids = [run.pid(name) for name in ("web", "worker", "inner")]
+    assert run.end(number).endswith("stopped\n")
+    assert run.process.returncode == 0
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def test_a_child_that_ignores_sigterm_is_stopped_by_harder_means(supervise):
+    run = supervise(worker=STUBBORN)
+    worker = run.pid("worker")
+    assert "worker does not stop; sending SIGQUIT" in run.end(signal.SIGTERM)
+    assert not psutil.pid_exists(worker)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells a child of its parent's death"
+)
+def test_no_child_outlives_a_killed_supervisor(supervise):
+    run = supervise(web=SLEEP, worker=STUBBORN)
+    pids = [run.pid("web"), run.pid("worker")]
+    run.end(signal.SIGKILL)
+    wait_until(lambda: all(is_gone(pid) for pid in pids))
+
+
+def test_a_child_that_keeps_dying_waits_longer_each_time():
+    child = supervisor.Child("web", ["true"])
+    child.started_at = time.monotonic()
+    assert [child.plan_restart() for _ in range(8)] == [0, 1, 2, 4, 8, 16, 30, 30]
+
+
+def test_a_child_that_lived_a_while_is_started_again_at_once():
+    child = supervisor.Child("web", ["true"])
+    child.failures = 5
+    child.started_at = time.monotonic() - supervisor.STEADY - 1
+    assert child.plan_restart() == 0
+
+
+def test_a_log_that_grew_too_long_is_put_aside(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor, "LOG_LIMIT", 10)
+    log = tmp_path / "web.log"
+    with log.open("ab", buffering=0) as writer:
+        writer.write(b"twelve bytes")
+        supervisor.trim(log)
+        writer.write(b"more")
+    assert log.read_bytes() == b"more"
+    assert (tmp_path / "web.log.1").read_bytes() == b"twelve bytes"

@@ -1,0 +1,120 @@
+"""What every test stands on: a real PostgreSQL in a throw-away folder, and a fixed cast."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.scripted import ScriptedModel
+
+# Before Django reads its settings; also what each worker of a parallel run inherits.
+OUR_OWN_DATA = "STRATA_TEST_DATA" not in os.environ
+if OUR_OWN_DATA:
+    os.environ["STRATA_DATA_DIR"] = os.environ["STRATA_TEST_DATA"] = tempfile.mkdtemp(
+        prefix="strata-test-"
+    )
+for name in ("DATABASE_URL", "CELERY_BROKER_URL", "STRATA_CHAT_MODEL", "STRATA_SYSTEM_MODEL"):
+    os.environ[name] = ""
+os.environ["OPENAI_API_KEY"] = "test"
+# Named here and not in pyproject.toml: pytest-django would read the settings before this file.
+os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+
+DATA_DIR = Path(os.environ["STRATA_DATA_DIR"])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure() -> None:
+    import django
+
+    from config import embedded
+
+    embedded.start(DATA_DIR)
+    django.setup()
+
+
+def pytest_unconfigure() -> None:
+    import shutil
+
+    from config import embedded
+
+    if not OUR_OWN_DATA:
+        return
+    embedded.stop(DATA_DIR)
+    shutil.rmtree(DATA_DIR, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[ScriptedModel]:
+    with ScriptedModel() as server:
+        yield server
+
+
+@pytest.fixture
+def scripted(model_server, monkeypatch, settings) -> ScriptedModel:
+    """A scripted model that answers wherever a project has no model of its own."""
+    model_server.reset()
+    monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
+    settings.CHAT_MODEL = "openai-chat:scripted"
+    settings.SYSTEM_MODEL = "openai-chat:scripted"
+    return model_server
+
+
+@pytest.fixture
+def person(db, django_user_model) -> Callable:
+    def make(name: str):
+        return django_user_model.objects.create_user(name, f"{name}@example.org", "pass-word-1")
+
+    return make
+
+
+@pytest.fixture
+def owner(person):
+    return person("olive")
+
+
+@pytest.fixture
+def editor(person, project):
+    return _member(person("edgar"), project, "editor")
+
+
+@pytest.fixture
+def viewer(person, project):
+    return _member(person("vera"), project, "viewer")
+
+
+@pytest.fixture
+def stranger(person):
+    return person("stan")
+
+
+@pytest.fixture
+def project(owner):
+    from projects.creation import create_project
+
+    return create_project(owner, name="Billing", slug="billing")
+
+
+def _member(user, project, role: str):
+    from projects.models import Membership
+
+    Membership.objects.create(project=project, user=user, role=role)
+    return user
+
+
+@pytest.fixture
+def api() -> Callable:
+    """A REST client for a user, with a real token; keywords go to the token."""
+    from rest_framework.test import APIClient
+
+    from projects.models import Token
+
+    def client(user, **fields) -> APIClient:
+        made = APIClient()
+        made.credentials(
+            HTTP_AUTHORIZATION=f"Bearer {Token.objects.create(user=user, **fields)[1]}"
+        )
+        return made
+
+    return client

@@ -1,0 +1,81 @@
+"""/api/v1/projects/{slug}/memory/: the bank as it stands in every prompt."""
+
+import pytest
+
+from chat.models import Session, Visibility
+from memory.layers.bank import item_tokens
+from memory.models import Entry
+
+pytestmark = pytest.mark.django_db
+
+URL = "/api/v1/projects/billing/memory/"
+
+
+@pytest.fixture
+def remember(project, owner):
+    def make(summary: str, **fields) -> Entry:
+        session = Session.objects.create(
+            project=project, creator=owner, title="Cutover", visibility=Visibility.PROJECT
+        )
+        defaults = {
+            "project": project,
+            "session": session,
+            "granularity": "conversation",
+            "period_key": "2026-03-03",
+            "zone": "UTC",
+            "first_seq": 1,
+            "last_seq": 4,
+            "message_count": 4,
+            "first_source_at": "2026-03-03T09:00Z",
+            "last_source_at": "2026-03-03T09:10Z",
+            "written_by": "extractive",
+            "tokens": 0,
+        }
+        entry = Entry.objects.create(summary=summary, **defaults | fields)
+        entry.refresh_from_db()
+        entry.tokens = item_tokens(entry.as_item())
+        entry.save()
+        return entry
+
+    return make
+
+
+def test_an_empty_memory_is_empty(api, viewer):
+    told = api(viewer).get(URL).json()
+    assert (told["text"], told["tokens"], told["left_out"]) == ("", 0, [])
+    assert told["max_tokens"] == 2000
+
+
+def test_it_is_the_text_with_its_tokens(api, viewer, remember):
+    remember("The cutover is on 3 March.")
+    told = api(viewer).get(URL).json()
+    assert "The cutover is on 3 March." in told["text"]
+    assert 0 < told["tokens"] <= told["max_tokens"]
+
+
+def test_its_version_changes_with_the_text_only(api, viewer, remember):
+    client = api(viewer)
+    remember("The cutover is on 3 March.")
+    first = client.get(URL).json()["version"]
+    assert client.get(URL).json()["version"] == first
+    remember("The replica stays for a week.")
+    assert client.get(URL).json()["version"] != first
+
+
+def test_what_did_not_fit_is_listed_with_the_reason(api, viewer, remember):
+    long = remember("Nothing but words. " * 600)
+    [left] = api(viewer).get(URL).json()["left_out"]
+    assert left["id"] == str(long.pk)
+    assert left["reason"]
+
+
+def test_a_stranger_gets_404(api, stranger, project):
+    assert api(stranger).get(URL).status_code == 404
+
+
+def test_many_entries_take_no_more_queries(api, viewer, remember, django_assert_max_num_queries):
+    for number in range(20):
+        remember(f"Fact {number}.")
+    client = api(viewer)
+    with django_assert_max_num_queries(4):
+        client.get(URL)

@@ -1,0 +1,250 @@
+"""A stretch of a conversation becomes one entry, once, whatever dies."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from chat.models import Message, Session, Status
+from chat.replies import begin_reply, draft, finalise, post_message, post_messages
+from memory.layers import cycle, leases
+from memory.layers.conversations import summarise
+from memory.models import Cursor, Entry, State
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LATER = timedelta(hours=1)
+
+
+@pytest.fixture
+def session(project, owner):
+    return Session.objects.create(project=project, creator=owner, title="Cutover")
+
+
+def later() -> datetime:
+    return datetime.now(UTC) + LATER
+
+
+def say(session, *texts: str) -> list[Message]:
+    return post_messages(session, [draft(text) for text in texts])
+
+
+def told(model) -> str:
+    return "\n".join(one["content"] for request in model.requests for one in request["messages"])
+
+
+def test_an_idle_session_is_due_and_a_fresh_one_is_not(session):
+    say(session, "The cutover is on 3 March.")
+    assert cycle.due_sessions(datetime.now(UTC)) == []
+    assert cycle.due_sessions(datetime.now(UTC) + timedelta(minutes=11)) == [session.pk]
+
+
+def test_a_session_that_never_falls_idle_is_due_when_it_is_full(session):
+    say(session, *["word " * 1_000 for _ in range(5)])
+    assert cycle.due_sessions(datetime.now(UTC)) == [session.pk]
+
+
+def test_finding_what_is_due_is_one_query(project, owner, django_assert_num_queries):
+    for _ in range(5):
+        say(Session.objects.create(project=project, creator=owner), "Something was said here.")
+    with django_assert_num_queries(1):
+        assert len(cycle.due_sessions(later())) == 5
+
+
+def test_an_entry_covers_what_was_said(session, scripted):
+    scripted.say("- The cutover is on 3 March.")
+    first, *_, last = say(session, "When is the cutover?", "On 3 March.", "Good.")
+    entry = summarise(session.pk, later())
+    assert entry.summary == "- The cutover is on 3 March."
+    assert (entry.first_seq, entry.last_seq, entry.message_count) == (1, 3, 3)
+    assert (entry.first_source_at, entry.last_source_at) == (first.created_at, last.created_at)
+    assert entry.written_by == "openai-chat:scripted"
+    cursor = Cursor.objects.get(pk=session.pk)
+    assert (cursor.summarised_through, cursor.unsummarised_messages) == (3, 0)
+    assert cursor.lease_holder is None
+
+
+def test_nothing_new_means_no_call(session, scripted):
+    scripted.say("- Said once.")
+    say(session, "Something was said here.")
+    assert summarise(session.pk, later())
+    assert summarise(session.pk, later()) is None
+    assert summarise(session.pk, later(), force=True) is None
+    assert len(scripted.requests) == 1
+
+
+def test_all_of_a_long_conversation_is_read_and_a_resumed_one_gets_a_second_entry(
+    session, scripted, settings
+):
+    settings.CONTEXT_TOKENS = 4_000
+    facts = [
+        f"Fact {n}: part P-{1000 + n} weighs {n} grams. " + "And so on. " * 30 for n in range(120)
+    ]
+    say(session, *facts)
+    first = summarise(session.pk, later())
+    assert (first.first_seq, first.last_seq, first.message_count) == (1, 120, 120)
+    assert set(re.findall(r"P-\d{4}", told(scripted))) == {f"P-{1000 + n}" for n in range(120)}
+
+    scripted.reset()
+    say(session, *[f"Later fact {n}: part Q-{n}." for n in range(10)])
+    second = summarise(session.pk, later())
+    assert (second.first_seq, second.last_seq, second.message_count) == (121, 130, 10)
+    assert "P-1005" not in told(scripted)
+    assert [(e.first_seq, e.last_seq) for e in session.entries.order_by("first_seq")] == [
+        (1, 120),
+        (121, 130),
+    ]
+
+
+def test_a_range_stops_before_a_reply_that_is_still_being_said(session, scripted):
+    asked = post_message(session, "What about the replica?")
+    reply = begin_reply(asked)
+    entry = summarise(session.pk, later())
+    assert (entry.first_seq, entry.last_seq) == (1, 1)
+
+    finalise(reply, "The replica stays for a week.", Status.COMPLETE, {})
+    entry = summarise(session.pk, later())
+    assert (entry.first_seq, entry.last_seq, entry.message_count) == (2, 2, 1)
+
+
+def test_failed_replies_and_siblings_off_the_path_contribute_nothing(session, scripted):
+    asked = post_message(session, "What about the replica?")
+    finalise(begin_reply(asked), "An earlier answer.", Status.COMPLETE, {})
+    finalise(begin_reply(asked), "", Status.FAILED, {"error": "No."})
+    finalise(begin_reply(asked), "The answer that counts.", Status.COMPLETE, {})
+    entry = summarise(session.pk, later())
+    assert (entry.first_seq, entry.last_seq, entry.message_count) == (1, 4, 2)
+    assert "The answer that counts." in told(scripted)
+    assert "An earlier answer." not in told(scripted)
+
+
+def test_what_is_not_to_be_remembered_is_not(session, scripted):
+    session.remembered = False
+    session.save()
+    say(session, "My secret is the number nine.")
+    assert cycle.due_sessions(later()) == []
+    session.remembered = True
+    session.save()
+    say(session, "The cutover is on 3 March.")
+    entry = summarise(session.pk, later())
+    assert (entry.first_seq, entry.last_seq, entry.message_count) == (1, 2, 1)
+    assert "secret" not in told(scripted)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        (lambda model: model.status(500), "error of its own"),
+        (lambda model: model.status(429, retry_after=7), "no more requests"),
+        (lambda model: model.nothing(), "returned nothing"),
+        (lambda model: model.hang(), "in time"),
+    ],
+)
+def test_a_failure_invents_nothing_and_stays_due(session, scripted, settings, trouble, reason):
+    settings.MODEL_TIMEOUT = 1
+    trouble(scripted)
+    say(session, "The cutover is on 3 March.")
+    assert summarise(session.pk, later()) is None
+    assert Entry.objects.count() == 0
+    cursor = Cursor.objects.get(pk=session.pk)
+    assert cursor.unsummarised_messages == 1
+    assert cursor.failures == 1
+    assert reason in cursor.last_error
+    assert cursor.next_try_at > datetime.now(UTC)
+    assert cycle.due_sessions(later()) == []
+
+    Cursor.objects.update(next_try_at=Now())
+    scripted.say("- The cutover is on 3 March.")
+    assert summarise(session.pk, later())
+    cursor.refresh_from_db()
+    assert (cursor.failures, cursor.last_error, cursor.next_try_at) == (0, "", None)
+
+
+def test_waits_grow_and_have_a_ceiling(session):
+    say(session, "The cutover is on 3 March.")
+    waits = []
+    for _ in range(12):
+        Cursor.objects.update(next_try_at=None)
+        leases.claim(Cursor.objects.all(), session.pk).fail("It did not work.")
+        waits.append(Cursor.objects.get().next_try_at - datetime.now(UTC))
+    assert waits[0] < timedelta(minutes=1) < waits[1] < waits[5]
+    assert timedelta(hours=5, minutes=59) < waits[-1] <= timedelta(hours=6)
+
+
+def test_only_one_worker_holds_a_session(session, scripted):
+    say(session, "The cutover is on 3 March.")
+    lease = leases.claim(Cursor.objects.all(), session.pk)
+    assert leases.claim(Cursor.objects.all(), session.pk) is None
+    assert summarise(session.pk, later()) is None
+    lease.release()
+    assert summarise(session.pk, later())
+
+
+def test_a_worker_that_was_overtaken_commits_nothing(session, scripted):
+    say(session, "The cutover is on 3 March.")
+
+    def overtaken(request):
+        Cursor.objects.update(lease_until=Now() - timedelta(seconds=1))
+        return "- Too late."
+
+    scripted.queue(overtaken)
+    assert summarise(session.pk, later()) is None
+    assert Entry.objects.count() == 0
+
+
+def test_a_summary_of_sources_that_changed_meanwhile_is_not_kept(session, scripted):
+    [message] = say(session, "The cutover is on 3 March.")
+
+    def edited(request):
+        Message.objects.filter(pk=message.pk).update(version=2, text="It is on 4 March.")
+        return "- The cutover is on 3 March."
+
+    scripted.queue(edited)
+    assert summarise(session.pk, later()) is None
+    assert Entry.objects.count() == 0
+    assert cycle.due_sessions(later()) == [session.pk]
+
+
+def test_what_is_said_meanwhile_is_left_for_the_next_entry(session, scripted):
+    say(session, "The cutover is on 3 March.")
+
+    def more(request):
+        say(session, "And one more thing.")
+        return "- The cutover is on 3 March."
+
+    scripted.queue(more)
+    entry = summarise(session.pk, later())
+    assert entry.last_seq == 1
+    assert Cursor.objects.get(pk=session.pk).unsummarised_messages == 1
+
+
+def test_new_memories_wait_where_they_are_reviewed(session, project, scripted):
+    project.review_memories = True
+    project.save()
+    say(session, "The cutover is on 3 March.")
+    assert summarise(session.pk, later()).state == State.PROPOSED
+
+
+def test_quotes_from_a_private_session_wait(session):
+    session.visibility = "private"
+    session.save()
+    say(session, "The cutover is on 3 March and the platform team owns it.")
+    entry = summarise(session.pk, later())
+    assert entry.written_by == "extractive"
+    assert entry.state == State.PROPOSED
+
+
+def test_the_extractive_summariser_quotes(session):
+    say(session, "The cutover is on 3 March and the platform team owns it.")
+    entry = summarise(session.pk, later())
+    assert "3 March" in entry.summary
+    assert entry.state == State.LIVE
+
+
+def test_a_project_that_does_not_remember_has_nothing_due(session, project):
+    say(session, "The cutover is on 3 March.")
+    project.memory_enabled = False
+    project.save()
+    assert cycle.due_sessions(later()) == []
+    assert summarise(session.pk, later(), force=True) is None

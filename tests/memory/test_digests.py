@@ -1,0 +1,159 @@
+"""The layers settle: nothing twice, nothing lost, within the budget."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat.models import Session
+from chat.replies import draft, post_messages
+from memory.layers import cycle, digests
+from memory.layers.digests import rendered_bank
+from memory.models import Entry, EntryRevision, Ladder, State
+from tests.scripted import Answer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+def talk(project, owner, day: int, hour: int = 0) -> Session:
+    at = START + timedelta(days=day, hours=hour)
+    session = Session.objects.create(
+        project=project, creator=owner, title=f"Day {day}", created_at=at, last_activity_at=at
+    )
+    texts = [f"On day {day} the build {day}{hour} took {day * 7 + n} minutes." for n in range(4)]
+    post_messages(session, [draft(text, created_at=at) for text in texts])
+    return session
+
+
+def snapshot() -> list:
+    return sorted(Entry.objects.values_list("pk", "state", "parent", "revision", "summary"))
+
+
+@pytest.fixture
+def small(project):
+    project.bank_max_tokens = 300
+    project.save()
+    return project
+
+
+def test_layers_settle_and_a_second_cycle_changes_nothing(small, owner):
+    for day in range(40):
+        talk(small, owner, day)
+    now = START + timedelta(days=75)
+    cycle.run(now)
+    layers = set(Entry.objects.values_list("granularity", flat=True))
+    assert layers == {"conversation", "day", "week", "month"}
+    before = snapshot()
+    report = cycle.run(now)
+    assert snapshot() == before
+    assert (report.summarised, report.settled) == (0, 0)
+
+
+def test_every_digest_can_be_followed_down_to_its_messages(small, owner):
+    for day in range(30):
+        talk(small, owner, day)
+    cycle.run(START + timedelta(days=65))
+    tops = Entry.objects.filter(parent=None)
+    covered = []
+
+    def descend(entry):
+        if entry.granularity == "conversation":
+            covered.append((entry.session_id, entry.first_seq, entry.last_seq))
+        for child in entry.children.all():
+            assert child.state == State.ABSORBED
+            descend(child)
+
+    for top in tops:
+        descend(top)
+    assert sorted(covered) == sorted((s.pk, 1, 4) for s in Session.objects.all())
+
+
+def test_the_bank_stays_within_its_budget_at_every_moment(small, owner):
+    for day in range(60):
+        talk(small, owner, day)
+        cycle.run(START + timedelta(days=day, hours=2))
+        bank = rendered_bank(small)
+        assert bank.tokens <= 300
+    assert bank.tokens > 100
+
+
+def test_a_late_arrival_rewrites_its_digest_once(small, owner):
+    for day in range(20):
+        talk(small, owner, day)
+        talk(small, owner, day, hour=2)
+    now = START + timedelta(days=22)
+    cycle.run(now)
+    day = Entry.objects.get(granularity="day", period_key="2026-01-07")
+    assert day.revision == 1
+    talk(small, owner, 2, hour=3)
+    for extra in range(6):
+        talk(small, owner, 20, hour=extra)
+    cycle.run(now)
+    cycle.run(now)
+    after = Entry.objects.get(granularity="day", period_key="2026-01-07")
+    assert after.pk == day.pk
+    assert after.children.count() == 3
+    assert after.revision in (1, 2)
+    assert EntryRevision.objects.filter(entry=after).count() == after.revision - 1
+    assert Entry.objects.filter(state=State.STALE).count() == 0
+
+
+def test_a_digest_that_cannot_be_written_leaves_its_children_as_they_are(small, owner, scripted):
+    for day in range(12):
+        talk(small, owner, day)
+        talk(small, owner, day, hour=2)
+    scripted.default = "- " + "Something was said about the build. " * 4
+    for session_id in cycle.due_sessions(START + timedelta(days=20)):
+        from memory.layers.conversations import summarise
+
+        summarise(session_id, START + timedelta(days=20))
+    before = snapshot()
+    scripted.default = Answer(status=500)
+    assert digests.settle(small.pk, START + timedelta(days=20)) is False
+    assert snapshot() == before
+    ladder = Ladder.objects.get(pk=small.pk)
+    assert ladder.failures == 1
+    assert "error of its own" in ladder.last_error
+    assert cycle.due_projects() == []
+
+
+def test_an_only_child_costs_no_call(small, owner, scripted):
+    for day in range(12):
+        talk(small, owner, day)
+    scripted.default = "- " + "Something was said about the build. " * 4
+    cycle.run(START + timedelta(days=13))
+    calls = len(scripted.requests)
+    days = Entry.objects.filter(granularity="day")
+    assert days.count() >= 10
+    assert calls == Entry.objects.filter(granularity="conversation").count() + sum(
+        1 for week in Entry.objects.filter(granularity="week") if week.children.count() > 1
+    )
+
+
+def test_a_pinned_entry_stays_where_it_is(small, owner):
+    for day in range(10):
+        talk(small, owner, day)
+    for session_id in cycle.due_sessions(START + timedelta(days=10)):
+        from memory.layers.conversations import summarise
+
+        summarise(session_id, START + timedelta(days=10))
+    oldest = Entry.objects.order_by("last_source_at").first()
+    oldest.pinned = True
+    oldest.save()
+    cycle.run(START + timedelta(days=75))
+    oldest.refresh_from_db()
+    assert (oldest.state, oldest.parent) == (State.LIVE, None)
+    assert oldest.pk in rendered_bank(small).included
+
+
+def test_faded_entries_come_back_when_there_is_room(small, owner):
+    for day in range(40):
+        talk(small, owner, day * 31)
+    now = START + timedelta(days=40 * 31)
+    cycle.run(now)
+    assert Entry.objects.filter(state=State.FADED).exists()
+    small.bank_max_tokens = 20_000
+    small.save()
+    cycle.run(now)
+    assert not Entry.objects.filter(state=State.FADED).exists()

@@ -1,0 +1,166 @@
+import time
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.layers.summarising.extractive import Extractive, conversation, digest
+from memory.layers.summarising.parts import Line, words
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def talk(*said: tuple[str, str]) -> list[Line]:
+    """Lines of people; those of `Bot` are the assistant's."""
+    return [
+        Line(speaker, text, NOON, "assistant" if speaker == "Bot" else "user")
+        for speaker, text in said
+    ]
+
+
+PROJECT_TALK = talk(
+    ("Ana", "Hi Ben! How are you?"),
+    ("Bot", "Hello! PostgreSQL 18 came out on 25 September 2025 and AWS bills $400 for it."),
+    ("Ana", "The cutover is on 3 March and the platform team owns it."),
+    ("Ben", "ok"),
+    ("Ben", "We decided to keep PgBouncer in transaction mode, see INFRA-2231."),
+    ("Ana", "Open question: who pages on the night of the 3rd?"),
+    ("Ben", "Thanks, talk to you later!"),
+)
+
+
+def test_facts_decisions_and_open_questions_are_quoted_in_order_of_time():
+    assert conversation(PROJECT_TALK) == (
+        "- Ana: “The cutover is on 3 March and the platform team owns it.”\n"
+        "- Ben: “We decided to keep PgBouncer in transaction mode, see INFRA-2231.”\n"
+        "- Ana: “Open question: who pages on the night of the 3rd?”"
+    )
+
+
+def test_an_assistants_babble_does_not_displace_what_a_person_said():
+    babble = ("Bot", "On 3 May 2024 Acme Corp. paid $12,000 to Globex for AB-12 in Vienna. " * 20)
+    assert conversation(talk(babble, ("Ana", "My favourite colour is teal."), babble)) == (
+        "- Ana: “My favourite colour is teal.”"
+    )
+
+
+def test_the_assistant_is_quoted_where_nobody_else_said_anything():
+    told = conversation(talk(("Ana", "hi"), ("Bot", "The cutover is on 3 March at 22:00 UTC.")))
+    assert told == "- Bot: “The cutover is on 3 March at 22:00 UTC.”"
+
+
+def test_what_is_said_twice_is_quoted_once():
+    fact = "The cutover is on 3 March and the platform team owns it."
+    assert conversation(talk(("Ana", fact), ("Ben", fact + "!"))).count("cutover") == 1
+
+
+def test_a_greeting_alone_is_still_remembered():
+    assert conversation(talk(("Ana", "Hello!"), ("Ben", "hi"))) != ""
+
+
+@pytest.mark.parametrize("text", ["", " \n", "…", "```\n```", "| a |", "#", "\u200d"])
+def test_something_is_said_of_any_line(text):
+    assert conversation(talk(("Ana", text))).startswith("- Ana: “")
+
+
+def test_no_lines_have_no_summary():
+    assert conversation([]) == ""
+    assert digest([]) == ""
+
+
+def test_other_languages_are_read_too():
+    german = conversation(
+        talk(("Jo", "Hallo! Wir haben beschlossen, am 14. April nach Graz zu ziehen. Alles gut?"))
+    )
+    assert german == "- Jo: “Wir haben beschlossen, am 14. April nach Graz zu ziehen.”"
+    japanese = conversation(talk(("田中", "おはようございます。移行は三月三日に決まりました。")))
+    assert japanese == "- 田中: “移行は三月三日に決まりました。”"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["Ana", "Ben", "Bot"]), st.text(max_size=300) | st.just("word " * 500)
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_a_summary_keeps_to_its_bullets_and_words(said):
+    told = conversation(talk(*said))
+    assert 1 <= len(told.split("\n- ")) <= 3
+    assert told.startswith("- ")
+    assert words(told) <= 80
+
+
+def test_five_thousand_lines_are_read_in_a_moment():
+    lines = talk(("Ana", "The cutover is on 3 March, as Ben said. I like it! Do you?"))
+    lines = [Line("Ana", f"{line.text} {n}", NOON) for n in range(5_000) for line in lines]
+    began = time.perf_counter()
+    assert conversation(lines)
+    assert time.perf_counter() - began < 4
+
+
+DAYS = [
+    ("Mon 2 Mar 2026", "- Ana: “We start the migration on 3 March.”\n- Ben: “I like tea.”"),
+    ("Tue 3 Mar 2026", "- Ben: “We decided on PgBouncer, see INFRA-2231.”"),
+    ("Wed 4 Mar 2026", "- Ana: “The budget is €12,000 until June.”"),
+    ("Thu 5 Mar 2026", "- Cleo: “Vienna hosts the new cluster from Friday on.”"),
+    ("Fri 6 Mar 2026", "- Ana: “Nice weather.”"),
+]
+
+
+def test_a_digest_draws_on_the_children_in_order_and_says_when():
+    assert digest(DAYS[:2]) == (
+        "- Ana: “We start the migration on 3 March.” (Mon 2 Mar 2026)\n"
+        "- Ben: “I like tea.” (Mon 2 Mar 2026)\n"
+        "- Ben: “We decided on PgBouncer, see INFRA-2231.” (Tue 3 Mar 2026)"
+    )
+
+
+def test_every_child_is_drawn_on_before_any_twice():
+    told = digest(DAYS)
+    assert len(told.splitlines()) == 4
+    assert "tea" not in told
+
+
+def test_a_bullet_names_its_day_only_once_and_only_where_days_differ():
+    first = digest(DAYS)
+    again = digest([("Week 10, 2–8 Mar 2026", first), ("Week 11, 9–15 Mar 2026", "- Ben: “x y.”")])
+    assert "(Tue 3 Mar 2026)" in again and "Week 10" not in again
+    one_day = digest([("Mon 2 Mar 2026 · Tea", DAYS[0][1]), ("Mon 2 Mar 2026 · Cake", DAYS[1][1])])
+    assert "2026" not in one_day
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.text(max_size=20),
+            st.lists(st.text(alphabet="ab 漢.“”()1", max_size=120), max_size=4).map("\n- ".join)
+            | st.just("- Ana: “" + "word " * 90 + "”"),
+        ),
+        max_size=12,
+    )
+)
+def test_a_digest_keeps_to_its_bullets_and_words(children):
+    told = digest(children)
+    assert bool(told) == any(summary.strip(" \n-") for _, summary in children)
+    assert len(told.splitlines()) <= 4
+    assert words(told) <= 120
+
+
+def test_long_bullets_still_leave_room_for_two():
+    long = "- Ana: “" + " ".join(f"w{n}" for n in range(200)) + "”"
+    told = digest([("Mon 2 Mar 2026", long), ("Tue 3 Mar 2026", long.replace("w", "v"))])
+    assert len(told.splitlines()) == 2
+    assert words(told) <= 120
+
+
+def test_the_summariser_is_what_summarising_expects():
+    summariser = Extractive()
+    assert summariser.name == "extractive"
+    assert summariser.conversation(PROJECT_TALK, "before", lambda: None)
+    assert summariser.digest("Week 10", DAYS, lambda: None)

@@ -1,0 +1,267 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.layers import ladder
+from memory.layers.ladder import Node, Roll, Step
+from memory.layers.periods import Granularity, day_key, parent_key
+
+CONVERSATION, DAY, WEEK, MONTH = Granularity
+VIENNA = ZoneInfo("Europe/Vienna")
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)  # a Saturday, in week 47
+LONG_AGO = timedelta(days=400)
+
+
+def talk(number: int, age: timedelta = LONG_AGO, tokens: int = 100, **fields) -> Node:
+    """A live conversation entry whose last source is `age` old."""
+    at = NOW - age
+    made = Node(UUID(int=number), CONVERSATION, day_key(at, VIENNA), tokens, at, "live")
+    return replace(made, **fields)
+
+
+class Writer:
+    """Carries plans out as the cycle does, with digests of a fixed length instead of a model's."""
+
+    def __init__(self, nodes: list[Node], length: int = 120):
+        self.nodes = {node.id: node for node in nodes}
+        self.length = length
+        self.written: list[str] = []
+
+    def cycle(self, now: datetime, budget: int) -> None:
+        passed = None
+        for _ in range(50):
+            nodes = list(self.nodes.values())
+            rolls = ladder.outdated(nodes)
+            if not rolls:
+                step = ladder.next_step(nodes, now, budget, passed)
+                if step is None:
+                    break
+                passed, rolls = step.granularity, step.rolls
+            for roll in rolls:
+                self.write(roll)
+        else:
+            raise AssertionError("the plan does not come to an end")
+        out = ladder.fade(self.nodes.values(), budget)
+        for node in list(self.nodes.values()):
+            if node.state in ladder.VISIBLE:
+                self.change(node.id, state="faded" if node.id in out else "live")
+
+    def write(self, roll: Roll) -> None:
+        children = [self.nodes[one] for one in roll.children]
+        newest = max(child.last_source_at for child in children)
+        digest = roll.digest or UUID(int=10_000 + len(self.nodes))
+        self.written.append(roll.key)
+        if roll.digest is None:
+            made = Node(digest, roll.granularity, roll.key, self.length, newest, "live")
+            self.nodes[digest] = made
+        elif self.nodes[digest].parent:
+            self.change(self.nodes[digest].parent, state="stale")
+            self.change(digest, state="absorbed", last_source_at=newest)
+        else:
+            self.change(digest, state="live", last_source_at=newest)
+        for child in roll.children:
+            self.change(child, state="absorbed", parent=digest)
+
+    def change(self, one: UUID, **fields) -> None:
+        self.nodes[one] = replace(self.nodes[one], **fields)
+
+    def live_tokens(self) -> int:
+        return sum(node.tokens for node in self.nodes.values() if node.state == "live")
+
+
+def test_nothing_moves_up_to_a_quarter_over_the_budget():
+    nodes = [talk(n, tokens=125) for n in range(10)]
+    assert ladder.next_step(nodes, NOW, 1_000) is None
+    assert ladder.next_step(nodes, NOW, 999) is not None
+
+
+def test_once_begun_a_cycle_goes_on_until_the_budget_itself_is_kept():
+    days = [talk(n, LONG_AGO + n * timedelta(days=1), granularity=DAY) for n in range(11)]
+    days = [replace(day, key=day_key(day.last_source_at, VIENNA)) for day in days]
+    assert ladder.next_step(days, NOW, 1_000) is None
+    assert ladder.next_step(days, NOW, 1_000, passed=DAY).granularity == WEEK
+    assert ladder.next_step(days, NOW, 1_100, passed=DAY) is None
+
+
+def test_a_cycle_tries_no_layer_twice():
+    nodes = [talk(1)]
+    assert ladder.next_step(nodes, NOW, 10).granularity == DAY
+    assert ladder.next_step(nodes, NOW, 10, passed=DAY) is None
+
+
+def test_conversations_older_than_a_day_roll_into_their_days_oldest_first():
+    nodes = [
+        talk(1, timedelta(days=3)),
+        talk(2, timedelta(days=2)),
+        talk(3, timedelta(days=2, hours=1)),
+        talk(4, timedelta(hours=20)),
+    ]
+    assert ladder.next_step(nodes, NOW, 100) == Step(
+        DAY,
+        (
+            Roll(DAY, "2026-11-18", None, (nodes[0].id,)),
+            Roll(DAY, "2026-11-19", None, (nodes[2].id, nodes[1].id)),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("granularity", "age"), [(CONVERSATION, 1), (DAY, 7), (WEEK, 30)], ids=["day", "week", "month"]
+)
+def test_a_layer_rolls_only_when_older_than_its_age(granularity, age):
+    key = {CONVERSATION: "2026-10-01", DAY: "2026-10-01", WEEK: "2026-W40"}[granularity]
+    node = talk(1, timedelta(days=age), granularity=granularity, key=key)
+    assert ladder.next_step([node], NOW, 10) is None
+    step = ladder.next_step([node], NOW + timedelta(seconds=1), 10)
+    assert step.granularity == granularity.older
+
+
+def test_a_day_waits_for_its_last_talk():
+    morning = talk(1, timedelta(hours=30))
+    evening = talk(2, timedelta(hours=23), key=morning.key)
+    assert ladder.next_step([morning, evening], NOW, 10) is None
+    assert ladder.next_step([morning, replace(evening, pinned=True)], NOW, 10) is not None
+
+
+def test_a_week_waits_for_a_talk_that_is_in_no_day_yet():
+    monday = talk(1, timedelta(days=8), granularity=DAY, key="2026-11-09")
+    sunday = talk(2, timedelta(days=6), key="2026-11-15", pinned=False)
+    step = ladder.next_step([monday, sunday], NOW, 10, passed=DAY)
+    assert step is None
+    assert ladder.next_step([monday], NOW, 10, passed=DAY).rolls[0].key == "2026-W46"
+
+
+def test_a_late_talk_rewrites_the_digest_of_its_day_from_all_its_children():
+    digest = talk(9, granularity=DAY)
+    old = talk(1, state="absorbed", parent=digest.id)
+    late = talk(2, LONG_AGO - timedelta(minutes=1), key=old.key)
+    step = ladder.next_step([digest, old, late], NOW, 10)
+    assert step.rolls == (Roll(DAY, digest.key, digest.id, (old.id, late.id)),)
+
+
+@pytest.mark.parametrize("state", ["proposed", "hidden", "stale"])
+def test_a_digest_that_waits_takes_nobody_in(state):
+    nodes = [talk(9, granularity=DAY, state=state), talk(1)]
+    assert ladder.next_step(nodes, NOW, 10) is None
+
+
+@pytest.mark.parametrize(
+    "fields", [{"pinned": True}, {"state": "proposed"}, {"state": "hidden"}, {"state": "absorbed"}]
+)
+def test_what_is_pinned_or_not_visible_is_nobodys_child(fields):
+    nodes = [talk(1, **fields), talk(2)]
+    assert ladder.next_step(nodes, NOW, 10).rolls[0].children == (nodes[1].id,)
+
+
+def test_faded_entries_are_children_too():
+    nodes = [talk(1, state="faded"), talk(2)]
+    assert len(ladder.next_step(nodes, NOW, 10).rolls[0].children) == 2
+
+
+def test_a_stale_child_holds_its_digests_back():
+    week = talk(30, granularity=WEEK, state="stale", key="2026-W10")
+    day = talk(20, granularity=DAY, state="stale", parent=week.id)
+    other = talk(21, granularity=DAY, state="absorbed", parent=week.id)
+    said = talk(10, state="absorbed", parent=day.id)
+    edited = talk(11, state="stale", parent=day.id)
+    assert ladder.outdated([week, day, other, said, edited]) == []
+    after = replace(edited, state="absorbed")
+    rolls = ladder.outdated([week, day, other, said, after])
+    assert [(roll.digest, set(roll.children)) for roll in rolls] == [(day.id, {said.id, after.id})]
+    rolls = ladder.outdated([week, replace(day, state="absorbed"), other, said, after])
+    assert [(roll.digest, set(roll.children)) for roll in rolls] == [(week.id, {day.id, other.id})]
+
+
+def test_stale_digests_are_rewritten_days_first():
+    week = talk(30, granularity=WEEK, state="stale", key="2026-W10")
+    day = talk(20, granularity=DAY, state="stale")
+    nodes = [
+        week,
+        day,
+        talk(10, state="absorbed", parent=day.id),
+        talk(21, granularity=DAY, state="absorbed", parent=week.id),
+    ]
+    assert [roll.digest for roll in ladder.outdated(nodes)] == [day.id, week.id]
+
+
+def test_a_stale_digest_without_children_is_left_alone():
+    assert ladder.outdated([talk(20, granularity=DAY, state="stale")]) == []
+
+
+def test_the_oldest_unpinned_fade_and_come_back():
+    old, middle, new = (talk(n, timedelta(days=9 - n)) for n in (1, 2, 3))
+    assert ladder.fade([old, middle, new], 250) == {old.id}
+    assert ladder.fade([replace(old, pinned=True), middle, new], 250) == {middle.id}
+    assert ladder.fade([replace(old, state="faded"), middle, new], 300) == set()
+
+
+def test_one_that_is_too_large_does_not_push_the_others_out():
+    assert ladder.fade([talk(1), talk(2, timedelta(1), tokens=900)], 500) == {UUID(int=2)}
+
+
+talks = st.lists(
+    st.tuples(
+        st.integers(min_value=0, max_value=150 * 24),  # hours ago
+        st.integers(min_value=20, max_value=200),
+        st.sampled_from(["live"] * 8 + ["faded", "proposed", "hidden"]),
+        st.sampled_from([False] * 9 + [True]),
+    ),
+    max_size=60,
+).map(
+    lambda rows: [
+        talk(n, timedelta(hours=hours), tokens, state=state, pinned=pinned)
+        for n, (hours, tokens, state, pinned) in enumerate(rows, 1)
+    ]
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(talks, st.integers(min_value=100, max_value=3_000), talks)
+def test_a_plan_carried_out_keeps_its_promises(nodes, budget, later):
+    writer = Writer(nodes)
+    writer.cycle(NOW, budget)
+    check(writer, budget, NOW)
+    # Weeks later, and with more said since, some of it for days that are digested already.
+    for node in later:
+        fresh = replace(node, id=UUID(int=node.id.int + 5_000))
+        writer.nodes[fresh.id] = fresh
+    after = NOW + timedelta(days=40)
+    writer.cycle(after, budget)
+    check(writer, budget, after)
+
+
+def check(writer: Writer, budget: int, now: datetime) -> None:
+    nodes = list(writer.nodes.values())
+    by_id = writer.nodes
+    pinned = sum(node.tokens for node in nodes if node.pinned and node.state == "live")
+    assert writer.live_tokens() <= max(budget, pinned)
+    for node in nodes:
+        if node.pinned:
+            assert node.parent is None and node.state != "absorbed"
+        assert (node.state == "absorbed") == (node.parent is not None)
+        if node.parent is not None:
+            parent = by_id[node.parent]
+            assert parent.granularity == node.granularity.older
+            assert parent.key == parent_key(node.granularity, node.key)
+    digests = [(node.granularity, node.key) for node in nodes if node.granularity != CONVERSATION]
+    assert len(digests) == len(set(digests))
+    # Asked again, it has nothing to add.
+    written = len(writer.written)
+    states = {node.id: node.state for node in nodes}
+    writer.cycle(now, budget)
+    assert len(writer.written) == written
+    assert {node.id: node.state for node in writer.nodes.values()} == states
+
+
+def test_a_long_history_ends_in_months():
+    writer = Writer([talk(n, timedelta(days=n / 4)) for n in range(1, 800)])
+    writer.cycle(NOW, 2_000)
+    live = [node for node in writer.nodes.values() if node.state in ladder.VISIBLE]
+    assert {node.granularity for node in live} == {CONVERSATION, DAY, WEEK, MONTH}
+    assert len(live) < 40
+    check(writer, 2_000, NOW)

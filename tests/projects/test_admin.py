@@ -1,0 +1,161 @@
+"""The admin opens on every model, shows no secret, and lets nobody tinker."""
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from chat.models import Message, Session
+from chat.replies import post_message
+from memory.models import Cursor, Entry, EntryRevision, Ladder
+from projects.creation import create_project
+from projects.models import Project, Token
+
+pytestmark = pytest.mark.django_db
+
+OURS = [
+    model
+    for app in ("projects", "chat", "memory")
+    for model in apps.get_app_config(app).get_models()
+]
+ALL = list(admin.site._registry)
+
+
+@pytest.fixture
+def fill(owner):
+    """Makes so many rows, or more, of every model of ours."""
+
+    def make(count: int) -> None:
+        for number in range(count):
+            project = create_project(owner, name=f"House {number}")
+            Token.objects.create(user=owner, name="robot", project=project)
+            session = Session.objects.create(project=project, creator=owner)
+            post_message(session, "The cutover is on 3 March. " * 9, author=owner)
+            Ladder.objects.create(project=project, failures=2)
+            entry = Entry.objects.create(
+                project=project,
+                session=session,
+                granularity="conversation",
+                period_key="2026-03-03",
+                zone="UTC",
+                first_seq=1,
+                last_seq=1,
+                summary="It was decided.",
+                tokens=9,
+                message_count=1,
+                first_source_at="2026-03-03T09:00Z",
+                last_source_at="2026-03-03T09:10Z",
+                written_by="scripted",
+            )
+            EntryRevision.objects.create(
+                project=project,
+                entry=entry,
+                revision=1,
+                summary="It may be decided.",
+                written_by="scripted",
+                written_at="2026-03-03T09:10Z",
+            )
+        Cursor.objects.update(failures=3, last_error="The model did not answer in time.")
+
+    return make
+
+
+@pytest.fixture
+def house(fill) -> None:
+    fill(1)
+
+
+def page(model, name: str, *args) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{name}", args=args)
+
+
+def test_every_model_of_ours_is_there():
+    assert set(OURS) <= set(ALL)
+
+
+@pytest.mark.parametrize("model", ALL, ids=lambda model: model.__name__)
+def test_it_opens_on_every_model(admin_client, house, model):
+    assert admin_client.get(page(model, "changelist")).status_code == 200
+    for row in model._default_manager.all()[:1]:
+        assert admin_client.get(page(model, "change", row.pk)).status_code == 200
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model.__name__)
+def test_listing_takes_the_same_queries_for_many(
+    admin_client, fill, model, django_assert_num_queries
+):
+    url = page(model, "changelist")
+    fill(1)
+    admin_client.get(url)
+    with CaptureQueriesContext(connection) as few:
+        admin_client.get(url)
+    fill(6)
+    with django_assert_num_queries(len(few)):
+        admin_client.get(url)
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model.__name__)
+def test_it_searches_every_model_of_ours(admin_client, house, model):
+    query = {"q": "0190163d-8694-739b-aea5-966c26f8ad91"}
+    assert admin_client.get(page(model, "changelist"), query).status_code == 200
+
+
+def test_a_tokens_digest_is_no_column_and_no_field(admin_client, house):
+    token = Token.objects.get()
+    change = admin_client.get(page(Token, "change", token.pk))
+    assert "digest" not in change.context["adminform"].form.fields
+    assert ">" + token.digest not in change.content.decode()
+    assert token.token_key not in change.content.decode()
+    listed = admin_client.get(page(Token, "changelist")).content.decode()
+    assert ">" + token.digest not in listed
+    assert token.token_key not in listed
+
+
+def test_tokens_are_not_made_in_the_admin(admin_client):
+    assert admin_client.get(page(Token, "add")).status_code == 403
+
+
+def test_what_the_app_keeps_in_order_is_read_only(admin_client, house):
+    for model in (Message, Cursor, Ladder, Entry, EntryRevision):
+        row = model._default_manager.first()
+        assert admin_client.post(page(model, "change", row.pk), {}).status_code == 403
+        assert admin_client.get(page(model, "delete", row.pk)).status_code == 403
+
+
+def test_a_change_of_a_session_leaves_its_places(admin_client, house, owner):
+    session = Session.objects.first()
+    admin_client.get(page(Session, "change", session.pk))
+    post_message(session, "Meanwhile.", author=owner)
+    fields = {"title": "Renamed", "visibility": "private", "remembered": "on", "history_limit": ""}
+    answer = admin_client.post(page(Session, "change", session.pk), fields | {"last_seq": 99})
+    assert answer.status_code == 302
+    fresh = Session.objects.get(pk=session.pk)
+    assert (fresh.title, fresh.last_seq) == ("Renamed", 2)
+
+
+def test_messages_are_listed_by_an_excerpt(admin_client, house):
+    listed = admin_client.get(page(Message, "changelist")).content.decode()
+    assert "The cutover is on 3 March. The cutover" in listed
+    assert "The cutover is on 3 March. " * 4 not in listed
+
+
+def test_failing_work_is_found_and_tried_again(admin_client, house):
+    listed = admin_client.get(page(Cursor, "changelist"), {"failing": "yes"})
+    assert "The model did not answer in time." in listed.content.decode()
+    Cursor.objects.update(next_try_at="2030-01-01T00:00Z")
+    picked = list(Cursor.objects.values_list("pk", flat=True))
+    answer = admin_client.post(
+        page(Cursor, "changelist"), {"action": "try_again", "_selected_action": picked}
+    )
+    assert answer.status_code == 302
+    assert not Cursor.objects.exclude(next_try_at=None).exists()
+
+
+def test_a_project_goes_with_all_it_holds(admin_client, house):
+    project = Project.objects.get()
+    confirmed = admin_client.post(page(Project, "delete", project.pk), {"post": "yes"})
+    assert confirmed.status_code == 302
+    assert not Project.objects.exists()
+    assert not Message.objects.exists()

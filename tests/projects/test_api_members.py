@@ -1,0 +1,100 @@
+"""/api/v1/projects/{slug}/members/: who belongs to a project, and as what."""
+
+import pytest
+
+from projects.models import Membership
+
+pytestmark = pytest.mark.django_db
+
+URL = "/api/v1/projects/billing/members/"
+
+
+def test_members_see_each_other(api, owner, editor, viewer):
+    members = api(viewer).get(URL).json()["results"]
+    assert [(one["username"], one["role"]) for one in members] == [
+        ("vera", "viewer"),
+        ("edgar", "editor"),
+        ("olive", "owner"),
+    ]
+
+
+def test_a_stranger_gets_404(api, stranger, project):
+    client = api(stranger)
+    assert client.get(URL).status_code == 404
+    assert client.post(URL, {"username": "stan"}, format="json").status_code == 404
+    assert client.delete(f"{URL}olive/").status_code == 404
+
+
+def test_listing_takes_the_same_queries_for_many(
+    api, owner, project, django_user_model, django_assert_num_queries
+):
+    client = api(owner)
+    for number in range(10):
+        user = django_user_model.objects.create(username=f"user-{number}")
+        Membership.objects.create(project=project, user=user)
+    with django_assert_num_queries(3):
+        assert len(client.get(URL).json()["results"]) == 11
+
+
+def test_an_owner_adds_a_member(api, owner, project, stranger):
+    answer = api(owner).post(URL, {"username": "stan", "role": "viewer"}, format="json")
+    assert answer.status_code == 201
+    assert (answer.json()["username"], answer.json()["role"]) == ("stan", "viewer")
+    assert Membership.objects.get(user=stranger).role == "viewer"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"username": "nobody"}, "username"),
+        ({"username": "edgar"}, "username"),
+        ({"username": "ed\0"}, "username"),
+        ({"role": "viewer"}, "username"),
+        ({"username": "stan", "role": "king"}, "role"),
+    ],
+)
+def test_who_cannot_be_added_is_told_by_field(api, owner, editor, stranger, fields, field):
+    answer = api(owner).post(URL, fields, format="json")
+    assert answer.status_code == 400
+    assert list(answer.json()) == [field]
+
+
+def test_editors_and_viewers_change_nobody(api, editor, viewer, stranger):
+    for user in (editor, viewer):
+        client = api(user)
+        assert client.post(URL, {"username": "stan"}, format="json").status_code == 404
+        assert client.patch(f"{URL}olive/", {"role": "viewer"}, format="json").status_code == 404
+        assert client.delete(f"{URL}{user.username}/").status_code == 404
+
+
+def test_an_owner_changes_a_role(api, owner, viewer):
+    answer = api(owner).patch(f"{URL}vera/", {"role": "editor"}, format="json")
+    assert answer.status_code == 200
+    assert Membership.objects.get(user=viewer).role == "editor"
+
+
+def test_a_membership_stays_with_its_user(api, owner, viewer, stranger):
+    answer = api(owner).patch(f"{URL}vera/", {"username": "stan"}, format="json")
+    assert list(answer.json()) == ["username"]
+
+
+def test_an_owner_removes_a_member(api, owner, viewer):
+    assert api(owner).delete(f"{URL}vera/").status_code == 204
+    assert not Membership.objects.filter(user=viewer).exists()
+    assert api(owner).delete(f"{URL}vera/").status_code == 404
+
+
+def test_the_last_owner_stays(api, owner, editor):
+    client = api(owner)
+    left = client.delete(f"{URL}olive/")
+    assert left.status_code == 400
+    assert left.json() == {"detail": "A project keeps at least one owner."}
+    demoted = client.patch(f"{URL}olive/", {"role": "editor"}, format="json")
+    assert demoted.json() == {"role": ["A project keeps at least one owner."]}
+    client.patch(f"{URL}edgar/", {"role": "owner"}, format="json")
+    assert client.delete(f"{URL}olive/").status_code == 204
+
+
+def test_changing_members_takes_the_scope_admin(api, owner, stranger):
+    client = api(owner, scopes=["read", "write"])
+    assert client.post(URL, {"username": "stan"}, format="json").status_code == 403

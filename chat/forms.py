@@ -40,12 +40,12 @@ class NewChatForm(MessageForm):
     visibility = forms.ChoiceField(
         label=_("Who may read this chat"),
         choices=Visibility.choices,
-        initial=Visibility.PRIVATE,
+        initial=Visibility.PROJECT,
         required=False,
     )
 
     def clean_visibility(self) -> str:
-        return self.cleaned_data["visibility"] or Visibility.PRIVATE
+        return self.cleaned_data["visibility"] or Visibility.PROJECT
 
 
 class SessionForm(forms.ModelForm):

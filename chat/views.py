@@ -3,6 +3,7 @@
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.middleware.csrf import get_token
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.template.loader import render_to_string
@@ -44,7 +45,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return _project_page(request, membership(request.user, slug), form, status=400)
     chat_session = Session.objects.create(
-        project=room, creator=request.user, visibility=form.cleaned_data["visibility"]
+        project=room, creator_id=request.user.pk, visibility=form.cleaned_data["visibility"]
     )
     _asked, reply = replies.ask(chat_session, form.cleaned_data["content"], request.user)
     streaming.say(reply)
@@ -62,7 +63,7 @@ def session(request: HttpRequest, slug: str, pk) -> HttpResponse:
 
 @login_required
 @require_POST
-def post(request: HttpRequest, slug: str, pk) -> HttpResponse:
+def post(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     """Says something in a chat and has it answered: as events, or by way of the page."""
     chat_session = _to_speak_in(request, slug, pk)
     form = MessageForm(request.POST)
@@ -76,7 +77,7 @@ def post(request: HttpRequest, slug: str, pk) -> HttpResponse:
 
 @login_required
 @require_POST
-def regenerate(request: HttpRequest, pk) -> HttpResponse:
+def regenerate(request: HttpRequest, pk) -> HttpResponseBase:
     """Answers a message once more; the new reply counts from then on."""
     spoken = access.message_for_writing(request.user, pk)
     asked = spoken.parent
@@ -88,7 +89,7 @@ def regenerate(request: HttpRequest, pk) -> HttpResponse:
 
 @login_required
 @require_GET
-def stream(request: HttpRequest, pk) -> HttpResponse:
+def stream(request: HttpRequest, pk) -> HttpResponseBase:
     """Follows a reply that is being said, for whoever opens the page meanwhile."""
     reply = get_object_or_404(Message, pk=pk)
     chat_session = access.session_for_reading(request.user, reply.session_id)
@@ -162,7 +163,7 @@ def _may_manage(member: Membership, chat_session: Session) -> bool:
     )
 
 
-def _answer(request: HttpRequest, turns: list[Message]) -> HttpResponse:
+def _answer(request: HttpRequest, turns: list[Message]) -> HttpResponseBase:
     """Has the last of `turns` said; the reader gets all of them as events, or the page."""
     reply = turns[-1]
     streaming.say(reply)

@@ -197,7 +197,8 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
-SECURE_REFERRER_POLICY = "no-referrer"
+# Under `no-referrer` browsers send “Origin: null” with forms, which the CSRF check refuses.
+SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
@@ -241,6 +242,10 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Projects that remember.",
     "VERSION": "0.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {
+        "MessageRole": "chat.models.Role",
+        "MemberRole": "projects.models.Role",
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

@@ -7,7 +7,8 @@ from django.db.models import F
 from django.dispatch import receiver
 
 from chat.models import Message, Role, Session, Status
-from chat.signals import message_added, message_changed
+from chat.signals import message_added, message_changed, session_deleted
+from memory.layers import review
 from memory.models import Cursor
 
 # A failed reply says nothing; a stopped or interrupted one says what it got to say.
@@ -32,6 +33,13 @@ def count_added(session: Session, messages: list[Message], **kwargs: object) -> 
 @receiver(message_changed)
 def count_finished(message: Message, **kwargs: object) -> None:
     _count(message.session_id, message.project_id, [message])
+
+
+@receiver(session_deleted)
+def withhold_what_was_made_of_it(session: Session, **kwargs: object) -> None:
+    """The session's entries go with it; the digests above them are rewritten without it."""
+    for entry in session.entries.exclude(parent=None).select_related("parent"):
+        review.withhold(entry.parent)
 
 
 def _count(session_id: UUID, project_id: UUID, messages: Iterable[Message]) -> None:

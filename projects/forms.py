@@ -64,7 +64,7 @@ class ProjectForm(forms.ModelForm):
     )
 
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
-        return [(heading, [self[name] for name in names]) for heading, names in self.GROUPS]
+        return [(str(heading), [self[name] for name in names]) for heading, names in self.GROUPS]
 
 
 class MemberForm(forms.Form):

@@ -168,7 +168,7 @@ class Token(AbstractAuthToken):
         null=True,
         blank=True,
         on_delete=models.CASCADE,
-        related_name="tokens",
+        related_name="+",
         help_text="The one project it opens. Empty: all of the user's.",
     )
     scopes = models.JSONField(default=all_scopes, validators=[validate_scopes])

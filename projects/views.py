@@ -3,7 +3,7 @@
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -22,15 +22,14 @@ def projects(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         made = create_project(request.user, **form.cleaned_data)
         return redirect("project", made.slug)
-    memberships = (
-        Membership.objects.filter(user=request.user)
-        .select_related("project")
-        .annotate(people=Count("project__memberships"))
-        .order_by("project__name", "project__id")
-    )
+    memberships = _memberships_of(request.user).annotate(people=Count("project__memberships"))
+    context = {"memberships": memberships.order_by("project__name", "project__id"), "form": form}
     status = 400 if form.is_bound else 200
-    context = {"memberships": memberships, "form": form}
     return render(request, "projects/list.html", context, status=status)
+
+
+def _memberships_of(user) -> QuerySet[Membership]:
+    return Membership.objects.filter(user=user).select_related("project")
 
 
 @login_required
@@ -59,7 +58,7 @@ def members(request: HttpRequest, slug: str) -> HttpResponse:
     if refused:
         messages.error(request, refused)
     # An owner who gave the project up has no page of it left to go back to.
-    still_owner = project.memberships.filter(user=request.user).exists()
+    still_owner = _memberships_of(request.user).filter(project=project).exists()
     return redirect("project-settings", slug) if still_owner else redirect("projects")
 
 

@@ -45,6 +45,12 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(DATA_DIR, ignore_errors=True)
 
 
+@pytest.fixture(autouse=True)
+def quick_passwords(settings) -> None:
+    """Real password hashes take half a second each, on purpose."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[ScriptedModel]:
     with ScriptedModel() as server:

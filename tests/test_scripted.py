@@ -153,10 +153,6 @@ def test_half_an_answer_is_heard_before_the_connection_breaks(model, client):
     model.half("One two")
     heard = []
     with pytest.raises(openai.APIConnectionError):
-        heard.extend(words([chunk]) for chunk in stream(client))
-    model.half("One two")
-    heard = []
-    with pytest.raises(openai.APIConnectionError):
         for chunk in stream(client):
             heard += words([chunk])
     assert heard == ["", "One", " two"]

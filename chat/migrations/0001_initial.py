@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
                 ('title', models.CharField(blank=True, max_length=200)),
-                ('visibility', models.CharField(choices=[('private', 'Only me'), ('project', 'Everyone in the project')], default='project', max_length=10)),
+                ('visibility', models.CharField(choices=[('project', 'Everyone in the project'), ('private', 'Only me')], default='project', max_length=10)),
                 ('remembered', models.BooleanField(default=True, help_text="Messages written from now on settle into the project's memory.")),
                 ('status', models.CharField(choices=[('active', 'Active'), ('closed', 'Closed')], default='active', max_length=10)),
                 ('history_limit', models.PositiveIntegerField(blank=True, help_text="Messages that the model sees. Empty: the project's.", null=True, validators=[django.core.validators.MinValueValidator(50), django.core.validators.MaxValueValidator(1000)])),
@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='session',
-            constraint=models.CheckConstraint(condition=models.Q(('visibility__in', ['private', 'project'])), name='session_visibility_is_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('visibility__in', ['project', 'private'])), name='session_visibility_is_known'),
         ),
         migrations.AddConstraint(
             model_name='session',

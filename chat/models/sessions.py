@@ -15,8 +15,8 @@ HISTORY_LIMITS = (50, 1_000)
 
 
 class Visibility(models.TextChoices):
-    PRIVATE = "private", "Only me"
     PROJECT = "project", "Everyone in the project"
+    PRIVATE = "private", "Only me"
 
 
 class SessionStatus(models.TextChoices):

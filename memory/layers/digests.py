@@ -107,7 +107,8 @@ def _sources(children: Iterable[UUID]) -> Sources:
     found = list(rows.order_by("first_source_at", "pk"))
     digest = hashlib.sha256()
     for entry in found:
-        digest.update(f"{entry.pk} {entry.revision};".encode())
+        shown = f"{entry.pk} {entry.revision} {entry.pinned} {entry.state == State.HIDDEN};"
+        digest.update(shown.encode())
     return Sources(found, digest.hexdigest())
 
 
@@ -149,6 +150,8 @@ def _commit(
     if _sources(roll.children).fingerprint != sources.fingerprint:
         raise SourcesChanged
     digest = _digest(project, roll)
+    if digest.state in (State.HIDDEN, State.PROPOSED):
+        raise SourcesChanged
     if digest.summary and digest.summary != text:
         _keep_revision(digest)
     if digest.summary != text:

@@ -84,7 +84,7 @@ def set_hidden(entry: Entry, hidden: bool) -> Entry:
         left = entry.parent
         entry.state, entry.parent, entry.pinned = State.HIDDEN, None, False
         entry.save(update_fields=["state", "parent", "pinned"])
-        _withhold(left)
+        withhold(left)
     elif not hidden and entry.state in ASIDE:
         entry.state = State.STALE if _is_outdated(entry) else State.LIVE
         entry.save(update_fields=["state"])
@@ -117,7 +117,7 @@ def _outdate(digest: Entry | None) -> None:
         rows.exclude(state__in=ASIDE).update(state=State.STALE)
 
 
-def _withhold(digest: Entry | None) -> None:
+def withhold(digest: Entry | None) -> None:
     """Has `digest` and all above it rewritten; no text of theirs stands until then.
 
     An empty `sources_hash` says so: nothing that may be shown vouches for the text.

@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import ExpressionWrapper, F, Q, Value
 
 from chat.models import Session
+from chat.models.sessions import SessionStatus
 from memory.models.leased import Leased, LeasedQuerySet
 from projects.models import Project
 
@@ -21,7 +22,7 @@ class CursorQuerySet(LeasedQuerySet):
         )
 
     def due(self, now: datetime) -> "CursorQuerySet":
-        """Those to summarise at `now`: idle for long enough or full, unheld, not backing off.
+        """Those to summarise at `now`: closed, idle or full, and neither held nor backing off.
 
         `now` decides what is idle; leases and retries go by the database's clock.
         """
@@ -31,7 +32,8 @@ class CursorQuerySet(LeasedQuerySet):
         )
         idle = Q(session__last_activity_at__lte=Value(now) - silence)
         full = Q(unsummarised_tokens__gte=FULL_TOKENS)
-        return self.waiting().filter(idle | full).unheld().ready()
+        closed = Q(session__status=SessionStatus.CLOSED)
+        return self.waiting().filter(idle | full | closed).unheld().ready()
 
 
 class Cursor(Leased):

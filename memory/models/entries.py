@@ -35,11 +35,10 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         """What may stand in the rendered bank.
 
         Live ones; faded ones, should they fit again; and digests about to be rewritten, which
-        until then show their last text.
+        until then show their last text, unless it is withheld: an empty `sources_hash` says so.
         """
-        return self.filter(
-            Q(state__in=(State.LIVE, State.FADED)) | Q(state=State.STALE, parent=None)
-        )
+        edited = Q(state=State.STALE, parent=None) & ~Q(sources_hash="")
+        return self.filter(Q(state__in=(State.LIVE, State.FADED)) | edited)
 
     def in_the_layers(self) -> "EntryQuerySet":
         """What settles: all but what awaits review or was hidden."""

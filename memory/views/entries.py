@@ -6,6 +6,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
 from chat.access import sessions_for
+from chat.models import Message
 from memory.models import Entry, State
 from memory.receivers import CONTRIBUTING
 from projects.access import membership
@@ -48,10 +49,13 @@ def _may_read_messages(user, found: Entry) -> bool:
     return found.session_id is not None and sessions_for(user).filter(pk=found.session_id).exists()
 
 
-def _covered(found: Entry) -> list:
+def _covered(found: Entry) -> list[Message]:
     """The messages of the stretch that say something, in their order."""
-    stretch = found.session.messages.filter(
-        seq__gte=found.first_seq, seq__lte=found.last_seq, status__in=CONTRIBUTING
+    stretch = Message.objects.filter(
+        session=found.session_id,
+        seq__gte=found.first_seq,
+        seq__lte=found.last_seq,
+        status__in=CONTRIBUTING,
     )
     spoken = stretch.exclude(text="").select_related("author").order_by("seq")
     return list(spoken[:SOURCES_SHOWN])

@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                 ('expiry', models.DateTimeField(blank=True, null=True)),
                 ('name', models.CharField(blank=True, max_length=120)),
                 ('scopes', models.JSONField(default=projects.models.all_scopes, validators=[projects.models.validate_scopes])),
-                ('project', models.ForeignKey(blank=True, help_text="The one project it opens. Empty: all of the user's.", null=True, on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to='projects.project')),
+                ('project', models.ForeignKey(blank=True, help_text="The one project it opens. Empty: all of the user's.", null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='auth_token_set', to=settings.AUTH_USER_MODEL)),
             ],
             options={

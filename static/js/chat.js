@@ -105,6 +105,7 @@ function finish(turn, event, data) {
   } else turn.remove();
   tell(event === "error" ? "failed" : "done");
   follow();
+  document.dispatchEvent(new Event("strata:reply"));
 }
 
 function fragment(html) {

@@ -16,17 +16,22 @@ document.addEventListener("click", async (event) => {
 });
 
 async function open(href) {
-  const response = await fetch(`${href}?part=drawer`);
-  if (!response.ok || response.redirected) {
+  if (!(await load(href))) {
     location.href = href;
     return;
   }
-  drawer.innerHTML = await response.text();
   drawer.hidden = false;
   shell.classList.add("with-drawer");
-  const button = drawer.querySelector("[data-drawer-close]");
-  button.hidden = false;
-  button.focus();
+  drawer.querySelector("[data-drawer-close]").focus();
+}
+
+/** Fills the drawer; false when the server would not. */
+async function load(href) {
+  const response = await fetch(`${href}?part=drawer`);
+  if (!response.ok || response.redirected) return false;
+  drawer.innerHTML = await response.text();
+  drawer.querySelector("[data-drawer-close]").hidden = false;
+  return true;
 }
 
 function close() {
@@ -34,6 +39,11 @@ function close() {
   shell.classList.remove("with-drawer");
   opener?.focus();
 }
+
+// What was just said is part of what the next reply will be told.
+document.addEventListener("strata:reply", () => {
+  if (drawer && !drawer.hidden) load(opener.href);
+});
 
 drawer?.addEventListener("keydown", (event) => {
   if (event.key === "Escape") close();

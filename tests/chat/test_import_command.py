@@ -52,9 +52,14 @@ def standup(tmp_path) -> Path:
     return path
 
 
-def run(*files: Path, owner: str = "olive", project: str = "billing", **options):
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def run(*files: Path, owner: str = "olive", project: str = "billing", err=None) -> tuple[str, str]:
     """What the command wrote to standard output and standard error."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = io.StringIO(), err or io.StringIO()
     call_command(
         "import_conversations",
         *map(str, files),
@@ -62,7 +67,6 @@ def run(*files: Path, owner: str = "olive", project: str = "billing", **options)
         project=project,
         stdout=out,
         stderr=err,
-        **options,
     )
     return out.getvalue(), err.getvalue()
 
@@ -195,9 +199,8 @@ def test_a_named_format_is_used_whatever_the_file_looks_like(project, owner, tal
         import_file(project, owner, "talk.json", file, "telegram")
 
 
-def test_a_terminal_sees_a_bar_that_goes_away(project, owner, standup, monkeypatch):
-    monkeypatch.setattr(io.StringIO, "isatty", lambda _: True)
-    _, err = run(standup)
+def test_a_terminal_sees_a_bar_that_goes_away(project, standup):
+    _, err = run(standup, err=Terminal())
     assert "standup.jsonl ━" in err
     assert "100 %" in err
     assert err.endswith("\r\x1b[K")

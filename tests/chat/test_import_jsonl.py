@@ -181,10 +181,18 @@ def test_any_text_becomes_storable(text):
     assert len(key(text)) <= 300
 
 
-@given(st.binary(max_size=200))
-def test_any_line_is_read_or_refused(noise):
-    with pytest.raises(jsonl.Unusable):
-        jsonl.parse(b"\0" + noise)
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just([])
+ROLES = VALUES | st.sampled_from(["user", "assistant"])
+
+
+@given(st.builds(line, session=VALUES, role=ROLES, content=VALUES, created_at=VALUES))
+def test_any_line_is_read_or_refused_with_a_reason(written):
+    try:
+        session, message = jsonl.parse(written)
+    except jsonl.Unusable as reason:
+        assert str(reason)
+    else:
+        assert session.strip() and message.text.strip() and message.at.tzinfo is UTC
 
 
 @pytest.mark.django_db

@@ -6,7 +6,8 @@ import pytest
 
 from chat.models import Session
 from chat.replies import draft, post_messages
-from memory.layers import cycle, digests
+from memory.layers import cycle, digests, review
+from memory.layers.conversations import summarise
 from memory.layers.digests import rendered_bank
 from memory.models import Entry, EntryRevision, Ladder, State
 from tests.scripted import Answer
@@ -105,8 +106,6 @@ def test_a_digest_that_cannot_be_written_leaves_its_children_as_they_are(small, 
         talk(small, owner, day, hour=2)
     scripted.default = "- " + "Something was said about the build. " * 4
     for session_id in cycle.due_sessions(START + timedelta(days=20)):
-        from memory.layers.conversations import summarise
-
         summarise(session_id, START + timedelta(days=20))
     before = snapshot()
     scripted.default = Answer(status=500)
@@ -135,8 +134,6 @@ def test_a_pinned_entry_stays_where_it_is(small, owner):
     for day in range(10):
         talk(small, owner, day)
     for session_id in cycle.due_sessions(START + timedelta(days=10)):
-        from memory.layers.conversations import summarise
-
         summarise(session_id, START + timedelta(days=10))
     oldest = Entry.objects.order_by("last_source_at").first()
     oldest.pinned = True
@@ -157,3 +154,38 @@ def test_faded_entries_come_back_when_there_is_room(small, owner):
     small.save()
     cycle.run(now)
     assert not Entry.objects.filter(state=State.FADED).exists()
+
+
+def test_a_deleted_session_leaves_no_trace_in_the_digests(small, owner, api):
+    for day in range(20):
+        talk(small, owner, day)
+        talk(small, owner, day, hour=2)
+    cycle.run(START + timedelta(days=22))
+    gone = Session.objects.get(title="Day 3", created_at=START + timedelta(days=3))
+    word = "the build 30 took"
+    assert Entry.objects.filter(summary__contains=word).exclude(session=gone).exists()
+    assert api(owner).delete(f"/api/v1/sessions/{gone.pk}/").status_code == 204
+    assert word not in rendered_bank(small).text
+    cycle.run(START + timedelta(days=22))
+    assert not Entry.objects.filter(summary__contains=word).exists()
+    assert not Entry.objects.filter(state=State.STALE).exists()
+
+
+def test_an_entry_hidden_while_its_digest_is_written_stays_hidden(small, owner, scripted):
+    scripted.default = "- " + "Something was said about the build. " * 4
+    for day in range(12):
+        talk(small, owner, day)
+        talk(small, owner, day, hour=2)
+    now = START + timedelta(days=14)
+    for session_id in cycle.due_sessions(now):
+        summarise(session_id, now)
+    hidden = Entry.objects.order_by("first_source_at").first()
+
+    def hide(request):
+        review.set_hidden(hidden, True)
+        return "- A digest of both."
+
+    scripted.queue(hide)
+    digests.settle(small.pk, now)
+    hidden.refresh_from_db()
+    assert (hidden.state, hidden.parent) == (State.HIDDEN, None)

@@ -90,5 +90,5 @@ class ProgressBar:
 
     def _draw(self, line: str) -> None:
         # Back to the first column, the line, and what is left of the line before erased.
-        self.out.write(f"\r{line}\x1b[K", ending="")
+        self.out.write(f"\r{line}\x1b[K", style_func=str, ending="")
         self.out.flush()

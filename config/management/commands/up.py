@@ -70,7 +70,7 @@ class Command(BaseCommand):
             embedded.install_broker(settings.CELERY_BROKER_URL)
         self.create_first_user()
         connection.close()
-        connection.close_pool()
+        connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
 
     def create_first_user(self) -> None:
         users = get_user_model().objects

@@ -1,0 +1,102 @@
+"""What a model wrote becomes HTML that can neither act nor fetch."""
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chat.templatetags.markup import ATTRIBUTES, TAGS, markdown
+
+
+class Seen(HTMLParser):
+    """Every tag with its attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+
+def assert_harmless(html: str) -> None:
+    for tag, attributes in Seen(html).tags:
+        assert tag in TAGS
+        assert set(attributes) <= ATTRIBUTES.get(tag, set()) | {"rel"}
+        href = attributes.get("href")
+        assert href is None or href.lower().startswith(("http://", "https://", "mailto:"))
+
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<style>body{display:none}</style>",
+    "<iframe src='https://evil.example'></iframe>",
+    "<form action='/accounts/logout/'><button>go</button></form>",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](&#106;avascript:alert(1))",
+    "[x](java\tscript:alert(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "[x](vbscript:x)",
+    "[x](/accounts/logout/)",
+    "[x](//evil.example/)",
+    "![x](javascript:alert(1))",
+    "![x](data:image/svg+xml;base64,PHN2Zz4=)",
+    '![x](https://evil.example/"onerror="alert(1))',
+    "<javascript:alert(1)>",
+    '```"><script>alert(1)</script>\nx\n```',
+    "```python onmouseover=alert(1)\nprint('</code><script>')\n```",
+    "```html\n<script>alert(1)</script>\n```",
+    "`<script>alert(1)</script>`",
+    "| a |\n|:-:|\n| <b onclick=x> |",
+    '[x]: https://a.example "\'><script>"\n[x]',
+    "<math><mi xlink:href='javascript:alert(1)'>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_does_nothing(payload):
+    assert_harmless(markdown(payload))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([*PAYLOADS, "**", "`", "\n", "\n\n", "> ", "- ", "[", "](", ")"])))
+def test_no_mixture_of_them_does_either(parts):
+    assert_harmless(markdown("".join(parts)))
+
+
+def test_html_is_shown_and_not_obeyed():
+    assert markdown("<b>x</b>") == "<p>&lt;b&gt;x&lt;/b&gt;</p>\n"
+
+
+def test_a_picture_from_elsewhere_becomes_a_link():
+    html = markdown("![a chart](https://example.org/chart.png)")
+    assert "<img" not in html
+    assert '<a href="https://example.org/chart.png"' in html
+    assert ">a chart</a>" in html
+
+
+def test_links_tell_nobody_where_they_were():
+    assert 'rel="noopener noreferrer nofollow"' in markdown("[x](https://example.org)")
+
+
+def test_code_is_highlighted_by_classes():
+    html = markdown("```python\ndef f(): pass\n```")
+    assert '<span class="k">def</span>' in html
+    assert "style=" not in html
+
+
+def test_unknown_languages_stay_plain():
+    assert "<code" in markdown("```klingon\n<qapla>\n```")
+    assert "&lt;qapla&gt;" in markdown("```klingon\n<qapla>\n```")
+
+
+def test_tables_and_strikethrough_are_known_and_columns_align_by_class():
+    html = markdown("| a | b |\n|---|--:|\n| 1 | ~~2~~ |")
+    assert '<td class="right"><s>2</s></td>' in html

@@ -1,0 +1,131 @@
+"""From the sign-in to a reply that arrives in pieces, in a real browser."""
+
+import re
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Page, expect
+
+WORDS = "On **Thursday** at nine, when the exports have run and the new primary is warm."
+
+
+@pytest.fixture
+def begin():
+    """Creates a project on `page` and opens it; returns its name."""
+
+    def create(page: Page) -> str:
+        name = f"Billing {uuid4().hex[:6]}"
+        page.goto("/")
+        page.get_by_label("Name").fill(name)
+        page.get_by_role("button", name="Create project").click()
+        expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()
+        return name
+
+    return create
+
+
+def say(page: Page, text: str) -> None:
+    page.get_by_label("Message", exact=True).fill(text)
+    page.get_by_label("Message", exact=True).press("Enter")
+
+
+def last_reply(page: Page):
+    return page.locator(".turn:not(.person)").last
+
+
+def test_a_reply_arrives_in_pieces(page, server, begin):
+    begin(page)
+    server.model.say("Hello.")
+    say(page, "Good morning")
+    expect(last_reply(page)).to_contain_text("Hello.")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Good morning")
+
+    server.model.say(WORDS, delay=0.15)
+    say(page, "When is the cutover?")
+    expect(page.locator(".turn.person").last).to_contain_text("When is the cutover?")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+    # Some words are there while others are still to come.
+    growing = page.locator(".turn[aria-busy] [data-said]")
+    expect(growing).to_have_text(re.compile(r"^On \*\*Thursday"))
+    assert "warm." not in growing.inner_text()
+    expect(page.get_by_role("status")).to_have_text("The assistant is answering.")
+    # At the end it is the server's rendering.
+    expect(last_reply(page).locator("strong")).to_have_text("Thursday")
+    expect(last_reply(page)).to_contain_text("warm.")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    expect(page.get_by_role("status")).to_have_text("The answer is complete.")
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(4)
+
+
+def test_a_reader_who_reloads_picks_the_reply_up(page, server, begin):
+    begin(page)
+    server.model.say(WORDS, delay=0.2)
+    say(page, "When?")
+    expect(page.locator(".turn[aria-busy] [data-said]")).to_contain_text("Thursday")
+    page.reload()
+    expect(page.locator(".turn[aria-busy] [data-said]")).to_contain_text("nine")
+    expect(last_reply(page).locator("strong")).to_have_text("Thursday")
+    expect(last_reply(page)).to_contain_text("warm.")
+
+
+def test_a_failed_reply_says_why_and_is_retried(page, server, begin):
+    begin(page)
+    server.model.say("Hello.")
+    say(page, "Good morning")
+    expect(last_reply(page)).to_contain_text("Hello.")
+    server.model.status(401)
+    say(page, "When?")
+    expect(page.locator(".failure")).to_contain_text("refused the key")
+    server.model.say("Thursday.")
+    page.get_by_role("button", name="Retry").click()
+    expect(last_reply(page)).to_contain_text("Thursday.")
+    expect(page.locator(".failure")).to_have_count(0)
+    expect(page.locator(".turn")).to_have_count(4)
+
+
+def test_shift_enter_begins_a_new_line_and_composing_sends_nothing(page, begin):
+    begin(page)
+    box = page.get_by_label("Message", exact=True)
+    box.fill("one")
+    box.press("Shift+Enter")
+    box.type("two")
+    composing = {"key": "Enter", "isComposing": True, "bubbles": True, "cancelable": True}
+    box.dispatch_event("keydown", composing)
+    expect(box).to_have_value("one\ntwo")
+    expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()
+
+
+def test_what_it_is_told_opens_beside_the_chat(page, begin):
+    begin(page)
+    say(page, "Good morning")
+    expect(last_reply(page)).to_contain_text("Scripted.")
+    page.get_by_role("link", name="What it is told").click()
+    drawer = page.get_by_role("complementary", name="What the next reply would be told")
+    expect(drawer).to_contain_text("This chat so far")
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+
+
+def test_what_is_remembered_and_the_settings_can_be_reached(page, begin):
+    name = begin(page)
+    page.get_by_role("link", name="Memory").click()
+    expect(page.get_by_role("heading", name=f"What {name} remembers")).to_be_visible()
+    page.get_by_role("link", name="Settings").click()
+    expect(page.get_by_text("sees what is remembered of everyone’s")).to_be_visible()
+
+
+def test_without_scripts_on_a_small_screen_everything_still_works(
+    open_page, sign_in, server, begin
+):
+    page = open_page(java_script_enabled=False, viewport={"width": 390, "height": 800})
+    sign_in(page)
+    begin(page)
+    server.model.say(WORDS, delay=0.1)
+    page.get_by_label("Message", exact=True).fill("When?")
+    page.get_by_role("button", name="Send").click()
+    expect(last_reply(page).locator("strong")).to_have_text("Thursday")
+    expect(page.get_by_role("link", name="Memory")).to_be_hidden()
+    page.get_by_role("button", name="Menu").click()
+    page.get_by_role("link", name="Memory").click()
+    expect(page.get_by_role("heading", name="remembers")).to_be_visible()

@@ -1,0 +1,226 @@
+"""The memory bank as pages."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chat.models import Role, Session, Visibility
+from chat.replies import draft, post_messages
+from memory.models import Cursor, Entry, State
+
+pytestmark = pytest.mark.django_db
+
+AT = datetime(2026, 3, 12, 10, tzinfo=UTC)
+
+
+@pytest.fixture
+def session(project, owner) -> Session:
+    made = Session.objects.create(
+        project=project, creator=owner, title="The cutover", visibility=Visibility.PROJECT
+    )
+    post_messages(
+        made,
+        [
+            draft("Does the replica stay?", author=owner, created_at=AT),
+            draft("For **seven** days.", role=Role.ASSISTANT, created_at=AT),
+            draft("Not covered yet.", author=owner, created_at=AT),
+        ],
+    )
+    return made
+
+
+@pytest.fixture
+def entry(session) -> Entry:
+    return written(session, "- The replica stays seven days\n- until 10 March")
+
+
+def written(session: Session, summary: str, first_seq: int = 1, **fields) -> Entry:
+    return Entry.objects.create(
+        project=session.project,
+        session=session,
+        granularity="conversation",
+        first_seq=first_seq,
+        last_seq=first_seq + 1,
+        summary=summary,
+        **DEFAULTS | {"period_key": "2026-03-12"} | fields,
+    )
+
+
+DEFAULTS = {
+    "zone": "UTC",
+    "tokens": 30,
+    "message_count": 2,
+    "first_source_at": AT,
+    "last_source_at": AT,
+    "written_by": "openai-chat:scripted",
+}
+
+
+def digest(project, granularity: str, key: str, summary: str, **fields) -> Entry:
+    return Entry.objects.create(
+        project=project,
+        granularity=granularity,
+        period_key=key,
+        summary=summary,
+        **DEFAULTS | fields,
+    )
+
+
+def page(client, user, path: str) -> str:
+    client.force_login(user)
+    response = client.get(path)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_an_empty_bank_says_how_it_fills(client, owner, project):
+    text = page(client, owner, "/projects/billing/memory/")
+    assert "Nothing has settled yet" in text
+    assert "0 of 2000 tokens" in text
+
+
+def test_entries_stand_by_layer_and_period_with_the_text_they_come_to(
+    client, owner, entry, project
+):
+    digest(project, "week", "2026-W10", "- Cutover done")
+    text = page(client, owner, "/projects/billing/memory/")
+    assert text.index("Thu 12 Mar 2026") < text.index("Week 10, 2–8 Mar 2026")
+    assert f'href="/projects/billing/memory/{entry.pk}/"' in text
+    assert "## Recent conversations" in text
+
+
+def test_a_block_is_as_wide_as_its_tokens_by_a_nonced_style(client, owner, entry):
+    client.force_login(owner)
+    response = client.get("/projects/billing/memory/")
+    text = response.content.decode()
+    nonce = text.partition('<style nonce="')[2].partition('"')[0]
+    assert f"'nonce-{nonce}'" in response["Content-Security-Policy"]
+    assert f"#e-{entry.pk}{{--tokens:30}}" in text
+    assert " style=" not in text
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (State.PROPOSED, "waits for review"),
+        (State.STALE, "waits to be rewritten"),
+        (State.FADED, "out of the budget"),
+    ],
+)
+def test_a_state_is_marked(client, owner, entry, state, said):
+    Entry.objects.update(state=state)
+    text = page(client, owner, "/projects/billing/memory/")
+    assert f"conversation {state}" in text
+    assert said in text
+
+
+@pytest.mark.parametrize("state", [State.ABSORBED, State.HIDDEN])
+def test_what_speaks_through_another_or_is_hidden_is_not_drawn(client, owner, entry, state):
+    Entry.objects.update(state=state)
+    assert str(entry.pk) not in page(client, owner, "/projects/billing/memory/")
+
+
+def test_what_does_not_fit_is_listed_with_the_reason(client, owner, project, entry):
+    project.bank_max_tokens = 100
+    project.save()
+    long = digest(project, "month", "2026-01", "- " + "a long story " * 200)
+    text = page(client, owner, "/projects/billing/memory/")
+    section = text.partition("Left out of the prompt")[2].partition("</section>")[0]
+    assert str(long.pk) in section
+    assert "over budget" in section
+    assert str(entry.pk) not in section
+
+
+def test_what_waits_is_listed_with_its_next_try_and_last_error(client, owner, session):
+    Cursor.objects.update(
+        failures=2, next_try_at=AT, last_error="The model did not answer in time."
+    )
+    text = page(client, owner, "/projects/billing/memory/")
+    assert "The cutover" in text
+    assert "failed 2 times, next try 12 Mar, 10:00" in text
+    assert "The model did not answer in time." in text
+
+
+def test_the_title_of_a_private_chat_is_not_told_to_others(client, editor, session, entry):
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    text = page(client, editor, "/projects/billing/memory/")
+    assert "A private chat" in text
+    assert "The cutover" not in text
+
+
+def test_an_entry_leads_to_its_messages(client, editor, session, entry):
+    text = page(client, editor, f"/projects/billing/memory/{entry.pk}/")
+    assert "Does the replica stay?" in text
+    assert "<strong>seven</strong>" in text
+    assert "Not covered yet." not in text
+    assert f"/projects/billing/chats/{session.pk}/?through=1#m1" in text
+
+
+def test_the_messages_of_a_private_chat_are_for_its_creator(client, owner, editor, session, entry):
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    path = f"/projects/billing/memory/{entry.pk}/"
+    assert "Does the replica stay?" in page(client, owner, path)
+    text = page(client, editor, path)
+    assert "The replica stays seven days" in text
+    assert "of a private chat" in text
+    assert "Does the replica stay?" not in text
+    assert "The cutover" not in text
+
+
+def test_a_digest_leads_to_its_children_and_they_lead_back(client, owner, project, entry):
+    day = digest(project, "day", "2026-03-12", "- A day")
+    Entry.objects.filter(pk=entry.pk).update(parent=day, state=State.ABSORBED)
+    assert f"/memory/{entry.pk}/" in page(client, owner, f"/projects/billing/memory/{day.pk}/")
+    text = page(client, owner, f"/projects/billing/memory/{entry.pk}/")
+    assert "Settled into" in text
+    assert f"/memory/{day.pk}/" in text
+
+
+def test_what_a_moderator_hid_is_there_for_owners_only(client, owner, editor, project, entry):
+    day = digest(project, "day", "2026-03-12", "- A day")
+    Entry.objects.filter(pk=entry.pk).update(parent=day, state=State.HIDDEN)
+    path = f"/projects/billing/memory/{entry.pk}/"
+    assert "hidden by a moderator" in page(client, owner, path)
+    assert str(entry.pk) not in page(client, editor, f"/projects/billing/memory/{day.pk}/")
+    assert client.get(path).status_code == 404
+
+
+def test_what_is_remembered_is_shown_as_text(client, owner, entry):
+    Entry.objects.update(summary="- <script>alert(1)</script> **x**")
+    for path in ("/projects/billing/memory/", f"/projects/billing/memory/{entry.pk}/"):
+        text = page(client, owner, path)
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;" in text
+        assert "**x**" in text
+
+
+def test_a_stranger_gets_404(client, stranger, entry):
+    client.force_login(stranger)
+    assert client.get("/projects/billing/memory/").status_code == 404
+    assert client.get(f"/projects/billing/memory/{entry.pk}/").status_code == 404
+
+
+def test_an_entry_is_found_in_its_own_project_only(client, owner, entry):
+    from projects.creation import create_project
+
+    create_project(owner, name="Other", slug="other")
+    client.force_login(owner)
+    assert client.get(f"/projects/other/memory/{entry.pk}/").status_code == 404
+
+
+def test_the_page_takes_the_same_queries_however_much_there_is(client, owner, session, entry):
+    client.force_login(owner)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            client.get("/projects/billing/memory/")
+        return len(captured)
+
+    few = queries()
+    for number in range(10):
+        other = Session.objects.create(project=session.project, creator=owner)
+        post_messages(other, [draft("Something", author=owner)])
+        written(other, "- More", period_key=(AT - timedelta(days=number)).date().isoformat())
+    assert queries() == few

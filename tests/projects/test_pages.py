@@ -1,0 +1,191 @@
+"""The pages about projects."""
+
+import pytest
+from django.db import connection
+from django.template.loader import render_to_string
+from django.test.utils import CaptureQueriesContext
+
+from projects.creation import create_project
+from projects.models import Membership, Project, Role
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def olive(client, owner):
+    client.force_login(owner)
+    return client
+
+
+SETTINGS = {
+    "name": "Billing",
+    "instructions": "",
+    "chat_model": "",
+    "system_model": "",
+    "history_limit": 100,
+    "memory_enabled": "on",
+    "bank_max_tokens": 2000,
+    "idle_minutes": 10,
+    "timezone": "UTC",
+}
+
+
+def test_who_is_not_signed_in_is_asked_to(client, project):
+    for path in ("/", "/projects/billing/", "/projects/billing/settings/"):
+        response = client.get(path)
+        assert response.status_code == 302
+        assert response["Location"].startswith("/accounts/login/")
+
+
+def test_signing_in_leads_to_the_projects(client, owner):
+    page = client.get("/accounts/login/")
+    assert "Projects that remember" in page.content.decode()
+    form = {"username": "olive", "password": "pass-word-1"}
+    assert client.post("/accounts/login/", form)["Location"] == "/"
+
+
+def test_the_list_shows_my_projects_only(olive, project, stranger):
+    create_project(stranger, name="Secret")
+    page = olive.get("/").content.decode()
+    assert "Billing" in page
+    assert "Secret" not in page
+
+
+def test_a_project_is_created_and_opened(olive, owner):
+    response = olive.post("/", {"name": "Field notes", "instructions": "Be brief."})
+    assert response["Location"] == "/projects/field-notes/"
+    made = Project.objects.get(slug="field-notes")
+    assert made.memberships.get().role == Role.OWNER
+
+
+def test_a_project_without_a_name_is_refused_beside_the_field(olive):
+    response = olive.post("/", {"name": ""})
+    assert response.status_code == 400
+    assert "This field is required." in response.content.decode()
+
+
+def test_the_list_takes_the_same_queries_however_many_projects(olive, owner, project):
+    def queries() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as captured:
+            olive.get("/")
+        return len(captured)
+
+    few = queries()
+    for number in range(5):
+        create_project(owner, name=f"More {number}")
+    assert queries() == few
+
+
+def test_a_stranger_gets_404(client, project, stranger):
+    client.force_login(stranger)
+    assert client.get("/projects/billing/settings/").status_code == 404
+    assert client.post("/projects/billing/settings/", SETTINGS).status_code == 404
+    assert client.post("/projects/billing/members/", {"action": "add"}).status_code == 404
+
+
+def test_every_member_reads_that_memory_is_shared(client, viewer, project):
+    client.force_login(viewer)
+    page = client.get("/projects/billing/settings/").content.decode()
+    assert "sees what is remembered of everyone’s conversations" in page
+    assert 'name="idle_minutes"' not in page
+
+
+def test_only_owners_change_settings(client, editor, project):
+    client.force_login(editor)
+    assert client.post("/projects/billing/settings/", SETTINGS).status_code == 404
+
+
+def test_settings_are_saved(olive, project):
+    changed = SETTINGS | {"bank_max_tokens": 500, "timezone": "Europe/Berlin"}
+    assert olive.post("/projects/billing/settings/", changed).status_code == 302
+    project.refresh_from_db()
+    assert (project.bank_max_tokens, project.timezone) == (500, "Europe/Berlin")
+    assert project.memory_enabled
+    assert "Saved." in olive.get("/projects/billing/settings/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("bank_max_tokens", 5, "greater than or equal to 100"),
+        ("history_limit", 5000, "less than or equal to 1000"),
+        ("timezone", "Mars", "not the name of a time zone"),
+        ("chat_model", "gpt", "not a model name"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_the_reason(olive, project, field, value, complaint):
+    response = olive.post("/projects/billing/settings/", SETTINGS | {field: value})
+    assert response.status_code == 400
+    assert complaint in response.content.decode()
+    before = getattr(project, field)
+    project.refresh_from_db()
+    assert getattr(project, field) == before
+
+
+def role_of(project, name: str) -> str | None:
+    return project.memberships.filter(user__username=name).values_list("role", flat=True).first()
+
+
+def test_a_member_is_added_gets_another_role_and_is_removed(olive, project, stranger):
+    path = "/projects/billing/members/"
+    olive.post(path, {"action": "add", "username": "stan", "role": "viewer"})
+    assert role_of(project, "stan") == Role.VIEWER
+    olive.post(path, {"action": "role", "username": "stan", "role": "editor"})
+    assert role_of(project, "stan") == Role.EDITOR
+    olive.post(path, {"action": "remove", "username": "stan"})
+    assert role_of(project, "stan") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"), [("nobody", "no user of this name"), ("olive", "a member already")]
+)
+def test_who_cannot_be_added_is_refused_beside_the_field(olive, project, name, complaint):
+    form = {"action": "add", "username": name, "role": "viewer"}
+    response = olive.post("/projects/billing/members/", form)
+    assert response.status_code == 400
+    assert complaint in response.content.decode()
+    assert role_of(project, "olive") == Role.OWNER
+
+
+@pytest.mark.parametrize("change", [{"action": "role", "role": "viewer"}, {"action": "remove"}])
+def test_the_last_owner_stays(olive, project, change):
+    response = olive.post("/projects/billing/members/", {"username": "olive"} | change, follow=True)
+    assert "keeps at least one owner" in response.content.decode()
+    assert role_of(project, "olive") == Role.OWNER
+
+
+def test_an_unknown_role_is_refused(olive, editor, project):
+    form = {"action": "role", "username": "edgar", "role": "king"}
+    assert (
+        "no such role"
+        in olive.post("/projects/billing/members/", form, follow=True).content.decode()
+    )
+    assert role_of(project, "edgar") == Role.EDITOR
+
+
+def test_members_change_by_owners_only(client, editor, project):
+    client.force_login(editor)
+    form = {"action": "remove", "username": "olive"}
+    assert client.post("/projects/billing/members/", form).status_code == 404
+    assert Membership.objects.filter(project=project).count() == 2
+
+
+def test_pages_carry_no_inline_style_or_script(olive, project):
+    for path in ("/", "/projects/billing/settings/"):
+        page = olive.get(path).content.decode()
+        assert " style=" not in page
+        assert " onclick=" not in page
+        assert "<script>" not in page
+
+
+def test_what_is_not_there_says_so_in_our_own_words(olive):
+    response = olive.get("/nothing/")
+    assert response.status_code == 404
+    assert "Nothing here" in response.content.decode()
+
+
+@pytest.mark.parametrize("name", ["404", "403", "403_csrf", "500"])
+def test_an_error_page_needs_nothing_to_be_shown(name):
+    assert "To your projects" in render_to_string(f"{name}.html")

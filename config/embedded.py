@@ -16,7 +16,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -269,6 +269,11 @@ def _stop(folder: Path) -> None:
         process.wait(STOP_TIMEOUT)
     except psutil.NoSuchProcess:
         pass
+    sockets = socket_directory(folder.parent)
+    if sockets != folder:
+        # What a killed server left in it may stay: the next start takes it over.
+        with suppress(OSError):
+            sockets.rmdir()
 
 
 def _clear_stale_lock_file(folder: Path) -> None:

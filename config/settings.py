@@ -27,6 +27,16 @@ ALLOWED_HOSTS = read(
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if "*" not in host]
 ADMIN_PASSWORD = read("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
 
+# What a model may take.
+
+# Seconds. A model that sends nothing for so long is taken to hang.
+MODEL_FIRST_TOKEN_TIMEOUT = read(
+    "STRATA_FIRST_TOKEN_TIMEOUT", 60, integer(1, 3600), "a number of seconds from 1 to 3600"
+)
+MODEL_TIMEOUT = read(
+    "STRATA_MODEL_TIMEOUT", 300, integer(1, 3600), "a number of seconds from 1 to 3600"
+)
+
 # Database and broker: the embedded PostgreSQL unless told otherwise.
 
 DATABASE_URL = read(
@@ -50,7 +60,9 @@ else:
     _default_broker = "pgmq" + DATABASE_URL[DATABASE_URL.index("://") :]
 # A stream gives its connection back while it waits, so a pool serves many more streams than it
 # has connections. https://docs.djangoproject.com/en/5.2/ref/databases/#connection-pool
-DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 0, "max_size": 20, "timeout": 30}}
+_options = DATABASES["default"].setdefault("OPTIONS", {})
+assert isinstance(_options, dict)
+_options["pool"] = {"min_size": 0, "max_size": 20, "timeout": 30}
 
 CELERY_BROKER_URL = read(
     "CELERY_BROKER_URL",
@@ -58,14 +70,23 @@ CELERY_BROKER_URL = read(
     url("pgmq", "redis", "rediss", "amqp", "amqps"),
     "a pgmq://, redis:// or amqp:// address",
 )
-CELERY_TASK_TIME_LIMIT = 900
+# Seconds. The soft limit leaves room for the longest single model call before the hard one.
 CELERY_TASK_SOFT_TIME_LIMIT = 840
+CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + MODEL_TIMEOUT
 # Just above the hard limit: a task whose worker was killed comes back, one that runs does not.
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 60
 }
 if CELERY_BROKER_URL.startswith("pgmq"):
-    CELERY_BROKER_TRANSPORT_OPTIONS |= {"init_extension": False, "pool_size": 4}
+    # A notification wakes the worker at once; without one it looks five times a second.
+    CELERY_BROKER_TRANSPORT_OPTIONS |= {
+        "init_extension": False,
+        "pool_size": 4,
+        "use_notify": True,
+        "notify_throttle_interval_ms": 0,
+        "wait_time_seconds": 0,
+        "polling_interval": 0.2,
+    }
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -98,14 +119,11 @@ DEMO_MODEL_URL = read("STRATA_DEMO_URL", "", url("http"), "the demo model's http
 CONTEXT_TOKENS = read(
     "STRATA_CONTEXT_TOKENS", 32_000, integer(2_000, 2_000_000), "a number of tokens from 2000"
 )
-# What the demo model was trained for.
-DEMO_CONTEXT_TOKENS = 8_192
-# Seconds. A model that sends nothing for so long is taken to hang.
-MODEL_FIRST_TOKEN_TIMEOUT = read(
-    "STRATA_FIRST_TOKEN_TIMEOUT", 60, integer(1, 3600), "a number of seconds from 1 to 3600"
-)
-MODEL_TIMEOUT = read(
-    "STRATA_MODEL_TIMEOUT", 300, integer(1, 3600), "a number of seconds from 1 to 3600"
+# The demo model reads 8,192 tokens of its own kind, which are shorter than those we count in; and
+# on a laptop a longer prompt would keep its reader waiting.
+DEMO_CONTEXT_TOKENS = 4_096
+CLOSE_AFTER_DAYS = read(
+    "STRATA_CLOSE_AFTER_DAYS", 30, integer(1, 36_500), "a number of days from 1"
 )
 
 # A prompt is these sections in this order: from what changes least to what changes most.
@@ -118,7 +136,18 @@ CHAT_PROMPT_SECTIONS = [
 CHAT_IMPORTERS = {
     "jsonl": "chat.importers.jsonl",
     "locomo": "chat.importers.locomo",
+    "chatgpt": "chat.importers.chatgpt",
+    "claude": "chat.importers.claude",
+    "openwebui": "chat.importers.openwebui",
+    "strata": "chat.importers.strata",
 }
+CHAT_EXPORTERS = {
+    "markdown": "chat.exporters.markdown",
+    "json": "chat.exporters.json",
+}
+MAX_UPLOAD_MB = read(
+    "STRATA_MAX_UPLOAD_MB", 512, integer(1, 100_000), "a number of megabytes from 1 to 100000"
+)
 
 # Django
 
@@ -191,6 +220,12 @@ LANGUAGE_CODE = "en"
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
+# Attachments and files on their way in. They have no address: a view that may serves them.
+MEDIA_ROOT = DATA_DIR / "files"
+# Bytes. A program may send an image of 20 MB inside its JSON, in base64.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 30_000_000
+FILE_UPLOAD_PERMISSIONS = 0o600
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # Served straight from the source folders: no collecting step stands between a clone and a page.

@@ -1,5 +1,7 @@
 """What people write about a project and its members."""
 
+from typing import Any
+
 from django import forms
 from django.contrib.auth import get_user_model
 from django.utils.translation import gettext_lazy as _
@@ -30,7 +32,6 @@ class ProjectForm(forms.ModelForm):
             "bank_max_tokens",
             "idle_minutes",
             "review_memories",
-            "share_raw_turns",
             "timezone",
         )
         labels = {
@@ -41,27 +42,34 @@ class ProjectForm(forms.ModelForm):
             "bank_max_tokens": _("Memory budget, in tokens"),
             "idle_minutes": _("Minutes of silence before a chat is summarised"),
             "review_memories": _("Review new memories"),
-            "share_raw_turns": _("Share raw turns"),
             "timezone": _("Time zone"),
         }
         widgets = {"instructions": forms.Textarea(attrs={"rows": 5, "data-grows": ""})}
 
     # Which fields stand together on the page, each group under its own heading.
     GROUPS = (
-        (_("The assistant"), ("name", "instructions", "chat_model", "history_limit")),
+        (
+            _("The project"),
+            ("name", "instructions", "chat_model", "system_model", "history_limit"),
+        ),
         (
             _("Memory"),
             (
                 "memory_enabled",
                 "bank_max_tokens",
                 "idle_minutes",
-                "system_model",
                 "review_memories",
-                "share_raw_turns",
                 "timezone",
             ),
         ),
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # What changed is told from what the page showed: an old page does not undo what somebody
+        # else saved meanwhile.
+        for field in self.fields.values():
+            field.show_hidden_initial = True
 
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
         return [(str(heading), [self[name] for name in names]) for heading, names in self.GROUPS]
@@ -84,3 +92,23 @@ class MemberForm(forms.Form):
         if user is None:
             raise forms.ValidationError(_("There is no user of this name."))
         return user
+
+
+class DeletionForm(forms.Form):
+    """The slug of `project`, typed again, says that it is meant."""
+
+    slug = forms.CharField(
+        widget=forms.TextInput(
+            attrs={"autocapitalize": "none", "autocomplete": "off", "spellcheck": "false"}
+        ),
+    )
+
+    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.project = project
+        self.fields["slug"].label = _("Type %(slug)s to confirm") % {"slug": project.slug}
+
+    def clean_slug(self) -> str:
+        if self.cleaned_data["slug"] != self.project.slug:
+            raise forms.ValidationError(_("This is not the project’s slug."))
+        return self.project.slug

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from knox.models import AbstractAuthToken
 
+from projects import instructions
 from projects.identifiers import new_id
 
 
@@ -32,6 +33,14 @@ def validate_system_model_name(name: str) -> None:
         validate_model_name(name)
 
 
+def validate_instructions(template: str) -> None:
+    """A mistake in the persona is told when it is saved, not when someone chats."""
+    try:
+        instructions.check(template)
+    except instructions.Mistake as mistake:
+        raise ValidationError(str(mistake)) from mistake
+
+
 class ProjectQuerySet(models.QuerySet["Project"]):
     def visible_to(self, user) -> "ProjectQuerySet":
         """The projects that `user` is a member of, archived ones included."""
@@ -45,7 +54,13 @@ class Project(models.Model):
     name = models.CharField(max_length=120)
     slug = models.SlugField(max_length=60, unique=True)
     instructions = models.TextField(
-        blank=True, max_length=20_000, help_text="Who the assistant is and how it should answer."
+        blank=True,
+        max_length=20_000,
+        validators=[validate_instructions],
+        help_text=(
+            "Who the assistant is and how it should answer. A template that knows project.name, "
+            "session.title, user.name, members, date and time."
+        ),
     )
     chat_model = models.CharField(
         max_length=200,
@@ -80,6 +95,11 @@ class Project(models.Model):
         "share raw turns",
         default=False,
         help_text="Recall may quote members' shared conversations word for word to each other.",
+    )
+    keep_deleted = models.BooleanField(
+        "keep deleted messages",
+        default=False,
+        help_text="The assistant still sees what was deleted, with the time of its deletion.",
     )
     history_limit = models.PositiveIntegerField(
         default=100,

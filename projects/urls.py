@@ -7,5 +7,6 @@ from projects import views
 urlpatterns = [
     path("", views.projects, name="projects"),
     path("projects/<slug:slug>/settings/", views.settings, name="project-settings"),
+    path("projects/<slug:slug>/delete/", views.delete, name="project-delete"),
     path("projects/<slug:slug>/members/", views.members, name="project-members"),
 ]

@@ -1,17 +1,19 @@
 """The pages about projects: the list, the settings, the members."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from projects.access import membership, project_for_owning
 from projects.creation import create_project
-from projects.forms import MemberForm, NewProjectForm, ProjectForm
+from projects.deletion import delete_project
+from projects.forms import DeletionForm, MemberForm, NewProjectForm, ProjectForm
+from projects.members import LastOwner, change_role, remove
 from projects.models import Membership, Project, Role
 
 
@@ -41,18 +43,36 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         # The page names the project as it is kept, not as the refused form would have it.
         return _settings_page(request, membership(request.user, slug), form=form)
-    form.instance.save(update_fields=form.changed_data or None)
+    form.instance.save(update_fields=form.changed_data)
     messages.success(request, _("Saved."))
     return redirect("project-settings", slug)
 
 
 @login_required
-@require_POST
+def delete(request: HttpRequest, slug: str) -> HttpResponse:
+    """Deletes a project for its owner, who types its slug to say that it is meant."""
+    if request.method != "POST":
+        return redirect("project-settings", slug)
+    project = project_for_owning(request.user, slug)
+    form = DeletionForm(project, request.POST)
+    if not form.is_valid():
+        return _settings_page(request, membership(request.user, slug), deletion_form=form)
+    delete_project(project)
+    messages.success(request, _("%(name)s is deleted.") % {"name": project.name})
+    return redirect("projects")
+
+
+@login_required
 def members(request: HttpRequest, slug: str) -> HttpResponse:
     """Adds a member, gives one another role, or removes one: `action` says which."""
+    if request.method != "POST":
+        return redirect("project-settings", slug)
     project = project_for_owning(request.user, slug)
     action = ACTIONS.get(request.POST.get("action", ""), _add)
-    refused = action(request, project)
+    try:
+        refused = action(request, project)
+    except LastOwner:
+        refused = _("A project keeps at least one owner.")
     if isinstance(refused, MemberForm):
         return _settings_page(request, membership(request.user, slug), member_form=refused)
     if refused:
@@ -77,26 +97,16 @@ def _add(request: HttpRequest, project: Project) -> MemberForm | None:
     return None
 
 
-@transaction.atomic
 def _change_role(request: HttpRequest, project: Project) -> str | None:
-    member = _member(request, project)
-    role = request.POST.get("role")
+    role = request.POST.get("role", "")
     if role not in Role.values:
         return _("There is no such role.")
-    if role != Role.OWNER and _is_last_owner(member):
-        return _("A project keeps at least one owner.")
-    member.role = role
-    member.save(update_fields=["role"])
+    change_role(_member(request, project), role)
     return None
 
 
-@transaction.atomic
-def _remove(request: HttpRequest, project: Project) -> str | None:
-    member = _member(request, project)
-    if _is_last_owner(member):
-        return _("A project keeps at least one owner.")
-    member.delete()
-    return None
+def _remove(request: HttpRequest, project: Project) -> None:
+    remove(_member(request, project))
 
 
 ACTIONS = {"add": _add, "role": _change_role, "remove": _remove}
@@ -107,25 +117,17 @@ def _member(request: HttpRequest, project: Project) -> Membership:
     return get_object_or_404(project.memberships, user__username=name)
 
 
-def _is_last_owner(member: Membership) -> bool:
-    """Whether nobody else owns the project. The owners stay locked."""
-    owners = Membership.objects.filter(project=member.project_id, role=Role.OWNER).order_by("pk")
-    return [owner.pk for owner in owners.select_for_update()] == [member.pk]
-
-
-def _settings_page(
-    request: HttpRequest,
-    member: Membership,
-    form: ProjectForm | None = None,
-    member_form: MemberForm | None = None,
-) -> HttpResponse:
+def _settings_page(request: HttpRequest, member: Membership, **refused: Any) -> HttpResponse:
+    """The settings with fresh forms, but for those of `refused`, by their names in the page."""
+    project = member.project
     context = {
-        "project": member.project,
+        "project": project,
         "membership": member,
-        "form": form or ProjectForm(instance=member.project),
-        "member_form": member_form or MemberForm(),
-        "members": member.project.memberships.select_related("user"),
+        "form": ProjectForm(instance=project),
+        "member_form": MemberForm(),
+        "deletion_form": DeletionForm(project),
+        "members": project.memberships.select_related("user"),
         "roles": Role.choices,
     }
-    refused = form is not None or member_form is not None
-    return render(request, "projects/settings.html", context, status=400 if refused else 200)
+    status = 400 if refused else 200
+    return render(request, "projects/settings.html", context | refused, status=status)

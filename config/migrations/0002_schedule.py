@@ -6,6 +6,9 @@ from django.db import migrations
 SCHEDULE = [
     ("Memory cycle", "memory.tasks.run_cycle", 1, "minutes"),
     ("Sweep of interrupted replies", "chat.tasks.sweep_interrupted", 20, "seconds"),
+    ("Sweep of images never sent", "chat.tasks.sweep_attachments", 1, "hours"),
+    ("Sweep of unfinished imports", "chat.tasks.sweep_imports", 1, "minutes"),
+    ("Closing of silent chats", "chat.tasks.close_the_silent", 1, "hours"),
     ("Signs of life", "config.tasks.heartbeat", 20, "seconds"),
 ]
 

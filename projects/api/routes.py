@@ -1,6 +1,5 @@
 """/api/v1/projects/ and the members of a project."""
 
-from django.db import transaction
 from django.shortcuts import get_object_or_404
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
@@ -12,7 +11,9 @@ from rest_framework.permissions import SAFE_METHODS
 from projects import access
 from projects.api.serializers import MemberSerializer, ProjectSerializer
 from projects.creation import create_project
-from projects.models import Membership, Project, Role
+from projects.deletion import delete_project
+from projects.members import LastOwner, change_role, remove
+from projects.models import Membership, Project
 
 PATCHED = ("get", "post", "patch", "delete", "head", "options")
 
@@ -55,6 +56,9 @@ class OneProject(generics.RetrieveUpdateDestroyAPIView):
         find = access.project_for_reading if reads else access.project_for_owning
         return find(self.request.user, self.kwargs["slug"], self.request.auth)
 
+    def perform_destroy(self, instance: Project) -> None:
+        delete_project(instance)
+
 
 class ProjectMembers(generics.GenericAPIView):
     """What both member routes stand on: members read, owners change, the last owner stays."""
@@ -93,24 +97,20 @@ class OneMember(ProjectMembers, generics.RetrieveUpdateDestroyAPIView):
     def get_object(self) -> Membership:
         return get_object_or_404(self.get_queryset(), user__username=self.kwargs["username"])
 
-    @transaction.atomic
     def perform_update(self, serializer) -> None:
-        if serializer.validated_data.get("role", Role.OWNER) != Role.OWNER:
-            _refuse_the_last_owner(serializer.instance, "role")
-        serializer.save()
+        role = serializer.validated_data.get("role")
+        if role is None:
+            return
+        try:
+            change_role(serializer.instance, role)
+        except LastOwner as refused:
+            raise ValidationError({"role": [str(refused)]}) from refused
 
-    @transaction.atomic
     def perform_destroy(self, instance: Membership) -> None:
-        _refuse_the_last_owner(instance, "detail")
-        instance.delete()
-
-
-def _refuse_the_last_owner(membership: Membership, field: str) -> None:
-    """Raises ValidationError when nobody else owns the project. The owners stay locked."""
-    owners = membership.project.memberships.filter(role=Role.OWNER).order_by("pk")
-    if [owner.pk for owner in owners.select_for_update()] == [membership.pk]:
-        reason = "A project keeps at least one owner."
-        raise ValidationError({field: reason if field == "detail" else [reason]})
+        try:
+            remove(instance)
+        except LastOwner as refused:
+            raise ValidationError({"detail": str(refused)}) from refused
 
 
 class Username(StringConverter):

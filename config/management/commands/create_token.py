@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
-from projects.models import SCOPES, Project, Token
+from projects.models import SCOPES, Membership, Project, Role, Token
 
 LONGEST_DAYS = 36_500
 
@@ -17,7 +17,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username")
-        parser.add_argument("--create", action="store_true", help="make the user if there is none")
+        parser.add_argument(
+            "--create",
+            action="store_true",
+            help="make the user if there is none: without a password, and an editor of --project",
+        )
         parser.add_argument("--project", metavar="SLUG", help="the one project that it opens")
         parser.add_argument(
             "--scope", default=",".join(SCOPES), help="some of read,write,admin (default: all)"
@@ -28,8 +32,8 @@ class Command(BaseCommand):
 
     @transaction.atomic
     def handle(self, *, username: str, create: bool, **options: Any) -> str:
-        user = _user(username, create)
-        project = _project(options["project"], user) if options["project"] else None
+        user, is_new = _user(username, create)
+        project = _project(options["project"], user, is_new) if options["project"] else None
         _, token = Token.objects.create(
             user=user,
             project=project,
@@ -39,19 +43,23 @@ class Command(BaseCommand):
         return token
 
 
-def _user(username: str, create: bool):
+def _user(username: str, create: bool) -> tuple[Any, bool]:
+    """The user of that name, and whether it was made just now."""
     users = get_user_model()
     user = users.objects.filter(username=username).first()
     if user is None and not create:
         raise CommandError(f"There is no user “{username}”; --create makes one.")
-    return user or users.objects.create_user(username)
+    return user or users.objects.create_user(username), user is None
 
 
-def _project(slug: str, user) -> Project:
+def _project(slug: str, user, is_new: bool) -> Project:
+    """The project that the token opens; a new user becomes an editor of it."""
     project = Project.objects.filter(slug=slug).first()
     if project is None:
         raise CommandError(f"There is no project “{slug}”.")
-    if not project.memberships.filter(user=user).exists():
+    if is_new:
+        Membership.objects.create(project=project, user=user, role=Role.EDITOR)
+    elif not project.memberships.filter(user=user).exists():
         raise CommandError(f"{user} is not a member of “{slug}”.")
     return project
 

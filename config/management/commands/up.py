@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -34,7 +34,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--port", type=integer(1, 65535), default=settings.PORT)
+        parser.add_argument("--port", type=port_number, default=settings.PORT)
 
     def handle(self, *args: Any, port: int, **options: Any) -> None:
         # Until the supervisor takes over, SIGTERM leaves through the same doors as Ctrl-C. Set for
@@ -85,34 +85,31 @@ class Command(BaseCommand):
         """Start the processes, say when the first request is served, and keep them alive."""
         children = [*self.demo_model(), *servers(port)]
         with Supervisor(children, self.say) as supervisor:
-            while not supervisor.stopping and not is_served(port):
-                supervisor.tick()
-            if not supervisor.stopping:
-                self.say(f"Strata is ready: http://127.0.0.1:{port}")
-            retry_at = 0.0
+            ready = False
             while not supervisor.stopping:
                 supervisor.tick()
-                if time.monotonic() >= retry_at and not self.database_lives():
-                    retry_at = time.monotonic() + DATABASE_RETRY
+                self.keep_database_up()
+                if not ready and is_served(port):
+                    ready = True
+                    self.say(f"Strata is ready: http://127.0.0.1:{port}")
             self.say("Strata is stopping")
 
-    def database_lives(self) -> bool:
-        """Whether the embedded PostgreSQL, if it is used, runs or could be started again."""
+    def keep_database_up(self) -> None:
+        """Start the embedded PostgreSQL again if it died; the children reconnect by themselves."""
         if not settings.EMBEDDED_POSTGRES or embedded.is_running(settings.DATA_DIR):
-            return True
+            return
         self.say("PostgreSQL ended; starting it again")
         try:
             embedded.start(settings.DATA_DIR)
         except embedded.EmbeddedPostgresError as error:
-            self.say(str(error))
-            return False
-        return True
+            self.say(f"{error}; trying again in {DATABASE_RETRY:.0f} s")
+            time.sleep(DATABASE_RETRY)
 
     def demo_model(self) -> list[Child]:
         """The demo model's process when it is asked for and can run, and a line on it."""
         if "demo" not in (settings.CHAT_MODEL, settings.SYSTEM_MODEL):
             return []
-        advice = "For another, set STRATA_CHAT_MODEL and its key, in .env or the environment."
+        advice = "To use another, set STRATA_CHAT_MODEL and its key, in .env or the environment."
         if reason := demo.unavailable():
             self.say(f"The demo model is left out: {reason}. {advice}")
             return []
@@ -168,11 +165,22 @@ def only_one(data_dir: Path) -> Iterator[None]:
             raise CommandError(
                 f"Strata already runs on {data_dir} (process {file.read().strip()})"
             ) from error
+        if not (path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))):
+            raise CommandError("Another Strata was just stopping here; try again")
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
-        yield
-        file.truncate(0)
+        try:
+            yield
+        finally:
+            path.unlink()
+
+
+def port_number(text: str) -> int:
+    try:
+        return integer(1, 65535)(text)
+    except ValueError as error:
+        raise ArgumentTypeError("a port is a number from 1 to 65535") from error
 
 
 def check_port(port: int) -> None:

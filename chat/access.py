@@ -1,9 +1,12 @@
 """Which sessions a user may see and change; what they may not see answers 404."""
 
+from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
-from chat.models import Message, Session
+from chat.models import Message, Role, Session
 from projects import access
+from projects.models import Membership
+from projects.models import Role as MemberRole
 
 
 def sessions_for(user, token=None):
@@ -29,10 +32,47 @@ def session_for_writing(user, pk, token=None) -> Session:
     return session
 
 
-def message_for_writing(user, pk, token=None) -> Message:
-    """The message `pk` in a session that `user` may write to, or Http404."""
-    message = Message.objects.select_related("session").filter(pk=pk).first()
+def session_for_managing(user, pk, token=None) -> Session:
+    """As `session_for_reading`, for its creator as long as they may write, and for owners."""
+    session = session_for_reading(user, pk, token)
+    if not may_manage(access.membership(user, session.project.slug, token=token), session):
+        raise Http404
+    return session
+
+
+def may_manage(member: Membership, session: Session) -> bool:
+    """Whether `member` may change how `session` is kept, empty it and delete it."""
+    return member.role == MemberRole.OWNER or (
+        member.may_write and session.creator_id == member.user_id
+    )
+
+
+def message_for_reading(user, pk, token=None) -> Message:
+    """The message `pk` with its author, in a session that `user` may read, or Http404."""
+    message = Message.objects.select_related("author").filter(pk=pk).first()
     if message is None:
         raise Http404
-    message.session = session_for_writing(user, message.session_id, token)
+    message.session = session_for_reading(user, message.session_id, token)
     return message
+
+
+def message_for_writing(user, pk, token=None) -> Message:
+    """As `message_for_reading`, in a session that `user` may write to."""
+    message = message_for_reading(user, pk, token)
+    access.project_for_writing(user, message.session.project.slug, token)
+    return message
+
+
+def message_for_changing(user, pk, token=None) -> Message:
+    """As `message_for_writing`. Raises PermissionDenied for the words of somebody else."""
+    message = message_for_writing(user, pk, token)
+    member = access.membership(user, message.session.project.slug, token=token)
+    if not may_change(member, message):
+        raise PermissionDenied("Only its author and the project's owners change this message.")
+    return message
+
+
+def may_change(member: Membership, message: Message) -> bool:
+    """Whether `member` may edit and delete `message`: an own one, or what no person said."""
+    own = message.role != Role.USER or message.author_id == member.user_id
+    return member.role == MemberRole.OWNER or (member.may_write and own)

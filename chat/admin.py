@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
-from chat.models import Message, Session
+from chat.models import Attachment, Import, Message, MessageRevision, Reaction, Session
 from projects.admin import LookOnly
 
 
@@ -85,3 +85,59 @@ class MessageAdmin(LookOnly):
     @admin.display(description="text")
     def excerpt(self, message: Message) -> str:
         return Truncator(message.text or message.error).chars(60) or "—"
+
+
+@admin.register(MessageRevision)
+class MessageRevisionAdmin(LookOnly):
+    list_display = ("excerpt", "version", "edited_by", "edited_at")
+    list_select_related = ("edited_by",)
+    date_hierarchy = "edited_at"
+    ordering = ("-id",)
+    search_fields = ("text", "=message__id", "edited_by__username")
+    raw_id_fields = ("project", "message", "edited_by")
+
+    @admin.display(description="text")
+    def excerpt(self, revision: MessageRevision) -> str:
+        return Truncator(revision.text).chars(60) or "—"
+
+
+@admin.register(Reaction)
+class ReactionAdmin(LookOnly):
+    list_display = ("emoji", "user", "message_id", "created_at")
+    list_select_related = ("user",)
+    date_hierarchy = "created_at"
+    ordering = ("-id",)
+    search_fields = ("emoji", "=message__id", "user__username")
+    raw_id_fields = ("project", "message", "user")
+
+
+@admin.register(Attachment)
+class AttachmentAdmin(LookOnly):
+    list_display = ("name", "media_type", "width", "height", "size", "uploaded_by", "created_at")
+    list_filter = ("media_type",)
+    list_select_related = ("uploaded_by",)
+    date_hierarchy = "created_at"
+    ordering = ("-id",)
+    search_fields = ("name", "description", "=session__id", "sha256")
+    raw_id_fields = ("project", "session", "message", "uploaded_by")
+    exclude = ("file",)
+
+
+@admin.register(Import)
+class ImportAdmin(LookOnly):
+    list_display = (
+        "name",
+        "project",
+        "user",
+        "format",
+        "state",
+        "imported",
+        "refused",
+        "created_at",
+    )
+    list_filter = ("state", "format")
+    list_select_related = ("project", "user")
+    date_hierarchy = "created_at"
+    ordering = ("-id",)
+    search_fields = ("name", "project__slug", "user__username")
+    exclude = ("file",)

@@ -29,3 +29,22 @@ def path_to(messages: Iterable[N], head: UUID | None) -> list[N]:
         head = message.parent_id
     path.reverse()
     return path
+
+
+class Placed(Node, Protocol):
+    @property
+    def seq(self) -> int: ...
+
+
+def latest_leaf(messages: Iterable[Placed], start: UUID) -> UUID:
+    """The end of the branch below `start` that was continued last: by turns the latest child."""
+    latest: dict[UUID | None, Placed] = {}
+    for message in messages:
+        known = latest.get(message.parent_id)
+        if known is None or known.seq < message.seq:
+            latest[message.parent_id] = message
+    seen = {start}
+    while start in latest and latest[start].pk not in seen:
+        start = latest[start].pk
+        seen.add(start)
+    return start

@@ -10,11 +10,12 @@ from functools import cached_property
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Count
 from django.utils.module_loading import import_string
 
-from chat import tokens
-from chat.models import Message, Role, Session
-from chat.paths import path_to
+from chat import attachments, tokens
+from chat.models import Message, Reaction, Role, Session
+from chat.sight import Image
 from chat.window import PER_MESSAGE
 
 # What is left for the answer itself, as a share of the model's context.
@@ -23,14 +24,23 @@ REPLY_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Said:
-    """One message as the model reads it. `role` is system, user or assistant."""
+    """One message as the model reads it. `role` is system, user or assistant.
+
+    The bytes of `images` are loaded when the message is sent.
+    """
 
     role: str
     text: str
+    images: tuple[Image, ...] = ()
 
     @cached_property
     def tokens(self) -> int:
-        return tokens.count(self.text) + PER_MESSAGE
+        return tokens.count(self.text) + PER_MESSAGE + sum(one.tokens for one in self.images)
+
+    @property
+    def written(self) -> str:
+        """All of it in words, for whoever cannot see its images."""
+        return "\n".join(filter(None, [self.text, *(image.note for image in self.images)]))
 
 
 @dataclass(frozen=True)
@@ -73,19 +83,31 @@ class Turn:
 
     @cached_property
     def path(self) -> list[Message]:
-        """The finished messages down to `reply_to`, oldest first.
+        """The messages down to `reply_to`, oldest first.
 
         Reads no further back than the window can reach: a long past costs nothing.
         """
         if self.reply_to is None:
             return []
         reach = 2 * self.session.window_limit
-        earlier = (
-            self.session.messages.select_related("author")
-            .filter(seq__lt=self.reply_to.seq)
-            .order_by("-seq")[:reach]
-        )
-        return [*path_to(earlier, self.reply_to.parent_id), self.reply_to]
+        messages = Message.objects.select_related("author")
+        return [*messages.path_to(self.session, self.reply_to.parent_id, reach), self.reply_to]
+
+    @cached_property
+    def images(self) -> dict[UUID, tuple[Image, ...]]:
+        """The images of the messages on the path, by message."""
+        return attachments.images_of(self.path)
+
+    @cached_property
+    def reactions(self) -> dict[UUID, dict[str, int]]:
+        """How the messages on the path were received: by message and emoji, how often."""
+        ids = [message.pk for message in self.path if message.pk]
+        given = Reaction.objects.filter(project=self.project, message__in=ids)
+        found: dict[UUID, dict[str, int]] = {}
+        counted = given.order_by().values_list("message_id", "emoji").annotate(Count("pk"))
+        for message_id, emoji, count in counted:
+            found.setdefault(message_id, {})[emoji] = count
+        return found
 
 
 SectionFunction = Callable[[Turn], Section | None]

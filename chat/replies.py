@@ -3,24 +3,31 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
-from django.db import transaction
+from django.db import DatabaseError, OperationalError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from chat import prompt, providers, tokens
+from chat.attachments import claim
 from chat.database import in_thread
 from chat.models import Message, Role, Session, Status
 from chat.providers import Delta, Finished, ProviderError
 from chat.signals import message_added, message_changed, turn_finished
+from chat.storable import storable
 from chat.titles import title_from
 
 log = logging.getLogger(__name__)
 
 # Seconds between two writes of a growing reply, and between two signs of life of a silent one.
 FLUSH_SECONDS = 1.0
+# Seconds between the tries to keep a reply that is all said, while the database restarts.
+RETRIES = (0.5, 1, 2, 4, 8, 15)
+SERVER_STOPPED = "The server stopped while this was being said."
+CUT_OFF = "The model stopped here because its answer reached the longest it may give."
 
 
 def post_message(session: Session, text: str, **fields) -> Message:
@@ -37,14 +44,18 @@ def draft(text: str, **fields) -> Message:
     return Message(**{"role": Role.USER, "text": text, "tokens": tokens.count(text)} | fields)
 
 
-def ask(session: Session, text: str, author) -> tuple[Message, Message]:
+def ask(
+    session: Session, text: str, author, attachments: Collection[UUID] = ()
+) -> tuple[Message, Message]:
     """The message of `author` and the pending reply to it, next to each other in the path.
 
     They are written together, so that in a session with several writers every answer follows
-    its question.
+    its question. `attachments` are ids of images that the author uploaded to the session; Refused
+    is raised, and nothing posted, for what cannot be claimed.
     """
     with transaction.atomic():
         message = post_message(session, text, author=author)
+        claim(message, attachments, author)
         return message, begin_reply(message)
 
 
@@ -64,28 +75,55 @@ def begin_reply(asked: Message) -> Message:
     return reply
 
 
+@dataclass(frozen=True)
+class Below:
+    """The place of a new branch: below the message `parent`, or at the very beginning."""
+
+    parent: UUID | None
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The drafts bring their places along: each its parent, or none for the beginning of a path,
+    and whether it is remembered. The path that counts then ends at the message `head`.
+    """
+
+    head: UUID | None
+
+
 @transaction.atomic
-def post_messages(session: Session, drafts: Sequence[Message]) -> list[Message]:
+def post_messages(
+    session: Session,
+    drafts: Sequence[Message],
+    *,
+    at: Below | Placed | None = None,
+) -> list[Message]:
     """Appends `drafts` in their order and returns them with their places.
 
     The session's row is locked while places are handed out, so that any number of writers get
-    1, 2, 3 … without gap or double. A draft without a parent follows the one before it.
+    1, 2, 3 … without gap or double. The first draft follows the end of the session's path, or
+    stands `at` another place; each later one without a parent follows the one before it. The path
+    then ends at the last draft.
     """
-    locked = Session.objects.select_for_update().get(pk=session.pk)
-    head = locked.head_id
+    rows = Session.objects.select_for_update(of=("self",)).select_related("project")
+    locked = rows.get(pk=session.pk)
+    placed = isinstance(at, Placed)
+    remembered = locked.remembered and locked.project.memory_enabled
+    before = at.parent if isinstance(at, Below) else locked.head_id
     for message in drafts:
         locked.last_seq += 1
         message.seq = locked.last_seq
         message.project_id = locked.project_id
         message.session = session
-        message.remembered = locked.remembered
-        message.parent_id = message.parent_id or head
-        head = message.pk
+        if not placed:
+            message.remembered = remembered
+            message.parent_id = message.parent_id or before
+        before = message.pk
         locked.touch(message.created_at)
         if not locked.title and message.role == Role.USER:
             locked.title = title_from(message.text)
     written = Message.objects.bulk_create(drafts, batch_size=1_000)
-    locked.head_id = head
+    locked.head_id = at.head if isinstance(at, Placed) else before
     changed = ("last_seq", "head_id", "title", "version", "last_activity_at")
     locked.save(update_fields=changed)
     for name in changed:
@@ -94,26 +132,18 @@ def post_messages(session: Session, drafts: Sequence[Message]) -> list[Message]:
     return written
 
 
-@dataclass(frozen=True)
-class Failed:
-    """The end of a reply that did not come to be; `reason` is for people."""
-
-    reason: str
-    retry_after: float | None = None
-
-
-Event = Delta | Finished | Failed
-
-
-async def stream_reply(reply: Message) -> AsyncIterator[Event]:
+async def stream_reply(
+    reply: Message, stopped: Callable[[], bool] = lambda: False
+) -> AsyncIterator[Delta]:
     """Says `reply` piece by piece and keeps it: flushed once a second, finalised in any case.
 
-    No transaction and no connection is held while the model speaks. Closed early (its process
-    goes down), the text so far stays, marked interrupted.
+    No transaction and no connection is held while the model speaks. Closed or cancelled early, the
+    text so far stays: marked stopped if `stopped()` says that a reader wanted it so, else (its
+    process goes down) interrupted.
     """
     text: list[str] = []
     status = Status.INTERRUPTED
-    changes: dict[str, object] = {}
+    changes: dict[str, object] = {"error": SERVER_STOPPED}
     heart = asyncio.create_task(_flush_regularly(reply, text))
     try:
         built = await in_thread(_prompt_for, reply)
@@ -124,23 +154,37 @@ async def stream_reply(reply: Message) -> AsyncIterator[Event]:
             if isinstance(event, Delta):
                 if not text:
                     changes["first_token_ms"] = int((time.monotonic() - began) * 1000)
-                text.append(event.text)
+                text.append(storable(event.text))
+                yield Delta(text[-1])
             else:
                 changes |= _usage(event)
-            yield event
         status = Status.COMPLETE
     except ProviderError as error:
         log.warning("reply_failed message=%s reason=%s cause=%r", reply.pk, error, error.__cause__)
         status, changes["error"] = Status.FAILED, error.reason
-        yield Failed(error.reason, error.retry_after)
+    except asyncio.CancelledError:
+        if stopped():
+            status, changes["error"] = Status.STOPPED, ""
+        raise
     except Exception:
         # Whatever went wrong, the reader is told and the message does not stay open for ever.
         log.exception("reply_failed message=%s", reply.pk)
         status, changes["error"] = Status.FAILED, "Strata itself failed while answering."
-        yield Failed("Strata itself failed while answering.")
     finally:
         heart.cancel()
-        await asyncio.shield(in_thread(finalise, reply, "".join(text), status, changes))
+        await asyncio.shield(_keep(reply, "".join(text), status, changes))
+
+
+async def _keep(reply: Message, text: str, status: str, changes: Mapping[str, object]) -> None:
+    """Finalises, and does not give up while the database restarts: no word of a reply is lost."""
+    for wait in RETRIES:
+        try:
+            await in_thread(finalise, reply, text, status, changes)
+            return
+        except OperationalError:
+            log.warning("finalise_failed message=%s next_try_in=%s", reply.pk, wait)
+            await asyncio.sleep(wait)
+    await in_thread(finalise, reply, text, status, changes)
 
 
 def _prompt_for(reply: Message) -> prompt.Prompt:
@@ -155,13 +199,18 @@ def _usage(event: Finished) -> dict[str, object]:
         "input_tokens": event.input_tokens,
         "output_tokens": event.output_tokens,
         "cost": event.cost,
+        "error": CUT_OFF if event.cut_off else "",
     }
 
 
 async def _flush_regularly(reply: Message, text: list[str]) -> None:
     """Writes the text so far, and with it the sign of life, until it is cancelled."""
     while True:
-        await in_thread(_flush, reply, "".join(text))
+        try:
+            await in_thread(_flush, reply, "".join(text))
+        except DatabaseError:
+            # The next flush, or the end, brings what this one could not.
+            log.warning("flush_failed message=%s", reply.pk)
         await asyncio.sleep(FLUSH_SECONDS)
 
 
@@ -182,6 +231,6 @@ def finalise(reply: Message, text: str, status: str, changes: Mapping[str, objec
     session.touch(timezone.now())
     session.save(update_fields=["version", "last_activity_at"])
     reply.refresh_from_db()
-    message_changed.send(sender=Message, message=reply)
+    message_changed.send(sender=Message, session=session, messages=[reply])
     transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply))
     return True

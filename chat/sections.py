@@ -1,38 +1,74 @@
 """The prompt sections that chat itself knows: who speaks, what was said, what is asked."""
 
-from chat import tokens, window
-from chat.models import Message, Role
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.utils import timezone
+
+from chat import providers, sight, tokens, window
+from chat.models import Message, Role, name_of
 from chat.prompt import Item, Said, Section, Turn, share
+from chat.sight import Image
+from projects import instructions
 
 DEFAULT_PERSONA = (
     "You are the assistant of the project “{project}”. Be helpful, accurate and brief. "
     "If you do not know something, say so."
 )
+# Names that the instructions can list.
+MOST_MEMBERS = 50
+# Of a section's budget: the rest is for words.
+SHARE_FOR_IMAGES = 0.5
 
 
 @share(ceiling=0.25)
 def persona(turn: Turn) -> Section:
-    """Who the assistant is: the project's instructions, or a default."""
+    """Who the assistant is: the project's instructions, or a default.
+
+    Raises ProviderError when the instructions cannot be rendered.
+    """
     project = turn.project
-    text = project.instructions.strip() or DEFAULT_PERSONA.format(project=project.name)
-    return Section("persona", (Said("system", tokens.cut(text, max(turn.budget, 0))),))
+    text = DEFAULT_PERSONA.format(project=project.name)
+    if project.instructions.strip():
+        try:
+            text = instructions.render(project.instructions, _circumstances(turn))
+        except instructions.Mistake as mistake:
+            reason = f"The project's instructions cannot be used. {mistake}"
+            raise providers.ProviderError(reason) from mistake
+    room = max(turn.budget - window.PER_MESSAGE, 0)
+    return Section("persona", (Said("system", tokens.cut(text.strip(), room)),))
+
+
+def _circumstances(turn: Turn) -> dict[str, object]:
+    """What the instructions may speak of, in the shape of `instructions.EXAMPLE`."""
+    project = turn.project
+    now = timezone.now().astimezone(project.zone)
+    members = project.memberships.select_related("user")[:MOST_MEMBERS]
+    return {
+        "project": {"name": project.name},
+        "session": {"title": turn.session.label},
+        "user": {"name": turn.reply_to.speaker if turn.reply_to else ""},
+        "members": [name_of(membership.user) for membership in members],
+        "date": f"{now:%Y-%m-%d}",
+        "time": f"{now:%H:%M}",
+    }
 
 
 @share(floor=0.3)
 def history(turn: Turn) -> Section | None:
     """The window: the latest messages before the one that is asked now."""
-    spoken = [message for message in turn.path[:-1] if _counts(message)]
-    shown = window.fit(spoken, turn.session.window_limit, turn.budget)
+    spoken = [message for message in turn.path[:-1] if _counts(turn, message)]
+    asked_with = turn.images.get(turn.path[-1].pk, ()) if turn.path else ()
+    heard = _heard(turn, spoken, sight.MOST_IMAGES - len(asked_with))
+    # The limit counts the message that is asked now, too.
+    shown = window.fit(heard, turn.session.window_limit - 1, turn.budget)
     if not shown:
         return None
-    named = _several_people(turn.path)
     return Section(
         "history",
-        tuple(_said(message, named) for message in shown),
-        tuple(
-            Item("message", message.pk, message.version, message.tokens, message.speaker)
-            for message in shown
-        ),
+        tuple(_said(one) for one in shown),
+        tuple(item for one in shown for item in _items(one)),
     )
 
 
@@ -42,29 +78,93 @@ def message(turn: Turn) -> Section | None:
     asked = turn.reply_to
     if asked is None:
         return None
-    said = _said(asked, _several_people(turn.path))
+    [heard] = _heard(turn, [asked], sight.MOST_IMAGES)
+    said = _said(heard)
     if said.tokens > turn.budget:
-        said = Said(said.role, tokens.cut(said.text, turn.budget - window.PER_MESSAGE))
-    return Section(
-        "message",
-        (said,),
-        (Item("message", asked.pk, asked.version, asked.tokens, asked.speaker),),
-    )
+        room = turn.budget - said.tokens + tokens.count(said.text)
+        said = Said(said.role, tokens.cut(said.text, room), said.images)
+    return Section("message", (said,), tuple(_items(heard)))
 
 
-def _counts(message: Message) -> bool:
-    return bool(message.is_final and message.text and message.role in (Role.USER, Role.ASSISTANT))
+@dataclass(frozen=True)
+class _Heard:
+    """A message with those of its images that the model is shown, and those it is told of."""
+
+    message: Message
+    text: str
+    shown: tuple[Image, ...]
+    told: tuple[Image, ...]
+
+    @property
+    def role(self) -> str:
+        return self.message.role
+
+    @property
+    def tokens(self) -> int:
+        as_said = self.text == self.message.text
+        words = self.message.tokens if as_said else tokens.count(self.text)
+        notes = sum(tokens.count(image.note) + 1 for image in self.told)
+        return words + notes + sum(image.tokens for image in self.shown)
+
+
+def _heard(turn: Turn, messages: Sequence[Message], limit: int) -> list[_Heard]:
+    """The messages with their images: the newest are shown, to a model that can see."""
+    chosen = _chosen(turn, messages, limit)
+    named = _several_people(turn.path)
+    heard = []
+    for one in messages:
+        images = turn.images.get(one.pk, ())
+        shown = tuple(image for image in images if image.id in chosen)
+        told = tuple(image for image in images if image.id not in chosen)
+        heard.append(_Heard(one, _text(turn, one, named), shown, told))
+    return heard
+
+
+def _chosen(turn: Turn, messages: Sequence[Message], limit: int) -> set[UUID]:
+    newest_first = [
+        image for one in reversed(messages) for image in reversed(turn.images.get(one.pk, ()))
+    ]
+    if not newest_first or not providers.can_see(turn.project.chat_model_name):
+        return set()
+    return sight.choose(newest_first, int(turn.budget * SHARE_FOR_IMAGES), limit)
+
+
+def _items(heard: _Heard) -> list[Item]:
+    message = heard.message
+    said = Item("message", message.pk, message.version, message.tokens, message.speaker)
+    return [
+        said,
+        *(Item("image", one.id, 1, one.tokens, one.description) for one in heard.shown),
+    ]
+
+
+def _counts(turn: Turn, message: Message) -> bool:
+    said = message.text or message.pk in turn.images
+    stands = message.deleted_at is None or turn.project.keep_deleted
+    spoken = message.role in (Role.USER, Role.ASSISTANT)
+    return bool(message.is_final and said and stands and spoken)
 
 
 def _several_people(path: list[Message]) -> bool:
     return len({message.speaker for message in path if message.role == Role.USER}) > 1
 
 
-def _said(message: Message, named: bool) -> Said:
-    """The message as the model reads it, with its speaker where several people talk."""
-    text = (
-        f"{message.speaker}: {message.text}"
-        if named and message.role == Role.USER
-        else message.text
-    )
-    return Said(message.role, text)
+def _text(turn: Turn, message: Message, named: bool) -> str:
+    """The words as the model reads them: who says them where several people talk, when they were
+    deleted where a project keeps that, and how they were received.
+    """
+    text = message.text
+    if named and message.role == Role.USER:
+        text = f"{message.speaker}: {text}"
+    if message.deleted_at is not None:
+        at = message.deleted_at.astimezone(turn.project.zone)
+        text = f"[deleted {at:%Y-%m-%d %H:%M}] {text}"
+    if given := turn.reactions.get(message.pk):
+        tag = " ".join(f"{emoji}{count}" for emoji, count in sorted(given.items()))
+        text = f"{text}\n[reactions: {tag}]"
+    return text
+
+
+def _said(heard: _Heard) -> Said:
+    notes = (image.note for image in heard.told)
+    return Said(heard.role, "\n".join(filter(None, [heard.text, *notes])), heard.shown)

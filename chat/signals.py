@@ -7,11 +7,16 @@ from django.dispatch import Signal
 
 # session, messages: the Messages just written to it, in order, in whatever status they begin.
 message_added = Signal()
-# message: the Message whose text, status or deletion changed.
+# session, messages: the Messages of it whose text, status, deletion or place on the path changed.
 message_changed = Signal()
 # message: the assistant's Message that reached its final status. Sent after the commit.
 turn_finished = Signal()
 # session: the Session that was closed.
 session_closed = Signal()
+# session: the Session that was shared with the project and is now its creator's alone.
+session_made_private = Signal()
 # session: the Session about to be deleted.
 session_deleted = Signal()
+# project, user, source, texts: what another program remembered, imported by user from the format
+# `source`, to be proposed. The same texts come again when the file does.
+memories_imported = Signal()

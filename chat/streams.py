@@ -13,11 +13,10 @@ from django.db.models.functions import Now
 
 from chat import replies
 from chat.database import in_thread
-from chat.models import Message, Status
+from chat.models import FINAL, Message, Session, Status
+from chat.polling import poll
 from chat.providers import Delta
 
-# Seconds between two looks at a reply that another process says.
-POLL_SECONDS = 1.0
 # A reply whose process gave no sign of life for so long was cut off by that process's end.
 SILENCE = timedelta(seconds=20)
 
@@ -28,6 +27,8 @@ class Live:
     def __init__(self) -> None:
         self.text = ""
         self.done = False
+        self.stopped = False
+        self.task: asyncio.Task[None] | None = None
         self._bell = asyncio.Event()
 
     def say(self, text: str) -> None:
@@ -38,36 +39,74 @@ class Live:
         self.done = True
         self._ring()
 
+    def stop(self) -> None:
+        """Ends it here and now; what was said stays."""
+        if self.task is not None and not self.stopped:
+            self.stopped = True
+            self.task.cancel()
+
     def _ring(self) -> None:
         self._bell.set()
         self._bell = asyncio.Event()
 
-    async def more(self) -> None:
-        """Waits until something was added."""
-        await self._bell.wait()
+    @property
+    def bell(self) -> asyncio.Event:
+        """Rings once, when something is added or it ends. To miss nothing, take it first, then
+        read, then wait.
+        """
+        return self._bell
 
 
 _live: dict[UUID, Live] = {}
+# The loop itself keeps only weak references to its tasks.
 _tasks: set[asyncio.Task[None]] = set()
 
 
 async def start(reply: Message) -> None:
     """Begins to say `reply` in this process and returns at once."""
     live = _live[reply.pk] = Live()
-    task = asyncio.create_task(_say(reply, live))
-    # The loop itself keeps only weak references to its tasks.
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
+    live.task = asyncio.create_task(_say(reply, live))
+    for task in (live.task, asyncio.create_task(_heed_stops(reply.pk, live))):
+        _tasks.add(task)
+        task.add_done_callback(_tasks.discard)
 
 
 async def _say(reply: Message, live: Live) -> None:
     try:
-        async for event in replies.stream_reply(reply):
-            if isinstance(event, Delta):
-                live.say(event.text)
+        async for event in replies.stream_reply(reply, lambda: live.stopped):
+            live.say(event.text)
+    except asyncio.CancelledError:
+        if not live.stopped:
+            raise
     finally:
         _live.pop(reply.pk, None)
         live.finish()
+
+
+async def _heed_stops(reply_id: UUID, live: Live) -> None:
+    """Ends the reply when a reader at another process wants it so."""
+    looks = poll()
+    with looks.watching(looks.stoppable, reply_id):
+        while True:
+            bell = live.bell
+            if live.done:
+                return
+            look = asyncio.ensure_future(looks.look())
+            ended = asyncio.ensure_future(bell.wait())
+            await asyncio.wait({look, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if look.done() and not look.exception() and reply_id in look.result().stops:
+                live.stop()
+            look.cancel()
+            ended.cancel()
+
+
+async def stop(reply_id: UUID) -> None:
+    """Asks the process that says a reply to end it, this one or another; what was said stays."""
+    unfinished = Message.objects.unfinished().filter(pk=reply_id)
+    await in_thread(unfinished.update, stop_requested=True)
+    live = _live.get(reply_id)
+    if live is not None:
+        live.stop()
 
 
 async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[Delta]:
@@ -81,35 +120,43 @@ async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[Delta]:
             yield delta
         return
     while True:
-        # Asked for before the text is read, so that nothing said in between is missed.
-        more = asyncio.ensure_future(live.more())
-        try:
-            if len(live.text) > position:
-                piece, position = live.text[position:], len(live.text)
-                yield Delta(piece)
-            elif live.done:
-                return
-            else:
-                await more
-        finally:
-            more.cancel()
+        bell = live.bell
+        if len(live.text) > position:
+            piece, position = live.text[position:], len(live.text)
+            yield Delta(piece)
+        elif live.done:
+            return
+        else:
+            await bell.wait()
 
 
 async def _follow_elsewhere(reply_id: UUID, position: int) -> AsyncIterator[Delta]:
     """As `follow`, for a reply of another process, read from what that one flushes."""
-    while True:
-        row = await in_thread(
-            Message.objects.filter(pk=reply_id).values_list("text", "status").first
-        )
-        if row is None:
-            return
-        text, status = row
-        if len(text) > position:
-            yield Delta(text[position:])
-            position = len(text)
-        if status not in (Status.PENDING, Status.STREAMING):
-            return
-        await asyncio.sleep(POLL_SECONDS)
+    rows = Message.objects.filter(pk=reply_id).values_list("text", "status")
+    row = await in_thread(rows.first)
+    looks = poll()
+    with looks.watching(looks.replies, reply_id):
+        while row is not None:
+            text, status = row
+            if len(text) > position:
+                yield Delta(text[position:])
+                position = len(text)
+            if status in FINAL:
+                return
+            row = (await looks.look()).replies.get(reply_id)
+
+
+async def watch(session_id: UUID, version: int) -> AsyncIterator[int]:
+    """The session's version whenever it rises above `version`; ends when the session is gone."""
+    rows = Session.objects.filter(pk=session_id).values_list("version", flat=True)
+    current: int | None = await in_thread(rows.first)
+    looks = poll()
+    with looks.watching(looks.sessions, session_id):
+        while current is not None:
+            if current > version:
+                version = current
+                yield version
+            current = (await looks.look()).versions.get(session_id)
 
 
 async def settle() -> None:
@@ -123,6 +170,6 @@ def sweep_interrupted() -> int:
     silent = Message.objects.unfinished().filter(heartbeat_at__lt=Now() - SILENCE)
     found = 0
     for reply in silent.select_related("session")[:1000]:
-        reason = {"error": "The server stopped while this was being said."}
+        reason = {"error": replies.SERVER_STOPPED}
         found += replies.finalise(reply, reply.text, Status.INTERRUPTED, reason)
     return found

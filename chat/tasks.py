@@ -1,11 +1,39 @@
 """Chat's work in the background."""
 
+from uuid import UUID
+
 from celery import shared_task
 
-from chat import streams
+from chat import attachments, closing, imports, streams
 
 
 @shared_task
 def sweep_interrupted() -> None:
     """Finds replies whose process died. Runs every half minute."""
     streams.sweep_interrupted()
+
+
+@shared_task
+def sweep_attachments() -> None:
+    """Removes images that were uploaded and never sent. Runs every hour."""
+    attachments.sweep()
+
+
+@shared_task
+def run_import(import_id: str) -> None:
+    """Carries an import on, and leaves what a task has no time for to the next one."""
+    if not imports.run(UUID(import_id)):
+        imports.enqueue(UUID(import_id))
+
+
+@shared_task
+def sweep_imports() -> None:
+    """Finds imports whose process died or whose message was lost. Runs every minute."""
+    for import_id in imports.sweep():
+        imports.enqueue(import_id)
+
+
+@shared_task
+def close_the_silent() -> None:
+    """Closes conversations that nobody has gone on with for long. Runs every hour."""
+    closing.close_the_silent()

@@ -21,16 +21,18 @@ PER_MESSAGE = 4
 def fit(messages: Sequence[S], limit: int, budget: int) -> list[S]:
     """The newest of `messages`, oldest first: at most `limit` of them, at most `budget` tokens.
 
-    Whole messages only, and never an answer without its question: the window opens with what a
-    person said.
+    Whole messages only; and where the budget cuts, never between an answer and its question: what
+    is left opens with what a person said.
     """
+    recent = messages[-limit:] if limit else []
     taken: list[S] = []
-    for message in reversed(messages[-limit:] if limit else []):
+    for message in reversed(recent):
         budget -= message.tokens + PER_MESSAGE
         if budget < 0:
             break
         taken.append(message)
-    while taken and taken[-1].role != "user":
-        taken.pop()
+    if len(taken) < len(recent):
+        while taken and taken[-1].role != "user":
+            taken.pop()
     taken.reverse()
     return taken

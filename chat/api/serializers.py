@@ -1,17 +1,28 @@
 """Sessions, messages and prompts as JSON."""
 
 from typing import Any
+from uuid import UUID
 
-from django.db import transaction
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chat.models import Message, Role, Session
-from chat.models.sessions import HISTORY_LIMITS, SessionStatus
-from chat.signals import session_closed
-from projects.api.serializers import SavesWhatChanged
+from chat.api.attachments import AttachmentSerializer, AttachmentsField
+from chat.changes import LONGEST_EMOJI
+from chat.models import Message, MessageRevision, Role, Session
+from chat.reading import Company, company
+from chat.sessions import clamped, create_session, update_session
 
 
-class SessionSerializer(SavesWhatChanged):
+class ArchivedField(serializers.BooleanField):
+    """Whether, of a row that knows since when."""
+
+    def get_attribute(self, instance: Session) -> bool:
+        return instance.archived_at is not None
+
+
+class SessionSerializer(serializers.ModelSerializer):
+    """Reads sessions that went through `chat.sessions.counted`."""
+
     project = serializers.CharField(source="project.slug", read_only=True)
     creator = serializers.CharField(
         source="creator.username", read_only=True, default=None, allow_null=True
@@ -21,11 +32,10 @@ class SessionSerializer(SavesWhatChanged):
         allow_null=True,
         help_text="Messages that the model sees, moved into 50–1000. Null: the project's.",
     )
-    message_count = serializers.IntegerField(source="last_seq", read_only=True)
+    archived = ArchivedField(required=False, help_text="Out of the way, but kept.")
+    message_count = serializers.IntegerField(read_only=True)
     unsummarized_count = serializers.SerializerMethodField()
-    last_role = serializers.ChoiceField(
-        Role.choices, source="head.role", read_only=True, default=None, allow_null=True
-    )
+    last_role = serializers.ChoiceField(Role.choices, read_only=True, allow_null=True)
 
     class Meta:
         model = Session
@@ -38,6 +48,8 @@ class SessionSerializer(SavesWhatChanged):
             "remembered",
             "history_limit",
             "status",
+            "pinned",
+            "archived",
             "version",
             "message_count",
             "unsummarized_count",
@@ -53,24 +65,47 @@ class SessionSerializer(SavesWhatChanged):
         return cursor.unsummarised_messages if cursor is not None else 0
 
     def validate_history_limit(self, limit: int | None) -> int | None:
-        least, most = HISTORY_LIMITS
-        return limit if limit is None else min(max(limit, least), most)
+        return clamped(limit)
 
-    @transaction.atomic
+    def create(self, validated_data: dict[str, Any]) -> Session:
+        return create_session(**validated_data)
+
     def update(self, instance: Session, validated_data: dict[str, Any]) -> Session:
-        locked = Session.objects.select_for_update().get(pk=instance.pk)
-        super().update(instance, validated_data | {"version": locked.version + 1})
-        if locked.status == SessionStatus.ACTIVE and instance.status == SessionStatus.CLOSED:
-            session_closed.send(sender=Session, session=instance)
-        return instance
+        return update_session(instance, **validated_data)
+
+
+class ReactionSerializer(serializers.Serializer):
+    emoji = serializers.CharField()
+    count = serializers.IntegerField()
+    mine = serializers.BooleanField()
+
+
+class InCompany(serializers.ListSerializer):
+    """Looks up what stands around all of its messages at once."""
+
+    def to_representation(self, data: Any) -> Any:
+        messages = list(data)
+        self.context["company"] = company(messages, self.context.get("reader"))
+        return super().to_representation(messages)
 
 
 class MessageSerializer(serializers.ModelSerializer):
+    """A message; one that was deleted keeps its place and loses its words.
+
+    The context's `reader` is the user whose own reactions are marked.
+    """
+
     author = serializers.CharField(source="speaker", read_only=True)
-    content = serializers.CharField(source="text", read_only=True)
+    content = serializers.SerializerMethodField()
+    attachments = serializers.SerializerMethodField()
+    reactions = serializers.SerializerMethodField()
+    siblings = serializers.SerializerMethodField(
+        help_text="The versions in its place, in order, itself among them."
+    )
 
     class Meta:
         model = Message
+        list_serializer_class = InCompany
         fields = (
             "id",
             "session",
@@ -88,25 +123,130 @@ class MessageSerializer(serializers.ModelSerializer):
             "output_tokens",
             "cost",
             "created_at",
+            "edited_at",
+            "deleted_at",
+            "attachments",
+            "reactions",
+            "siblings",
         )
         read_only_fields = fields
 
+    def get_content(self, message: Message) -> str:
+        return message.text if message.deleted_at is None else ""
 
-class NewMessageSerializer(serializers.Serializer):
-    """What is said now and answered, or, without a reply, what was said elsewhere."""
+    @extend_schema_field(AttachmentSerializer(many=True))
+    def get_attachments(self, message: Message) -> Any:
+        shown = message.attachments.all() if message.deleted_at is None else ()
+        return AttachmentSerializer(shown, many=True).data
+
+    @extend_schema_field(ReactionSerializer(many=True))
+    def get_reactions(self, message: Message) -> Any:
+        return ReactionSerializer(self._company(message).reactions, many=True).data
+
+    def get_siblings(self, message: Message) -> list[UUID]:
+        return list(self._company(message).siblings)
+
+    def _company(self, message: Message) -> Company:
+        known = self.context.setdefault("company", {})
+        if message.pk not in known:
+            known |= company([message], self.context.get("reader"))
+        return known[message.pk]
+
+
+class StaleSerializer(serializers.Serializer):
+    """Why a change was not made, and the message as it is now."""
+
+    detail = serializers.CharField()
+    message = MessageSerializer()
+
+
+class RevisionSerializer(serializers.ModelSerializer):
+    """An earlier text, the version it was, and who replaced it when."""
+
+    content = serializers.CharField(source="text", read_only=True)
+    edited_by = serializers.CharField(
+        source="edited_by.username", read_only=True, default=None, allow_null=True
+    )
+
+    class Meta:
+        model = MessageRevision
+        fields = ("version", "content", "edited_by", "edited_at")
+        read_only_fields = fields
+
+
+class ReceiptItemSerializer(serializers.Serializer):
+    kind = serializers.CharField()
+    id = serializers.UUIDField(allow_null=True)
+    revision = serializers.IntegerField()
+    tokens = serializers.IntegerField()
+
+
+class ReceiptSectionSerializer(serializers.Serializer):
+    name = serializers.CharField()
+    tokens = serializers.IntegerField()
+    items = ReceiptItemSerializer(many=True)
+
+
+class ReceiptSerializer(serializers.Serializer):
+    """What a reply was told, section by section; no text."""
+
+    budget = serializers.IntegerField()
+    sections = ReceiptSectionSerializer(many=True)
+
+
+class EmojiSerializer(serializers.Serializer):
+    emoji = serializers.CharField(max_length=LONGEST_EMOJI)
+
+
+class ForkSerializer(serializers.Serializer):
+    """The last message that the new conversation begins with; without one, the present end."""
+
+    message = serializers.UUIDField(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        session = self.context["session"]
+        pk = attrs.get("message", session.head_id)
+        message = session.messages.filter(pk=pk).first()
+        if message is None:
+            raise serializers.ValidationError({"message": ["This session has no such message."]})
+        message.session = session
+        return {"message": message}
+
+
+class ContentSerializer(serializers.Serializer):
+    """What somebody says, kept to the letter."""
 
     content = serializers.CharField(trim_whitespace=False, max_length=500_000)
-    reply = serializers.BooleanField(default=True)
-    role = serializers.ChoiceField((Role.USER.value, Role.ASSISTANT.value), required=False)
-    author = serializers.CharField(required=False, max_length=120)
-    created_at = serializers.DateTimeField(required=False)
 
     def validate_content(self, content: str) -> str:
         if not content.strip():
             raise serializers.ValidationError("This field may not be blank.")
         return content
 
+
+class NewMessageSerializer(ContentSerializer):
+    """What is said now and answered, or, without a reply, what was said elsewhere.
+
+    With images, `content` may be blank.
+    """
+
+    content = serializers.CharField(
+        trim_whitespace=False, max_length=500_000, allow_blank=True, required=False
+    )
+    attachments = AttachmentsField(required=False)
+    reply = serializers.BooleanField(default=True)
+    role = serializers.ChoiceField((Role.USER.value, Role.ASSISTANT.value), required=False)
+    author = serializers.CharField(required=False, max_length=120)
+    created_at = serializers.DateTimeField(required=False)
+
+    def validate_content(self, content: str) -> str:
+        # Whether it may be blank depends on the images.
+        return content
+
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = {"content": "", "attachments": []} | attrs
+        if not attrs["attachments"] and not attrs["content"].strip():
+            raise serializers.ValidationError({"content": ["This field may not be blank."]})
         foreign = {"role", "author", "created_at"} & attrs.keys()
         if attrs["reply"] and foreign:
             reason = 'Only with "reply": false, for what was said elsewhere.'

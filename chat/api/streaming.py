@@ -5,7 +5,9 @@ The format: https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -17,21 +19,23 @@ from rest_framework.renderers import JSONRenderer
 from chat import streams
 from chat.api.serializers import MessageSerializer
 from chat.database import in_thread
-from chat.models import Message, Status
-from chat.providers import Delta
+from chat.models import Message, Session, Status
 
 MEDIA_TYPE = "text/event-stream"
 # Seconds of silence after which a proxy is shown that the stream still lives.
 PING_SECONDS = 15.0
 PING = b": ping\n\n"
+# How long a page watches before it asks anew.
+WATCH_SECONDS = 600.0
 
+T = TypeVar("T")
 # What a message is to its reader: data for a program, or a text such as HTML.
 Render = Callable[[Message], object]
 
 
-def as_data(message: Message) -> object:
-    """The message as the REST API tells it."""
-    return MessageSerializer(message).data
+def data_for(reader) -> Render:
+    """Makes of a message what the REST API tells `reader` of it."""
+    return lambda message: MessageSerializer(message, context={"reader": reader}).data
 
 
 def say(reply: Message) -> None:
@@ -59,7 +63,7 @@ async def _hear(reply: Message) -> None:
 
 
 def event_stream(
-    reply: Message, message: Message | None = None, render: Render = as_data
+    reply: Message, message: Message | None = None, render: Render = data_for(None)
 ) -> StreamingHttpResponse:
     """The response that tells of `reply` until it is final, to one of any number of readers.
 
@@ -78,12 +82,34 @@ def event_stream(
     in another thread and may query there.
     """
     opening = frame("message", render(message)) if message is not None else PING
+    return _response(_events(reply.pk, opening, render))
+
+
+def version_stream(session: Session, version: int) -> StreamingHttpResponse:
+    """The response that tells, as events `version`, of each that the session gets above `version`.
+
+    It ends after a while, so that whoever watches asks again and is let in again, or not.
+    """
+    return _response(_versions(session.pk, version))
+
+
+def _response(body: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    """A stream that holds no connection of the view that begins it."""
     connections.close_all()
     return StreamingHttpResponse(
-        _events(reply.pk, opening, render),
+        body,
         content_type=MEDIA_TYPE,
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
+
+
+async def _versions(session_id: UUID, version: int) -> AsyncIterator[bytes]:
+    yield PING
+    until = time.monotonic() + WATCH_SECONDS
+    async for risen in _or_silence(streams.watch(session_id, version)):
+        yield frame("version", risen) if risen is not None else PING
+        if time.monotonic() > until:
+            return
 
 
 async def _events(reply_id: UUID, opening: bytes, render: Render) -> AsyncIterator[bytes]:
@@ -93,20 +119,20 @@ async def _events(reply_id: UUID, opening: bytes, render: Render) -> AsyncIterat
     yield await in_thread(_ending, reply_id, render)
 
 
-async def _or_silence(deltas: AsyncIterator[Delta]) -> AsyncIterator[Delta | None]:
-    """The deltas, and None whenever PING_SECONDS have passed without one."""
-    coming = asyncio.ensure_future(anext(deltas, None))
+async def _or_silence(coming_in: AsyncIterator[T]) -> AsyncIterator[T | None]:
+    """What comes in, and None whenever PING_SECONDS have passed without anything."""
+    coming = asyncio.ensure_future(anext(coming_in, None))
     try:
         while True:
             await asyncio.wait({coming}, timeout=PING_SECONDS)
             if not coming.done():
                 yield None
                 continue
-            delta = coming.result()
-            if delta is None:
+            came = coming.result()
+            if came is None:
                 return
-            yield delta
-            coming = asyncio.ensure_future(anext(deltas, None))
+            yield came
+            coming = asyncio.ensure_future(anext(coming_in, None))
     finally:
         coming.cancel()
 

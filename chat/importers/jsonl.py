@@ -9,22 +9,22 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from itertools import count
 from typing import BinaryIO
 
-from chat.importers.base import ImportedMessage, ImportedSession, ImportResult, Refused
+from chat.importers.base import (
+    ImportedMessage,
+    ImportedSession,
+    ImportResult,
+    Refused,
+    Unusable,
+)
+from chat.importers.times import moment
 from chat.models import Role
 
 LONGEST_LINE = 4 * 2**20  # bytes
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Numbers above this are milliseconds: as seconds they would lie beyond the year 5000.
-LAST_SECOND = 10**11
-
-
-class Unusable(Exception):
-    """One line cannot be read; the text says why."""
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -89,7 +89,7 @@ def parse(line: bytes) -> tuple[str, ImportedMessage]:
     content = fields.get("content")
     if not isinstance(content, str) or not content.strip():
         raise Unusable("There is no content.")
-    at, speaker = moment(fields.get("created_at")), author or ""
+    at, speaker = _moment(fields.get("created_at")), author or ""
     key = identity(role, at, speaker, content)
     return _session_key(fields), ImportedMessage(key, role, content, at, speaker)
 
@@ -116,16 +116,12 @@ def _session_key(fields: dict[str, object]) -> str:
     return str(key)
 
 
-def moment(value: object) -> datetime:
-    """A time in ISO 8601 (without a zone: UTC) or in seconds or milliseconds since 1970, in UTC."""
-    try:
-        if isinstance(value, str):
-            at = datetime.fromisoformat(value.strip())
-            return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return EPOCH + timedelta(seconds=value if abs(value) < LAST_SECOND else value / 1000)
-    except (ValueError, OverflowError):
-        raise Unusable("The time in created_at cannot be read.") from None
+def _moment(value: object) -> datetime:
+    at = moment(value)
+    if at is not None:
+        return at
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        raise Unusable("The time in created_at cannot be read.")
     raise Unusable("There is no time in created_at.")
 
 

@@ -15,6 +15,7 @@ from chat.importers.base import ImportedMessage, ImportedSession, ImportResult, 
 from chat.models import Role
 
 SESSION = re.compile(r"session_([1-9][0-9]{0,5})")
+LONGEST = 64 * 2**20  # bytes
 # Only sessions are dated; their turns are set apart so that they keep their order.
 BETWEEN_TURNS = timedelta(seconds=30)
 
@@ -39,8 +40,11 @@ def sessions(name: str, file: BinaryIO, result: ImportResult) -> Iterator[Import
 
 
 def _read(file: BinaryIO) -> Conversation:
+    text = file.read(LONGEST + 1)
+    if len(text) > LONGEST:
+        raise Refused(f"It is longer than {LONGEST // 2**20} MB.")
     try:
-        conversation = json.loads(file.read().decode("utf-8-sig"))
+        conversation = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         raise Refused("It is not JSON.") from None
     if not isinstance(conversation, dict):

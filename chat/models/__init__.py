@@ -1,4 +1,28 @@
-from chat.models.messages import FINAL, Message, Role, Status
-from chat.models.sessions import Session, Visibility
+from chat.models.attachments import Attachment
+from chat.models.imports import Import, ImportState
+from chat.models.messages import (
+    FINAL,
+    Message,
+    MessageRevision,
+    Reaction,
+    Role,
+    Status,
+    name_of,
+)
+from chat.models.sessions import Session, SessionStatus, Visibility
 
-__all__ = ["FINAL", "Message", "Role", "Session", "Status", "Visibility"]
+__all__ = [
+    "FINAL",
+    "Attachment",
+    "Import",
+    "ImportState",
+    "Message",
+    "MessageRevision",
+    "Reaction",
+    "Role",
+    "Session",
+    "SessionStatus",
+    "Status",
+    "Visibility",
+    "name_of",
+]

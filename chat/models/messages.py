@@ -1,7 +1,9 @@
 """One thing said in a conversation."""
 
+from uuid import UUID
+
 from django.conf import settings
-from django.db import models
+from django.db import connections, models
 from django.db.models import Q
 from django.utils import timezone
 
@@ -30,7 +32,34 @@ FINAL = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED, Status.FAILED)
 UNFINISHED = (Status.PENDING, Status.STREAMING)
 
 
+# Walks from a message up to the beginning of its path, at most so many steps.
+_UPWARD = """
+    WITH RECURSIVE up (id, parent_id, step) AS (
+        SELECT id, parent_id, 1 FROM chat_message WHERE project_id = %s AND id = %s
+        UNION ALL
+        SELECT above.id, above.parent_id, up.step + 1
+        FROM up JOIN chat_message above ON above.project_id = %s AND above.id = up.parent_id
+        WHERE up.step < %s
+    )
+    SELECT id FROM up
+"""
+
+
 class MessageQuerySet(models.QuerySet["Message"]):
+    def path_to(self, session: Session, head: UUID | None, most: int) -> list["Message"]:
+        """The last `most` messages of the path that ends at `head`, oldest first.
+
+        Follows the parents, however far back they lie: one query for the walk, one for the rest.
+        """
+        if head is None:
+            return []
+        project = session.project_id
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(_UPWARD, [project, head, project, most])
+            steps = [row[0] for row in cursor.fetchall()]
+        found = self.filter(project_id=project, session=session).in_bulk(steps)
+        return [found[pk] for pk in reversed(steps) if pk in found]
+
     def unfinished(self) -> "MessageQuerySet":
         """Replies that are still being said, or whose process died while it spoke."""
         return self.filter(status__in=UNFINISHED)
@@ -48,6 +77,14 @@ class Message(models.Model):
     seq = models.PositiveIntegerField()
     parent = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
+    )
+    copied_from = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="copies",
+        help_text="In a fork: the original. It is remembered there, and gone when that is gone.",
     )
     role = models.CharField(max_length=10, choices=Role.choices)
     author = models.ForeignKey(
@@ -77,6 +114,11 @@ class Message(models.Model):
         default=dict, blank=True, help_text="What stood in the prompt, by id and revision."
     )
     source_key = models.CharField(max_length=300, null=True, blank=True, editable=False)
+    edited_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+    stop_requested = models.BooleanField(
+        default=False, editable=False, help_text="A reader wants the reply to end here."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     heartbeat_at = models.DateTimeField(
         null=True, blank=True, help_text="When the process that says it was last seen at it."
@@ -117,5 +159,61 @@ class Message(models.Model):
         if self.author_name:
             return self.author_name
         if self.author is not None:
-            return self.author.get_full_name() or self.author.get_username()
+            return name_of(self.author)
         return "Assistant" if self.role == Role.ASSISTANT else "Someone"
+
+
+def name_of(user) -> str:
+    """Under which name a user stands in pages and prompts."""
+    return user.get_full_name() or user.get_username()
+
+
+class MessageRevision(models.Model):
+    """An earlier text of a message, kept when it was edited."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="revisions")
+    version = models.PositiveIntegerField(
+        help_text="The message's version while this was its text."
+    )
+    text = models.TextField(blank=True)
+    edited_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    edited_at = models.DateTimeField(help_text="When it was replaced.")
+
+    class Meta:
+        ordering = ["-version"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "message", "version"], name="one_text_a_message_version"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.version} of {self.message_id}"
+
+
+class Reaction(models.Model):
+    """An emoji that somebody gave to a message; each of them once."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="reactions")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="reactions"
+    )
+    emoji = models.CharField(max_length=32)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "message", "user", "emoji"], name="one_reaction_a_user_and_emoji"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.emoji

@@ -48,6 +48,11 @@ class Session(models.Model):
         related_name="sessions",
     )
     title = models.CharField(max_length=200, blank=True)
+    title_by_hand = models.BooleanField(
+        default=False, editable=False, help_text="Somebody chose the title."
+    )
+    pinned = models.BooleanField(default=False)
+    archived_at = models.DateTimeField(null=True, blank=True)
     visibility = models.CharField(
         max_length=10, choices=Visibility.choices, default=Visibility.PROJECT
     )

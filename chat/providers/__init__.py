@@ -4,7 +4,7 @@ from django.conf import settings
 
 from chat.providers.base import Completion, Delta, Finished, Provider, ProviderError
 
-__all__ = ["Completion", "Delta", "Finished", "Provider", "ProviderError", "get"]
+__all__ = ["Completion", "Delta", "Finished", "Provider", "ProviderError", "can_see", "get"]
 
 
 def get(name: str) -> Provider:
@@ -19,3 +19,10 @@ def get(name: str) -> Provider:
             "The demo model is not running. Start Strata with `make run`, or set a chat model."
         )
     return ModelProvider(name, base_url=f"{settings.DEMO_MODEL_URL}/v1")
+
+
+def can_see(name: str) -> bool:
+    """Whether images may be sent to the model `name`, as far as is known of it."""
+    from chat.providers import models
+
+    return name != "demo" and models.can_see(name)

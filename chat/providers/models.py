@@ -1,8 +1,10 @@
 """Any model that pydantic-ai knows, and any server that speaks OpenAI's chat completions."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
+from functools import cache
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
@@ -15,6 +17,9 @@ from pydantic_ai.settings import ModelSettings
 
 from chat.prompt import Said
 from chat.providers.base import Completion, Delta, Finished, ProviderError
+from chat.providers.wire import may_be_blind, pictures_of, wire
+
+log = logging.getLogger(__name__)
 
 # A model holds connections that belong to one event loop.
 _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None], Model]]
@@ -33,14 +38,24 @@ class ModelProvider:
             max_retries=0,
         )
         spoke = False
+        pictures = await pictures_of(said)
+        whole = None
         try:
-            request = model_request_stream(self._model(), _wire(said), model_settings=limits)
-            async with request as response:
-                async for event in response:
-                    if text := _text_of(event):
-                        spoke = True
-                        yield Delta(text)
-                whole = response.get()
+            while whole is None:
+                told = wire(said, pictures)
+                request = model_request_stream(self._model(), told, model_settings=limits)
+                try:
+                    async with request as response:
+                        async for event in response:
+                            if text := _text_of(event):
+                                spoke = spoke or not text.isspace()
+                                yield Delta(text)
+                        whole = response.get()
+                except exceptions.ModelAPIError as error:
+                    if spoke or not pictures or not may_be_blind(error):
+                        raise
+                    log.warning("images_refused model=%s cause=%r", self.name, error)
+                    pictures = {}
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise explain(error) from error
         if not spoke:
@@ -60,8 +75,15 @@ class ModelProvider:
         return Completion(whole.text or "", _finished(self.name, whole))
 
     async def _complete(self, said: Sequence[Said], limits: ModelSettings):
+        pictures = await pictures_of(said)
         async with self._model() as model:
-            return await model_request(model, _wire(said), model_settings=limits)
+            try:
+                return await model_request(model, wire(said, pictures), model_settings=limits)
+            except exceptions.ModelAPIError as error:
+                if not pictures or not may_be_blind(error):
+                    raise
+                log.warning("images_refused model=%s cause=%r", self.name, error)
+            return await model_request(model, wire(said, {}), model_settings=limits)
 
     def _model(self) -> Model:
         """The model, made once for each event loop."""
@@ -69,27 +91,33 @@ class ModelProvider:
         key = (self.name, self.base_url)
         if key not in known:
             if self.base_url is None:
-                known[key] = infer_model(self.name)
+                known[key] = _inferred(self.name)
             else:
                 provider = OpenAIProvider(base_url=self.base_url, api_key="none")
                 known[key] = OpenAIChatModel(self.name, provider=provider)
         return known[key]
 
 
-def _wire(said: Sequence[Said]) -> list[messages.ModelMessage]:
-    """The messages in pydantic-ai's form: requests and responses by turns."""
-    wire: list[messages.ModelMessage] = []
-    for one in said:
-        if one.role == "assistant":
-            wire.append(messages.ModelResponse(parts=[messages.TextPart(one.text)]))
-            continue
-        part = (
-            messages.SystemPromptPart(one.text)
-            if one.role == "system"
-            else messages.UserPromptPart(one.text)
-        )
-        wire.append(messages.ModelRequest(parts=[part]))
-    return wire
+def _inferred(name: str) -> Model:
+    """The model of that name. Raises ProviderError for a provider whose package is not there."""
+    try:
+        return infer_model(name)
+    except ImportError as error:
+        provider = name.partition(":")[0]
+        raise ProviderError(
+            f"The package for the provider “{provider}” is not installed."
+        ) from error
+
+
+@cache
+def can_see(name: str) -> bool:
+    """False for a model of which pydantic-ai knows that it takes no images."""
+    try:
+        model = infer_model(name)
+    except (exceptions.UserError, ImportError):
+        # It will not answer either, and says why then.
+        return True
+    return bool(model.profile.get("supports_image_input", True))
 
 
 def _text_of(event: object) -> str:

@@ -53,7 +53,7 @@ def _sizes(section: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 def things(receipt: Mapping[str, Any]) -> int:
     """How many remembered things stood in the prompt: entries of the layers, facts, blocks."""
     return sum(
-        item["kind"] != "message"
+        item["kind"] not in ("message", "image")
         for section in receipt.get("sections", ())
         for item in section["items"]
     )

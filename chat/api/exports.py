@@ -1,0 +1,39 @@
+"""/api/v1/sessions/…/export/: a conversation as a file."""
+
+from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.views import APIView
+
+from chat import access
+from chat.downloads import download
+
+
+class AnyFile(DefaultContentNegotiation):
+    """`?format=` and Accept are about the file, which is no rendering of an answer."""
+
+    def select_renderer(self, request, renderers, format_suffix=None):
+        return renderers[0], renderers[0].media_type
+
+
+class Export(APIView):
+    """A conversation as a file: Markdown for people, JSON to be imported again."""
+
+    content_negotiation_class = AnyFile
+
+    @extend_schema(
+        parameters=[OpenApiParameter("format", str, enum=list(settings.CHAT_EXPORTERS))],
+        responses={
+            (200, "text/markdown"): OpenApiTypes.STR,
+            (200, "application/json"): OpenApiTypes.OBJECT,
+        },
+    )
+    def get(self, request, pk):
+        session = access.session_for_reading(request.user, pk, request.auth)
+        format = request.query_params.get("format", "markdown")
+        if format not in settings.CHAT_EXPORTERS:
+            reason = f"One of {', '.join(settings.CHAT_EXPORTERS)}."
+            raise ValidationError({"format": [reason]})
+        return download(session, format)

@@ -1,0 +1,121 @@
+"""/api/v1/…/sessions/: conversations, how they are kept, and what stands in their prompts."""
+
+from django.db.models import QuerySet
+from django_filters import rest_framework as filters
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, status
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chat import access, changes, prompt, search
+from chat.api.answering import refusing
+from chat.api.serializers import ForkSerializer, PromptSerializer, SessionSerializer
+from chat.models import Session
+from chat.models.sessions import SessionStatus
+from chat.sessions import counted, delete_session, update_session
+from projects.access import project_for_reading, project_for_writing
+
+
+def told(sessions: QuerySet[Session]) -> QuerySet[Session]:
+    """`sessions` with all that their JSON is made of."""
+    related = counted(sessions).select_related("project", "creator", "cursor")
+    return related.defer("project__instructions")
+
+
+def tell(session: Session, code: int = status.HTTP_200_OK) -> Response:
+    """The answer that tells of `session` as it is now."""
+    fresh = told(Session.objects.all()).get(pk=session.pk)
+    return Response(SessionSerializer(fresh).data, code)
+
+
+class SessionFilter(filters.FilterSet):
+    """`archived`: only those that are, or are not. `q`: words in the title or in what was said."""
+
+    archived = filters.BooleanFilter("archived_at", lookup_expr="isnull", exclude=True)
+    q = filters.CharFilter(method="containing", max_length=search.LONGEST)
+
+    def containing(self, sessions: QuerySet[Session], name: str, words: str) -> QuerySet[Session]:
+        return search.containing(sessions, words)
+
+
+class Sessions(generics.ListCreateAPIView):
+    """The conversations of a project that you may see: the shared ones and your own."""
+
+    queryset = Session.objects.none()
+    serializer_class = SessionSerializer
+    filterset_class = SessionFilter
+
+    def get_queryset(self) -> QuerySet[Session]:
+        user, token = self.request.user, self.request.auth
+        project = project_for_reading(user, self.kwargs["slug"], token)
+        return told(access.sessions_for(user, token).filter(project=project))
+
+    def create(self, request, *args, **kwargs) -> Response:
+        self.project = project_for_writing(request.user, kwargs["slug"], request.auth)
+        return super().create(request, *args, **kwargs)
+
+    def perform_create(self, serializer) -> None:
+        made = serializer.save(project=self.project, creator=self.request.user)
+        serializer.instance = told(Session.objects.all()).get(pk=made.pk)
+
+
+class OneSession(generics.RetrieveUpdateDestroyAPIView):
+    """One conversation. Its creator and the project's owners change and delete it."""
+
+    serializer_class = SessionSerializer
+    http_method_names = ("get", "patch", "delete", "head", "options")
+
+    def get_object(self) -> Session:
+        reads = self.request.method in SAFE_METHODS
+        find = access.session_for_reading if reads else access.session_for_managing
+        found = find(self.request.user, self.kwargs["pk"], self.request.auth)
+        return told(Session.objects.all()).get(pk=found.pk)
+
+    def perform_destroy(self, instance: Session) -> None:
+        delete_session(instance)
+
+
+class Close(APIView):
+    """Ends a conversation; a PATCH of its status to active opens it again."""
+
+    @extend_schema(request=None, responses=SessionSerializer)
+    def post(self, request, pk) -> Response:
+        session = access.session_for_managing(request.user, pk, request.auth)
+        return tell(update_session(session, status=SessionStatus.CLOSED))
+
+
+class Clear(APIView):
+    """Deletes all that was said in a conversation; the conversation itself stays."""
+
+    @extend_schema(request=None, responses=SessionSerializer)
+    def post(self, request, pk) -> Response:
+        session = access.session_for_managing(request.user, pk, request.auth)
+        with refusing():
+            changes.clear(session)
+        return tell(session)
+
+
+class Fork(APIView):
+    """A conversation of your own that begins with this one, down to a message of it."""
+
+    @extend_schema(request=ForkSerializer, responses={201: SessionSerializer})
+    def post(self, request, pk) -> Response:
+        session = access.session_for_writing(request.user, pk, request.auth)
+        asked = ForkSerializer(data=request.data, context={"session": session})
+        asked.is_valid(raise_exception=True)
+        fork = changes.fork(asked.validated_data["message"], request.user)
+        return tell(fork, status.HTTP_201_CREATED)
+
+
+class Prompt(APIView):
+    """What the next reply would be told, with `content` as the message it answers."""
+
+    @extend_schema(
+        parameters=[OpenApiParameter("content", str, description="What would be said now.")],
+        responses=PromptSerializer,
+    )
+    def get(self, request, pk) -> Response:
+        session = access.session_for_reading(request.user, pk, request.auth)
+        content = request.query_params.get("content", "").strip()
+        return Response(PromptSerializer(prompt.preview(session, content, request.user)).data)

@@ -1,0 +1,147 @@
+"""What an importer found becomes part of a project's record."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db.models import Q
+
+from chat.importers.base import ImportedMessage, ImportedSession, ImportResult
+from chat.models import Message, Role, Session, Visibility
+from chat.replies import Placed, draft, post_messages
+from chat.storable import storable
+from projects.models import Project
+
+LONGEST_KEY = 300  # characters
+
+
+class Record:
+    """One import into `project` on behalf of `owner`, whose the new conversations are."""
+
+    def __init__(self, project: Project, owner) -> None:
+        self.project, self.owner = project, owner
+        members = get_user_model().objects.filter(memberships__project=project)
+        self.people: Mapping[str, object] = {user.get_username(): user for user in members}
+
+    def write(self, format: str, batch: Sequence[ImportedSession], result: ImportResult) -> None:
+        """Writes what is new in a batch of conversations and counts it in `result`.
+
+        To be called in a transaction.
+        """
+        # One import at a time: the same file imported twice at once is not written twice. No key
+        # of the project changes, so nobody else who writes in it has to wait.
+        Project.objects.select_for_update(no_key=True).get(pk=self.project.pk)
+        sessions = self._sessions(format, batch)
+        known = self._known(sessions.values())
+        for conversation in batch:
+            session = sessions[_source_key(format, conversation)]
+            if session.visibility == Visibility.PRIVATE and session.creator_id != self.owner.pk:
+                reason = f"“{conversation.title[:100]}”: a member keeps this chat private."
+                result.errors.append(reason)
+                continue
+            new = self._add(session, conversation, known[session.pk])
+            result.sessions += 1
+            result.imported += new
+            result.skipped += len(conversation.messages) - new
+
+    def _sessions(self, format: str, batch: Sequence[ImportedSession]) -> dict[str, Session]:
+        """The sessions of a batch by source key; those that are not there yet are made.
+
+        An export of ours that comes back to where it was made belongs to the original.
+        """
+        wanted = {_source_key(format, conversation): conversation for conversation in batch}
+        ours = {one.id: source_key for source_key, one in wanted.items() if one.id}
+        there = Q(source_key__in=wanted) | Q(pk__in=ours)
+        found = Session.objects.filter(there, project=self.project)
+        sessions = {ours.get(one.pk) or str(one.source_key): one for one in found}
+        new = [
+            self._session(source_key, conversation)
+            for source_key, conversation in wanted.items()
+            if source_key not in sessions
+        ]
+        Session.objects.bulk_create(new)
+        return sessions | {str(session.source_key): session for session in new}
+
+    def _session(self, source_key: str, conversation: ImportedSession) -> Session:
+        times = [message.at for message in conversation.messages]
+        return Session(
+            project=self.project,
+            creator=self.owner,
+            source_key=source_key,
+            title=storable(conversation.title)[:200],
+            visibility=conversation.visibility,
+            status=conversation.status,
+            remembered=conversation.remembered,
+            created_at=conversation.created_at or min(times),
+            last_activity_at=max(times),
+        )
+
+    def _known(self, sessions: Iterable[Session]) -> dict[UUID, dict[str, UUID]]:
+        """The messages of each session by what an export may call them: source key or id."""
+        rows = Message.objects.filter(project=self.project, session__in=list(sessions))
+        known: dict[UUID, dict[str, UUID]] = defaultdict(dict)
+        for session, pk, source_key in rows.values_list("session", "pk", "source_key"):
+            known[session][str(pk)] = pk
+            if source_key:
+                known[session][source_key] = pk
+        return known
+
+    def _add(self, session: Session, conversation: ImportedSession, known: dict[str, UUID]) -> int:
+        """Writes the messages that are not `known`; returns how many."""
+        talk = {key(message.key): message for message in conversation.messages}
+        drafts = {
+            mark: self._draft(mark, message) for mark, message in talk.items() if mark not in known
+        }
+        if not drafts:
+            return 0
+        # What was there before it came from a source: the first import brings its own settings.
+        fresh = session.head_id is None and not known
+        continued = not fresh and self._continued_here(session)
+        known |= {mark: message.pk for mark, message in drafts.items()}
+        if not conversation.is_tree:
+            post_messages(session, list(drafts.values()))
+            return len(drafts)
+        for mark, message in drafts.items():
+            parent = talk[mark].parent
+            message.parent_id = known.get(key(parent)) if parent else None
+            message.remembered = talk[mark].remembered and (fresh or session.remembered)
+        head = known.get(key(conversation.head)) if conversation.head else None
+        at = Placed(session.head_id if continued else head)
+        post_messages(session, list(drafts.values()), at=at)
+        return len(drafts)
+
+    def _continued_here(self, session: Session) -> bool:
+        """Whether the path ends in what was said here: then the source does not move it."""
+        said_here = session.messages.filter(source_key=None)
+        return session.head_id is not None and said_here.filter(pk=session.head_id).exists()
+
+    def _draft(self, source_key: str, message: ImportedMessage) -> Message:
+        """A member of the project speaks as such, anyone else under the name in the source."""
+        author = None
+        if message.role == Role.USER:
+            author = self.owner if message.own else self.people.get(message.speaker)
+        return draft(
+            storable(message.text),
+            role=message.role,
+            author=author,
+            author_name="" if author else storable(message.speaker)[:120],
+            source_key=source_key,
+            created_at=message.at,
+            model=storable(message.model)[:200],
+            status=message.status,
+            error=storable(message.error)[:500],
+            edited_at=message.edited_at,
+            deleted_at=message.deleted_at,
+        )
+
+
+def _source_key(format: str, conversation: ImportedSession) -> str:
+    return key(f"{format}:{conversation.key}")
+
+
+def key(text: str) -> str:
+    """An identity in its source as `source_key` holds it: a digest when it is too long."""
+    text = storable(text)
+    return text if len(text) <= LONGEST_KEY else sha256(text.encode()).hexdigest()

@@ -1,0 +1,194 @@
+"""How the pages of a chat are put together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from hashlib import blake2s
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, JsonResponse
+from django.http.response import HttpResponseBase
+from django.middleware.csrf import get_token
+from django.shortcuts import redirect, resolve_url
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat import access
+from chat.api import streaming
+from chat.models import Message, Session
+from chat.models.sessions import SessionStatus
+from chat.reading import Company, company
+from projects.access import membership
+from projects.models import Membership, Project
+
+# The latest messages that one page shows; earlier ones are a link away.
+MESSAGES_A_PAGE = 100
+# The most that a page that was open for long is brought up to date with.
+MESSAGES_A_FRAGMENT = 500
+CHATS_IN_THE_SIDEBAR = 40
+EMOJI = ("👍", "👎", "❤️", "😄", "🎉", "🤔", "👀", "✅")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A message as a page shows it to one reader."""
+
+    message: Message
+    company: Company
+    # The day that it opens, in the project's zone; None when the one above it is of the same.
+    day: date | None
+    may_change: bool
+
+    @property
+    def key(self) -> str:
+        """Another one whenever the turn looks different."""
+        looks = (self.message.version, self.message.status, self.company, self.day)
+        return blake2s(repr(looks).encode(), digest_size=8).hexdigest()
+
+
+def shown(
+    messages: Sequence[Message], member: Membership, above: date | None = None
+) -> list[Shown]:
+    """`messages`, which follow each other below the day `above`, for the page of `member`."""
+    around = company(messages, member.user)
+    zone = member.project.zone
+    found: list[Shown] = []
+    for message in messages:
+        day = timezone.localdate(message.created_at, zone)
+        found.append(
+            Shown(
+                message,
+                around[message.pk],
+                day if day != above else None,
+                access.may_change(member, message),
+            )
+        )
+        above = day
+    return found
+
+
+def _day_above(message: Message, zone) -> date | None:
+    said = Message.objects.filter(children=message.pk).values_list("created_at", flat=True)
+    moment = said.first()
+    return timezone.localdate(moment, zone) if moment else None
+
+
+def turns(chat_session: Session, member: Membership, head, since: int | None = None) -> list[Shown]:
+    """The path down to the id `head`: a page of it, or all from the seq `since` on."""
+    # No path has more messages than the session has places.
+    most = MESSAGES_A_PAGE if since is None else chat_session.last_seq - since + 1
+    rows = Message.objects.select_related("author").prefetch_related("attachments")
+    path = rows.path_to(chat_session, head, min(most, MESSAGES_A_FRAGMENT))
+    return shown([one for one in path if one.seq >= (since or 1)], member)
+
+
+def url(chat_session: Session) -> str:
+    return resolve_url("session", chat_session.project.slug, chat_session.pk)
+
+
+def latest(chat_session: Session) -> str:
+    return f"{url(chat_session)}#latest"
+
+
+def at(message: Message) -> str:
+    """The page of the chat, at this message."""
+    return f"{url(message.session)}#m{message.seq}"
+
+
+def to_read(request: HttpRequest, slug: str, pk) -> Session:
+    """The session `pk` of the project `slug`, or Http404."""
+    return _in_project(access.session_for_reading(request.user, pk), slug)
+
+
+def to_speak_in(request: HttpRequest, slug: str, pk) -> Session:
+    """As `to_read`, for those who may write, while the chat is open."""
+    return unless_closed(_in_project(access.session_for_writing(request.user, pk), slug))
+
+
+def to_manage(request: HttpRequest, slug: str, pk) -> Session:
+    """As `to_read`, for its creator and the project's owners."""
+    return _in_project(access.session_for_managing(request.user, pk), slug)
+
+
+def _in_project(chat_session: Session, slug: str) -> Session:
+    if chat_session.project.slug != slug:
+        raise Http404
+    return chat_session
+
+
+def unless_closed(chat_session: Session) -> Session:
+    # The page of a closed chat has nothing to send with: this answers a page that was open before.
+    if chat_session.status == SessionStatus.CLOSED:
+        raise Http404(_("This chat is closed."))
+    return chat_session
+
+
+def sidebar(user, project: Project) -> dict[str, object]:
+    """The chats beside every page of a project: pinned ones first, archived ones left out."""
+    chats = access.sessions_for(user).filter(project=project, archived_at=None)
+    chats = chats.order_by("-pinned", "-last_activity_at", "-id")
+    return {"sessions": chats[:CHATS_IN_THE_SIDEBAR]}
+
+
+def chat_context(request: HttpRequest, chat_session: Session) -> dict[str, object]:
+    """What every page of a chat shows: the chat, its project, and the others in the sidebar."""
+    member = membership(request.user, chat_session.project.slug)
+    beside = sidebar(request.user, chat_session.project)
+    return beside | turn_context(chat_session, member)
+
+
+def turn_context(chat_session: Session, member: Membership) -> dict[str, object]:
+    """What a turn needs to know besides itself."""
+    return {
+        "project": chat_session.project,
+        "membership": member,
+        "chat_session": chat_session,
+        "may_react": member.may_write,
+        "may_write": member.may_write and chat_session.status == SessionStatus.ACTIVE,
+        "may_manage": access.may_manage(member, chat_session),
+        "emoji": EMOJI,
+    }
+
+
+def answer(request: HttpRequest, said: list[Message]) -> HttpResponseBase:
+    """Has the last of `said` said; the reader gets all of them as events, or the page."""
+    reply = said[-1]
+    streaming.say(reply)
+    if not wants_events(request):
+        return redirect(latest(reply.session))
+    return streaming.event_stream(reply, said[0], renderer(request, reply.session, said))
+
+
+def wants_events(request: HttpRequest) -> bool:
+    return streaming.MEDIA_TYPE in request.headers.get("Accept", "")
+
+
+def refuse(request: HttpRequest, chat_session: Session, reason: str) -> HttpResponseBase:
+    """Tells why something was not done: a script in JSON, a reader on the chat's page."""
+    if "part" in request.GET or wants_events(request):
+        return JsonResponse({"detail": reason}, status=409)
+    messages.error(request, reason)
+    return redirect(url(chat_session))
+
+
+def renderer(
+    request: HttpRequest, chat_session: Session, opening: list[Message] | None = None
+) -> streaming.Render:
+    """Renders a message as the page shows it; the first of `opening` brings the others along."""
+    member = membership(request.user, chat_session.project.slug)
+    context = turn_context(chat_session, member) | {
+        "user": request.user,
+        "csrf_token": get_token(request),
+    }
+
+    def rendered(message: Message) -> str:
+        told = opening if opening and message.pk == opening[0].pk else [message]
+        zone = chat_session.project.zone
+        with timezone.override(zone):
+            return "".join(
+                render_to_string("chat/_turn.html", context | {"shown": one})
+                for one in shown(told, member, _day_above(message, zone))
+            )
+
+    return rendered

@@ -1,0 +1,85 @@
+"""What stands around a message for its reader: its versions, and the reactions to it."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Q
+
+from chat.models import Message, Reaction
+
+
+@dataclass(frozen=True)
+class Given:
+    """An emoji under a message: how many gave it, and whether the reader did."""
+
+    emoji: str
+    count: int
+    mine: bool
+
+
+@dataclass(frozen=True)
+class Company:
+    """What stands around a message: its versions, itself among them, and the reactions to it."""
+
+    message: UUID
+    siblings: tuple[UUID, ...]
+    reactions: tuple[Given, ...]
+
+    @property
+    def place(self) -> int:
+        """Its number among its siblings, from 1."""
+        return self.siblings.index(self.message) + 1
+
+    @property
+    def before(self) -> UUID | None:
+        return self.siblings[self.place - 2] if self.place > 1 else None
+
+    @property
+    def after(self) -> UUID | None:
+        return self.siblings[self.place] if self.place < len(self.siblings) else None
+
+
+def company(messages: Iterable[Message], reader) -> dict[UUID, Company]:
+    """What stands around each of `messages`, by id, as the user `reader` sees it: two queries."""
+    known = list(messages)
+    siblings, reactions = _siblings(known), _reactions(known, reader)
+    return {
+        message.pk: Company(
+            message.pk,
+            tuple(pk for pk, stands in siblings[_place(message)] if stands or pk == message.pk),
+            tuple(reactions[message.pk]),
+        )
+        for message in known
+    }
+
+
+def _place(message: Message) -> tuple[UUID, UUID | None, str]:
+    return message.session_id, message.parent_id, message.role
+
+
+def _siblings(messages: list[Message]) -> dict[tuple, list[tuple[UUID, bool]]]:
+    """(id, whether it stands) of what shares a place with one of `messages`, in order."""
+    parents = [message.parent_id for message in messages if message.parent_id]
+    beginnings = [message.session_id for message in messages if not message.parent_id]
+    rows = Message.objects.filter(
+        Q(parent__in=parents) | Q(parent=None, session__in=beginnings)
+    ).order_by("seq")
+    found = defaultdict(list)
+    for one in rows.only("session_id", "parent_id", "role", "deleted_at"):
+        found[_place(one)].append((one.pk, one.deleted_at is None))
+    return found
+
+
+def _reactions(messages: list[Message], reader) -> dict[UUID, list[Given]]:
+    """The emoji under each of `messages`, in the order in which they were first given."""
+    by = defaultdict(list)
+    rows = Reaction.objects.filter(message__in=[message.pk for message in messages])
+    for message, emoji, user in rows.values_list("message_id", "emoji", "user_id"):
+        by[message, emoji].append(user)
+    found = defaultdict(list)
+    mine = getattr(reader, "pk", None)
+    for (message, emoji), users in by.items():
+        found[message].append(Given(emoji, len(users), mine in users))
+    return found

@@ -1,0 +1,103 @@
+"""How a conversation is kept: its settings, its removal, and what is told of it in lists."""
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, OuterRef, QuerySet, Subquery, TextField
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from chat.models import Message, Role, Session
+from chat.models.sessions import HISTORY_LIMITS, SessionStatus, Visibility
+from chat.signals import session_closed, session_deleted, session_made_private
+
+
+def clamped(limit: int | None) -> int | None:
+    """A history limit moved into its range; None, the project's, stays."""
+    least, most = HISTORY_LIMITS
+    return limit if limit is None else min(max(limit, least), most)
+
+
+def create_session(project, creator, **settings) -> Session:
+    """A new session; `settings` as for `update_session`."""
+    session = Session(project=project, creator=creator)
+    _apply(session, settings)
+    session.save(force_insert=True)
+    return session
+
+
+@transaction.atomic
+def update_session(session: Session, **settings) -> Session:
+    """Changes how `session` is kept, and its version, if anything differs; tells of its closing.
+
+    `settings` are fields of Session, and `archived`, a bool. A title given here is by hand, and
+    stays; an empty one may be made anew.
+    """
+    locked = Session.objects.select_for_update().get(pk=session.pk)
+    was_open = locked.status == SessionStatus.ACTIVE
+    was_shared = locked.visibility == Visibility.PROJECT
+    changed = _apply(locked, settings)
+    if changed:
+        locked.version += 1
+        locked.save(update_fields=[*changed, "version"])
+    for name in (*changed, "version"):
+        setattr(session, name, getattr(locked, name))
+    if was_open and locked.status == SessionStatus.CLOSED:
+        session_closed.send(sender=Session, session=session)
+    if was_shared and locked.visibility == Visibility.PRIVATE:
+        session_made_private.send(sender=Session, session=session)
+    return session
+
+
+def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
+    """Sets what differs, and returns the names of the columns that do."""
+    columns = dict(settings)
+    archived = columns.pop("archived", None)
+    if archived is not None and archived != (session.archived_at is not None):
+        columns["archived_at"] = timezone.now() if archived else None
+    if "history_limit" in columns:
+        columns["history_limit"] = clamped(columns["history_limit"])
+    if columns.get("title", session.title) != session.title:
+        columns["title_by_hand"] = bool(columns["title"])
+    changed = [name for name, value in columns.items() if getattr(session, name) != value]
+    for name in changed:
+        setattr(session, name, columns[name])
+    return changed
+
+
+@transaction.atomic
+def delete_session(session: Session) -> None:
+    """Removes the session and all that was said in it, once whoever listens has heard of it."""
+    # First, as whoever writes to it does: nobody then waits for the other in a circle.
+    session = Session.objects.select_for_update().get(pk=session.pk)
+    session_deleted.send(sender=Session, session=session)
+    session.delete()
+
+
+# Upward from the head past what was deleted, by parent.
+_LAST_ROLE = """(
+    WITH RECURSIVE upward (parent_id, role, stands) AS (
+        SELECT parent_id, role, deleted_at IS NULL AND role IN ('user', 'assistant')
+        FROM chat_message WHERE id = chat_session.head_id
+        UNION ALL
+        SELECT parent.parent_id, parent.role,
+            parent.deleted_at IS NULL AND parent.role IN ('user', 'assistant')
+        FROM chat_message parent JOIN upward ON parent.id = upward.parent_id
+        WHERE NOT upward.stands
+    ) SELECT role FROM upward WHERE stands
+)"""
+
+
+def counted(sessions: QuerySet[Session]) -> QuerySet[Session]:
+    """`sessions` with `message_count`, of what people and the assistant said and nobody deleted,
+    and `last_role`, whose turn the last such message on the path was.
+    """
+    standing = Message.objects.filter(
+        session=OuterRef("pk"), deleted_at=None, role__in=(Role.USER, Role.ASSISTANT)
+    )
+    number = standing.order_by().values("session").annotate(number=Count("pk")).values("number")
+    return sessions.annotate(
+        message_count=Coalesce(Subquery(number), 0),
+        last_role=RawSQL(_LAST_ROLE, [], output_field=TextField(null=True)),  # noqa: S611
+    )

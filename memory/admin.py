@@ -1,11 +1,15 @@
 """What is kept, and how far memory has come, in the admin."""
 
-from django.contrib import admin
+from collections.abc import Callable
+
+from django.contrib import admin, messages
+from django.contrib.auth import get_permission_codename
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
-from memory.models import Cursor, Entry, EntryRevision, Ladder
+from memory.layers import review
+from memory.models import Cursor, Entry, EntryRevision, Ladder, State
 from projects.admin import LookOnly
 
 
@@ -20,13 +24,21 @@ class Failing(admin.SimpleListFilter):
         return queryset.filter(failures__gt=0) if self.value() else queryset
 
 
-class LeasedAdmin(LookOnly):
+class Acting(LookOnly):
+    """To be looked at by staff, and acted on by those who may change the model."""
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        codename = get_permission_codename("change", self.opts)
+        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
+
+
+class LeasedAdmin(Acting):
     """Work in the background: what failed, why, and when it is tried again."""
 
     list_filter = (Failing,)
     actions = ("try_again",)
 
-    @admin.action(description="Try again at the next cycle", permissions=["view"])
+    @admin.action(description="Try again at the next cycle", permissions=["act"])
     def try_again(self, request: HttpRequest, queryset: QuerySet) -> None:
         queryset.update(next_try_at=None)
         self.message_user(request, "They are tried again within a minute.")
@@ -75,7 +87,7 @@ class RevisionInline(admin.TabularInline):
 
 
 @admin.register(Entry)
-class EntryAdmin(LookOnly):
+class EntryAdmin(Acting):
     """Texts are edited in the app, which keeps the earlier ones and rewrites the digests above."""
 
     list_display = (
@@ -97,6 +109,44 @@ class EntryAdmin(LookOnly):
     search_fields = ("summary", "=period_key", "=session__id", "project__slug")
     exclude = ("sources_hash",)
     inlines = (RevisionInline,)
+    actions = ("approve", "hide", "pin", "unpin")
+
+    @admin.action(description="Approve what waits for review", permissions=["act"])
+    def approve(self, request: HttpRequest, queryset: QuerySet) -> None:
+        waiting = queryset.filter(state=State.PROPOSED)
+        self._each(request, waiting, lambda entry: review.set_hidden(entry, False), "Approved")
+
+    @admin.action(description="Hide", permissions=["act"])
+    def hide(self, request: HttpRequest, queryset: QuerySet) -> None:
+        shown = queryset.exclude(state=State.HIDDEN)
+        self._each(request, shown, lambda entry: review.set_hidden(entry, True), "Hidden")
+
+    @admin.action(description="Pin", permissions=["act"])
+    def pin(self, request: HttpRequest, queryset: QuerySet) -> None:
+        loose = queryset.filter(pinned=False)
+        self._each(request, loose, lambda entry: review.pin(entry, True), "Pinned")
+
+    @admin.action(description="Unpin", permissions=["act"])
+    def unpin(self, request: HttpRequest, queryset: QuerySet) -> None:
+        pinned = queryset.filter(pinned=True)
+        self._each(request, pinned, lambda entry: review.pin(entry, False), "Unpinned")
+
+    def _each(
+        self,
+        request: HttpRequest,
+        entries: QuerySet[Entry],
+        change: Callable[[Entry], Entry],
+        done: str,
+    ) -> None:
+        """Changes each by itself, noted in the admin's log; tells which were refused, and why."""
+        changed = 0
+        for entry in entries:
+            try:
+                self.log_change(request, change(entry), done)
+                changed += 1
+            except review.Refused as refused:
+                self.message_user(request, f"{entry}: {refused}", messages.ERROR)
+        self.message_user(request, f"{done}: {changed}.")
 
     @admin.display(description="summary")
     def excerpt(self, entry: Entry) -> str:

@@ -1,61 +1,72 @@
-"""Memory listens to chat: what is said is counted in the transaction that says it."""
+"""Memory listens to chat: what is said is counted, and what changes makes its summary stale.
 
-from collections.abc import Iterable
-from uuid import UUID
+All in the transaction of the change, in which the session's row is locked.
+"""
 
-from django.db.models import F
+from collections.abc import Sequence
+
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.dispatch import receiver
 
-from chat.models import Message, Role, Session, Status
-from chat.signals import message_added, message_changed, session_deleted
+from chat.models import Message, Session
+from chat.signals import (
+    message_added,
+    message_changed,
+    session_deleted,
+    session_made_private,
+)
 from memory.layers import review
-from memory.models import Cursor
-
-# A failed reply says nothing; a stopped or interrupted one says what it got to say.
-CONTRIBUTING = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED)
-
-
-def contributes(message: Message) -> bool:
-    """Whether a summary is written from this message, as far as its own row tells."""
-    return bool(
-        message.remembered
-        and message.text
-        and message.status in CONTRIBUTING
-        and message.role in (Role.USER, Role.ASSISTANT)
-    )
+from memory.layers.coverage import contributes, recount
+from memory.layers.summarising import EXTRACTIVE
+from memory.models import Cursor, Entry
 
 
 @receiver(message_added)
 def count_added(session: Session, messages: list[Message], **kwargs: object) -> None:
-    _count(session.pk, session.project_id, messages)
-
-
-@receiver(message_changed)
-def count_finished(message: Message, **kwargs: object) -> None:
-    _count(message.session_id, message.project_id, [message])
-
-
-@receiver(session_deleted)
-def withhold_what_was_made_of_it(session: Session, **kwargs: object) -> None:
-    """The session's entries go with it; the digests above them are rewritten without it."""
-    for entry in session.entries.exclude(parent=None).select_related("parent"):
-        review.withhold(entry.parent)
-
-
-def _count(session_id: UUID, project_id: UUID, messages: Iterable[Message]) -> None:
-    """Adds to the session's cursor. The session's row is locked, so the cursor is made once."""
     fresh = [message for message in messages if contributes(message)]
-    if not fresh:
-        return
     count, tokens = len(fresh), sum(message.tokens for message in fresh)
-    counted = Cursor.objects.filter(pk=session_id).update(
+    counted = Cursor.objects.filter(pk=session.pk).update(
         unsummarised_messages=F("unsummarised_messages") + count,
         unsummarised_tokens=F("unsummarised_tokens") + tokens,
     )
     if not counted:
         Cursor.objects.create(
-            session_id=session_id,
-            project_id=project_id,
+            session_id=session.pk,
+            project_id=session.project_id,
             unsummarised_messages=count,
             unsummarised_tokens=tokens,
         )
+
+
+@receiver(message_changed)
+def follow_the_change(session: Session, messages: list[Message], **kwargs: object) -> None:
+    """Counts anew what no entry covers; entries that cover what changed are to be rewritten.
+
+    One that covers what was deleted is withheld until then, and so is all that was made of it.
+    """
+    recount(session, Cursor.objects.get(pk=session.pk).summarised_through)
+    deleted = [message.seq for message in messages if message.deleted_at is not None]
+    review.withhold(covering(session, deleted))
+    edited = [message.seq for message in messages if message.deleted_at is None]
+    for entry in covering(session, edited):
+        review.outdate(entry)
+
+
+def covering(session: Session, seqs: Sequence[int]) -> QuerySet[Entry]:
+    """The conversation entries that cover any of these places."""
+    covered = Message.objects.filter(
+        session=session, seq__in=seqs, seq__range=(OuterRef("first_seq"), OuterRef("last_seq"))
+    )
+    return session.entries.filter(Exists(covered))
+
+
+@receiver(session_deleted)
+def withhold_what_was_made_of_it(session: Session, **kwargs: object) -> None:
+    """The session's entries go with it; the digests above them are rewritten without it."""
+    review.withhold(session.entries.all())
+
+
+@receiver(session_made_private)
+def have_quotes_reviewed(session: Session, **kwargs: object) -> None:
+    """Extractive entries quote, and what is private now is not to be quoted to others unseen."""
+    review.propose(session.entries.filter(written_by=EXTRACTIVE))

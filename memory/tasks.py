@@ -7,21 +7,32 @@ from celery import shared_task
 
 from memory.layers import conversations, cycle, digests
 
+# What a cycle starts is void when the next one has come and found it again.
+CYCLE_SECONDS = 60
+
 
 @shared_task
 def run_cycle() -> None:
     """Finds all that is due and gives each piece a task of its own. Runs every minute."""
     now = datetime.now(UTC)
     for session_id in cycle.due_sessions(now):
-        summarise_session.delay(str(session_id))
-    for project_id in cycle.due_projects():
-        settle_project.delay(str(project_id))
+        summarise_session.apply_async([str(session_id)], expires=CYCLE_SECONDS)
+    for entry_id in cycle.due_rewrites():
+        rewrite_entry.apply_async([str(entry_id)], expires=CYCLE_SECONDS)
+    for project_id in cycle.due_projects(now):
+        settle_project.apply_async([str(project_id)], expires=CYCLE_SECONDS)
 
 
 @shared_task
 def summarise_session(session_id: str, force: bool = False) -> None:
     """Summarises what is due of one session; with `force`, all that is there, at once."""
     conversations.summarise(UUID(session_id), datetime.now(UTC), force=force)
+
+
+@shared_task
+def rewrite_entry(entry_id: str) -> None:
+    """Writes one stale conversation entry anew."""
+    conversations.rewrite(UUID(entry_id), datetime.now(UTC))
 
 
 @shared_task

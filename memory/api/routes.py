@@ -12,6 +12,7 @@ from rest_framework.views import APIView
 
 from chat.access import session_for_writing
 from chat.models import Visibility
+from memory.access import entries_for
 from memory.api.serializers import (
     BankSerializer,
     EntrySerializer,
@@ -19,25 +20,11 @@ from memory.api.serializers import (
     bank_data,
 )
 from memory.layers.digests import rendered_bank
-from memory.models import Entry, State
+from memory.models import Entry
 from memory.tasks import summarise_session
 from projects import access
-from projects.models import Membership
 
-
-def entries_for(membership: Membership) -> QuerySet[Entry]:
-    """The entries that a member may see, with what their JSON is made of.
-
-    What waits for review and comes from somebody else's private session may quote it.
-    """
-    shown = membership.project.entries.filter(
-        ~Q(state=State.PROPOSED)
-        | Q(session=None)
-        | Q(session__visibility=Visibility.PROJECT)
-        | Q(session__creator=membership.user_id)
-    )
-    children = Prefetch("children", Entry.objects.only("parent"))
-    return shown.select_related("session").prefetch_related(children)
+CHILDREN = Prefetch("children", Entry.objects.only("parent"))
 
 
 class Memory(APIView):
@@ -72,7 +59,8 @@ class Entries(generics.ListAPIView):
 
     def get_queryset(self) -> QuerySet[Entry]:
         request = self.request
-        return entries_for(access.membership(request.user, self.kwargs["slug"], token=request.auth))
+        member = access.membership(request.user, self.kwargs["slug"], token=request.auth)
+        return entries_for(member).prefetch_related(CHILDREN)
 
 
 class OneEntry(generics.RetrieveUpdateAPIView):
@@ -83,10 +71,10 @@ class OneEntry(generics.RetrieveUpdateAPIView):
     http_method_names = ("get", "patch", "head", "options")
 
     def get_queryset(self) -> QuerySet[Entry]:
-        return entries_for(self.membership)
+        return entries_for(self.membership).prefetch_related(CHILDREN)
 
     def get_serializer_context(self) -> dict[str, object]:
-        return super().get_serializer_context() | {"role": self.membership.role}
+        return super().get_serializer_context() | {"member": self.membership}
 
     def initial(self, request, *args, **kwargs) -> None:
         super().initial(request, *args, **kwargs)

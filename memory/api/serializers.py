@@ -8,10 +8,10 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.models import Visibility
+from memory.access import may_decide
 from memory.layers import review
 from memory.layers.bank import Bank
 from memory.models import Entry, State
-from projects.models import Role
 
 
 class LeftOutSerializer(serializers.Serializer):
@@ -47,6 +47,8 @@ class CoversSerializer(serializers.Serializer):
 
 
 class EntrySerializer(serializers.ModelSerializer):
+    """One node. A text that is withheld until it is rewritten is empty."""
+
     label = serializers.CharField(read_only=True)
     children = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
     covers = serializers.SerializerMethodField()
@@ -64,6 +66,7 @@ class EntrySerializer(serializers.ModelSerializer):
             "message_count",
             "state",
             "pinned",
+            "withheld",
             "revision",
             "parent",
             "children",
@@ -75,6 +78,10 @@ class EntrySerializer(serializers.ModelSerializer):
         )
         read_only_fields = tuple(sorted({*fields} - {"summary", "state", "pinned"}))
         extra_kwargs = {"summary": {"max_length": 5_000}}
+
+    def to_representation(self, instance: Entry) -> dict[str, Any]:
+        told = super().to_representation(instance)
+        return told | {"summary": ""} if instance.withheld else told
 
     @extend_schema_field(CoversSerializer(allow_null=True))
     def get_covers(self, entry: Entry) -> dict[str, Any] | None:
@@ -94,8 +101,10 @@ class EntrySerializer(serializers.ModelSerializer):
     def validate_state(self, state: str) -> str:
         if state not in (State.LIVE, State.HIDDEN):
             raise serializers.ValidationError("An entry can be set to live or to hidden.")
-        if self.instance.state == State.PROPOSED and self.context["role"] != Role.OWNER:
-            raise serializers.ValidationError("It waits for review by an owner.")
+        there = self.instance.state
+        taken_in = there == State.PROPOSED or (there == State.HIDDEN and state == State.LIVE)
+        if taken_in and not may_decide(self.context["member"], self.instance):
+            raise serializers.ValidationError("An owner decides on it.")
         return state
 
     @transaction.atomic

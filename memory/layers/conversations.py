@@ -1,11 +1,10 @@
 """One stretch of one conversation becomes one entry."""
 
 import hashlib
-import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -13,16 +12,18 @@ from django.db import transaction
 
 from chat.models import Message, Session, Visibility
 from chat.paths import path_to
-from chat.providers import ProviderError
-from memory.layers import leases, summarising
+from memory.layers import leases, review, summarising, texts
 from memory.layers.bank import item_tokens
-from memory.layers.leases import Lease, LeaseLost
+from memory.layers.coverage import contributes, recount
+from memory.layers.leases import Lease
 from memory.layers.periods import Granularity, day_key
 from memory.layers.summarising.parts import Line
 from memory.models import Cursor, Entry, State
-from memory.receivers import contributes
+from memory.models.leased import LeasedQuerySet
 
-log = logging.getLogger(__name__)
+# One entry covers at most so many tokens of talk, so that it is written well within the time that
+# a task may take, and a killed one is not begun from the start for ever.
+MOST_TOKENS = 100_000
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,30 @@ def summarise(session_id: UUID, now: datetime, force: bool = False) -> Entry | N
     not idle yet, or backing off, is summarised too.
     """
     rows = Cursor.objects.waiting() if force else Cursor.objects.due(now)
+    return _claimed(rows, session_id, lambda lease: _summarise(lease, now))
+
+
+def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
+    """Writes a stale conversation entry anew from what its stretch says now.
+
+    None when nothing was written: it is not stale, its session is held or backing off, the model
+    failed, or nothing in the stretch contributes any more, in which case the entry is gone.
+    """
+    entry = Entry.objects.filter(pk=entry_id, state=State.STALE).first()
+    if entry is None or entry.session_id is None:
+        return None
+    rows = Cursor.objects.ready()
+    return _claimed(rows, entry.session_id, lambda lease: _rewrite(lease, entry_id, now))
+
+
+def _claimed(
+    rows: LeasedQuerySet, session_id: UUID, work: Callable[[Lease], Entry | None]
+) -> Entry | None:
     lease = leases.claim(rows, session_id)
     if lease is None:
         return None
-    try:
-        return _summarise(lease, now)
-    except LeaseLost:
-        log.info("lease_lost session=%s", session_id)
-    except (ProviderError, summarising.Unusable) as error:
-        log.warning("summary_failed session=%s reason=%s", session_id, error)
-        lease.fail(str(error))
+    with leases.working(lease, "session"):
+        return work(lease)
     return None
 
 
@@ -61,32 +76,61 @@ def _summarise(lease: Lease, now: datetime) -> Entry | None:
     session = cursor.session
     stretch = read(session, cursor.summarised_through)
     if not stretch.contributing:
-        _skip(lease, session, cursor.summarised_through, stretch)
+        _skip(lease, session, stretch)
         return None
     summariser = summarising.get(session.project)
     lines = _lines(stretch, session.project.zone)
-    summary = summariser.conversation(lines, _previous(session), lease.renew)
+    previous = _previous(session, stretch)
+    summary = summariser.conversation(lines, previous, lease.renew)
     entry = _entry(session, stretch, summary, summariser.name, now)
     return entry if _commit(lease, session, stretch, entry) else None
 
 
-def read(session: Session, through: int) -> Stretch:
-    """What stands in `session` after the seq `through`, up to the first unfinished message."""
+def _rewrite(lease: Lease, entry_id: UUID, now: datetime) -> Entry | None:
+    entry = Entry.objects.select_related("session__project").get(pk=entry_id)
+    session = entry.session
+    assert session is not None and entry.first_seq is not None
+    stretch = read(session, entry.first_seq - 1, entry.last_seq)
+    summary, summariser = "", summarising.get(session.project)
+    if stretch.contributing:
+        lines = _lines(stretch, session.project.zone)
+        previous = _previous(session, stretch)
+        summary = summariser.conversation(lines, previous, lease.renew)
+    return _commit_rewritten(lease, entry, stretch, summary, summariser.name, now)
+
+
+def read(session: Session, through: int, last: int | None = None) -> Stretch:
+    """What stands in `session` after the seq `through`, up to the first unfinished message.
+
+    With `last`, no further than that seq.
+    """
     everything = list(session.messages.select_related("author").after(through))
     finished = list(takewhile(lambda message: message.is_final, everything))
+    if last is None:
+        finished = _first_part(finished)
+    else:
+        finished = [message for message in finished if message.seq <= last]
     on_path = {message.pk for message in path_to(everything, session.head_id)}
     return Stretch(
         first_seq=through + 1,
         last_seq=finished[-1].seq if finished else through,
         contributing=[one for one in finished if one.pk in on_path and contributes(one)],
-        fingerprint=_fingerprint((one.pk, one.version, one.status) for one in finished),
+        fingerprint=_fingerprint(finished, on_path),
     )
 
 
-def _fingerprint(rows: Iterable[tuple[object, ...]]) -> str:
+def _first_part(messages: list[Message]) -> list[Message]:
+    """As much from the start as one entry covers; what is left over is due for the next."""
+    sums = accumulate(message.tokens for message in messages)
+    fitting = sum(1 for total in sums if total <= MOST_TOKENS)
+    return messages[: max(fitting, 1)]
+
+
+def _fingerprint(messages: Iterable[Message], on_path: Collection[UUID]) -> str:
+    """Changes when a message of the stretch, or the path through it, does."""
     digest = hashlib.sha256()
-    for row in rows:
-        digest.update(repr([str(value) for value in row]).encode())
+    for one in messages:
+        digest.update(f"{one.pk} {one.version} {one.status} {one.pk in on_path};".encode())
     return digest.hexdigest()
 
 
@@ -97,35 +141,39 @@ def _lines(stretch: Stretch, zone: ZoneInfo) -> list[Line]:
     ]
 
 
-def _previous(session: Session) -> str:
-    """The summary of the stretch before, as context for the next."""
-    before = session.entries.order_by("-last_seq").values_list("summary", flat=True)
-    return before.first() or ""
+def _previous(session: Session, stretch: Stretch) -> str:
+    """The summary of the stretch before, as context for the next; none that is withheld."""
+    before = session.entries.filter(last_seq__lt=stretch.first_seq, withheld=False)
+    before = before.exclude(state=State.HIDDEN)
+    return before.order_by("-last_seq").values_list("summary", flat=True).first() or ""
 
 
 def _entry(
     session: Session, stretch: Stretch, summary: str, written_by: str, now: datetime
 ) -> Entry:
-    times = [message.created_at for message in stretch.contributing]
     project = session.project
     entry = Entry(
         project=project,
         session=session,
         granularity=Granularity.CONVERSATION,
-        period_key=day_key(max(times), project.zone),
         zone=project.timezone,
         first_seq=stretch.first_seq,
         last_seq=stretch.last_seq,
         summary=summary,
-        message_count=len(times),
-        first_source_at=min(times),
-        last_source_at=max(times),
         state=_first_state(session, written_by),
         written_by=written_by,
         written_at=now,
     )
+    _set_times(entry, stretch)
+    entry.period_key = day_key(entry.last_source_at, project.zone)
     entry.tokens = item_tokens(entry.as_item())
     return entry
+
+
+def _set_times(entry: Entry, stretch: Stretch) -> None:
+    times = [message.created_at for message in stretch.contributing]
+    entry.message_count = len(times)
+    entry.first_source_at, entry.last_source_at = min(times), max(times)
 
 
 def _first_state(session: Session, written_by: str) -> State:
@@ -134,44 +182,73 @@ def _first_state(session: Session, written_by: str) -> State:
     The extractive summariser quotes, and what was said in a private session is not to be quoted
     to others unseen.
     """
-    quotes_private = written_by == "extractive" and session.visibility == Visibility.PRIVATE
+    quotes_private = (
+        written_by == summarising.EXTRACTIVE and session.visibility == Visibility.PRIVATE
+    )
     return State.PROPOSED if session.project.review_memories or quotes_private else State.LIVE
+
+
+def _unchanged(lease: Lease, session: Session, stretch: Stretch) -> bool:
+    """Whether the lease still holds and the stretch is what it was; the session is locked now."""
+    fresh = Session.objects.select_for_update().get(pk=session.pk)
+    lease.fence()
+    again = read(fresh, stretch.first_seq - 1, stretch.last_seq)
+    return again.fingerprint == stretch.fingerprint
 
 
 @transaction.atomic
 def _commit(lease: Lease, session: Session, stretch: Stretch, entry: Entry) -> bool:
     """Keeps `entry` if the lease still holds and its sources are what they were."""
-    Session.objects.select_for_update().get(pk=session.pk)
-    lease.fence()
-    range_now = session.messages.filter(
-        seq__gte=stretch.first_seq, seq__lte=stretch.last_seq
-    ).order_by("seq")
-    if _fingerprint(range_now.values_list("pk", "version", "status")) != stretch.fingerprint:
-        lease.release()
-        return False
-    entry.save(force_insert=True)
-    _move(session, stretch.last_seq, stretch.last_seq)
+    kept = _unchanged(lease, session, stretch)
+    if kept:
+        session.refresh_from_db(fields=["visibility"])
+        entry.state = _first_state(session, entry.written_by)
+        entry.save(force_insert=True)
+        recount(session, stretch.last_seq, through=stretch.last_seq)
     lease.release()
-    return True
+    return kept
 
 
 @transaction.atomic
-def _skip(lease: Lease, session: Session, through: int, stretch: Stretch) -> None:
+def _commit_rewritten(
+    lease: Lease, entry: Entry, stretch: Stretch, summary: str, written_by: str, now: datetime
+) -> Entry | None:
+    """Keeps the new text if the lease holds and nothing changed; what is above is rewritten too.
+
+    Without a summary there is nothing left to tell, and the entry goes.
+    """
+    assert entry.session is not None
+    kept = _unchanged(lease, entry.session, stretch)
+    now_there = Entry.objects.select_for_update(of=("self",)).select_related("parent", "session")
+    there = now_there.filter(pk=entry.pk, state=State.STALE).first()
+    lease.release()
+    if not kept or there is None:
+        return None
+    if there.withheld:
+        review.withhold(Entry.objects.filter(children=there.pk))
+    else:
+        review.outdate(there.parent)
+    if not summary:
+        there.delete()
+        return None
+    assert there.session is not None
+    first = _first_state(there.session, written_by)
+    there.state = first if first == State.PROPOSED or not there.parent_id else State.ABSORBED
+    if there.state == State.PROPOSED:
+        there.parent = None
+    _set_times(there, stretch)
+    texts.rewrite(there, summary, written_by, now)
+    there.save()
+    return there
+
+
+@transaction.atomic
+def _skip(lease: Lease, session: Session, stretch: Stretch) -> None:
     """Nothing contributes yet: sets the counts right, so that the session is not due again.
 
     The cursor stays, and the next entry covers this stretch too: ranges have no gaps.
     """
     Session.objects.select_for_update().get(pk=session.pk)
     lease.fence()
-    _move(session, through, stretch.last_seq)
+    recount(session, stretch.last_seq)
     lease.release()
-
-
-def _move(session: Session, through: int, read_through: int) -> None:
-    """Sets the cursor to `through`, its counts to what stands beyond `read_through`."""
-    left = [one for one in session.messages.after(read_through) if contributes(one)]
-    Cursor.objects.filter(pk=session.pk).update(
-        summarised_through=through,
-        unsummarised_messages=len(left),
-        unsummarised_tokens=sum(message.tokens for message in left),
-    )

@@ -10,11 +10,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from chat.providers import ProviderError
-from memory.layers import bank, ladder, leases, summarising
-from memory.layers.leases import Lease, LeaseLost
+from memory.layers import bank, ladder, leases, summarising, texts
+from memory.layers.leases import Lease
 from memory.layers.periods import Granularity, label
-from memory.models import Entry, EntryRevision, Ladder, State
+from memory.models import Entry, Ladder, State
 from projects.models import Project
 
 log = logging.getLogger(__name__)
@@ -50,17 +49,11 @@ def settle(project_id: UUID, now: datetime) -> bool:
     lease = leases.claim(Ladder.objects.ready(), project_id)
     if lease is None:
         return False
-    try:
+    with leases.working(lease, "project"):
         moved = _settle(lease, Project.objects.get(pk=project_id), now)
-    except LeaseLost:
-        log.info("lease_lost ladder=%s", project_id)
-        return False
-    except (ProviderError, summarising.Unusable) as error:
-        log.warning("digest_failed project=%s reason=%s", project_id, error)
-        lease.fail(str(error))
-        return False
-    lease.release()
-    return moved
+        lease.release()
+        return moved
+    return False
 
 
 def _settle(lease: Lease, project: Project, now: datetime) -> bool:
@@ -107,7 +100,8 @@ def _sources(children: Iterable[UUID]) -> Sources:
     found = list(rows.order_by("first_source_at", "pk"))
     digest = hashlib.sha256()
     for entry in found:
-        shown = f"{entry.pk} {entry.revision} {entry.pinned} {entry.state == State.HIDDEN};"
+        aside = entry.state in (State.HIDDEN, State.STALE)
+        shown = f"{entry.pk} {entry.revision} {entry.pinned} {aside};"
         digest.update(shown.encode())
     return Sources(found, digest.hexdigest())
 
@@ -152,16 +146,15 @@ def _commit(
     digest = _digest(project, roll)
     if digest.state in (State.HIDDEN, State.PROPOSED):
         raise SourcesChanged
-    if digest.summary and digest.summary != text:
-        _keep_revision(digest)
-    if digest.summary != text:
-        digest.revision += bool(digest.summary)
+    digest.state = State.ABSORBED if digest.parent_id else State.LIVE
+    if digest.summary:
+        texts.rewrite(digest, text, written_by, now)
+    else:
         digest.summary, digest.written_by, digest.written_at = text, written_by, now
     digest.sources_hash = sources.fingerprint
     digest.message_count = sum(child.message_count for child in sources.children)
     digest.first_source_at = min(child.first_source_at for child in sources.children)
     digest.last_source_at = max(child.last_source_at for child in sources.children)
-    digest.state = State.ABSORBED if digest.parent_id else State.LIVE
     digest.tokens = bank.item_tokens(digest.as_item())
     digest.save()
     Entry.objects.filter(pk__in=ids).update(parent=digest, state=State.ABSORBED)
@@ -179,17 +172,6 @@ def _digest(project: Project, roll: ladder.Roll) -> Entry:
         granularity=roll.granularity,
         period_key=roll.key,
         zone=project.timezone,
-    )
-
-
-def _keep_revision(entry: Entry) -> None:
-    EntryRevision.objects.create(
-        project_id=entry.project_id,
-        entry=entry,
-        revision=entry.revision,
-        summary=entry.summary,
-        written_by=entry.written_by,
-        written_at=entry.written_at,
     )
 
 

@@ -1,15 +1,23 @@
 """Claim, renew, fence: one worker at a time, and none that was overtaken may commit."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID, uuid4
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Case, DurationField, ExpressionWrapper, F, Value, When
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 
+from chat.providers import ProviderError
+from memory.layers.summarising import Unusable
 from memory.models.leased import Leased, LeasedQuerySet
+
+log = logging.getLogger(__name__)
 
 # A lease outlives the longest single model call, and is renewed before each of them.
 LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
@@ -54,13 +62,17 @@ class Lease:
             lease_holder=None, lease_until=None, failures=0, next_try_at=None, last_error=""
         )
 
-    def fail(self, reason: str) -> None:
-        """Gives the row back, to be tried again later; `reason` is for people."""
+    def fail(self, reason: str, retry_after: float | None = None) -> None:
+        """Gives the row back, to be tried again later; `reason` is for people.
+
+        Not before `retry_after` seconds, if a provider asked for that.
+        """
+        patience = Now() + timedelta(seconds=min(retry_after or 0, LONGEST_WAIT.total_seconds()))
         self._held().update(
             lease_holder=None,
             lease_until=None,
             failures=F("failures") + 1,
-            next_try_at=Now() + _wait(),
+            next_try_at=Greatest(Now() + _wait(), patience),
             last_error=reason[:500],
         )
 
@@ -80,5 +92,31 @@ def _wait() -> Case:
 def claim(rows: LeasedQuerySet, pk: UUID) -> Lease | None:
     """A lease on the row `pk` if it is among `rows` and nobody holds it, else None."""
     holder = uuid4()
-    claimed = rows.filter(pk=pk).unheld().update(lease_holder=holder, lease_until=Now() + LEASE)
-    return Lease(rows.model, pk, holder) if claimed else None
+    with transaction.atomic():
+        # Locked before it is read: an UPDATE over a join would not look again after a wait.
+        found = rows.filter(pk=pk).unheld().select_for_update(skip_locked=True, of=("self",))
+        if found.first() is None:
+            return None
+        LeasedQuerySet(rows.model).filter(pk=pk).update(
+            lease_holder=holder, lease_until=Now() + LEASE
+        )
+    return Lease(rows.model, pk, holder)
+
+
+@contextmanager
+def working(lease: Lease, what: str) -> Iterator[None]:
+    """Inside, work is done under `lease`; what goes wrong is noted on its row, and tried again."""
+    try:
+        yield
+    except LeaseLost:
+        log.info("lease_lost %s=%s", what, lease.pk)
+    except ProviderError as error:
+        log.warning("memory_failed %s=%s reason=%s", what, lease.pk, error)
+        lease.fail(error.reason, error.retry_after)
+    except Unusable as error:
+        log.warning("memory_failed %s=%s reason=%s", what, lease.pk, error)
+        lease.fail(str(error))
+    except Exception as error:
+        # Whatever it was, the row must not stay held, nor be tried again at once for ever.
+        log.exception("memory_failed %s=%s", what, lease.pk)
+        lease.fail(f"Strata itself failed ({type(error).__name__}).")

@@ -4,11 +4,14 @@ Rows are locked from the entry upward, as the ladder does, so that the two never
 other in a circle.
 """
 
+from uuid import UUID
+
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from memory.layers import bank
+from chat.models import Visibility
+from memory.layers import texts
 from memory.layers.periods import Granularity
 from memory.models import Entry, EntryRevision, State
 from projects.models import Project
@@ -32,21 +35,11 @@ def edit(entry: Entry, summary: str, by) -> Entry:
     entry = _locked(entry)
     if summary == entry.summary:
         return entry
-    EntryRevision.objects.create(
-        project_id=entry.project_id,
-        entry=entry,
-        revision=entry.revision,
-        summary=entry.summary,
-        written_by=entry.written_by,
-        written_at=entry.written_at,
-    )
-    entry.revision += 1
-    entry.summary, entry.written_by, entry.written_at = summary, by.get_username(), timezone.now()
-    entry.tokens = bank.item_tokens(entry.as_item())
+    texts.rewrite(entry, summary, by.get_username(), timezone.now())
     if entry.pinned:
         _refuse_too_many_pins(entry)
-    entry.save(update_fields=["revision", "summary", "written_by", "written_at", "tokens"])
-    _outdate(entry.parent)
+    entry.save(update_fields=texts.CHANGED)
+    outdate(entry.parent)
     return entry
 
 
@@ -68,7 +61,7 @@ def pin(entry: Entry, pinned: bool) -> Entry:
     left = entry.parent
     entry.pinned, entry.parent = pinned, None
     entry.save(update_fields=["pinned", "parent", "state"])
-    _outdate(left)
+    outdate(left)
     return entry
 
 
@@ -77,18 +70,32 @@ def set_hidden(entry: Entry, hidden: bool) -> Entry:
     """Takes `entry` out of the layers, or takes a hidden or a proposed one in.
 
     Hidden, it is nobody's child and not pinned, and every digest above it is withheld until it is
-    rewritten without it.
+    rewritten without it. What was proposed from a private session and is refused is withheld
+    itself: nobody else has read it, and nobody is to read it among what is hidden.
     """
     entry = _locked(entry)
     if hidden and entry.state != State.HIDDEN:
-        left = entry.parent
+        left, is_unread = entry.parent, entry.state == State.PROPOSED and _is_private(entry)
         entry.state, entry.parent, entry.pinned = State.HIDDEN, None, False
         entry.save(update_fields=["state", "parent", "pinned"])
-        withhold(left)
+        if left is not None:
+            withhold(Entry.objects.filter(pk=left.pk))
+        if is_unread:
+            withhold(Entry.objects.filter(pk=entry.pk))
+            entry.withheld = True
     elif not hidden and entry.state in ASIDE:
         entry.state = State.STALE if _is_outdated(entry) else State.LIVE
         entry.save(update_fields=["state"])
     return entry
+
+
+def propose(entries: QuerySet[Entry]) -> None:
+    """Sends `entries` back to review, and has what was made of them rewritten without them."""
+    found = _lock(entries.exclude(state=State.HIDDEN))
+    above = {entry.parent_id for entry in found if entry.parent_id}
+    rows = Entry.objects.filter(pk__in=[entry.pk for entry in found])
+    rows.update(state=State.PROPOSED, parent=None, pinned=False)
+    withhold(Entry.objects.filter(pk__in=above))
 
 
 def _locked(entry: Entry) -> Entry:
@@ -106,28 +113,42 @@ def _refuse_too_many_pins(entry: Entry) -> None:
         raise Refused(f"Pins may take {most} tokens, half of the budget; these would take {taken}.")
 
 
-def _outdate(digest: Entry | None) -> None:
-    """Has `digest` rewritten; its last text stands until then.
+def outdate(entry: Entry | None) -> None:
+    """Has `entry` rewritten; its last text stands until then.
 
     One that is hidden or waits for review stays so, and is rewritten when it is taken in.
     """
-    if digest is not None:
-        rows = Entry.objects.filter(pk=digest.pk)
+    if entry is not None:
+        rows = Entry.objects.filter(pk=entry.pk)
         rows.filter(state__in=ASIDE).update(sources_hash="")
         rows.exclude(state__in=ASIDE).update(state=State.STALE)
 
 
-def withhold(digest: Entry | None) -> None:
-    """Has `digest` and all above it rewritten; no text of theirs stands until then.
+def withhold(entries: QuerySet[Entry]) -> None:
+    """Has `entries` and all above them rewritten; no text of theirs stands until then.
 
-    An empty `sources_hash` says so: nothing that may be shown vouches for the text.
+    Their earlier texts, which may tell what must not be told, go at once. Everything is locked
+    from the finest layer upward, in the order of ids, as whoever else locks several does.
     """
-    while digest is not None:
-        rows = Entry.objects.filter(pk=digest.pk)
-        rows.update(sources_hash="")
-        rows.exclude(state__in=ASIDE).update(state=State.STALE)
-        digest = digest.parent
+    level = _lock(entries)
+    touched: list[UUID] = []
+    while level:
+        touched += [entry.pk for entry in level]
+        level = _lock(Entry.objects.filter(pk__in={entry.parent_id for entry in level}))
+    rows = Entry.objects.filter(pk__in=touched)
+    rows.update(withheld=True)
+    rows.exclude(state__in=ASIDE).update(state=State.STALE)
+    EntryRevision.objects.filter(entry__in=touched).delete()
+
+
+def _lock(entries: QuerySet[Entry]) -> list[Entry]:
+    return list(entries.select_for_update().only("parent").order_by("pk"))
+
+
+def _is_private(entry: Entry) -> bool:
+    return entry.session is not None and entry.session.visibility == Visibility.PRIVATE
 
 
 def _is_outdated(entry: Entry) -> bool:
-    return entry.granularity != Granularity.CONVERSATION and not entry.sources_hash
+    is_digest = entry.granularity != Granularity.CONVERSATION
+    return entry.withheld or (is_digest and not entry.sources_hash)

@@ -60,6 +60,14 @@ class Cursor(Leased):
             )
         ]
 
+    @property
+    def due_at(self) -> datetime | None:
+        """When it will have been idle long enough; None when it is full or closed, and due now."""
+        is_full = self.unsummarised_tokens >= FULL_TOKENS
+        if is_full or self.session.status == SessionStatus.CLOSED:
+            return None
+        return self.session.last_activity_at + timedelta(minutes=self.project.idle_minutes)
+
     def __str__(self) -> str:
         return f"cursor of {self.session_id} at {self.summarised_through}"
 

@@ -17,7 +17,7 @@ class State(models.TextChoices):
     PROPOSED = "proposed", "waits for review"
     LIVE = "live", "in the prompt"
     ABSORBED = "absorbed", "spoken for by its parent"
-    FADED = "faded", "out of the budget, still searchable"
+    FADED = "faded", "out of the budget"
     HIDDEN = "hidden", "hidden by a moderator"
     STALE = "stale", "waits to be rewritten"
 
@@ -34,11 +34,13 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     def in_the_bank(self) -> "EntryQuerySet":
         """What may stand in the rendered bank.
 
-        Live ones; faded ones, should they fit again; and digests about to be rewritten, which
-        until then show their last text, unless it is withheld: an empty `sources_hash` says so.
+        Live ones; faded ones, should they fit again; those about to be rewritten, which until then
+        show their last text; and where a digest is withheld, what it was made of stands in.
         """
-        edited = Q(state=State.STALE, parent=None) & ~Q(sources_hash="")
-        return self.filter(Q(state__in=(State.LIVE, State.FADED)) | edited)
+        spoken_for = Q(parent__isnull=False, parent__withheld=False)
+        standing = Q(state__in=(State.LIVE, State.FADED))
+        waiting = Q(state__in=(State.STALE, State.ABSORBED)) & ~spoken_for
+        return self.filter(standing | waiting, withheld=False)
 
     def in_the_layers(self) -> "EntryQuerySet":
         """What settles: all but what awaits review or was hidden."""
@@ -79,6 +81,10 @@ class Entry(models.Model):
     last_source_at = models.DateTimeField()
     state = models.CharField(max_length=10, choices=State.choices, default=State.LIVE)
     pinned = models.BooleanField(default=False)
+    withheld = models.BooleanField(
+        default=False,
+        help_text="A source was hidden, deleted or forgotten: no text until it is rewritten.",
+    )
     revision = models.PositiveIntegerField(default=1)
     sources_hash = models.CharField(
         max_length=64, blank=True, help_text="Of the ids and revisions it was written from."

@@ -1,12 +1,31 @@
-"""How an entry is called on a page."""
+"""How an entry is called on a page, and how its text is laid out."""
+
+import re
 
 from django import template
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from memory.layers import periods
 from memory.layers.periods import Granularity
+from memory.layers.summarising import EXTRACTIVE
 from memory.models import Entry
 
 register = template.Library()
+
+LAYERS = {
+    Granularity.CONVERSATION: gettext_lazy("conversation"),
+    Granularity.DAY: gettext_lazy("day"),
+    Granularity.WEEK: gettext_lazy("week"),
+    Granularity.MONTH: gettext_lazy("month"),
+}
+BULLET = re.compile(r"^\s*[-*•]\s+")
+
+
+@register.filter
+def layer(granularity: str) -> str:
+    """The layer's name for people."""
+    return str(LAYERS[Granularity(granularity)])
 
 
 @register.filter
@@ -16,9 +35,35 @@ def period(entry: Entry) -> str:
 
 
 @register.filter
+def quoted(entry: Entry) -> bool:
+    """Whether its text, if it may be shown, only quotes what was said."""
+    return entry.written_by == EXTRACTIVE and not entry.withheld
+
+
+@register.filter
+def told(entry: Entry) -> str:
+    """Its summary, or that this is withheld."""
+    return _("Withheld until it is rewritten") if entry.withheld else entry.summary
+
+
+@register.filter
 def headline(entry: Entry) -> str:
     """The first line of its summary, without the bullet."""
-    for line in entry.summary.splitlines():
-        if words := line.strip().lstrip("-*• ").strip():
+    for line in told(entry).splitlines():
+        if words := BULLET.sub("", line).strip():
             return words
     return ""
+
+
+@register.filter
+def points(summary: str) -> list[str]:
+    """The bullets of a summary without their marks; empty when it does not begin with one."""
+    found: list[str] = []
+    for line in filter(str.strip, summary.splitlines()):
+        if BULLET.match(line):
+            found.append(BULLET.sub("", line).strip())
+        elif found:
+            found[-1] = f"{found[-1]} {line.strip()}"
+        else:
+            return []
+    return found

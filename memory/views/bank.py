@@ -2,37 +2,45 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from itertools import groupby
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from chat.access import sessions_for
+from memory.access import entries_for, may_decide
 from memory.layers.bank import Bank
 from memory.layers.digests import rendered_bank
 from memory.layers.periods import Granularity
 from memory.models import Cursor, Entry, State
 from projects.access import membership
-from projects.models import Project
+from projects.models import Membership, Project
 
 ENTRIES_A_LAYER = 200
 WAITING_SHOWN = 50
+PROPOSED_SHOWN = 20
+HIDDEN_SHOWN = 50
 # What is spoken for by its digest, or hidden, is not drawn: the digest's page leads to it.
 DRAWN = (State.LIVE, State.PROPOSED, State.FADED, State.STALE)
 # A block this long fills the width, unless there are longer ones.
 FULL_WIDTH_TOKENS = 180
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A conversation that no entry covers yet. `title` is empty when the reader may not know it."""
+    """A conversation that no entry covers yet. `title` is empty when the reader may not know it.
+
+    `due_at` is None when it is due now.
+    """
 
     cursor: Cursor
     title: str
-    due_at: datetime
+    due_at: datetime | None
 
 
 @login_required
@@ -41,7 +49,7 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
     """The layers of a project, the text they come to, what did not fit and what is to come."""
     member = membership(request.user, slug)
     project = member.project
-    layers = {granularity: _drawn(project, granularity) for granularity in Granularity}
+    layers = {granularity: _drawn(member, granularity) for granularity in Granularity}
     drawn = [entry for layer in layers.values() for entry in layer]
     bank = rendered_bank(project)
     context = {
@@ -49,17 +57,20 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
         "membership": member,
         "layers": {name.value: _by_period(layer) for name, layer in layers.items() if layer},
         "drawn": drawn,
+        "marks": _marks(drawn),
         "scale": max([FULL_WIDTH_TOKENS, *(entry.tokens for entry in drawn)]),
         "bank": bank,
-        "left_out": _left_out(project, bank),
+        "left_out": _left_out(member, bank),
         "waiting": _waiting(request.user, project),
+        "proposed": _proposed(member, drawn) if member.may_write else [],
+        "hidden": _hidden(member) if member.may_write else [],
     }
     return render(request, "memory/bank.html", context)
 
 
-def _drawn(project: Project, granularity: Granularity) -> list[Entry]:
+def _drawn(member: Membership, granularity: Granularity) -> list[Entry]:
     """The newest entries of a layer that the picture shows, newest first."""
-    entries = project.entries.filter(granularity=granularity, state__in=DRAWN)
+    entries = entries_for(member).filter(granularity=granularity, state__in=DRAWN)
     return list(entries.newest_first()[:ENTRIES_A_LAYER])
 
 
@@ -68,26 +79,44 @@ def _by_period(layer: Iterable[Entry]) -> list[list[Entry]]:
     return [list(entries) for _, entries in groupby(layer, lambda entry: entry.period_key)]
 
 
-def _left_out(project: Project, bank: Bank) -> list[tuple[Entry, str]]:
+def _marks(drawn: Iterable[Entry]) -> set[str]:
+    """What the legend has to explain beside the layers: states, and pins."""
+    marks = {entry.state for entry in drawn}
+    return marks | {"pinned"} if any(entry.pinned for entry in drawn) else marks
+
+
+def _proposed(member: Membership, drawn: Iterable[Entry]) -> list[tuple[Entry, bool]]:
+    """What waits for review, and for each whether the member decides on it."""
+    waiting = [entry for entry in drawn if entry.state == State.PROPOSED]
+    return [(entry, may_decide(member, entry)) for entry in waiting[:PROPOSED_SHOWN]]
+
+
+def _hidden(member: Membership) -> list[Entry]:
+    entries = entries_for(member).filter(state=State.HIDDEN)
+    return list(entries.newest_first()[:HIDDEN_SHOWN])
+
+
+def _left_out(member: Membership, bank: Bank) -> list[tuple[Entry, str]]:
     """The entries that did not fit into the bank, newest first, each with its reason."""
     reasons = dict(bank.left_out[:ENTRIES_A_LAYER])
-    entries = project.entries.filter(pk__in=reasons).newest_first()
+    entries = entries_for(member).filter(pk__in=reasons).newest_first()
     return [(entry, reasons[entry.pk]) for entry in entries]
 
 
 def _waiting(user, project: Project) -> list[Waiting]:
     """The conversations to be summarised, the next one first."""
-    cursors = Cursor.objects.waiting().filter(project=project).select_related("session")
+    cursors = Cursor.objects.waiting().filter(project=project).select_related("session", "project")
     soonest = list(cursors.order_by("session__last_activity_at")[:WAITING_SHOWN])
     readable = set(
         sessions_for(user).filter(pk__in=[one.pk for one in soonest]).values_list("pk", flat=True)
     )
-    idle = timedelta(minutes=project.idle_minutes)
-    return [
+    now = timezone.now()
+    waiting = [
         Waiting(
             cursor=cursor,
             title=cursor.session.label if cursor.pk in readable else "",
-            due_at=cursor.session.last_activity_at + idle,
+            due_at=cursor.due_at if cursor.due_at and cursor.due_at > now else None,
         )
         for cursor in soonest
     ]
+    return sorted(waiting, key=lambda one: one.due_at or LONG_AGO)

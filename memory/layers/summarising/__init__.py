@@ -6,6 +6,8 @@ from typing import Protocol
 from memory.layers.summarising.parts import Line
 from projects.models import Project
 
+# The name under which the summariser that only quotes signs.
+EXTRACTIVE = "extractive"
 # Called before each model call, so that a lease is renewed while long work goes on.
 Pulse = Callable[[], None]
 
@@ -32,7 +34,7 @@ class Summariser(Protocol):
 
 def get(project: Project) -> Summariser:
     """The summariser of `project`. Raises ProviderError when its model cannot be reached."""
-    if project.system_model_name == "extractive":
+    if project.system_model_name == EXTRACTIVE:
         from memory.layers.summarising.extractive import Extractive
 
         return Extractive()

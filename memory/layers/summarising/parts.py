@@ -100,7 +100,8 @@ def sentences(text: str) -> Iterator[str]:
 
 def words(text: str) -> int:
     """How many words `text` has: runs between spaces; two characters each in unspaced scripts."""
-    return len(text.split()) + len(_UNSPACED.findall(text)) // 2
+    # Rounded up, so that a text never has more words than its parts together.
+    return len(text.split()) + (len(_UNSPACED.findall(text)) + 1) // 2
 
 
 def shortened(text: str, most: int) -> str:

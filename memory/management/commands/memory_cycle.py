@@ -33,8 +33,8 @@ class Command(BaseCommand):
                 raise CommandError(f"There is no project “{options['project']}”.")
         report = cycle.run(options["now"] or datetime.now(UTC), project, self.progress)
         self.stdout.write(
-            f"{report.summarised} conversations summarised, {report.settled} projects settled, "
-            f"{report.failed} failed or left alone"
+            f"{report.summarised} conversations summarised, {report.rewritten} rewritten, "
+            f"{report.settled} projects settled, {report.failed} failed or left alone"
         )
 
     def progress(self, report: cycle.Report) -> None:

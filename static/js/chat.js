@@ -1,37 +1,53 @@
 // A reply as it is being said: its words as plain text, at the end the page the server made of it.
 import { MEDIA_TYPE, events, isStream } from "./events.js";
-import { reveal } from "./copy.js";
 import { follow, toTheEnd } from "./scrolling.js";
+import { add, fragment, replace, turns } from "./turns.js";
 
-const turns = document.querySelector("[data-turns]");
-const latest = document.querySelector("[data-latest]");
 const status = document.querySelector("[data-status]");
+const trouble = document.querySelector("[data-trouble]");
 const TRIES = 5;
-let speaking = 0;
+// The replies that are being followed here, by id.
+const followed = new Set();
+let sending = 0;
 
-export const isSpeaking = () => speaking > 0;
+export const isSpeaking = () => sending > 0;
+export const isFollowed = (id) => followed.has(id);
+export const says = (what) => status.dataset[`says${what[0].toUpperCase()}${what.slice(1)}`];
+
+/** Shows why something did not work, or takes that away. */
+export function complain(text = "") {
+  trouble.textContent = text;
+  trouble.hidden = !text;
+}
 
 export class Refused extends Error {}
 
 /** Sends `form` and shows what comes back. Resolves when the reply is over; `onSent` runs when the
  * server has kept what was sent. Throws Refused, whose message is for people. */
-export async function send(form, onSent) {
+export async function send(form, onSent, to = form.action) {
+  sending += 1;
+  try {
+    const response = await posted(to, new FormData(form), { headers: { Accept: MEDIA_TYPE } });
+    if (!isStream(response)) throw new Refused(await reason(response));
+    await show(response, null, onSent);
+  } finally {
+    sending -= 1;
+  }
+}
+
+/** The answer to a form. Throws Refused when there is none, or a page to sign in. */
+export async function posted(to, body, options = {}) {
   let response;
   try {
-    response = await fetch(form.action, {
-      method: "POST",
-      body: new FormData(form),
-      headers: { Accept: MEDIA_TYPE },
-    });
+    response = await fetch(to, { method: "POST", body, ...options });
   } catch {
     throw new Refused(says("refused"));
   }
   if (response.redirected) throw new Refused(says("signedOut"));
-  if (!isStream(response)) throw new Refused(await reason(response));
-  await show(response, null, onSent);
+  return response;
 }
 
-async function reason(response) {
+export async function reason(response) {
   try {
     return (await response.json()).detail ?? says("refused");
   } catch {
@@ -39,25 +55,38 @@ async function reason(response) {
   }
 }
 
+/** Follows every reply on the page that is still being said. */
+export function followAll() {
+  for (const turn of turns.querySelectorAll("[data-stream]")) {
+    if (!followed.has(turn.dataset.turn)) resume(turn);
+  }
+}
+
 /** Follows the reply that `turn` stands for, coming back when the connection breaks. */
 async function resume(turn, tries = TRIES) {
+  const id = turn.dataset.turn;
+  followed.add(id);
   try {
     const response = await fetch(turn.dataset.stream, { headers: { Accept: MEDIA_TYPE } });
     if (isStream(response)) return await show(response, turn);
   } catch {
     // Tried again below.
+  } finally {
+    followed.delete(id);
   }
   return again(turn, tries - 1);
 }
 
 async function again(turn, tries) {
-  if (tries <= 0 || !turn.isConnected) return tell("lost", turn);
+  // Brought up to date meanwhile, by another way.
+  if (!turn.isConnected) return;
+  if (tries <= 0) return lose(turn);
+  followed.add(turn.dataset.turn);
   await new Promise((wake) => setTimeout(wake, 1000 * (TRIES - tries)));
   return resume(turn, tries);
 }
 
 async function show(response, turn, onSent = () => {}) {
-  speaking += 1;
   let over = false;
   try {
     tell("answering");
@@ -65,10 +94,13 @@ async function show(response, turn, onSent = () => {}) {
     for await (const { event, data } of events(response)) {
       if (event === "message") {
         turn = add(data);
+        followed.add(turn.dataset.turn);
+        toTheEnd();
         onSent();
       } else if (event === "delta") {
         text += JSON.parse(data).text;
-        write(turn, text);
+        turn.querySelector("[data-said]").textContent = text;
+        follow();
       } else {
         over = true;
         finish(turn, event, data);
@@ -77,71 +109,34 @@ async function show(response, turn, onSent = () => {}) {
   } catch {
     // The connection broke: the reply goes on, and is followed again below.
   } finally {
-    speaking -= 1;
+    if (turn) followed.delete(turn.dataset.turn);
   }
   if (!over && turn) await again(turn, TRIES - 1);
 }
 
-/** Puts the turns in `html` at the end and returns the last, the one that will be said. */
-function add(html) {
-  turns.querySelector(":scope > .lead")?.remove();
-  for (const old of turns.querySelectorAll("[data-again]")) old.remove();
-  latest.before(fragment(html));
-  toTheEnd();
-  return turns.querySelector("[data-stream]:last-of-type") ?? latest.previousElementSibling;
-}
-
-function write(turn, text) {
-  turn.querySelector("[data-said]").textContent = text;
-  follow();
-}
-
 function finish(turn, event, data) {
   const html = event === "error" ? JSON.parse(data).reply : data;
-  if (html) {
-    const made = fragment(html);
-    reveal(made);
-    turn.replaceWith(made);
-  } else turn.remove();
+  if (!html) turn.remove();
+  else if (turn.isConnected) replace(turn.dataset.turn, fragment(html).querySelector("[data-turn]"));
   tell(event === "error" ? "failed" : "done");
   follow();
   document.dispatchEvent(new Event("strata:reply"));
 }
 
-function fragment(html) {
-  const template = document.createElement("template");
-  template.innerHTML = html;
-  return template.content;
-}
-
-const says = (what) => status.dataset[`says${what[0].toUpperCase()}${what.slice(1)}`];
-
-function tell(what, turn) {
+export function tell(what) {
   status.textContent = says(what);
-  if (turn?.isConnected) {
-    turn.removeAttribute("aria-busy");
-    const line = document.createElement("p");
-    line.className = "failure";
-    line.textContent = says(what);
-    turn.append(line);
-  }
 }
 
-async function retry(event) {
-  const form = event.target.closest("[data-again]");
-  if (!form || isSpeaking()) return;
-  event.preventDefault();
-  const old = form.closest(".turn");
-  try {
-    await send(form, () => old.remove());
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    form.submit();
-  }
+function lose(turn) {
+  tell("lost");
+  turn.removeAttribute("aria-busy");
+  const line = document.createElement("p");
+  line.className = "failure";
+  line.textContent = says("lost");
+  turn.append(line);
 }
 
 if (turns) {
-  turns.addEventListener("submit", retry);
   if (!location.hash || location.hash === "#latest") toTheEnd();
-  for (const turn of turns.querySelectorAll("[data-stream]")) resume(turn);
+  followAll();
 }

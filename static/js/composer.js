@@ -1,8 +1,10 @@
 // Where people write: Enter sends, Shift+Enter begins a new line, the box grows with its text.
 import { Refused, isSpeaking, send } from "./chat.js";
+import { pictures } from "./images.js";
 
 for (const form of document.querySelectorAll("[data-composer]")) {
   const box = form.querySelector("textarea");
+  const images = pictures(form);
 
   box.addEventListener("keydown", (event) => {
     // While an input method composes, Enter belongs to it (229: the same, in older Safari).
@@ -13,23 +15,26 @@ for (const form of document.querySelectorAll("[data-composer]")) {
 
   if ("streams" in form.dataset) form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (box.value.trim() && !isSpeaking()) say(form, box);
+    if ((box.value.trim() || images.any()) && !isSpeaking()) say(form, box, images);
   });
   else form.addEventListener("submit", (event) => {
-    if (!box.value.trim() || form.dataset.sent) event.preventDefault();
+    if (!(box.value.trim() || images.any()) || form.dataset.sent) event.preventDefault();
     else form.dataset.sent = "yes";
   });
   window.addEventListener("pageshow", () => delete form.dataset.sent);
 }
 
-async function say(form, box) {
+async function say(form, box, images) {
   const button = form.querySelector("[data-send]");
+  if (button.disabled) return;
   const trouble = document.querySelector("[data-trouble]");
   trouble.hidden = true;
   button.disabled = true;
   try {
+    await images.ready();
     await send(form, () => {
       box.value = "";
+      images.clear();
       grow(box);
     });
   } catch (error) {

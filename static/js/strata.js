@@ -1,5 +1,7 @@
 // Everything here makes a page that works without it nicer. Each module looks for its data- attribute.
+import "./acts.js";
 import "./chat.js";
 import "./composer.js";
 import "./copy.js";
 import "./drawer.js";
+import "./live.js";

@@ -1,8 +1,10 @@
 """What every test stands on: a real PostgreSQL in a throw-away folder, and a fixed cast."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,8 @@ os.environ["OPENAI_API_KEY"] = "test"
 # Named here and not in pyproject.toml: pytest-django would read the settings before this file.
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 
+# The last process of a parallel run to leave stops the server.
+OPEN = ExitStack()
 DATA_DIR = Path(os.environ["STRATA_DATA_DIR"])
 
 
@@ -30,19 +34,14 @@ def pytest_configure() -> None:
 
     from config import embedded
 
-    embedded.start(DATA_DIR)
+    OPEN.enter_context(embedded.attached(DATA_DIR))
     django.setup()
 
 
 def pytest_unconfigure() -> None:
-    import shutil
-
-    from config import embedded
-
-    if not OUR_OWN_DATA:
-        return
-    embedded.stop(DATA_DIR)
-    shutil.rmtree(DATA_DIR, ignore_errors=True)
+    OPEN.close()
+    if OUR_OWN_DATA:
+        shutil.rmtree(DATA_DIR, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

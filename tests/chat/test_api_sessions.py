@@ -2,8 +2,9 @@
 
 import pytest
 
+from chat.changes import choose, delete
 from chat.models import Session, Visibility
-from chat.replies import post_message
+from chat.replies import Below, draft, post_message, post_messages
 from chat.signals import session_closed, session_deleted
 from projects.creation import create_project
 
@@ -156,3 +157,110 @@ def test_a_token_for_another_project_sees_nothing(api, editor, shared):
     client = api(editor, project=create_project(editor, name="Other"))
     assert client.get(URL).status_code == 404
     assert client.get(one(shared)).status_code == 404
+
+
+def test_it_is_pinned_archived_and_taken_out_again(api, editor, private, fresh):
+    client = api(editor)
+    told = client.patch(one(private), {"pinned": True, "archived": True}, format="json").json()
+    assert (told["pinned"], told["archived"], told["version"]) == (True, True, 1)
+    since = fresh(private).archived_at
+    told = client.patch(one(private), {"archived": True}, format="json").json()
+    assert (told["archived"], told["version"]) == (True, 1)
+    assert fresh(private).archived_at == since is not None
+    told = client.patch(one(private), {"archived": False}, format="json").json()
+    assert (told["archived"], fresh(private).archived_at) == (False, None)
+
+
+def test_the_list_is_filtered_by_archived(api, editor, shared, private):
+    client = api(editor)
+    client.patch(one(shared), {"archived": True}, format="json")
+
+    def titles(query: str) -> list[str]:
+        return [told["title"] for told in client.get(f"{URL}{query}").json()["results"]]
+
+    assert titles("") == ["Mine", "Plans"]
+    assert titles("?archived=true") == ["Plans"]
+    assert titles("?archived=false") == ["Mine"]
+    assert client.get(f"{URL}?archived=maybe").status_code == 200
+
+
+def test_a_title_that_was_given_is_by_hand(api, editor, fresh):
+    told = api(editor).post(URL, {}, format="json").json()
+    made = Session.objects.get(pk=told["id"])
+    assert not made.title_by_hand
+    api(editor).patch(one(made), {"title": "Ours"}, format="json")
+    assert fresh(made).title_by_hand
+    api(editor).patch(one(made), {"title": ""}, format="json")
+    assert not fresh(made).title_by_hand
+
+
+def test_what_changes_nothing_leaves_the_version(api, editor, private, fresh):
+    api(editor).patch(one(private), {"title": "Mine", "status": "active"}, format="json")
+    assert fresh(private).version == 0
+
+
+def test_counts_are_of_what_stands(api, editor, shared):
+    first = post_message(shared, "When?", author=editor)
+    reply = post_message(shared, "In May.", role="assistant")
+    post_message(shared, "A note.", role="system")
+    told = api(editor).get(one(shared)).json()
+    assert (told["message_count"], told["last_role"]) == (2, "assistant")
+    delete(reply)
+    told = api(editor).get(one(shared)).json()
+    assert (told["message_count"], told["last_role"]) == (1, "user")
+    delete(first)
+    told = api(editor).get(one(shared)).json()
+    assert (told["message_count"], told["last_role"]) == (0, None)
+
+
+def test_the_last_role_is_that_of_the_path(api, editor, shared):
+    first = post_message(shared, "When?", author=editor)
+    post_message(shared, "In May.", role="assistant")
+    [again] = post_messages(shared, [draft("And now?", author=editor)], at=Below(first.parent_id))
+    told = api(editor).get(one(shared)).json()
+    assert (told["message_count"], told["last_role"]) == (3, "user")
+    choose(first)
+    assert api(editor).get(one(shared)).json()["last_role"] == "assistant"
+    assert again.seq == 3
+
+
+@pytest.mark.parametrize("query", ["plan", "PLANS", "cutover is", "the cut", "march 3"])
+def test_words_are_found_in_titles_and_in_what_was_said(api, viewer, editor, shared, query):
+    post_message(shared, "The cutover is on 3 March, isn't it?", author=editor)
+    [told] = api(viewer).get(URL, {"q": query}).json()["results"]
+    assert told["title"] == "Plans"
+
+
+@pytest.mark.parametrize("query", ["cutover april", "utover", "Mine", "'", "a:* | b", "!x", "\\"])
+def test_what_is_not_there_is_not_found(api, viewer, editor, shared, private, query):
+    post_message(shared, "The cutover is on 3 March.", author=editor)
+    post_message(private, "The cutover is in April.", author=editor)
+    assert api(viewer).get(URL, {"q": query}).json()["results"] == []
+
+
+def test_what_was_deleted_is_not_found(api, editor, shared):
+    delete(post_message(shared, "The cutover is on 3 March.", author=editor))
+    assert api(editor).get(URL, {"q": "cutover"}).json()["results"] == []
+
+
+@pytest.mark.parametrize("query", ["x" * 201, "a\0b"])
+def test_what_cannot_be_searched_for_is_refused(api, editor, project, query):
+    answer = api(editor).get(URL, {"q": query})
+    assert answer.status_code == 400
+    assert list(answer.json()) == ["q"]
+
+
+def test_a_very_long_message_is_searched_at_its_beginning(api, editor, shared):
+    words = " ".join(f"word{number}" for number in range(60_000))
+    post_message(shared, words, author=editor)
+    assert api(editor).get(URL, {"q": "word17"}).json()["results"]
+    assert not api(editor).get(URL, {"q": "word59999"}).json()["results"]
+
+
+def test_searching_takes_the_same_queries_for_many(api, owner, project, django_assert_num_queries):
+    for number in range(10):
+        session = Session.objects.create(project=project, creator=owner, title=str(number))
+        post_message(session, "The cutover", author=owner)
+    client = api(owner)
+    with django_assert_num_queries(3):
+        assert len(client.get(URL, {"q": "cutover"}).json()["results"]) == 10

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
@@ -177,7 +178,7 @@ def test_a_file_that_cannot_be_read_costs_only_itself(project, standup, tmp_path
     assert str(failure.value).splitlines() == [
         f"{missing}: No such file or directory",
         f"{folder}: Is a directory",
-        f"{strange}: It is of none of the formats jsonl, locomo.",
+        f"{strange}: It is of none of the formats {', '.join(settings.CHAT_IMPORTERS)}.",
     ]
     assert Message.objects.count() == 2
 

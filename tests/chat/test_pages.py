@@ -1,17 +1,21 @@
 """The pages of a project's chats."""
 
 import json
+import re
+from datetime import UTC, datetime
 
 import pytest
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.db import connection
 from django.test import AsyncClient
 from django.test.utils import CaptureQueriesContext
 
 from chat import streams
+from chat.changes import delete, edit, react
 from chat.models import Message, Role, Session, Status, Visibility
 from chat.models.sessions import SessionStatus
-from chat.replies import ask, draft, finalise, post_message, post_messages
+from chat.replies import ask, begin_reply, draft, finalise, post_message, post_messages
+from chat.sessions import update_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -198,7 +202,9 @@ def test_only_the_path_that_counts_is_shown(client, owner, session, url):
 def test_what_a_person_said_is_not_regenerated(client, owner, session):
     said = post_message(session, "When?", author=owner)
     client.force_login(owner)
-    assert client.post(f"/messages/{said.pk}/regenerate/").status_code == 404
+    answer = client.post(f"/messages/{said.pk}/regenerate/", follow=True)
+    assert "Only a reply can be regenerated." in answer.content.decode()
+    assert Message.objects.count() == 1
 
 
 @pytest.mark.parametrize("content", ["", "  \n "])
@@ -258,6 +264,8 @@ def test_what_the_next_reply_would_be_told_is_shown(client, owner, session, url)
 def test_a_chat_is_renamed_shared_and_kept_out_of_memory(client, owner, session, url):
     client.force_login(owner)
     form = {"title": "Renamed", "visibility": "private", "status": "active"}
+    # The box was ticked when the page was made.
+    form |= {"initial-remembered": "True", "initial-history_limit": ""}
     assert client.post(f"{url}edit/", form).status_code == 302
     before = session.version
     session.refresh_from_db()
@@ -338,3 +346,187 @@ def test_a_chat_takes_the_same_queries_however_many_messages(client, owner, edit
     post_messages(session, [*said(20), draft("And?", author=editor)])
     Session.objects.create(project=session.project, creator=owner)
     assert queries(client, url) == few
+
+
+def test_a_page_takes_the_same_queries_however_much_became_of_its_messages(
+    client, owner, editor, session, url
+):
+    client.force_login(owner)
+    asked, reply = ask(session, "When?", owner)
+    finalise(reply, "Thursday.", Status.COMPLETE, {})
+    few = queries(client, url)
+    for number in range(10):
+        _, reply = ask(session, f"And {number}?", editor)
+        finalise(reply, "Thursday.", Status.COMPLETE, {})
+        again = begin_reply(reply.parent)
+        finalise(again, "Friday.", Status.COMPLETE, {})
+        for user in (owner, editor):
+            react(again, user, "👍", True)
+        edit(again, "Saturday.", editor)
+    delete(asked)
+    assert queries(client, url) == few
+    assert queries(client, f"{url}?part=turns&since=1") <= few
+
+
+def test_the_turns_alone_bring_a_page_up_to_date(client, owner, session, url):
+    post_messages(session, [draft(f"Number {n}.", author=owner) for n in range(1, 121)])
+    client.force_login(owner)
+    text = client.get(f"{url}?part=turns&since=15").content.decode()
+    assert "<html" not in text
+    assert f'data-version="{session.version}"' in text
+    assert 'data-title="The cutover"' in text
+    assert text.count("<article") == 106
+    assert "Number 15." in text
+    assert "Number 14." not in text
+    assert "?through=14#latest" in text
+    assert client.get(f"{url}?part=turns&since=x").status_code == 404
+
+
+def test_a_turn_has_another_key_when_it_looks_different(client, owner, editor, session, url):
+    said = post_message(session, "When?", author=owner)
+    client.force_login(owner)
+
+    def key() -> str:
+        text = client.get(f"{url}?part=turns").content.decode()
+        return re.search(r'data-key="(\w+)"', text)[1]
+
+    keys = [key()]
+    react(said, editor, "👍", True)
+    keys.append(key())
+    react(said, owner, "👍", True)
+    keys.append(key())
+    edit(said, "When, please?", owner)
+    keys.append(key())
+    delete(said)
+    keys.append(key())
+    assert len(set(keys)) == len(keys)
+    assert key() == keys[-1]
+
+
+def test_days_are_those_of_the_projects_zone(client, owner, project, session, url):
+    project.timezone = "Pacific/Auckland"
+    project.save()
+    for hour in (9, 10, 12):
+        moment = datetime(2026, 3, 2, hour, 30, tzinfo=UTC)
+        post_message(session, f"At {hour}.", author=owner, created_at=moment)
+    text = page(client, owner, f"{url}?part=turns")
+    assert text.count('class="date"') == 2
+    assert "Monday, 2 March 2026" in text
+    assert "Tuesday, 3 March 2026" in text
+
+
+def test_a_page_is_told_of_each_version(owner, editor, session, url):
+    async def listen() -> list[str]:
+        client = AsyncClient()
+        await client.aforce_login(owner)
+        response = await client.get(f"{url}events/?version={session.version}")
+        assert response["Content-Type"] == "text/event-stream"
+        heard = []
+        async for part in response.streaming_content:
+            heard.append(part.decode())
+            if len(heard) == 1:
+                await sync_to_async(post_message)(session, "Hello", author=editor)
+            elif heard[-1].startswith("event"):
+                return heard
+        return heard
+
+    heard = async_to_sync(listen)()
+    assert heard[0] == ": ping\n\n"
+    assert heard[-1] == "event: version\ndata: 1\n\n"
+
+
+def test_strangers_are_told_of_no_version(client, stranger, owner, session, url):
+    client.force_login(stranger)
+    assert client.get(f"{url}events/").status_code == 404
+    assert client.get(f"{url}?part=turns").status_code == 404
+    client.force_login(owner)
+    assert client.get(f"{url}events/?version=x").status_code == 404
+
+
+def test_pinned_chats_come_first_and_archived_ones_behind_a_link(client, owner, project, session):
+    pinned = Session.objects.create(project=project, creator=owner, title="Old", pinned=True)
+    Session.objects.filter(pk=pinned.pk).update(last_activity_at=datetime(2020, 1, 1, tzinfo=UTC))
+    text = page(client, owner, "/projects/billing/")
+    assert text.index("Old") < text.index("The cutover")
+    assert "Archived chats" not in text
+    update_session(session, archived=True)
+    text = page(client, owner, "/projects/billing/")
+    assert "The cutover" not in text
+    assert 'href="?archived"' in text
+    text = page(client, owner, "/projects/billing/?archived")
+    assert "The cutover" in text
+    assert "New chat" in text
+
+
+def test_chats_are_found_and_the_words_marked(client, owner, editor, project, session):
+    post_message(session, "The **exports** run at four.", author=owner)
+    private = Session.objects.create(
+        project=project, creator=owner, title="Secret exports", visibility=Visibility.PRIVATE
+    )
+    text = page(client, owner, "/projects/billing/?q=exp")
+    assert "The <mark>exports</mark> run at four." in text
+    assert f"/projects/billing/chats/{session.pk}/?through=1#m1" in text
+    assert str(private.pk) in text
+    text = page(client, editor, "/projects/billing/?q=exp")
+    assert "Secret" not in text
+    assert "<mark>exports</mark>" in text
+    text = page(client, owner, "/projects/billing/?q=<script>")
+    assert "Nothing was found." in text
+    assert "<script>" not in text
+
+
+def test_searching_takes_the_same_queries_however_much_is_found(client, owner, project, session):
+    client.force_login(owner)
+    post_message(session, "The exports", author=owner)
+    few = queries(client, "/projects/billing/?q=exports")
+    for number in range(10):
+        more = Session.objects.create(project=project, creator=owner, title=str(number))
+        post_message(more, "The exports", author=owner)
+    assert queries(client, "/projects/billing/?q=exports") == few
+
+
+def test_a_chat_is_pinned_archived_limited_and_closed(client, owner, session, url):
+    client.force_login(owner)
+    form = {"title": "The cutover", "visibility": "project", "status": "closed"}
+    form |= {"pinned": "on", "archived": "on", "history_limit": "7", "remembered": "on"}
+    assert client.post(f"{url}edit/", form).status_code == 302
+    session.refresh_from_db()
+    assert (session.pinned, session.status, session.history_limit) == (True, "closed", 50)
+    assert session.archived_at
+    assert session.remembered
+
+
+def test_an_old_page_of_settings_undoes_nothing(client, owner, session, url):
+    text = page(client, owner, url)
+    shown = dict(re.findall(r'name="(initial-\w+)" value="([^"]*)"', text))
+    update_session(session, title="Somebody else’s", pinned=True)
+    form = {"title": "The cutover", "visibility": "private", "status": "active"}
+    client.post(f"{url}edit/", form | shown | {"remembered": "on"})
+    session.refresh_from_db()
+    assert (session.title, session.pinned) == ("Somebody else’s", True)
+    assert (session.visibility, session.remembered) == (Visibility.PRIVATE, True)
+
+
+def test_a_chat_is_cleared_and_deleted_once_that_is_confirmed(client, owner, session, url):
+    post_message(session, "When?", author=owner)
+    assert "Clear this chat?" in page(client, owner, f"{url}clear/")
+    assert client.post(f"{url}clear/")["Location"] == url
+    assert "Nothing has been said yet." in page(client, owner, url)
+    assert "Delete this chat?" in page(client, owner, f"{url}delete/")
+    assert client.post(f"{url}delete/")["Location"] == "/projects/billing/"
+    assert not Session.objects.exists()
+
+
+def test_a_chat_is_not_cleared_while_a_reply_is_being_said(client, owner, session, url):
+    ask(session, "When?", owner)
+    client.force_login(owner)
+    text = client.post(f"{url}clear/", follow=True).content.decode()
+    assert "Stop it first." in text
+
+
+def test_another_editor_neither_clears_nor_deletes_my_chat(client, editor, session, url):
+    client.force_login(editor)
+    for what in ("clear", "delete"):
+        assert client.get(f"{url}{what}/").status_code == 404
+        assert client.post(f"{url}{what}/").status_code == 404
+    assert Session.objects.exists()

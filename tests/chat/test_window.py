@@ -34,8 +34,13 @@ def test_the_newest_stay_when_the_limit_is_reached():
     assert [m.number for m in fit(talk(*[1] * 10), 4, 1_000)] == [6, 7, 8, 9]
 
 
-def test_an_answer_never_stands_without_its_question():
-    assert [m.number for m in fit(talk(*[1] * 10), 3, 1_000)] == [8, 9]
+def test_a_budget_never_leaves_an_answer_without_its_question():
+    shown = fit(talk(*[1] * 10), 50, 3 * (1 + PER_MESSAGE))
+    assert [m.number for m in shown] == [8, 9]
+
+
+def test_the_limit_is_met_to_the_message():
+    assert [m.number for m in fit(talk(*[1] * 10), 3, 1_000)] == [7, 8, 9]
 
 
 def test_a_budget_cuts_at_whole_messages():
@@ -49,4 +54,5 @@ def test_the_window_is_a_suffix_within_its_bounds(messages, limit, budget):
     assert len(shown) <= limit
     assert sum(m.tokens + PER_MESSAGE for m in shown) <= budget
     assert shown == messages[len(messages) - len(shown) :]
-    assert not shown or shown[0].role == "user"
+    if len(shown) < min(limit, len(messages)):
+        assert not shown or shown[0].role == "user"

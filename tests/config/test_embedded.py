@@ -157,6 +157,7 @@ def test_a_long_path_gets_a_short_socket_folder_of_its_own(data_dir):
     with embedded.attached(deep):
         assert answers(deep)
         assert embedded.socket_directory(deep).stat().st_mode & 0o077 == 0
+    assert not embedded.socket_directory(deep).exists()
 
 
 def test_what_cannot_start_says_why(data_dir):

@@ -1,39 +1,17 @@
 """From the sign-in to a reply that arrives in pieces, in a real browser."""
 
 import re
-from uuid import uuid4
 
-import pytest
 from playwright.sync_api import Page, expect
 
 WORDS = "On **Thursday** at nine, when the exports have run and the new primary is warm."
-
-
-@pytest.fixture
-def begin():
-    """Creates a project on `page` and opens it; returns its name."""
-
-    def create(page: Page) -> str:
-        name = f"Billing {uuid4().hex[:6]}"
-        page.goto("/")
-        page.get_by_label("Name").fill(name)
-        page.get_by_role("button", name="Create project").click()
-        expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()
-        return name
-
-    return create
-
-
-def say(page: Page, text: str) -> None:
-    page.get_by_label("Message", exact=True).fill(text)
-    page.get_by_label("Message", exact=True).press("Enter")
 
 
 def last_reply(page: Page):
     return page.locator(".turn:not(.person)").last
 
 
-def test_a_reply_arrives_in_pieces(page, server, begin):
+def test_a_reply_arrives_in_pieces(page, server, begin, say):
     begin(page)
     server.model.say("Hello.")
     say(page, "Good morning")
@@ -58,7 +36,7 @@ def test_a_reply_arrives_in_pieces(page, server, begin):
     expect(page.locator(".turn")).to_have_count(4)
 
 
-def test_a_reader_who_reloads_picks_the_reply_up(page, server, begin):
+def test_a_reader_who_reloads_picks_the_reply_up(page, server, begin, say):
     begin(page)
     server.model.say(WORDS, delay=0.2)
     say(page, "When?")
@@ -69,7 +47,7 @@ def test_a_reader_who_reloads_picks_the_reply_up(page, server, begin):
     expect(last_reply(page)).to_contain_text("warm.")
 
 
-def test_a_failed_reply_says_why_and_is_retried(page, server, begin):
+def test_a_failed_reply_says_why_and_is_retried(page, server, begin, say):
     begin(page)
     server.model.say("Hello.")
     say(page, "Good morning")
@@ -96,7 +74,7 @@ def test_shift_enter_begins_a_new_line_and_composing_sends_nothing(page, begin):
     expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()
 
 
-def test_what_it_is_told_opens_beside_the_chat(page, begin):
+def test_what_it_is_told_opens_beside_the_chat(page, begin, say):
     begin(page)
     say(page, "Good morning")
     expect(last_reply(page)).to_contain_text("Scripted.")
@@ -116,7 +94,7 @@ def test_what_is_remembered_and_the_settings_can_be_reached(page, begin):
 
 
 def test_without_scripts_on_a_small_screen_everything_still_works(
-    open_page, sign_in, server, begin
+    open_page, sign_in, server, begin, say
 ):
     page = open_page(java_script_enabled=False, viewport={"width": 390, "height": 800})
     sign_in(page)

@@ -222,13 +222,20 @@ def test_hiding_withholds_every_digest_above(patch, absorbed, day, week):
     told = patch(absorbed, state="hidden").json()
     assert (told["state"], told["parent"]) == ("hidden", None)
     assert (state(day), state(week)) == ("stale", "stale")
-    assert not Entry.objects.filter(state=State.STALE).exclude(sources_hash="").exists()
+    assert not Entry.objects.filter(state=State.STALE).exclude(withheld=True).exists()
 
 
 def test_a_hidden_entry_can_be_shown_again(patch, leaf):
     patch(leaf, pinned=True)
     told = patch(leaf, state="hidden").json()
     assert (told["state"], told["pinned"]) == ("hidden", False)
+    assert patch(leaf, state="live").json()["state"] == "live"
+
+
+def test_owners_alone_show_again_what_was_hidden(patch, editor, leaf):
+    assert patch(leaf, editor, state="hidden").status_code == 200
+    assert patch(leaf, editor, state="hidden").status_code == 200
+    assert list(patch(leaf, editor, state="live").json()) == ["state"]
     assert patch(leaf, state="live").json()["state"] == "live"
 
 
@@ -244,3 +251,20 @@ def test_an_owner_decides_on_what_waits_for_review(patch, editor, leaf):
     refused = patch(leaf, editor, state="live")
     assert list(refused.json()) == ["state"]
     assert patch(leaf, state="live").json()["state"] == "live"
+
+
+def test_who_began_a_private_session_decides_on_what_waits_from_it(patch, editor, session, leaf):
+    Session.objects.update(visibility=Visibility.PRIVATE, creator=editor)
+    Entry.objects.update(state=State.PROPOSED)
+    assert patch(leaf, state="live").status_code == 404
+    assert patch(leaf, editor, state="live").json()["state"] == "live"
+
+
+def test_what_its_creator_rejects_from_a_private_session_is_withheld(
+    api, owner, patch, editor, leaf
+):
+    Session.objects.update(visibility=Visibility.PRIVATE, creator=editor)
+    Entry.objects.update(state=State.PROPOSED)
+    told = patch(leaf, editor, state="hidden").json()
+    assert (told["state"], told["withheld"], told["summary"]) == ("hidden", True, "")
+    assert api(owner).get(f"{URL}{leaf.pk}/").json()["summary"] == ""

@@ -5,10 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from chat.models import Role, Session, Visibility
+from chat.models.sessions import SessionStatus
 from chat.replies import draft, post_messages
 from memory.models import Cursor, Entry, State
+from memory.models.cursors import FULL_TOKENS
+from memory.templatetags.layers import points
 
 pytestmark = pytest.mark.django_db
 
@@ -64,7 +68,7 @@ def digest(project, granularity: str, key: str, summary: str, **fields) -> Entry
         granularity=granularity,
         period_key=key,
         summary=summary,
-        **DEFAULTS | fields,
+        **DEFAULTS | {"sources_hash": "of its children"} | fields,
     )
 
 
@@ -119,7 +123,51 @@ def test_a_state_is_marked(client, owner, entry, state, said):
 @pytest.mark.parametrize("state", [State.ABSORBED, State.HIDDEN])
 def test_what_speaks_through_another_or_is_hidden_is_not_drawn(client, owner, entry, state):
     Entry.objects.update(state=state)
-    assert str(entry.pk) not in page(client, owner, "/projects/billing/memory/")
+    assert f'id="e-{entry.pk}"' not in page(client, owner, "/projects/billing/memory/")
+
+
+def test_the_legend_shows_what_occurs(client, owner, project, entry):
+    def legend() -> str:
+        text = page(client, owner, "/projects/billing/memory/")
+        return text.partition('class="legend"')[2].partition("</div>")[0]
+
+    assert "conversation" in legend()
+    for absent in ("week", "pinned", "dashed", "hatched", "pale"):
+        assert absent not in legend()
+    digest(project, "week", "2026-W10", "- Cutover done", pinned=True)
+    digest(project, "month", "2026-01", "- Before", state=State.STALE)
+    for present in ("week", "pinned", "hatched", "month"):
+        assert present in legend()
+
+
+def test_what_only_quotes_is_marked(client, owner, entry):
+    assert "quoted" not in page(client, owner, "/projects/billing/memory/")
+    Entry.objects.update(written_by="extractive")
+    assert 'class="quoted"' in page(client, owner, "/projects/billing/memory/")
+
+
+def test_a_summary_is_a_list_of_its_points(client, owner, entry):
+    path = f"/projects/billing/memory/{entry.pk}/"
+    text = page(client, owner, path)
+    assert "<li>The replica stays seven days</li><li>until 10 March</li>" in text
+    Entry.objects.update(summary="No list - just words\n- and this")
+    assert '<div class="said plain">No list - just words\n- and this</div>' in page(
+        client, owner, path
+    )
+
+
+@pytest.mark.parametrize(
+    ("summary", "found"),
+    [
+        ("- one\n  goes on\n\n* two", ["one goes on", "two"]),
+        ("• **bold** stays", ["**bold** stays"]),
+        ("**bold** is no mark", []),
+        ("-5 degrees", []),
+        ("", []),
+    ],
+)
+def test_points_are_what_has_a_mark(summary, found):
+    assert points(summary) == found
 
 
 def test_what_does_not_fit_is_listed_with_the_reason(client, owner, project, entry):
@@ -141,6 +189,32 @@ def test_what_waits_is_listed_with_its_next_try_and_last_error(client, owner, se
     assert "The cutover" in text
     assert "failed 2 times, next try 12 Mar, 10:00" in text
     assert "The model did not answer in time." in text
+
+
+def waiting(client, user) -> str:
+    text = page(client, user, "/projects/billing/memory/")
+    return text.partition("Waiting to be summarised")[2].partition("</section>")[0]
+
+
+def test_a_chat_is_due_when_it_has_been_silent_long_enough(client, owner, session):
+    Session.objects.update(last_activity_at=timezone.now() + timedelta(minutes=5))
+    assert "due now" not in waiting(client, owner)
+    assert "due " in waiting(client, owner)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: Cursor.objects.update(unsummarised_tokens=FULL_TOKENS),
+        lambda: Session.objects.update(status=SessionStatus.CLOSED),
+        lambda: Session.objects.update(last_activity_at=AT),
+    ],
+    ids=["full", "closed", "idle"],
+)
+def test_a_full_a_closed_and_an_idle_chat_are_due_now(client, owner, session, change):
+    Session.objects.update(last_activity_at=timezone.now())
+    change()
+    assert "due now" in waiting(client, owner)
 
 
 def test_the_title_of_a_private_chat_is_not_told_to_others(client, editor, session, entry):
@@ -178,12 +252,32 @@ def test_a_digest_leads_to_its_children_and_they_lead_back(client, owner, projec
     assert f"/memory/{day.pk}/" in text
 
 
-def test_what_a_moderator_hid_is_there_for_owners_only(client, owner, editor, project, entry):
+def test_what_waits_for_review_may_quote_and_stays_with_its_speaker(
+    client, owner, editor, session, entry
+):
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    Entry.objects.update(state=State.PROPOSED)
+    path = f"/projects/billing/memory/{entry.pk}/"
+    assert "The replica stays seven days" in page(client, owner, "/projects/billing/memory/")
+    assert "The replica stays seven days" in page(client, owner, path)
+    assert str(entry.pk) not in page(client, editor, "/projects/billing/memory/")
+    assert client.get(path).status_code == 404
+
+
+def test_a_digest_of_something_hidden_is_withheld(client, owner, project):
+    day = digest(project, "day", "2026-03-12", "- Gone", state=State.STALE, withheld=True)
+    for path in ("/projects/billing/memory/", f"/projects/billing/memory/{day.pk}/"):
+        text = page(client, owner, path)
+        assert "Withheld until it is rewritten" in text
+        assert "Gone" not in text
+
+
+def test_what_a_moderator_hid_is_there_for_those_who_write(client, owner, viewer, project, entry):
     day = digest(project, "day", "2026-03-12", "- A day")
     Entry.objects.filter(pk=entry.pk).update(parent=day, state=State.HIDDEN)
     path = f"/projects/billing/memory/{entry.pk}/"
     assert "hidden by a moderator" in page(client, owner, path)
-    assert str(entry.pk) not in page(client, editor, f"/projects/billing/memory/{day.pk}/")
+    assert str(entry.pk) not in page(client, viewer, f"/projects/billing/memory/{day.pk}/")
     assert client.get(path).status_code == 404
 
 

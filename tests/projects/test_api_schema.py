@@ -31,7 +31,21 @@ def test_the_schema_is_valid_and_names_every_route(schema):
         "/api/v1/sessions/{id}/messages/",
         "/api/v1/sessions/{id}/prompt/",
         "/api/v1/sessions/{id}/summarize/",
+        "/api/v1/sessions/{id}/export/",
+        "/api/v1/projects/{slug}/imports/",
+        "/api/v1/projects/{slug}/imports/{id}/",
+        "/api/v1/sessions/{id}/attachments/",
+        "/api/v1/attachments/{id}/",
+        "/api/v1/sessions/{id}/clear/",
+        "/api/v1/sessions/{id}/fork/",
+        "/api/v1/messages/{id}/",
+        "/api/v1/messages/{id}/reactions/",
         "/api/v1/messages/{id}/regenerate/",
+        "/api/v1/messages/{id}/rerun/",
+        "/api/v1/messages/{id}/choose/",
+        "/api/v1/messages/{id}/stop/",
+        "/api/v1/messages/{id}/revisions/",
+        "/api/v1/messages/{id}/receipt/",
     }
 
 

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from projects.models import Token
+from projects.models import Role, Token
 
 pytestmark = pytest.mark.django_db
 
@@ -61,6 +61,20 @@ def test_it_makes_the_user_when_told_to(create_token):
     assert not robot.has_usable_password()
     create_token("robot", "--create")
     assert Token.objects.filter(user=robot).count() == 2
+
+
+def test_a_user_made_for_a_project_is_an_editor_of_it(create_token, project):
+    token = create_token("robot", "--create", "--project", "billing").strip()
+    assert project.memberships.get(user__username="robot").role == Role.EDITOR
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+    assert client.get("/api/v1/projects/billing/").status_code == 200
+
+
+def test_somebody_who_is_there_is_made_no_member(create_token, stranger, project):
+    with pytest.raises(CommandError, match="not a member"):
+        create_token("stan", "--create", "--project", "billing")
+    assert project.memberships.count() == 1
 
 
 @pytest.mark.parametrize(

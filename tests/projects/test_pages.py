@@ -1,11 +1,18 @@
 """The pages about projects."""
 
+import re
+from html import unescape
+
 import pytest
 from django.db import connection
 from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
+from chat.models import Message, Session
+from chat.replies import post_message
+from memory.models import Cursor
 from projects.creation import create_project
+from projects.deletion import delete_project
 from projects.models import Membership, Project, Role
 
 pytestmark = pytest.mark.django_db
@@ -106,6 +113,53 @@ def test_settings_are_saved(olive, project):
     assert "Saved." in olive.get("/projects/billing/settings/").content.decode()
 
 
+def test_the_slug_is_shown_where_projects_are(olive, client, viewer, project):
+    assert "<code>billing</code>" in olive.get("/").content.decode()
+    assert "<code>billing</code>" in olive.get("/projects/billing/settings/").content.decode()
+    client.force_login(viewer)
+    assert "<code>billing</code>" in client.get("/projects/billing/settings/").content.decode()
+
+
+def shown(page: str) -> dict[str, str]:
+    """What the settings page would send as it is."""
+    fields = {}
+    for tag in re.findall(r"<input[^>]+>", page):
+        said = {key: unescape(value) for key, value in re.findall(r'(\S+)="([^"]*)"', tag)}
+        if said.get("type") != "checkbox" or " checked" in tag:
+            fields[said["name"]] = said.get("value", "on" if "checkbox" in tag else "")
+    text = re.search(r'<textarea name="instructions"[^>]*>\s?(.*?)</textarea>', page, re.DOTALL)
+    return fields | {"instructions": unescape(text[1])}
+
+
+def test_a_page_that_is_old_does_not_undo_what_others_saved(olive, project):
+    old = shown(olive.get("/projects/billing/settings/").content.decode())
+    Project.objects.update(bank_max_tokens=700, memory_enabled=False, instructions="Be brief.")
+    olive.post("/projects/billing/settings/", old | {"idle_minutes": "3"})
+    project.refresh_from_db()
+    assert project.idle_minutes == 3
+    assert (project.bank_max_tokens, project.memory_enabled) == (700, False)
+    assert project.instructions == "Be brief."
+
+
+def test_what_is_as_the_page_showed_it_is_not_saved(olive, project):
+    form = shown(olive.get("/projects/billing/settings/").content.decode())
+    with CaptureQueriesContext(connection) as captured:
+        assert olive.post("/projects/billing/settings/", form).status_code == 302
+    assert not [one for one in captured if one["sql"].startswith('UPDATE "projects_project"')]
+
+
+def test_a_box_is_unticked(olive, project):
+    form = shown(olive.get("/projects/billing/settings/").content.decode())
+    del form["memory_enabled"]
+    olive.post("/projects/billing/settings/", form)
+    project.refresh_from_db()
+    assert not project.memory_enabled
+
+
+def test_what_does_nothing_yet_is_not_offered(olive, project):
+    assert "share_raw_turns" not in olive.get("/projects/billing/settings/").content.decode()
+
+
 @pytest.mark.parametrize(
     ("field", "value", "complaint"),
     [
@@ -170,6 +224,55 @@ def test_members_change_by_owners_only(client, editor, project):
     form = {"action": "remove", "username": "olive"}
     assert client.post("/projects/billing/members/", form).status_code == 404
     assert Membership.objects.filter(project=project).count() == 2
+
+
+@pytest.mark.parametrize("place", ["members", "delete"])
+def test_a_reload_of_what_was_refused_leads_to_the_settings(olive, project, place):
+    response = olive.get(f"/projects/billing/{place}/")
+    assert response["Location"] == "/projects/billing/settings/"
+
+
+def test_an_owner_deletes_a_project_by_its_slug(olive, project):
+    response = olive.post("/projects/billing/delete/", {"slug": "billing"}, follow=True)
+    assert response.redirect_chain == [("/", 302)]
+    assert "Billing is deleted." in response.content.decode()
+    assert not Project.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("slug", "complaint"), [("Billing", "not the project’s slug"), ("", "field is required")]
+)
+def test_a_wrong_slug_deletes_nothing(olive, project, slug, complaint):
+    response = olive.post("/projects/billing/delete/", {"slug": slug})
+    assert response.status_code == 400
+    assert complaint in response.content.decode()
+    assert Project.objects.exists()
+
+
+def test_owners_alone_delete_a_project(client, editor, viewer, stranger, project):
+    for user in (editor, viewer, stranger):
+        client.force_login(user)
+        assert client.post("/projects/billing/delete/", {"slug": "billing"}).status_code == 404
+    assert Project.objects.exists()
+
+
+def test_a_project_goes_with_its_chats_and_its_memory(owner, project):
+    session = Session.objects.create(project=project, creator=owner)
+    post_message(session, "The cutover is on 3 March.", author=owner)
+    delete_project(project)
+    assert not Message.objects.exists()
+    assert not Cursor.objects.exists()
+
+
+def test_a_viewer_reads_why_there_is_nothing_to_write_with(client, viewer, project):
+    client.force_login(viewer)
+    page = client.get("/projects/billing/settings/").content.decode()
+    assert "You are a viewer here" in page
+    assert "Delete project" not in page
+
+
+def test_browsers_that_ask_for_it_by_name_get_the_icon(client):
+    assert client.get("/favicon.ico")["Location"] == "/static/img/favicon.svg"
 
 
 def test_pages_carry_no_inline_style_or_script(olive, project):

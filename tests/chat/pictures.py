@@ -1,0 +1,52 @@
+"""Image files as people and attackers send them."""
+
+import io
+import struct
+import zlib
+
+from PIL import Image
+
+
+def picture(form: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", **options):
+    """A file with a picture in it: red above, blue below."""
+    image = Image.new("RGB", size, "blue")
+    image.paste("red", (0, 0, size[0], size[1] // 2))
+    return saved(image.convert(mode), form, **options)
+
+
+def saved(image: Image.Image, form: str, **options) -> bytes:
+    file = io.BytesIO()
+    image.save(file, form, **options)
+    return file.getvalue()
+
+
+def opened(data: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png_bomb(width: int = 20_000, height: int = 20_000) -> bytes:
+    """Zeros without end: 400 megapixels in 400 kilobytes."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    press = zlib.compressobj(9)
+    row = bytes(width + 1)
+    data = b"".join(press.compress(row) for _ in range(height)) + press.flush()
+    chunks = _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunks
+
+
+def gif_of(frames: int) -> bytes:
+    """An animation of one pixel."""
+    screen = b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0) + b"\0\0\0\xff\xff\xff"
+    frame = b"\x2c" + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\x02\x02\x44\x01\0"
+    return screen + frame * frames + b"\x3b"
+
+
+SVG = b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>'
+HTML = b"<!DOCTYPE html><html><body><script>alert(1)</script></body></html>"
+HEIC = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"

@@ -1,0 +1,125 @@
+"""/api/v1/messages/{id}/: one message, edited and deleted by whoever may."""
+
+import pytest
+
+from chat.changes import delete, edit
+from chat.models import MessageRevision
+from chat.replies import begin_reply, post_message
+
+pytestmark = pytest.mark.django_db
+
+NOWHERE = "/api/v1/messages/01a1fd94-aff6-71b6-8bd0-91ac1672867b/"
+
+
+def url(message) -> str:
+    return f"/api/v1/messages/{message.pk}/"
+
+
+def patch(client, message, content="In June.", **headers):
+    return client.patch(url(message), {"content": content}, format="json", headers=headers)
+
+
+def test_a_reader_gets_it_with_its_version_as_entity_tag(api, viewer, asked):
+    answer = api(viewer).get(url(asked))
+    told = answer.json()
+    assert answer.headers["ETag"] == '"1"'
+    assert (told["content"], told["author"], told["version"]) == (asked.text, "edgar", 1)
+    assert (told["edited_at"], told["deleted_at"]) == (None, None)
+    assert (told["reactions"], told["siblings"]) == ([], [str(asked.pk)])
+
+
+def test_its_author_edits_it_and_the_earlier_text_stays(api, editor, session, asked, fresh):
+    answer = patch(api(editor), asked, "When is the migration?")
+    assert answer.status_code == 200
+    assert answer.headers["ETag"] == '"2"'
+    assert answer.json()["content"] == fresh(asked).text == "When is the migration?"
+    assert answer.json()["edited_at"]
+    assert MessageRevision.objects.get().text == "When is the cutover?"
+    assert fresh(session).version == 2
+
+
+@pytest.mark.parametrize("tag", ["1", '"1"', 'W/"1"', "*"])
+def test_an_edit_of_the_version_that_was_read_is_made(api, editor, asked, tag):
+    assert patch(api(editor), asked, **{"If-Match": tag}).status_code == 200
+
+
+def test_a_stale_edit_gets_412_and_the_message_as_it_is(api, editor, asked, fresh):
+    edit(asked, "Somebody was quicker.", editor)
+    answer = patch(api(editor), asked, "Mine.", **{"If-Match": '"1"'})
+    assert answer.status_code == 412
+    assert answer.headers["ETag"] == '"2"'
+    assert answer.json()["detail"] == "The message was changed in the meantime."
+    assert answer.json()["message"]["content"] == "Somebody was quicker."
+    assert fresh(asked).text == "Somebody was quicker."
+    deletion = api(editor).delete(url(asked), headers={"If-Match": "1"})
+    assert deletion.status_code == 412
+    assert fresh(asked).deleted_at is None
+
+
+@pytest.mark.parametrize("tag", ["x", '"1', "1, 2", "-1", "9" * 12])
+def test_what_is_no_version_is_refused(api, editor, asked, tag):
+    assert patch(api(editor), asked, **{"If-Match": tag}).status_code == 400
+
+
+@pytest.mark.parametrize("content", [None, "", " \n", "x" * 500_001, ["a"]])
+def test_what_is_no_text_is_refused(api, editor, asked, content):
+    answer = patch(api(editor), asked, content)
+    assert answer.status_code == 400
+    assert list(answer.json()) == ["content"]
+
+
+def test_any_writer_changes_what_the_assistant_said(api, owner, editor, answered):
+    assert patch(api(editor), answered).status_code == 200
+    assert patch(api(owner), answered).status_code == 200
+
+
+def test_the_words_of_others_are_changed_by_owners_only(api, owner, editor, person, session):
+    theirs = post_message(session, "Mine alone.", author=owner)
+    recorded = post_message(session, "Said elsewhere.", author_name="Jane")
+    for message in (theirs, recorded):
+        answer = patch(api(editor), message)
+        assert answer.status_code == 403
+        assert "owners" in answer.json()["detail"]
+        assert api(editor).delete(url(message)).status_code == 403
+    assert patch(api(owner), recorded).status_code == 200
+
+
+def test_viewers_and_strangers_change_nothing(api, viewer, stranger, asked, answered):
+    for user in (viewer, stranger):
+        assert patch(api(user), asked).status_code == 404
+        assert api(user).delete(url(answered)).status_code == 404
+    assert api(stranger).get(url(asked)).status_code == 404
+
+
+def test_a_token_that_may_only_read_changes_nothing(api, editor, asked):
+    client = api(editor, scopes=["read"])
+    assert client.get(url(asked)).status_code == 200
+    assert patch(client, asked).status_code == 403
+
+
+def test_what_is_not_there_is_404(api, editor, session):
+    assert api(editor).get(NOWHERE).status_code == 404
+    assert api(editor).delete(NOWHERE).status_code == 404
+
+
+def test_a_deleted_message_keeps_its_place_and_loses_its_words(api, editor, session, asked):
+    edit(asked, "Again?", editor)
+    answer = api(editor).delete(url(asked))
+    assert answer.status_code == 204
+    assert answer.headers["ETag"] == '"3"'
+    told = api(editor).get(url(asked)).json()
+    assert (told["content"], told["seq"]) == ("", 1)
+    assert told["deleted_at"]
+    [listed] = api(editor).get(f"/api/v1/sessions/{session.pk}/messages/").json()["results"]
+    assert listed["content"] == ""
+    assert api(editor).get(f"{url(asked)}revisions/").json()["results"] == []
+    assert api(editor).delete(url(asked)).status_code == 204
+
+
+def test_what_is_deleted_or_still_being_said_is_not_edited(api, editor, asked, answered):
+    delete(answered)
+    assert patch(api(editor), answered).status_code == 409
+    reply = begin_reply(asked)
+    answer = api(editor).delete(url(reply))
+    assert answer.status_code == 409
+    assert answer.json()["detail"] == "This reply is still being said."

@@ -1,0 +1,37 @@
+"""/api/v1/messages/{id}/receipt/: what a reply was told."""
+
+import pytest
+
+from chat.models import Message
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def reply(api, editor, session, scripted) -> str:
+    url = f"/api/v1/sessions/{session.pk}/messages/"
+    return api(editor).post(url, {"content": "When?"}, format="json").json()["reply"]["id"]
+
+
+def url(pk: object) -> str:
+    return f"/api/v1/messages/{pk}/receipt/"
+
+
+def test_it_names_the_sections_and_what_stood_in_them(api, viewer, reply):
+    told = api(viewer).get(url(reply)).json()
+    assert told["budget"] > 0
+    names = [section["name"] for section in told["sections"]]
+    assert (names[0], names[-1]) == ("persona", "message")
+    [item] = told["sections"][-1]["items"]
+    asked = Message.objects.get(role="user")
+    assert (item["kind"], item["id"], item["revision"]) == ("message", str(asked.pk), 1)
+    assert "When?" not in str(told)
+
+
+def test_what_is_no_reply_has_none(api, viewer, reply):
+    asked = Message.objects.get(role="user")
+    assert api(viewer).get(url(asked.pk)).status_code == 404
+
+
+def test_strangers_get_404(api, stranger, reply):
+    assert api(stranger).get(url(reply)).status_code == 404

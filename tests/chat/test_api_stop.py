@@ -1,0 +1,64 @@
+"""/api/v1/messages/{id}/stop/: the end of a reply, when a reader has had enough."""
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.test import AsyncClient
+
+from chat import streams
+from chat.models import Message, Status
+from chat.replies import begin_reply
+from projects.models import Token
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def url(message: Message) -> str:
+    return f"/api/v1/messages/{message.pk}/stop/"
+
+
+def test_what_was_said_so_far_stays(editor, asked, scripted, fresh):
+    scripted.say(" ".join(f"word{number}" for number in range(500)), delay=0.02)
+    reply = begin_reply(asked)
+    headers = {"Authorization": f"Bearer {Token.objects.create(user=editor)[1]}"}
+
+    async def talk() -> int:
+        await streams.start(reply)
+        async for _ in streams.follow(reply.pk):
+            break
+        answer = await AsyncClient().post(url(reply), headers=headers)
+        await streams.settle()
+        return answer.status_code
+
+    assert async_to_sync(talk)() == 202
+    ended = fresh(reply)
+    assert ended.status == Status.STOPPED
+    assert ended.text.startswith("word0")
+    assert "word499" not in ended.text
+
+
+def test_another_process_is_asked_to(api, editor, asked, fresh):
+    reply = begin_reply(asked)
+    answer = api(editor).post(url(reply))
+    assert answer.status_code == 202
+    assert answer.json()["id"] == str(reply.pk)
+    assert fresh(reply).stop_requested
+
+
+def test_what_is_complete_is_not_stopped(api, editor, asked, answered):
+    for message in (asked, answered):
+        answer = api(editor).post(url(message))
+        assert answer.status_code == 409
+        assert "complete" in answer.json()["detail"]
+
+
+def test_viewers_and_strangers_stop_nothing(api, viewer, stranger, asked, fresh):
+    reply = begin_reply(asked)
+    assert api(viewer).post(url(reply)).status_code == 404
+    assert api(stranger).post(url(reply)).status_code == 404
+    assert not fresh(reply).stop_requested
+
+
+def test_what_is_not_there_is_404(api, editor, asked):
+    reply = begin_reply(asked)
+    Message.objects.filter(pk=reply.pk).delete()
+    assert api(editor).post(url(reply)).status_code == 404

@@ -1,0 +1,45 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat.closing import close_the_silent
+from chat.models import Session, SessionStatus
+from chat.replies import draft, post_messages
+from memory.layers import cycle
+
+pytestmark = pytest.mark.django_db
+
+
+def session_of(project, owner, days: int) -> Session:
+    at = datetime.now(UTC) - timedelta(days=days)
+    session = Session.objects.create(
+        project=project, creator=owner, created_at=at, last_activity_at=at
+    )
+    post_messages(session, [draft("The cutover is on 3 March.", created_at=at)])
+    return session
+
+
+def test_a_chat_without_activity_closes_by_itself(project, owner):
+    silent, fresh = session_of(project, owner, 31), session_of(project, owner, 29)
+    assert close_the_silent() == 1
+    silent.refresh_from_db()
+    fresh.refresh_from_db()
+    assert (silent.status, fresh.status) == (SessionStatus.CLOSED, SessionStatus.ACTIVE)
+    assert silent.version == 2
+    assert close_the_silent() == 0
+
+
+def test_how_long_is_a_setting(project, owner, settings):
+    settings.CLOSE_AFTER_DAYS = 3
+    session_of(project, owner, 4)
+    assert close_the_silent() == 1
+
+
+def test_what_is_left_of_a_closed_chat_is_due_at_once(project, owner):
+    project.idle_minutes = 10_080
+    project.save()
+    session = session_of(project, owner, 0)
+    assert cycle.due_sessions(datetime.now(UTC)) == []
+    session.status = SessionStatus.CLOSED
+    session.save()
+    assert cycle.due_sessions(datetime.now(UTC)) == [session.pk]

@@ -1,0 +1,201 @@
+"""Images are known by content, made anew, and never decoded larger than allowed."""
+
+import hashlib
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import ExifTags, Image, PngImagePlugin
+
+from chat import images
+from chat.images import Refused, reencode
+from tests.chat.pictures import HEIC, HTML, SVG, gif_of, opened, picture, png_bomb, saved
+
+
+@pytest.mark.parametrize(
+    ("form", "mode", "media_type"),
+    [
+        ("PNG", "RGB", "image/png"),
+        ("PNG", "RGBA", "image/png"),
+        ("PNG", "P", "image/png"),
+        ("PNG", "L", "image/png"),
+        ("PNG", "1", "image/png"),
+        ("GIF", "P", "image/png"),
+        ("JPEG", "RGB", "image/jpeg"),
+        ("JPEG", "CMYK", "image/jpeg"),
+        ("JPEG", "L", "image/jpeg"),
+        ("WEBP", "RGB", "image/jpeg"),
+    ],
+)
+def test_known_images_are_made_anew(form, mode, media_type):
+    made = reencode(picture(form, mode=mode))
+    assert (made.media_type, made.width, made.height) == (media_type, 40, 30)
+    assert made.sha256 == hashlib.sha256(made.data).hexdigest()
+    image = opened(made.data)
+    assert (image.get_format_mimetype(), image.size) == (media_type, (40, 30))
+    assert image.mode == "RGB"
+
+
+def test_what_is_transparent_stays_so():
+    image = Image.new("RGBA", (40, 30), (255, 0, 0, 0))
+    for form in ("PNG", "WEBP"):
+        made = opened(reencode(saved(image, form, lossless=True)).data)
+        assert made.convert("RGBA").getpixel((5, 5))[3] == 0
+
+
+def test_a_large_picture_without_loss_becomes_a_photo():
+    noise = Image.effect_noise((1500, 1500), 90)
+    assert reencode(saved(noise.convert("RGB"), "PNG")).media_type == "image/jpeg"
+    noise = Image.merge("RGBA", (noise, noise, noise, noise))
+    made = reencode(saved(noise, "PNG"))
+    assert made.media_type == "image/webp"
+    assert opened(made.data).mode == "RGBA"
+
+
+def test_sixteen_bits_of_grey_are_not_white():
+    made = reencode(saved(Image.new("I;16", (10, 10), 128 * 256), "PNG"))
+    assert opened(made.data).getpixel((5, 5)) == (128, 128, 128)
+
+
+def test_it_is_scaled_to_the_longest_side():
+    made = reencode(picture("JPEG", size=(5000, 3000)))
+    assert (made.width, made.height) == (2048, 1229)
+    made = reencode(picture("PNG", size=(10, 9000)))
+    assert (made.width, made.height) == (2, 2048)
+
+
+@pytest.mark.parametrize(("orientation", "top_left"), [(1, "red"), (3, "blue"), (6, "blue")])
+def test_it_is_turned_upright(orientation, top_left):
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    made = reencode(picture("JPEG", exif=exif))
+    assert (made.width, made.height) == ((30, 40) if orientation == 6 else (40, 30))
+    red, _, blue = opened(made.data).getpixel((2, 2))
+    assert (red > blue) == (top_left == "red")
+
+
+def test_nothing_but_the_picture_is_left():
+    exif = Image.Exif()
+    exif[ExifTags.Base.ImageDescription] = "SECRET place"
+    exif.get_ifd(ExifTags.IFD.GPSInfo)[1] = "SECRET"
+    text = PngImagePlugin.PngInfo()
+    text.add_text("Comment", "SECRET text")
+    text.add_itxt("XML:com.adobe.xmp", "SECRET xmp")
+    files = [
+        picture("JPEG", exif=exif, comment=b"SECRET comment", icc_profile=b"SECRET" * 40),
+        picture("PNG", pnginfo=text, exif=exif, icc_profile=b"SECRET" * 40),
+        picture("WEBP", exif=exif, xmp=b"SECRET", icc_profile=b"SECRET" * 40),
+        picture("GIF", comment=b"SECRET"),
+    ]
+    for file in files:
+        file += b"<script>SECRET</script>"
+        assert b"SECRET" in file
+        made = reencode(file).data
+        assert b"SECRET" not in made
+        assert b"script" not in made
+        assert not opened(made).getexif()
+        assert not {"icc_profile", "comment", "xmp", "exif"} & set(opened(made).info)
+
+
+def test_only_the_first_frame_of_an_animation_is_taken():
+    more = [Image.new("RGB", (40, 30), "green") for _ in range(5)]
+    for form in ("GIF", "PNG", "WEBP"):
+        file = picture(form, save_all=True, append_images=more)
+        red, green, _ = opened(reencode(file).data).convert("RGB").getpixel((2, 2))
+        assert red > green
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (SVG, "SVG"),
+        (b"\xef\xbb\xbf  <svg/>", "SVG"),
+        (HTML, "web page"),
+        (HEIC, "HEIC"),
+        (b"BM" + bytes(100), "no PNG"),
+        (b"GIF89a", "damaged"),
+        (b"\x89PNG\r\n\x1a\n", "damaged"),
+        (b"", "empty"),
+        (b"plain words", "no PNG"),
+        (bytes(images.MOST_BYTES + 1), "20 MB"),
+        (picture("JPEG", size=(900, 900))[:-400], "damaged"),
+        (picture("PNG", size=(900, 900))[:-400], "damaged"),
+        (picture("WEBP", size=(900, 900))[:-40], "damaged"),
+        (gif_of(1)[:-6], "damaged"),
+        (gif_of(10_000), "1,000 frames"),
+        (png_bomb(8_000, 7_000), "52 megapixels"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_everything_else_is_refused_with_its_reason(data, reason):
+    with pytest.raises(Refused, match=reason):
+        reencode(data)
+
+
+def test_a_jpeg_of_endless_passes_is_refused():
+    file = picture("JPEG", progressive=True)
+    scan = file.index(b"\xff\xda")
+    with pytest.raises(Refused, match="passes"):
+        reencode(file[:scan] + file[scan:-2] * 100 + b"\xff\xd9")
+
+
+def test_an_animated_png_or_webp_of_endless_frames_is_refused(monkeypatch):
+    monkeypatch.setattr(images, "MOST_FRAMES", 4)
+    more = [Image.new("RGB", (40, 30), (40 * number, 0, 0)) for number in range(5)]
+    for form in ("PNG", "WEBP"):
+        with pytest.raises(Refused, match="frames"):
+            reencode(picture(form, save_all=True, append_images=more))
+
+
+def test_a_bomb_is_refused_in_little_memory():
+    """In a process of its own, so that its peak is its own."""
+    check = """
+import resource
+from chat.images import Refused, reencode
+from tests.chat.pictures import png_bomb
+bomb = png_bomb()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    reencode(bomb)
+except Refused as refused:
+    print(refused, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, check=True, timeout=60
+    )
+    reason, _, megabytes = done.stdout.strip().rpartition(" ")
+    assert reason == "An image may have at most 52 megapixels."
+    assert int(megabytes) < 20
+
+
+FILES = [
+    picture("PNG", mode="RGBA"),
+    picture("PNG", mode="P"),
+    picture("JPEG", exif=Image.Exif()),
+    picture("JPEG", progressive=True),
+    picture("WEBP"),
+    picture("GIF", save_all=True, append_images=[Image.new("P", (40, 30), 3)]),
+]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(FILES),
+    st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 255)), max_size=8),
+    st.integers(0, 2000),
+)
+def test_a_damaged_file_is_refused_or_read_and_nothing_else(file, changes, cut):
+    data = bytearray(file)
+    for at, value in changes:
+        data[at % len(data)] = value
+    data = data[: len(data) - cut % (len(data) // 2)]
+    try:
+        made = reencode(bytes(data))
+    except Refused as refused:
+        assert str(refused)
+    else:
+        assert opened(made.data).size == (made.width, made.height)
+        assert max(made.width, made.height) <= images.LONGEST_SIDE

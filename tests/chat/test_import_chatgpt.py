@@ -1,0 +1,238 @@
+"""ChatGPT's export. What was said in it is made up."""
+
+import io
+import json
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat.importers import FileResult, Refused, chatgpt, import_file
+from chat.importers.base import ImportedSession
+from chat.models import Message, Session
+from chat.paths import path_to
+from chat.replies import post_message
+from tests.chat.exports import BEGAN, BRANCHES, file_of, node, said, zip_of
+
+BEGUN = datetime.fromtimestamp(BEGAN, UTC)
+PAGE = [
+    ("olive", "Where is the cape?"),
+    ("Assistant", "It lies in the south."),
+    ("olive", "[image: map.png]\n\nDraw its lighthouse on this.\n\n[file: notes.pdf]"),
+    ("Assistant", "[image: A tower]"),
+    ("olive", "And how high is it?"),
+    ("Assistant", "Forty metres."),
+]
+
+
+def read(*conversations: object) -> tuple[list[ImportedSession], FileResult]:
+    result = FileResult()
+    return list(chatgpt.sessions("conversations.json", file_of(*conversations), result)), result
+
+
+def conversation(mapping: dict, current: object = None, **fields) -> dict:
+    return {
+        "id": "c",
+        "title": "T",
+        "create_time": BEGAN,
+        "mapping": mapping,
+        "current_node": current,
+    } | fields
+
+
+def page(session: Session) -> list[tuple[str, str]]:
+    shown = path_to(session.messages.select_related("author"), session.head_id)
+    return [(message.speaker, message.text) for message in shown]
+
+
+@pytest.mark.django_db
+def test_a_conversation_with_branches_becomes_what_its_page_showed(project, owner):
+    result = import_file(project, owner, "conversations.json", file_of(BRANCHES))
+    session = Session.objects.get()
+    assert page(session) == PAGE
+    assert (session.title, session.creator) == ("Lighthouse", owner)
+    assert (result.sessions, result.imported, result.refused) == (1, 13, 0)
+    assert not session.messages.filter(text__contains="Never say so").exists()
+
+
+@pytest.mark.django_db
+def test_the_same_file_again_adds_nothing(project, owner):
+    import_file(project, owner, "conversations.json", file_of(BRANCHES))
+    before = list(Session.objects.values())
+    again = import_file(
+        project, owner, "export.zip", zip_of({"conversations.json": file_of(BRANCHES).read()})
+    )
+    assert (again.imported, again.skipped) == (0, 13)
+    assert list(Session.objects.values()) == before
+
+
+@pytest.mark.django_db
+def test_versions_are_siblings(project, owner):
+    import_file(project, owner, "conversations.json", file_of(BRANCHES))
+    by_key = {message.source_key: message for message in Message.objects.all()}
+    asked = by_key["u1b"]
+    versions = Message.objects.filter(parent=asked).order_by("seq")
+    assert {it.text for it in versions} == {
+        "In the north.",
+        "Perhaps in the west.",
+        "It lies in the south.",
+    }
+    assert by_key["u1a"].parent_id is by_key["u1b"].parent_id is None
+    assert all(it.parent is None or it.parent.seq < it.seq for it in by_key.values())
+
+
+@pytest.mark.django_db
+def test_what_was_continued_here_keeps_counting_when_the_source_has_more(project, owner):
+    import_file(project, owner, "conversations.json", file_of(BRANCHES))
+    session = Session.objects.get()
+    ours = post_message(session, "And how old?", author=owner)
+    longer = deepcopy(BRANCHES)
+    longer["mapping"]["u4"] = node("a4", said("user", "Thanks", at=BEGAN + 100))
+    longer["current_node"] = "u4"
+    assert import_file(project, owner, "conversations.json", file_of(longer)).imported == 1
+    session.refresh_from_db()
+    assert session.head_id == ours.pk
+    assert Message.objects.get(source_key="u4").parent.source_key == "a4"
+
+
+@pytest.mark.django_db
+def test_a_longer_export_moves_the_path_on(project, owner):
+    import_file(project, owner, "conversations.json", file_of(BRANCHES))
+    longer = deepcopy(BRANCHES)
+    longer["mapping"]["u4"] = node("a4", said("user", "Thanks", at=BEGAN + 100))
+    longer["current_node"] = "u4"
+    import_file(project, owner, "conversations.json", file_of(longer))
+    assert page(Session.objects.get()) == [*PAGE, ("olive", "Thanks")]
+
+
+def test_times_are_kept_and_missing_ones_are_those_of_the_message_before():
+    [session], _ = read(BRANCHES)
+    at = {message.key: message.at for message in session.messages}
+    assert at["u1b"] == BEGUN + timedelta(seconds=60)
+    assert at["a3"] == BEGUN - timedelta(seconds=50)
+    assert at["u2"] == at["a3"]
+    assert at["lost"] == BEGUN
+
+
+def test_the_model_is_kept():
+    [session], _ = read(BRANCHES)
+    assert {it.key: it.model for it in session.messages}["a3"] == "gpt-4o"
+
+
+def test_a_circle_on_the_path_ends_it():
+    circle = {
+        "a": node("b", said("user", "A")),
+        "b": node("a", said("assistant", "B")),
+        "c": node("b", said("user", "C")),
+        "self": node("self", said("user", "Me")),
+    }
+    [session], _ = read(conversation(circle, "c"))
+    parents = {message.key: message.parent for message in session.messages}
+    assert parents == {"a": None, "b": "a", "c": "b", "self": None}
+    assert session.head == "c"
+
+
+@pytest.mark.parametrize("current", [None, "gone", 7, {"no": "name"}])
+def test_without_a_current_node_the_latest_counts(current):
+    talk = {
+        "a": node(None, said("user", "A")),
+        "b": node("a", said("assistant", "B", at=BEGAN + 1)),
+    }
+    [session], _ = read(conversation(talk, current))
+    assert session.head == "b"
+
+
+def test_a_deep_conversation_is_no_recursion():
+    talk = {"0": node(None, said("user", "0"))}
+    talk |= {str(n): node(str(n - 1), said("user", str(n), at=None)) for n in range(1, 5000)}
+    [session], _ = read(conversation(talk, "4999"))
+    assert len(session.messages) == 5000
+    assert session.head == "4999"
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        said("system", "You are"),
+        said("tool", "42"),
+        said("assistant", "x", recipient="python"),
+        said("assistant", "x", channel="analysis"),
+        said("assistant", "x", metadata={"is_visually_hidden_from_conversation": True}),
+        said("assistant", content={"content_type": "code", "text": "1 + 1"}),
+        said("assistant", content={"content_type": "reasoning_recap", "content": "Thought"}),
+        said("user", content={"content_type": "user_editable_context", "user_profile": "x"}),
+        said("assistant", ""),
+        said("user", {"content_type": "audio_asset_pointer"}),
+        None,
+    ],
+)
+def test_what_the_page_hides_is_left_out(hidden):
+    talk = {
+        "u": node(None, said("user", "Hi")),
+        "h": node("u", hidden),
+        "a": node("h", said("assistant", "Hello", at=BEGAN + 1)),
+    }
+    [session], result = read(conversation(talk, "a"))
+    assert [(it.text, it.parent) for it in session.messages] == [("Hi", None), ("Hello", "u")]
+    assert result.errors == []
+
+
+def test_what_was_said_aloud_stands_as_text():
+    spoken = {"content_type": "audio_transcription", "text": "Good morning"}
+    [session], _ = read(conversation({"a": node(None, said("user", spoken))}, "a"))
+    assert session.messages[0].text == "Good morning"
+
+
+def test_a_reference_shows_what_the_page_shows():
+    mark = '\ue200entity\ue202["city","Bern"]\ue201'
+    text = said(
+        "assistant",
+        f"In {mark} it rains.",
+        metadata={"content_references": [{"matched_text": mark, "alt": "Bern"}, 7]},
+    )
+    [session], _ = read(conversation({"a": node(None, text)}, "a"))
+    assert session.messages[0].text == "In Bern it rains."
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [7, node("u", {"author": {"role": "user"}, "content": {"content_type": "text"}}), node("u", 7)],
+)
+def test_a_damaged_message_costs_only_itself(damaged):
+    talk = {
+        "u": node(None, said("user", "Hi")),
+        "x": damaged,
+        "a": node("x", said("assistant", "Hello", at=BEGAN + 1)),
+    }
+    [session], result = read(conversation(talk, "a"))
+    assert [it.text for it in session.messages] == ["Hi", "Hello"]
+    [reason] = result.errors
+    assert reason.startswith("Conversation 1: Message x: ")
+
+
+def test_a_damaged_conversation_costs_only_itself():
+    good = conversation({"a": node(None, said("user", "Hi"))}, "a")
+    timeless = conversation({"a": node(None, said("user", "Hi", at=None))}, "a", create_time=None)
+    sessions, result = read(None, {}, {"mapping": []}, timeless, good, [])
+    assert [session.key for session in sessions] == ["c"]
+    assert len(result.errors) == 5
+
+
+def test_what_breaks_off_keeps_what_is_whole():
+    whole = file_of(BRANCHES, BRANCHES | {"id": "2", "conversation_id": "2"}).read()
+    result = FileResult()
+    [session] = chatgpt.sessions("x", io.BytesIO(whole[: len(whole) * 3 // 4]), result)
+    assert session.title == "Lighthouse"
+    assert result.errors == ["Conversation 2: The file breaks off here."]
+
+
+@pytest.mark.parametrize("other", [b"", b"[]", b"{}", b"[1, 2]", b"nonsense", b'{"mapping": 1'])
+def test_what_holds_no_conversation_is_refused(other):
+    with pytest.raises(Refused, match="holds no conversation"):
+        list(chatgpt.sessions("x", io.BytesIO(other), FileResult()))
+
+
+def test_the_format_is_recognised_by_its_content():
+    assert chatgpt.recognises("anything", file_of(BRANCHES).read()[:600])
+    assert chatgpt.recognises("anything", json.dumps(BRANCHES, indent=2).encode())
+    assert not chatgpt.recognises("conversations.json", b'[{"chat_messages": []}]')

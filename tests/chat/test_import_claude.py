@@ -1,0 +1,140 @@
+"""Claude's export. What was said in it is made up."""
+
+import json
+from copy import deepcopy
+from datetime import UTC, datetime
+
+import pytest
+
+from chat.importers import FileResult, Refused, claude, import_file
+from chat.importers.base import ImportedSession
+from chat.models import Message, Session
+from chat.signals import memories_imported
+from projects.models import Project
+from tests.chat.exports import CLAUDE, file_of, zip_of
+
+MEMORIES = [
+    {
+        "conversations_memory": "Bakes on Sundays.",
+        "project_memories": {"p1": "Rye only.", "p2": ""},
+        "account_uuid": "ac",
+    }
+]
+PROJECTS = [
+    {"uuid": "p1", "name": "Bakery", "description": "Bread", "prompt_template": "Be brief."}
+]
+
+
+def read(*conversations: object) -> tuple[list[ImportedSession], FileResult]:
+    result = FileResult()
+    return list(claude.sessions("conversations.json", file_of(*conversations), result)), result
+
+
+@pytest.fixture
+def export() -> dict:
+    return deepcopy(CLAUDE)
+
+
+@pytest.fixture
+def whole():
+    """The zip file as exported."""
+    return zip_of(
+        {
+            "users.json": b"[{}]",
+            "memories.json": json.dumps(MEMORIES).encode(),
+            "projects.json": json.dumps(PROJECTS).encode(),
+            "conversations.json": file_of(CLAUDE).read(),
+        }
+    )
+
+
+@pytest.mark.django_db
+def test_a_conversation_is_imported_with_its_times_and_speakers(project, owner):
+    import_file(project, owner, "conversations.json", file_of(CLAUDE))
+    session = Session.objects.get()
+    [asked, told] = session.messages.order_by("seq")
+    assert (session.title, session.head_id) == ("Bread", told.pk)
+    assert (asked.author, asked.created_at) == (
+        owner,
+        datetime(2025, 3, 3, 10, 0, 1, tzinfo=UTC),
+    )
+    assert (told.role, told.parent_id, told.speaker) == ("assistant", asked.pk, "Assistant")
+
+
+def test_thoughts_and_tools_are_left_out_and_files_are_noted(export):
+    [session], _ = read(export)
+    assert [message.text for message in session.messages] == [
+        "How long does dough rest?\n\n[file: recipe.txt]\n\n[image: dough.jpeg]",
+        "Two hours.",
+    ]
+
+
+def test_an_old_export_has_texts_only(export):
+    for message in export["chat_messages"]:
+        del message["content"]
+    [session], _ = read(export)
+    assert session.messages[1].text.endswith("Two hours.")
+
+
+def test_versions_are_siblings_where_the_export_names_parents(export):
+    root = "00000000-0000-4000-8000-000000000000"
+    first, second = export["chat_messages"]
+    third = second | {"uuid": "m3", "content": [{"type": "text", "text": "Overnight."}]}
+    first["parent_message_uuid"] = root
+    second["parent_message_uuid"] = third["parent_message_uuid"] = "m1"
+    export["chat_messages"].append(third)
+    [session], _ = read(export)
+    assert {it.key: it.parent for it in session.messages} == {"m1": None, "m2": "m1", "m3": "m1"}
+    assert session.head == "m3"
+    export["current_leaf_message_uuid"] = "m2"
+    assert read(export)[0][0].head == "m2"
+
+
+@pytest.mark.parametrize("damaged", [None, 7, {}, {"uuid": "x", "sender": "robot"}])
+def test_a_damaged_message_costs_only_itself(export, damaged):
+    export["chat_messages"].insert(1, damaged)
+    [session], result = read(export)
+    assert [message.key for message in session.messages] == ["m1", "m2"]
+    assert result.errors == [result.errors[0]]
+    assert result.errors[0].startswith("Conversation 1: Message 2: ")
+
+
+def test_what_holds_no_conversation_is_refused():
+    with pytest.raises(Refused):
+        read({"uuid": "x"}, 7)
+
+
+def test_the_format_is_recognised_by_its_content():
+    assert claude.recognises("anything", file_of(CLAUDE).read()[:300])
+    assert not claude.recognises("conversations.json", b'[{"mapping": {"a": 1}}]')
+
+
+@pytest.mark.django_db
+def test_memories_that_nobody_takes_are_told_of(project, owner, whole):
+    result = import_file(project, owner, "data.zip", whole)
+    assert result.imported == 2
+    assert result.errors == ["4 memories in the file were left out: not yet read."]
+
+
+@pytest.mark.django_db
+def test_memories_are_offered_to_whoever_listens(project, owner, whole):
+    heard = []
+
+    def hear(**told):
+        heard.append(told)
+
+    memories_imported.connect(hear, sender=Project)
+    try:
+        result = import_file(project, owner, "data.zip", whole)
+    finally:
+        memories_imported.disconnect(hear, sender=Project)
+    [told] = heard
+    assert (told["project"], told["user"], told["source"]) == (project, owner, "claude")
+    assert told["texts"] == [
+        "Bakes on Sundays.",
+        "Rye only.",
+        "The project Bakery: Bread",
+        "Instructions of the project Bakery: Be brief.",
+    ]
+    assert result.errors == []
+    assert Message.objects.count() == 2

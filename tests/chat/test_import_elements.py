@@ -1,0 +1,67 @@
+"""A long JSON document, element by element."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chat.importers.base import Refused, Unusable
+from chat.importers.elements import split
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text('a"\\{}[],é\n'),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('a"]{'), inner, max_size=3),
+    max_leaves=8,
+)
+CONTAINERS = st.lists(JSON, max_size=3) | st.dictionaries(st.text('a"\\'), JSON, max_size=3)
+
+
+def elements(written: bytes, size: int = 3, longest: int = 1000) -> list:
+    """The elements, from chunks of `size` bytes; reasons as their text."""
+    chunks = [written[at : at + size] for at in range(0, len(written), size)]
+    found = split(chunks, longest)
+    return [str(it) if isinstance(it, Unusable) else json.loads(it) for it in found]
+
+
+@given(st.lists(CONTAINERS, max_size=4), st.integers(1, 9), st.booleans(), st.booleans())
+def test_elements_are_what_json_says_whatever_the_chunks(whole, size, ascii, indented):
+    written = json.dumps(whole, ensure_ascii=ascii, indent=1 if indented else None).encode()
+    assert elements(written, size, longest=100_000) == whole
+
+
+@given(st.dictionaries(st.text(), JSON, min_size=1, max_size=3), st.integers(1, 9))
+def test_an_object_is_its_own_only_element(whole, size):
+    assert elements(json.dumps(whole).encode(), size, longest=100_000) == [whole]
+
+
+@given(st.binary(max_size=60), st.integers(1, 5))
+def test_nothing_makes_it_fail(written, size):
+    list(split([written[at : at + size] for at in range(0, len(written), size)]))
+
+
+def test_a_byte_order_mark_is_passed_over():
+    assert elements(b'\xef\xbb\xbf[{"a": 1}]') == [{"a": 1}]
+
+
+def test_what_is_no_container_comes_too():
+    assert elements(b'[null, {"a": 1}, "x", []]') == [None, {"a": 1}, "x", []]
+
+
+def test_one_that_is_too_long_costs_only_itself():
+    written = json.dumps([{"a": 1}, {"b": "x" * 2000}, {"c": 3}]).encode()
+    assert elements(written, size=64) == [{"a": 1}, "It is longer than 0 MB.", {"c": 3}]
+
+
+def test_spaces_take_no_room():
+    assert elements(b"[" + b" " * 50_000 + b"{}" + b" " * 50_000 + b"]", size=100) == [{}]
+
+
+@pytest.mark.parametrize("cut", [b'[{"a": 1}, {"b": "x', b'[{"a": 1}, {"b": [', b'[{"a": 1},'])
+def test_a_document_that_breaks_off_says_so(cut):
+    assert elements(cut) == [{"a": 1}, "The file breaks off here."]
+
+
+def test_what_is_nested_without_end_is_refused():
+    with pytest.raises(Refused, match="nested"):
+        elements(b"[" * 2000, size=100)

@@ -1,0 +1,67 @@
+"""Open WebUI's export. What was said in it is made up."""
+
+from copy import deepcopy
+
+import pytest
+
+from chat.importers import FileResult, Refused, import_file, openwebui
+from chat.importers.base import ImportedSession
+from chat.models import Session
+from tests.chat.exports import OPENWEBUI, file_of
+
+
+def read(*chats: object) -> tuple[list[ImportedSession], FileResult]:
+    result = FileResult()
+    return list(openwebui.sessions("chat-export.json", file_of(*chats), result)), result
+
+
+@pytest.fixture
+def export() -> dict:
+    return deepcopy(OPENWEBUI)
+
+
+@pytest.mark.django_db
+def test_a_chat_is_imported_with_its_versions(project, owner):
+    result = import_file(project, owner, "chat-export.json", file_of(OPENWEBUI))
+    session = Session.objects.get()
+    [asked, vega, sirius] = session.messages.order_by("seq")
+    assert (result.imported, session.title) == (3, "Stars")
+    assert (asked.text, asked.author) == ("Name a star.\n\n[image]", owner)
+    assert (vega.text, vega.model, vega.parent_id) == ("Vega.", "llama3.2:3b", asked.pk)
+    assert sirius.parent_id == asked.pk
+    assert session.head_id == vega.pk
+
+
+def test_a_chat_without_history_is_read_in_a_row(export):
+    export["chat"] = {
+        "title": "Old",
+        "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}],
+    }
+    [session], _ = read(export)
+    assert [(it.text, it.parent) for it in session.messages] == [("Hi", None), ("Hello", "1")]
+
+
+def test_other_users_speak_under_their_ids(export):
+    other = export | {"id": "2", "user_id": "abcdef0123"}
+    [mine, theirs], _ = read(export, other)
+    assert mine.messages[0].own
+    assert (theirs.messages[0].own, theirs.messages[0].speaker) == (False, "User abcdef01")
+
+
+def test_a_damaged_message_costs_only_itself(export):
+    messages = export["chat"]["history"]["messages"]
+    messages["b"]["content"] = None
+    messages["c"] = 7
+    [session], result = read(export)
+    assert [it.key for it in session.messages] == ["q", "a"]
+    assert len(result.errors) == 2
+
+
+def test_what_holds_no_chat_is_refused():
+    with pytest.raises(Refused):
+        read({"id": "x"}, 7)
+
+
+def test_the_format_is_recognised_by_its_content():
+    assert openwebui.recognises("anything", file_of(OPENWEBUI).read()[:500])
+    assert not openwebui.recognises("chat-export.json", b'[{"mapping": {}}]')

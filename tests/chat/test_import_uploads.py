@@ -1,0 +1,327 @@
+"""Uploaded files: by the API, by the page, and what the task makes of them."""
+
+import io
+import json
+import logging
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError
+from django.utils import timezone
+
+from chat import imports, tasks
+from chat.importers import Refused
+from chat.models import Import, ImportState, Message, Session
+from projects.models import Membership
+from tests.chat.exports import BRANCHES, file_of, zip_of
+from tests.chat.test_import_command import lines
+
+URL = "/api/v1/projects/billing/imports/"
+PAGE = "/projects/billing/imports/"
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch) -> list[str]:
+    """The imports that a worker was told of."""
+    told: list[str] = []
+    monkeypatch.setattr(
+        "chat.imports.current_app.send_task", lambda name, args: told.append(args[0])
+    )
+    return told
+
+
+def upload(content: bytes = b"", name: str = "conversations.json") -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, content or file_of(BRANCHES).read())
+
+
+@pytest.fixture
+def waiting(project, editor) -> Import:
+    return imports.receive(project, editor, upload())
+
+
+def stored(one: Import) -> bool:
+    return default_storage.exists(f"imports/{one.project_id}/{one.pk}")
+
+
+@pytest.mark.django_db
+class TestApi:
+    def test_an_editor_uploads_a_file_and_sees_what_became_of_it(
+        self, api, project, editor, sent, django_capture_on_commit_callbacks
+    ):
+        with django_capture_on_commit_callbacks(execute=True):
+            answer = api(editor).post(URL, {"file": upload()}, format="multipart")
+        assert answer.status_code == 202
+        told = answer.json()
+        assert (told["state"], told["progress"], told["name"]) == (
+            "waiting",
+            0,
+            "conversations.json",
+        )
+        assert sent == [told["id"]]
+        tasks.run_import(told["id"])
+        done = api(editor).get(f"{URL}{told['id']}/").json()
+        assert done == told | {
+            "state": "done",
+            "progress": 100,
+            "sessions": 1,
+            "imported": 13,
+            "finished_at": done["finished_at"],
+        }
+        assert done["finished_at"]
+        assert [one["id"] for one in api(editor).get(URL).json()["results"]] == [told["id"]]
+
+    def test_a_zip_file_and_a_named_format(self, api, project, owner):
+        whole = zip_of({"conversations.json": file_of(BRANCHES).read()}).read()
+        fields = {"file": upload(whole, "export.zip"), "format": "chatgpt"}
+        answer = api(owner).post(URL, fields, format="multipart")
+        assert (answer.status_code, answer.json()["format"]) == (202, "chatgpt")
+
+    def test_who_may_not_write_gets_404(self, api, project, viewer, stranger, waiting):
+        for user in (viewer, stranger):
+            client = api(user)
+            assert client.get(URL).status_code == 404
+            assert client.get(f"{URL}{waiting.pk}/").status_code == 404
+            answer = client.post(URL, {"file": upload()}, format="multipart")
+            assert answer.status_code == 404
+        assert Import.objects.count() == 1
+
+    def test_others_do_not_see_it(self, api, owner, waiting):
+        assert api(owner).get(URL).json()["results"] == []
+        assert api(owner).get(f"{URL}{waiting.pk}/").status_code == 404
+
+    def test_a_token_for_reading_or_for_another_project_uploads_nothing(self, api, project, owner):
+        reading = api(owner, scopes=["read"])
+        assert reading.post(URL, {"file": upload()}, format="multipart").status_code == 403
+
+    @pytest.mark.parametrize(
+        ("content", "name", "reason"),
+        [
+            (b"Dear diary", "diary.txt", "It is of none of the formats"),
+            (b"PK\x03\x04 and so on", "export.zip", "The zip file is damaged or not complete."),
+            (b"[]", "export.zip", "It is called a zip file but is none."),
+        ],
+    )
+    def test_a_bad_file_is_refused_at_once(self, api, project, owner, content, name, reason):
+        answer = api(owner).post(URL, {"file": upload(content, name)}, format="multipart")
+        assert answer.status_code == 400
+        assert answer.json()["file"][0].startswith(reason)
+        assert not Import.objects.exists()
+
+    def test_a_file_that_is_too_large_is_refused(self, api, project, owner, settings):
+        settings.MAX_UPLOAD_MB = 1
+        large = upload(b" " * (2**20 + 1))
+        answer = api(owner).post(URL, {"file": large}, format="multipart")
+        assert answer.json() == {"file": ["It is larger than 1 MB."]}
+
+    @pytest.mark.parametrize(
+        ("fields", "field"), [({}, "file"), ({"file": upload(), "format": "docx"}, "format")]
+    )
+    def test_what_an_upload_cannot_be_is_refused_by_field(self, api, project, owner, fields, field):
+        answer = api(owner).post(URL, fields, format="multipart")
+        assert answer.status_code == 400
+        assert list(answer.json()) == [field]
+
+    def test_json_is_no_upload(self, api, project, owner):
+        assert api(owner).post(URL, {"file": "x"}, format="json").status_code == 415
+
+
+@pytest.mark.django_db
+class TestTask:
+    def test_it_imports_and_removes_the_file(self, waiting):
+        assert stored(waiting)
+        tasks.run_import(str(waiting.pk))
+        waiting.refresh_from_db()
+        assert (waiting.state, waiting.progress, waiting.imported) == ("done", 100, 13)
+        assert waiting.finished_at
+        assert (waiting.file.name, stored(waiting)) == ("", False)
+        assert Session.objects.get().creator == waiting.user
+
+    def test_run_twice_it_changes_nothing(self, waiting):
+        tasks.run_import(str(waiting.pk))
+        before = list(Import.objects.values())
+        tasks.run_import(str(waiting.pk))
+        assert list(Import.objects.values()) == before
+        assert Message.objects.count() == 13
+
+    def test_one_that_is_gone_is_passed_over(self, waiting):
+        told = str(waiting.pk)
+        waiting.delete()
+        tasks.run_import(told)
+        assert not Message.objects.exists()
+
+    def test_reasons_are_told(self, project, owner):
+        content = lines("One").encode() + b"nonsense\n" * 120
+        one = imports.receive(project, owner, upload(content, "talk.jsonl"))
+        imports.run(one.pk)
+        one.refresh_from_db()
+        assert (one.state, one.imported, one.refused, len(one.errors)) == ("done", 1, 120, 100)
+        assert one.errors[0] == "Line 2: It is not JSON."
+
+    def test_what_a_reason_quotes_can_be_stored(self, project, owner):
+        damaged = {
+            "id": "c",
+            "create_time": 1,
+            "mapping": {"a\0\ud800" + "x" * 999: {"message": 7}},
+        }
+        content = json.dumps([damaged | {"children": 1}, BRANCHES]).encode()
+        one = imports.receive(project, owner, upload(content), "chatgpt")
+        imports.run(one.pk)
+        one.refresh_from_db()
+        assert (one.state, one.imported, len(one.errors)) == ("done", 13, 1)
+        assert len(one.errors[0]) == 300
+
+    def test_a_file_that_holds_nothing_fails_with_the_reason(self, project, owner):
+        one = imports.receive(project, owner, upload(b'[{"mapping": {"children": 1', "x.json"))
+        imports.run(one.pk)
+        one.refresh_from_db()
+        assert (one.state, one.imported) == ("failed", 0)
+        assert one.errors[0].startswith("It holds no conversation.")
+        assert not stored(one)
+
+    def test_a_file_that_is_gone_fails_with_the_reason(self, waiting):
+        default_storage.delete(waiting.file.name)
+        imports.run(waiting.pk)
+        waiting.refresh_from_db()
+        assert (waiting.state, waiting.errors) == ("failed", ["The uploaded file is gone."])
+
+    def test_who_may_no_longer_write_imports_nothing(self, waiting):
+        Membership.objects.filter(user=waiting.user).update(role="viewer")
+        imports.run(waiting.pk)
+        waiting.refresh_from_db()
+        assert waiting.errors == ["You may no longer write in this project."]
+        assert not Message.objects.exists()
+
+    def test_a_mistake_of_ours_is_told_and_logged(self, waiting, monkeypatch, caplog):
+        def fail(*_args):
+            raise ZeroDivisionError
+
+        monkeypatch.setattr("chat.imports.import_file", fail)
+        with caplog.at_level(logging.ERROR, "chat.imports"):
+            imports.run(waiting.pk)
+        waiting.refresh_from_db()
+        assert waiting.errors == ["Strata itself failed while importing."]
+        assert "import_failed" in caplog.text
+
+    def test_what_a_task_has_no_time_for_is_left_to_the_next(
+        self, project, owner, sent, monkeypatch
+    ):
+        content = "".join(lines("One", "Two", session=str(n)) for n in range(600)).encode()
+        one = imports.receive(project, owner, upload(content, "talk.jsonl"))
+        clock = iter([0.0, 1.0, 700.0])
+        monkeypatch.setattr("chat.imports.time", SimpleNamespace(monotonic=lambda: next(clock)))
+        tasks.run_import(str(one.pk))
+        one.refresh_from_db()
+        assert (one.state, one.imported, one.progress) == ("running", 1000, 83)
+        assert sent == [str(one.pk)]
+        clock = iter([0.0, 1.0, 2.0])
+        imports.run(one.pk)
+        one.refresh_from_db()
+        assert (one.state, one.imported, one.skipped) == ("done", 1200, 0)
+        assert Message.objects.count() == 1200
+
+    def test_a_refused_file_is_not_kept(self, project, owner):
+        with pytest.raises(Refused):
+            imports.receive(project, owner, upload(b"Dear diary"))
+        assert not Import.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+class TestLocks:
+    """With commits, since another process would not see what is not committed."""
+
+    def test_two_tasks_are_not_at_the_same_import(self, waiting):
+        with imports._alone(waiting.pk) as alone:
+            assert alone
+            assert imports.run(waiting.pk)
+        waiting.refresh_from_db()
+        assert waiting.state == ImportState.WAITING
+        imports.run(waiting.pk)
+        waiting.refresh_from_db()
+        assert waiting.state == ImportState.DONE
+
+    def test_the_sweep_finds_what_a_killed_worker_left(self, waiting, sent):
+        Import.objects.update(state=ImportState.RUNNING)
+        sent.clear()
+        with imports._alone(waiting.pk):
+            tasks.sweep_imports()
+        assert sent == []
+        tasks.sweep_imports()
+        assert sent == [str(waiting.pk)]
+        imports.run(waiting.pk)
+        waiting.refresh_from_db()
+        assert (waiting.state, waiting.imported) == ("done", 13)
+
+    def test_the_sweep_finds_what_waits_too_long(self, waiting, sent):
+        sent.clear()
+        tasks.sweep_imports()
+        assert sent == []
+        Import.objects.update(created_at=timezone.now() - timedelta(minutes=3))
+        tasks.sweep_imports()
+        assert sent == [str(waiting.pk)]
+
+    def test_the_sweep_clears_away_the_files_of_finished_imports(self, waiting):
+        Import.objects.update(state=ImportState.DONE)
+        tasks.sweep_imports()
+        assert not stored(waiting)
+        assert Import.objects.get().file.name == ""
+
+    def test_a_broker_that_is_away_loses_nothing(self, project, owner, monkeypatch):
+        def away(*_args):
+            raise OperationalError
+
+        monkeypatch.setattr("chat.imports.current_app.send_task", away)
+        assert imports.receive(project, owner, upload()).state == ImportState.WAITING
+
+
+@pytest.mark.django_db
+class TestPage:
+    def test_a_file_is_uploaded_and_its_import_shown(self, client, project, editor):
+        client.force_login(editor)
+        assert "None yet." in client.get(PAGE).content.decode()
+        answer = client.post(PAGE, {"file": upload(), "format": "auto"}, follow=True)
+        page = answer.content.decode()
+        assert "conversations.json" in page
+        assert "data-under-way" in page
+        imports.run(Import.objects.get().pk)
+        part = client.get(f"{PAGE}?part").content.decode()
+        assert "1 chats: 13 messages imported, 0 skipped, 0 refused" in part
+        assert "data-under-way" not in part
+        assert "<html" not in part
+
+    def test_a_bad_file_is_refused_beside_the_field(self, client, project, owner):
+        client.force_login(owner)
+        answer = client.post(PAGE, {"file": upload(b"Dear diary"), "format": "auto"})
+        assert answer.status_code == 400
+        assert "It is of none of the formats" in answer.content.decode()
+
+    def test_who_may_not_write_gets_404_and_no_link(self, client, project, viewer, stranger):
+        client.force_login(viewer)
+        assert client.get(PAGE).status_code == 404
+        assert client.post(PAGE, {"file": upload()}).status_code == 404
+        assert PAGE not in client.get("/projects/billing/").content.decode()
+        client.force_login(stranger)
+        assert client.get(PAGE).status_code == 404
+
+    def test_who_may_write_finds_the_link(self, client, project, editor):
+        client.force_login(editor)
+        assert PAGE in client.get("/projects/billing/settings/").content.decode()
+
+    def test_reasons_are_shown_as_text(self, client, project, owner):
+        content = io.BytesIO(lines("One").encode() + b"nonsense\n").read()
+        imports.run(imports.receive(project, owner, upload(content, "<b>.jsonl")).pk)
+        client.force_login(owner)
+        page = client.get(PAGE).content.decode()
+        assert "Line 2: It is not JSON." in page
+        assert "&lt;b&gt;.jsonl" in page
+
+    def test_many_imports_take_few_queries(
+        self, client, project, owner, django_assert_max_num_queries
+    ):
+        for _ in range(30):
+            imports.receive(project, owner, upload())
+        client.force_login(owner)
+        with django_assert_max_num_queries(6):
+            client.get(PAGE)

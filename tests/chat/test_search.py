@@ -1,0 +1,41 @@
+"""What was found, as people read it."""
+
+import pytest
+
+from chat.search import EXCERPT, around, pattern
+from chat.templatetags.found import found
+
+
+@pytest.mark.parametrize(
+    ("query", "marked"),
+    [
+        ("cut", "The <mark>cutover</mark> is on 3 March"),
+        ("CUTOVER march", "The <mark>cutover</mark> is on 3 <mark>March</mark>"),
+        ("over", "The cutover is on 3 March"),
+        ("", "The cutover is on 3 March"),
+        (".*", "The cutover is on 3 March"),
+    ],
+)
+def test_words_that_begin_with_one_of_the_query_are_marked(query, marked):
+    assert found("The cutover is on 3 March", query) == marked
+
+
+def test_what_is_marked_is_escaped():
+    assert found("<b>cut</b> & paste", "cut") == ("&lt;b&gt;<mark>cut</mark>&lt;/b&gt; &amp; paste")
+
+
+def test_an_excerpt_stands_around_the_first_word_that_was_found():
+    text = f"{'before ' * 100}the **cutover**\n\n| is |{' after' * 100}"
+    excerpt = around(text, "cutover")
+    assert "the cutover is after" in excerpt
+    assert excerpt.startswith("…")
+    assert excerpt.endswith("…")
+    assert len(excerpt) <= EXCERPT + 2
+
+
+def test_a_short_text_is_its_own_excerpt():
+    assert around("The cutover", "march") == "The cutover"
+
+
+def test_a_long_query_costs_no_more_than_its_first_words():
+    assert pattern("a " * 10_000).pattern.count("|") < 20

@@ -1,0 +1,100 @@
+"""What stands in a prompt of what people and the assistant did to their messages."""
+
+import pytest
+
+from chat import changes, prompt
+from chat.models import Session, Status
+from chat.prompt import Turn
+from chat.replies import begin_reply, draft, finalise, post_message, post_messages
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def session(project, owner):
+    return Session.objects.create(project=project, creator=owner, title="Cutover")
+
+
+def told(session) -> list[str]:
+    """The words of the next reply's prompt, after the persona."""
+    session = Session.objects.select_related("project", "head__author").get(pk=session.pk)
+    return [said.text for said in prompt.build(Turn(session, session.head)).said[1:]]
+
+
+def exchange(session, owner, question: str, answer: str):
+    asked = post_message(session, question, author=owner)
+    reply = begin_reply(asked)
+    finalise(reply, answer, Status.COMPLETE, {})
+    return asked, reply
+
+
+def test_what_was_deleted_is_not_told(session, owner):
+    asked, reply = exchange(session, owner, "The password is tulip.", "Noted.")
+    post_message(session, "What is next?", author=owner)
+    changes.delete(asked)
+    assert "tulip" not in " ".join(told(session))
+
+
+def test_a_project_may_keep_what_was_deleted_with_the_time(session, owner, project):
+    asked, _ = exchange(session, owner, "The cutover is on 3 March.", "Noted.")
+    post_message(session, "What is next?", author=owner)
+    changes.delete(asked)
+    project.keep_deleted = True
+    project.save()
+    assert told(session)[0].startswith("[deleted 20")
+    assert told(session)[0].endswith("] The cutover is on 3 March.")
+
+
+def test_reactions_are_told_in_short(session, owner, editor):
+    asked, reply = exchange(session, owner, "Shall we wait?", "A week.")
+    post_message(session, "Good.", author=owner)
+    changes.react(reply, owner, "\N{THUMBS UP SIGN}", True)
+    changes.react(reply, editor, "\N{THUMBS UP SIGN}", True)
+    changes.react(reply, editor, "\N{PARTY POPPER}", True)
+    assert told(session)[1] == ("A week.\n[reactions: \N{PARTY POPPER}1 \N{THUMBS UP SIGN}2]")
+
+
+def test_the_model_is_told_who_speaks_where_several_do(session, owner, editor):
+    exchange(session, owner, "Shall we wait?", "A week.")
+    post_message(session, "I agree.", author=editor)
+    assert told(session) == ["olive: Shall we wait?", "A week.", "edgar: I agree."]
+
+
+def test_long_names_do_not_break_the_budget(session, owner, settings):
+    settings.CONTEXT_TOKENS = 2_000
+    settings.CHAT_MODEL = "openai-chat:scripted"
+    names = [f"{n} " + "Maximilian-Alexander " * 5 for n in range(100)]
+    post_messages(session, [draft("Yes.", author_name=name[:120]) for name in names])
+    session.refresh_from_db()
+    built = prompt.build(Turn(session, session.head))
+    assert built.tokens <= built.budget
+
+
+def test_the_window_follows_its_limit_at_once(session, owner, settings):
+    settings.CONTEXT_TOKENS = 100_000
+    settings.CHAT_MODEL = "openai-chat:scripted"
+    post_messages(session, [draft(f"Fact {n}", author=owner) for n in range(401)])
+    session.history_limit = 50
+    session.save()
+    assert told(session) == [f"Fact {n}" for n in range(351, 401)]
+    session.history_limit = 300
+    session.save()
+    assert told(session) == [f"Fact {n}" for n in range(101, 401)]
+
+
+def test_the_persona_knows_who_is_there(session, owner, editor, project):
+    project.instructions = (
+        "Help {{ user.name }} of {{ members|join(', ') }} in {{ session.title }}."
+    )
+    project.save()
+    post_message(session, "Hello", author=owner)
+    session.refresh_from_db()
+    built = prompt.build(Turn(session, session.head))
+    assert built.said[0].text == "Help olive of olive, edgar in Cutover."
+
+
+def test_a_prompt_takes_few_queries(session, owner, django_assert_max_num_queries):
+    post_messages(session, [draft(f"Fact {n}", author=owner) for n in range(120)])
+    fresh = Session.objects.select_related("project", "head__author").get(pk=session.pk)
+    with django_assert_max_num_queries(8):
+        prompt.build(Turn(fresh, fresh.head))

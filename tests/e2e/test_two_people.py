@@ -1,0 +1,106 @@
+"""Two people in one shared chat, each in a browser of their own."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+WORDS = "On **Thursday** at nine, when the exports have run and the new primary is warm."
+
+
+@pytest.fixture
+def two(open_page, sign_in, server, begin, say) -> tuple[Page, Page]:
+    """The same chat before `admin` and before `edgar`, an editor of its project."""
+    mine, theirs = open_page(), open_page()
+    sign_in(mine)
+    sign_in(theirs, "edgar")
+    begin(mine)
+    mine.get_by_role("link", name="Settings").click()
+    mine.get_by_label("Username").fill("edgar")
+    mine.get_by_role("button", name="Add member").click()
+    mine.get_by_role("link", name="Chats").click()
+    server.model.say("Hello.")
+    say(mine, "Good morning")
+    expect(mine.locator(".turn").nth(1)).to_contain_text("Hello.")
+    theirs.goto(mine.url)
+    expect(theirs.locator(".turn")).to_have_count(2)
+    return mine, theirs
+
+
+def test_each_sees_what_the_other_says_and_the_reply_as_it_is_said(two, server, say):
+    mine, theirs = two
+    server.model.say(WORDS, delay=0.25)
+    say(mine, "When is the cutover?")
+    asked = theirs.locator(".turn.person").last
+    expect(asked).to_contain_text("When is the cutover?")
+    expect(asked.locator("header b")).to_have_text("admin")
+    # Some words are there while others are still to come.
+    growing = theirs.locator(".turn[aria-busy] [data-said]")
+    expect(growing).to_have_text(re.compile(r"^On \*\*Thursday"))
+    assert "warm." not in growing.inner_text()
+    expect(theirs.locator(".turn").last.locator("strong")).to_have_text("Thursday")
+    expect(theirs.locator(".turn").last).to_contain_text("warm.")
+
+    server.model.say("Edgar, at nine.")
+    say(theirs, "At what time?")
+    for page in two:
+        expect(page.locator(".turn")).to_have_count(6)
+        expect(page.locator(".turn").last).to_contain_text("Edgar, at nine.")
+    expect(mine.locator(".turn.person header b").last).to_have_text("edgar")
+    expect(theirs.locator(".turn.person header b").last).to_have_text("You")
+
+
+def test_an_open_editor_stays_when_the_other_changes_the_chat(two, server, say):
+    mine, theirs = two
+    mine.locator(".turn.person").hover()
+    mine.locator(".turn.person").get_by_role("link", name="Edit").click()
+    mine.get_by_label("Your text").fill("Good evening")
+    mine.get_by_label("Your text").evaluate("box => box.setSelectionRange(4, 4)")
+    server.model.say("Nine.")
+    say(theirs, "When?")
+    expect(mine.locator(".turn")).to_have_count(4)
+    expect(mine.get_by_label("Your text")).to_have_value("Good evening")
+    expect(mine.get_by_label("Your text")).to_be_focused()
+    assert mine.get_by_label("Your text").evaluate("box => box.selectionStart") == 4
+    mine.get_by_role("button", name="Save").click()
+    expect(theirs.locator(".turn.person").first).to_contain_text("Good evening")
+
+
+def test_who_was_overtaken_sees_both_texts(two, open_page):
+    mine, theirs = two
+    for page, text in ((mine, "Mine."), (theirs, "Theirs.")):
+        # An assistant's words may be changed by any of them.
+        page.locator(".turn").nth(1).hover()
+        page.locator(".turn").nth(1).get_by_label("More").click()
+        page.locator(".turn").nth(1).get_by_role("link", name="Edit").click()
+        page.get_by_label("Your text").fill(text)
+    theirs.get_by_role("button", name="Save").click()
+    expect(theirs.locator(".turn").nth(1)).to_contain_text("Theirs.")
+    mine.get_by_role("button", name="Save").click()
+    expect(mine.get_by_text("It now reads")).to_be_visible()
+    expect(mine.locator(".theirs")).to_have_text("Theirs.")
+    expect(mine.get_by_label("Your text")).to_have_value("Mine.")
+    # A browser notes each status of that kind.
+    assert "412" in open_page.complaints.pop()
+    mine.get_by_role("button", name="Save").click()
+    expect(mine.get_by_label("Your text")).to_have_count(0)
+    for page in two:
+        expect(page.locator(".turn").nth(1).locator("[data-said]")).to_have_text("Mine.")
+
+
+def test_reactions_and_deletions_appear_for_the_other(two):
+    mine, theirs = two
+    reply = mine.locator(".turn").nth(1)
+    reply.hover()
+    reply.get_by_label("React").click()
+    reply.get_by_role("button", name="🎉").click()
+    expect(theirs.locator(".turn").nth(1).locator(".chip")).to_have_text(re.compile(r"🎉\s*1"))
+    theirs.locator(".turn").nth(1).locator(".chip").click()
+    expect(mine.locator(".turn").nth(1).locator(".chip")).to_have_text(re.compile(r"🎉\s*2"))
+    mine.locator(".turn").nth(0).hover()
+    mine.locator(".turn").nth(0).get_by_label("More").click()
+    mine.locator(".turn").nth(0).get_by_role("link", name="Delete").click()
+    mine.get_by_role("button", name="Delete message").click()
+    for page in two:
+        expect(page.locator(".turn").nth(0)).to_contain_text("Deleted")
+        expect(page.locator(".turn").nth(0)).not_to_contain_text("Good morning")

@@ -1,0 +1,294 @@
+"""What people change about an entry, on its page and on the memory's."""
+
+from datetime import UTC, datetime
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chat.models import Session, Visibility
+from memory.layers import review
+from memory.layers.bank import item_tokens
+from memory.models import Entry, EntryRevision, State
+
+pytestmark = pytest.mark.django_db
+
+AT = datetime(2026, 3, 12, 10, tzinfo=UTC)
+NOBODYS = "0190163d-8694-739b-aea5-966c26f8ad91"
+MEMORY = "/projects/billing/memory/"
+
+
+@pytest.fixture
+def session(project, editor) -> Session:
+    return Session.objects.create(
+        project=project, creator=editor, title="A chat", visibility=Visibility.PROJECT
+    )
+
+
+@pytest.fixture
+def entry(session) -> Entry:
+    return written(session)
+
+
+def written(session: Session, first_seq: int = 1, **fields) -> Entry:
+    made = Entry.objects.create(
+        project=session.project,
+        session=session,
+        granularity="conversation",
+        first_seq=first_seq,
+        last_seq=first_seq,
+        summary="- It was decided.",
+        period_key="2026-03-12",
+        zone="UTC",
+        tokens=0,
+        message_count=1,
+        first_source_at=AT,
+        last_source_at=AT,
+        written_by="scripted",
+        **fields,
+    )
+    made.tokens = item_tokens(made.as_item())
+    made.save()
+    return made
+
+
+@pytest.fixture
+def propose(entry):
+    """Has the entry wait for review, as one of a private session or a shared one."""
+
+    def make(visibility: Visibility = Visibility.PROJECT) -> Entry:
+        Session.objects.update(visibility=visibility)
+        Entry.objects.update(state=State.PROPOSED)
+        return entry
+
+    return make
+
+
+@pytest.fixture
+def change(client):
+    def run(user, entry: Entry, action: str, **fields):
+        client.force_login(user)
+        path = f"{MEMORY}{entry.pk}/change/"
+        return client.post(path, {"action": action, **fields}, follow=True)
+
+    return run
+
+
+def text_of(response) -> str:
+    return response.content.decode()
+
+
+def page(client, user, entry: Entry) -> str:
+    client.force_login(user)
+    return text_of(client.get(f"{MEMORY}{entry.pk}/"))
+
+
+def state(entry: Entry) -> str:
+    return Entry.objects.get(pk=entry.pk).state
+
+
+def test_an_edit_keeps_the_text_before_and_shows_it(change, editor, entry):
+    shown = change(editor, entry, "edit", summary="- It was decided otherwise.\r\n- At last.")
+    entry.refresh_from_db()
+    assert entry.summary == "- It was decided otherwise.\n- At last."
+    assert entry.written_by == "edgar"
+    assert shown.redirect_chain == [(f"{MEMORY}{entry.pk}/", 302)]
+    earlier = text_of(shown).partition("Earlier texts")[2]
+    assert "It was decided." in earlier
+
+
+def test_the_same_text_sent_by_a_browser_is_no_edit(change, editor, entry):
+    Entry.objects.update(summary="- One\n- Two")
+    change(editor, entry, "edit", summary="- One\r\n- Two\r\n")
+    assert not EntryRevision.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("summary", "complaint"),
+    [("", "This field is required."), ("x" * 5001, "at most 5000 characters")],
+)
+def test_a_bad_text_is_refused_beside_the_field_and_kept_there(
+    change, editor, entry, summary, complaint
+):
+    response = change(editor, entry, "edit", summary=summary)
+    assert response.status_code == 400
+    assert complaint in text_of(response)
+    assert summary in text_of(response)
+    assert not EntryRevision.objects.exists()
+
+
+def test_a_pinned_text_that_grows_too_long_is_refused_beside_the_field(
+    change, owner, project, entry
+):
+    project.bank_max_tokens = 100
+    project.save()
+    change(owner, entry, "pin")
+    response = change(owner, entry, "edit", summary="Many words were said about it. " * 20)
+    assert response.status_code == 400
+    assert "half of the budget" in text_of(response)
+
+
+@pytest.mark.parametrize("fields", [{"withheld": True}, {"state": State.HIDDEN}])
+def test_what_may_not_be_shown_is_not_edited(client, change, owner, entry, fields):
+    Entry.objects.update(**fields)
+    assert 'value="edit"' not in page(client, owner, entry)
+    assert change(owner, entry, "edit", summary="Mine.").status_code == 400
+    entry.refresh_from_db()
+    assert entry.summary == "- It was decided."
+
+
+def test_an_entry_is_pinned_and_unpinned(change, editor, entry):
+    assert "Unpin" in text_of(change(editor, entry, "pin"))
+    assert Entry.objects.get().pinned
+    assert "Unpin" not in text_of(change(editor, entry, "unpin"))
+    assert not Entry.objects.get().pinned
+
+
+def test_a_pin_beyond_the_budget_is_refused_with_the_reason(change, owner, project, entry):
+    project.bank_max_tokens = 10
+    project.save()
+    assert "half of the budget" in text_of(change(owner, entry, "pin"))
+    assert not Entry.objects.get().pinned
+
+
+def test_an_editor_hides_and_an_owner_shows_again(client, change, owner, editor, entry):
+    hidden = text_of(change(editor, entry, "hide"))
+    assert state(entry) == "hidden"
+    assert "An owner can show it again." in hidden
+    assert "An owner decides on it." in text_of(change(editor, entry, "show"))
+    assert state(entry) == "hidden"
+    client.force_login(owner)
+    listed = text_of(client.get(MEMORY)).partition(">Hidden<")[2]
+    assert str(entry.pk) in listed
+    assert "Hide" in text_of(change(owner, entry, "show"))
+    assert state(entry) == "live"
+
+
+def test_an_owner_approves_from_the_queue(client, change, owner, propose):
+    entry = propose()
+    client.force_login(owner)
+    queue = text_of(client.get(MEMORY)).partition("Waits for review")[2].partition("</section>")[0]
+    assert "It was decided." in queue
+    assert 'value="approve"' in queue
+    shown = change(owner, entry, "approve", back="memory")
+    assert shown.redirect_chain == [(MEMORY, 302)]
+    assert "Waits for review" not in text_of(shown)
+    assert state(entry) == "live"
+
+
+def test_an_owner_rejects(change, owner, propose):
+    entry = propose()
+    change(owner, entry, "reject")
+    entry.refresh_from_db()
+    assert (entry.state, entry.withheld) == ("hidden", False)
+
+
+@pytest.mark.parametrize("action", ["approve", "reject", "hide"])
+def test_an_editor_decides_on_nothing_shared(client, change, editor, propose, action):
+    entry = propose()
+    assert 'value="approve"' not in page(client, editor, entry)
+    client.force_login(editor)
+    assert 'value="approve"' not in text_of(client.get(MEMORY))
+    change(editor, entry, action)
+    assert state(entry) == "proposed"
+
+
+def test_a_viewer_sees_no_queue_and_no_buttons(client, viewer, propose):
+    entry = propose()
+    assert "/change/" not in page(client, viewer, entry)
+    listed = text_of(client.get(MEMORY))
+    assert "/change/" not in listed
+    assert "Waits for review" not in listed
+
+
+def test_who_began_a_private_chat_approves_what_waits_from_it(client, change, editor, propose):
+    entry = propose(Visibility.PRIVATE)
+    assert "Once approved, every member reads it." in page(client, editor, entry)
+    change(editor, entry, "approve")
+    assert state(entry) == "live"
+
+
+def test_nobody_else_decides_on_what_waits_from_a_private_chat(change, owner, propose):
+    entry = propose(Visibility.PRIVATE)
+    assert change(owner, entry, "approve").status_code == 404
+    assert state(entry) == "proposed"
+
+
+def test_what_was_rejected_from_a_private_chat_stays_unread(
+    client, change, owner, editor, session, propose
+):
+    entry = propose(Visibility.PRIVATE)
+    change(editor, entry, "edit", summary="- Another secret.")
+    change(editor, entry, "reject")
+    assert state(entry) == "hidden"
+    text = page(client, owner, entry)
+    assert "Withheld until it is rewritten" in text
+    assert "It was decided." not in text
+    assert "secret" not in text
+    # Shown again it is to be rewritten, and then waits for review anew.
+    change(owner, entry, "show")
+    assert state(entry) == "stale"
+
+
+def test_what_was_taken_out_before_the_approval_is_read_by_nobody_else(
+    client, change, owner, editor, propose
+):
+    entry = propose(Visibility.PRIVATE)
+    change(editor, entry, "edit", summary="- Less.")
+    change(editor, entry, "approve")
+    assert "It was decided." in page(client, editor, entry)
+    assert "It was decided." not in page(client, owner, entry)
+
+
+@pytest.mark.parametrize("action", ["approve", "reject", "show"])
+def test_what_was_decided_meanwhile_is_left_as_it_is(change, owner, entry, action):
+    assert "decided meanwhile" in text_of(change(owner, entry, action))
+    assert state(entry) == "live"
+
+
+def test_an_unknown_action_is_refused(change, owner, entry):
+    assert "There is no such action." in text_of(change(owner, entry, "burn"))
+
+
+@pytest.mark.parametrize("action", ["edit", "pin", "hide"])
+def test_viewers_and_strangers_change_nothing(change, viewer, stranger, entry, action):
+    for user in (viewer, stranger):
+        assert change(user, entry, action, summary="Mine.").status_code == 404
+    entry.refresh_from_db()
+    assert (entry.summary, entry.pinned, entry.state) == ("- It was decided.", False, "live")
+
+
+def test_what_is_not_there_gets_404(client, owner, project):
+    client.force_login(owner)
+    assert client.post(f"{MEMORY}{NOBODYS}/change/", {"action": "pin"}).status_code == 404
+
+
+def test_a_reload_of_the_form_leads_to_the_entry(client, owner, entry):
+    client.force_login(owner)
+    response = client.get(f"{MEMORY}{entry.pk}/change/")
+    assert response["Location"] == f"{MEMORY}{entry.pk}/"
+
+
+def test_who_is_not_signed_in_changes_nothing(client, entry):
+    response = client.post(f"{MEMORY}{entry.pk}/change/", {"action": "hide"})
+    assert response["Location"].startswith("/accounts/login/")
+    assert state(entry) == "live"
+
+
+def test_the_pages_take_the_same_queries_however_much_waits(client, owner, session, propose):
+    client.force_login(owner)
+    entry = propose()
+    review.edit(entry, "Another text.", owner)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            client.get(MEMORY)
+            client.get(f"{MEMORY}{entry.pk}/")
+        return len(captured)
+
+    few = queries()
+    for number in range(2, 8):
+        written(session, number, state=State.PROPOSED)
+        written(session, number + 10, state=State.HIDDEN)
+        review.edit(entry, f"Text {number}", owner)
+    assert queries() == few

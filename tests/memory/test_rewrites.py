@@ -1,0 +1,152 @@
+"""What is edited or deleted under a summary makes it stale, and it is written anew."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat import changes
+from chat.models import Session, Status
+from chat.replies import begin_reply, draft, finalise, post_messages
+from chat.sessions import update_session
+from memory.layers import conversations, cycle
+from memory.layers.conversations import summarise
+from memory.layers.digests import rendered_bank
+from memory.models import Cursor, Entry, EntryRevision, State
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def session(project, owner):
+    return Session.objects.create(project=project, creator=owner, title="Cutover")
+
+
+def later() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.fixture
+def told(session, owner):
+    """Three messages and the extractive entry that quotes them."""
+    texts = ("The cutover is on 3 March.", "The platform team owns it.", "Budget: 900 euros.")
+    messages = post_messages(session, [draft(text, author=owner) for text in texts])
+    summarise(session.pk, later())
+    return messages
+
+
+def test_an_edit_makes_the_same_entry_stale_and_due_and_keeps_the_text_before(told, owner, project):
+    entry = Entry.objects.get()
+    changes.edit(told[0], "The cutover is on 4 April.", owner)
+    entry.refresh_from_db()
+    assert (entry.state, entry.withheld) == (State.STALE, False)
+    assert "3 March" in rendered_bank(project).text
+    assert "edited since" in rendered_bank(project).text
+    assert cycle.due_rewrites() == [entry.pk]
+
+    cycle.run(later())
+    entry.refresh_from_db()
+    assert (entry.state, entry.revision, entry.first_seq, entry.last_seq) == (State.LIVE, 2, 1, 3)
+    assert "4 April" in entry.summary
+    assert "3 March" not in entry.summary
+    assert EntryRevision.objects.get(entry=entry).summary.count("3 March") == 1
+    assert cycle.due_rewrites() == []
+    assert Entry.objects.count() == 1
+
+
+def test_what_was_deleted_is_withheld_at_once_and_leaves_no_revision(told, owner, project):
+    changes.edit(told[0], "The cutover is on 4 April.", owner)
+    cycle.run(later())
+    changes.delete(told[2])
+    assert rendered_bank(project).text == ""
+    assert EntryRevision.objects.count() == 0
+    cycle.run(later())
+    entry = Entry.objects.get()
+    assert (entry.state, entry.withheld) == (State.LIVE, False)
+    assert "4 April" in rendered_bank(project).text
+    assert "900" not in entry.summary
+    assert EntryRevision.objects.count() == 0
+
+
+def test_an_entry_of_which_everything_was_deleted_goes(told, session, project):
+    changes.clear(session)
+    assert rendered_bank(project).text == ""
+    cycle.run(later())
+    assert Entry.objects.count() == 0
+    cursor = Cursor.objects.get(pk=session.pk)
+    assert (cursor.summarised_through, cursor.unsummarised_messages) == (3, 0)
+
+
+def test_another_reply_on_the_path_rewrites_what_covered_the_one_before(session, owner, scripted):
+    [asked] = post_messages(session, [draft("When is the cutover?", author=owner)])
+    first = begin_reply(asked)
+    finalise(first, "On 3 March.", Status.COMPLETE, {})
+    summarise(session.pk, later())
+    _, again = changes.regenerate(first)
+    finalise(again, "On 4 April.", Status.COMPLETE, {})
+    [entry] = Entry.objects.all()
+    assert entry.state == State.STALE
+    scripted.reset()
+    conversations.rewrite(entry.pk, later())
+    asked_of_the_model = scripted.requests[-1]["messages"][-1]["content"]
+    assert "When is the cutover?" in asked_of_the_model
+    assert "3 March" not in asked_of_the_model
+
+
+def test_a_change_while_an_entry_is_rewritten_is_not_lost(told, owner, scripted):
+    changes.edit(told[0], "The cutover is on 4 April.", owner)
+    entry = Entry.objects.get()
+
+    def edited_again(request):
+        changes.edit(told[0], "The cutover is on 5 May.", owner)
+        return "- On 4 April."
+
+    scripted.queue(edited_again)
+    assert conversations.rewrite(entry.pk, later()) is None
+    assert cycle.due_rewrites() == [entry.pk]
+
+
+def test_a_fork_is_not_remembered_twice(told, owner):
+    fork = changes.fork(told[1], owner)
+    assert fork.messages.count() == 2
+    assert cycle.due_sessions(later()) == []
+    post_messages(fork, [draft("The fork goes on to Oslo.", author=owner)])
+    entry = summarise(fork.pk, later())
+    assert entry.message_count == 1
+    assert "3 March" not in entry.summary
+
+
+def test_the_digest_above_follows_an_edit(project, owner):
+    project.bank_max_tokens = 150
+    project.save()
+    start = datetime(2026, 1, 5, 9, tzinfo=UTC)
+    sessions = []
+    for hour in range(8):
+        at = start + timedelta(hours=hour)
+        session = Session.objects.create(
+            project=project, creator=owner, title=f"{hour}", created_at=at, last_activity_at=at
+        )
+        text = f"Release {hour} of the ledger takes {hour * 7 + 3} minutes in Oslo."
+        post_messages(session, [draft(text, author=owner, created_at=at)])
+        sessions.append(session)
+    now = start + timedelta(days=3)
+    cycle.run(now)
+    day = Entry.objects.get(granularity="day")
+    quoted = next(s for s in sessions if f"Release {s.title} " in day.summary)
+    changes.delete(quoted.messages.get())
+    day.refresh_from_db()
+    assert (day.state, day.withheld) == (State.STALE, True)
+    shown = rendered_bank(project).text
+    assert f"Release {quoted.title} " not in shown
+    assert "Release" in shown
+    cycle.run(datetime.now(UTC) + timedelta(hours=1))
+    day.refresh_from_db()
+    assert day.withheld is False
+    assert f"Release {quoted.title} " not in day.summary
+    assert day.children.count() == 7
+
+
+def test_quotes_of_a_chat_that_was_made_private_go_back_to_review(told, session, project):
+    assert "3 March" in rendered_bank(project).text
+    update_session(session, visibility="private")
+    assert rendered_bank(project).text == ""
+    assert Entry.objects.get().state == State.PROPOSED

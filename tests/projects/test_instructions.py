@@ -1,0 +1,57 @@
+import time
+
+import pytest
+
+from projects.instructions import EXAMPLE, Mistake, check, render
+
+
+def test_it_knows_who_is_there():
+    text = (
+        "You help {{ user.name }} in {{ project.name }}: {% for m in members %}{{ m }} {% endfor %}"
+    )
+    assert render(text, EXAMPLE) == "You help Ana in Billing: Ana Ben "
+
+
+def test_plain_text_is_itself():
+    assert render("Be brief. 50% < 60 & so on.", EXAMPLE) == "Be brief. 50% < 60 & so on."
+
+
+@pytest.mark.parametrize(
+    ("template", "line"),
+    [
+        ("One\n{{ user.name", 2),
+        ("One\nTwo {% if %}", 2),
+        ("One\n\n{{ nobody }}", 3),
+        ("{{ user.age }}", 1),
+        ("One\n{{ members + 3 }}", 2),
+        ("{{ 1 / 0 }}", 1),
+    ],
+)
+def test_a_mistake_names_its_line(template, line):
+    with pytest.raises(Mistake) as caught:
+        check(template)
+    assert caught.value.line == line
+    assert str(caught.value).startswith(f"Line {line}: ")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ ''.__class__.__mro__ }}",
+        "{{ members.append('Eve') }}",
+        "{{ user.__init__.__globals__ }}",
+        "{{ 'a' * 1000000000 }}",
+        "{{ 9 ** 999999999 }}",
+        "{{ cycler.__init__ }}",
+        "{% include 'secret' %}",
+        "{{ range(10) }}",
+        "{{ 'x'|center(999999999) }}",
+        "{{ '%999999999d' % 1 }}",
+        "{% for a in members %}" * 9 + "{% endfor %}" * 9,
+    ],
+)
+def test_it_can_do_nothing_else(template):
+    began = time.monotonic()
+    with pytest.raises(Mistake):
+        check(template)
+    assert time.monotonic() - began < 5

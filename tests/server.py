@@ -1,0 +1,123 @@
+"""A whole Strata in processes of its own, for tests that look at it from outside. No ORM here."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from tests.scripted import ScriptedModel
+
+ROOT = Path(__file__).resolve().parents[1]
+PASSWORD = "pass-word-1"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A database with all tables and the administrator `admin`, and what its processes are told."""
+
+    data_dir: Path
+    environment: dict[str, str]
+
+    def manage(self, *arguments: str) -> str:
+        """Runs manage.py and returns what it printed."""
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.run(
+            command,
+            cwd=ROOT,
+            env=self.environment,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout.strip()
+
+
+@contextmanager
+def installed(data_dir: Path, model: ScriptedModel) -> Iterator[Installation]:
+    """A new Strata in `data_dir` whose chats `model` answers; its database runs until the end."""
+    from config import embedded
+
+    # Attached, so that the commands, which come and go, leave the database running.
+    with embedded.attached(data_dir):
+        environment = os.environ | {
+            "STRATA_DATA_DIR": str(data_dir),
+            "STRATA_CHAT_MODEL": "openai-chat:scripted",
+            "STRATA_SYSTEM_MODEL": "extractive",
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "test",
+            "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
+        }
+        made = Installation(data_dir, environment)
+        made.manage("migrate", "--verbosity=0")
+        account = ("--username=admin", "--email=admin@example.org")
+        made.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
+        yield made
+
+
+class Web:
+    """The web process of an installation: it starts and ends, or is killed, at one address.
+
+    `variables` are set in its environment.
+    """
+
+    def __init__(
+        self,
+        installation: Installation,
+        application: str = "config.asgi:application",
+        **variables: str,
+    ) -> None:
+        self._installation = installation
+        self._variables = variables
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = installation.data_dir / "web.log"
+        uvicorn = [sys.executable, "-m", "uvicorn", application, "--log-level=warning"]
+        self._command = [*uvicorn, f"--port={self.port}", "--timeout-graceful-shutdown=5"]
+
+    def __enter__(self) -> "Web":
+        self.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._process.terminate()
+        self._process.wait(20)
+
+    def start(self) -> None:
+        """Starts it and waits for its first answer."""
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=ROOT,
+                env=self._installation.environment | self._variables,
+                stdout=output,
+                stderr=output,
+            )
+        for _ in range(300):
+            assert self._process.poll() is None, self.log.read_text()
+            try:
+                with closing(urlopen(f"{self.url}/healthz", timeout=2)):
+                    return
+            except (URLError, OSError):
+                time.sleep(0.1)
+        raise AssertionError(f"No answer from {self.url}:\n{self.log.read_text()}")
+
+    def kill(self) -> None:
+        """Ends it as a power cut would."""
+        self._process.kill()
+        self._process.wait(20)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]

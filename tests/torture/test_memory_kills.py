@@ -1,0 +1,395 @@
+"""Memory's workers die, or stop and come back too late, at any instant of a cycle."""
+
+import os
+import re
+import signal
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import count
+from threading import Condition
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from chat import changes
+from chat.models import Message, Session
+from chat.replies import draft, post_messages
+from memory.layers import digests
+from memory.layers.coverage import CONTRIBUTING
+from memory.layers.periods import Granularity, parent_key
+from memory.models import Cursor, Entry, EntryRevision, Ladder, State
+from projects.creation import create_project
+from projects.models import Project
+from tests.scripted import Answer
+from tests.torture import cycles
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Seconds that a model takes for an answer, in one round after the other.
+PACES = (0.01, 0.1, 0.3)
+# Seconds after which a worker is killed that did not meet what it was to be killed at.
+LONGEST = 10.0
+# What a worker is at (CONTRACT, `make torture`).
+PHASES = {"claim", "call", "commit", "acknowledge"}
+SUMMARY = (
+    "- In {}, {} was talked over at length: the deploy, its rollback, who owns them, how long each "
+    "of them takes, what was tried the week before and why the next attempt should go better. "
+    "No #{}."
+)
+NOTES = "The deploy took {} minutes, the rollback {} and the owner is team {}."
+
+
+@dataclass
+class Call:
+    """A request to the model: who asked, on what, and when it was answered."""
+
+    number: int
+    worker: str
+    about: str
+    answered_at: float | None = None
+
+
+class Model:
+    """Writes summaries, each with a number that is never used again, and keeps a list of them."""
+
+    def __init__(self) -> None:
+        self.pace = 0.0
+        self.calls: dict[int, Call] = {}
+        self._numbers = count(1)
+        self.change = Condition()
+
+    def __call__(self, asked) -> Answer:
+        told = asked["messages"][-1]["content"]
+        with self.change:
+            call = Call(next(self._numbers), asked["model"], about(told))
+            self.calls[call.number] = call
+            self.change.notify_all()
+        time.sleep(self.pace)
+        with self.change:
+            call.answered_at = time.monotonic()
+            self.change.notify_all()
+        project = re.search(r"P\d+", told)
+        assert project is not None
+        return Answer(SUMMARY.format(project[0], call.about, call.number))
+
+    def by(self, worker: str) -> list[Call]:
+        with self.change:
+            return [call for call in self.calls.values() if call.worker == worker]
+
+    def wait_for_answers(self, worker: str, number: int, process) -> None:
+        """Until `worker` has got so many answers, or is at its end."""
+        self._wait(
+            lambda: sum(call.answered_at is not None for call in self.by(worker)) >= number, process
+        )
+
+    def wait_for_call(self, worker: str, number: int, process) -> Call | None:
+        """The call with this number of `worker`, under way; None when it does not come."""
+        self._wait(lambda: len(self.by(worker)) >= number, process)
+        calls = self.by(worker)
+        return calls[-1] if len(calls) >= number and calls[-1].answered_at is None else None
+
+    def _wait(self, condition, process) -> None:
+        deadline = time.monotonic() + LONGEST
+        with self.change:
+            while not condition() and process.is_alive() and time.monotonic() < deadline:
+                self.change.wait(0.02)
+
+
+def about(told: str) -> str:
+    """Which row's lease the request stands under: a session's title, or a project's name."""
+    kind = "P" if told.startswith("The period:") else "S"
+    found = re.search(rf"{kind}\d+", told)
+    assert found is not None, told
+    return found[0]
+
+
+class Torture:
+    """Projects full of talk, and the workers that are to make memory of it."""
+
+    def __init__(self, crew, model: Model, chance, tally) -> None:
+        self.crew, self.model, self.chance, self.tally = crew, model, chance, tally
+        self.now = timezone.now() + timedelta(hours=1)
+        self.user = get_user_model().objects.create_user("olive")
+        self.workers = count(1)
+        # The numbers of the summaries that were in the database at some time.
+        self.kept: set[int] = set()
+        # How often a worker was killed, by what it was at.
+        self.killed: Counter[str] = Counter()
+
+    # What is there to remember.
+
+    def settle_in(self, projects: int, sessions: int) -> None:
+        for number in range(projects):
+            project = create_project(
+                self.user, name=f"P{number}", slug=f"p{number}", bank_max_tokens=150
+            )
+            days = [20 + 3 * self.chance.randrange(20) for _ in range(max(2, sessions // 4))]
+            for _ in range(sessions):
+                self.begin(project, self.chance.choice(days))
+
+    def begin(self, project: Project, days: int) -> None:
+        at = self.now - timedelta(days=days, minutes=self.chance.randrange(600))
+        title = f"S{Session.objects.count()}"
+        session = Session.objects.create(
+            project=project, creator=self.user, title=title, created_at=at, last_activity_at=at
+        )
+        self.talk(session, self.chance.randint(1, 4))
+
+    def talk(self, session: Session, pairs: int) -> None:
+        """An even number of messages: one in each pair is never deleted, so that no entry goes."""
+        chance = self.chance
+        last = session.messages.order_by("seq").last()
+        at = last.created_at if last is not None else session.created_at
+        drafts = []
+        for _ in range(2 * pairs):
+            at += timedelta(minutes=1)
+            said = NOTES.format(chance.randrange(99), chance.randrange(99), chance.randrange(99))
+            drafts.append(
+                draft(f"{session.title} in {session.project.name}: {said}", created_at=at)
+            )
+        post_messages(session, drafts)
+
+    def go_on(self, most: int) -> None:
+        """More talk, edits and deletions, in sessions that are remembered already too."""
+        chance = self.chance
+        sessions = list(Session.objects.select_related("project"))
+        for session in chance.sample(sessions, min(most, len(sessions))):
+            self.talk(session, chance.randint(1, 2))
+        for session in chance.sample(sessions, min(most // 2, len(sessions))):
+            said = list(session.messages.filter(deleted_at=None))
+            changed = chance.choice(said)
+            if changed.seq % 2 == 0 and chance.random() < 0.5:
+                changes.delete(changed)
+            else:
+                changes.edit(changed, f"{changed.text} That is corrected.", self.user)
+
+    # Who makes memory of it.
+
+    def start(self):
+        name = f"worker-{next(self.workers)}"
+        begun = self.crew.Event()
+        process = self.crew.Process(target=cycles.work, args=(name, self.now, begun), name=name)
+        process.start()
+        assert begun.wait(60)
+        return process
+
+    def wait_for_the_instant(self, process) -> None:
+        """Until a random instant: soon after the start, around an answer, or any."""
+        chance = self.chance
+        way = chance.randrange(5)
+        if way == 0:
+            time.sleep(chance.uniform(0, 0.1))
+        elif way < 3:
+            time.sleep(chance.uniform(0, 1.5))
+        else:
+            self.model.wait_for_answers(process.name, chance.randint(1, 6), process)
+            time.sleep(chance.uniform(0, 0.03))
+
+    def kill(self, process) -> None:
+        """Kills the worker, unless it has come to its end, and checks what it leaves."""
+        process.kill()
+        killed_at = time.monotonic()
+        process.join(30)
+        gone(process.name)
+        calls = self.model.by(process.name)
+        if process.exitcode == 0:
+            self.look()
+            assert {call.number for call in calls} <= self.kept
+            return
+        assert process.exitcode == -signal.SIGKILL
+        last = calls[-1] if calls else None
+        phase = self.phase(last, killed_at)
+        self.killed[phase] += 1
+        self.tally(f"killed: {phase}")
+        lost = {call.number for call in calls} - self.kept
+        assert lost == ({last.number} if phase in ("call", "commit") else set()), (phase, lost)
+
+    def phase(self, last: Call | None, killed_at: float) -> str:
+        """What a killed worker was at, as the database shows it."""
+        self.look()
+        held = held_now()
+        if last is not None and (last.answered_at is None or last.answered_at > killed_at):
+            return "call"
+        if last is not None and last.number not in self.kept:
+            return "commit"
+        if held and (last is None or held != {last.about}):
+            return "claim"
+        return "acknowledge" if last is not None else "before its first claim"
+
+    def look(self) -> None:
+        """Notes which summaries are in the database; no bank may be over its budget."""
+        texts = [*Entry.objects.values_list("summary", flat=True)]
+        texts += EntryRevision.objects.values_list("summary", flat=True)
+        self.kept |= {int(number) for text in texts for number in re.findall(r"#(\d+)\.", text)}
+        for project in Project.objects.all():
+            assert digests.rendered_bank(project).tokens <= project.bank_max_tokens
+
+    def overtake(self) -> bool:
+        """Stops a worker in the middle of a call and lets its lease run out; another one goes on,
+        and the first comes back with its answer. False when it did not come to a call.
+        """
+        late = self.start()
+        call = self.model.wait_for_call(late.name, self.chance.randint(1, 6), late)
+        if call is None:
+            self.kill(late)
+            return False
+        os.kill(late.pid, signal.SIGSTOP)
+        # No transaction waits for a model.
+        assert states(late.name) <= {"idle"}
+        let_leases_run_out()
+        other = self.start()
+        self.wait_for_the_instant(other)
+        os.kill(late.pid, signal.SIGCONT)
+        time.sleep(self.chance.uniform(0.1, 0.6))
+        for process in (late, other):
+            process.kill()
+            process.join(30)
+            gone(process.name)
+        self.look()
+        assert call.number not in self.kept, "A worker that was overtaken committed."
+        self.tally("workers overtaken while they waited for the model")
+        return True
+
+    def finish(self) -> None:
+        """Undisturbed cycles to the end."""
+        let_leases_run_out()
+        process = self.start()
+        process.join(600)
+        assert process.exitcode == 0
+        self.look()
+        assert {call.number for call in self.model.by(process.name)} <= self.kept
+        self.tally("model calls", len(self.model.calls))
+
+
+def states(name: str) -> set[str]:
+    """Of the database connections of a process."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT state FROM pg_stat_activity WHERE application_name = %s", [name])
+        return {state for (state,) in cursor.fetchall()}
+
+
+def gone(name: str) -> None:
+    """Waits until the database has ended what a killed process had begun, one way or the other."""
+    deadline = time.monotonic() + 30
+    while states(name):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def held_now() -> set[str]:
+    sessions = Cursor.objects.filter(lease_until__gt=Now()).values_list("session__title", flat=True)
+    projects = Ladder.objects.filter(lease_until__gt=Now()).values_list("project__name", flat=True)
+    return {*sessions, *projects}
+
+
+def let_leases_run_out() -> None:
+    """As time passes: a lease outlives the longest model call."""
+    for model in (Cursor, Ladder):
+        rows = model.objects.filter(lease_until__gt=Now())
+        rows.update(lease_until=Now() - timedelta(seconds=1))
+
+
+@pytest.fixture
+def torture(crew, model_server, chance, tally) -> Torture:
+    model_server.reset()
+    model_server.default = model = Model()
+    return Torture(crew, model, chance, tally)
+
+
+def test_a_cycle_may_die_anywhere(torture, scale, tally):
+    torture.settle_in(scale(20, 3), scale(15, 4))
+    kills, more = scale(200, 10), scale(8, 3)
+    while torture.killed.total() < kills:
+        torture.model.pace = torture.chance.choice(PACES)
+        worker = torture.start()
+        torture.wait_for_the_instant(worker)
+        torture.kill(worker)
+        let_leases_run_out()
+        torture.go_on(more)
+    assert set(torture.killed) >= scale(PHASES, set()), torture.killed
+    torture.finish()
+    check_coverage(tally)
+    check_layers(tally)
+
+
+def test_a_worker_that_was_overtaken_changes_nothing(torture, scale, tally):
+    torture.settle_in(scale(8, 3), scale(8, 4))
+    wanted, overtaken = scale(40, 4), 0
+    while overtaken < wanted:
+        torture.model.pace = torture.chance.choice(PACES[1:])
+        overtaken += torture.overtake()
+        let_leases_run_out()
+        torture.go_on(4)
+    torture.finish()
+    check_coverage(tally)
+    check_layers(tally)
+
+
+def check_coverage(tally) -> None:
+    """Whether every message is remembered exactly once."""
+    entries = defaultdict(list)
+    for entry in Entry.objects.filter(granularity=Granularity.CONVERSATION).order_by("first_seq"):
+        entries[entry.session_id].append(entry)
+    for cursor in Cursor.objects.select_related("session"):
+        session, through, covered = cursor.session, 0, []
+        for entry in entries[session.pk]:
+            assert entry.first_seq == through + 1
+            through = entry.last_seq
+            inside = session.messages.filter(CONTRIBUTING, seq__range=(entry.first_seq, through))
+            assert entry.message_count == inside.count() > 0
+            covered += inside
+        assert cursor.summarised_through == through == session.last_seq
+        assert len(covered) == len({one.pk for one in covered})
+        assert {one.pk for one in covered} == set(
+            session.messages.filter(CONTRIBUTING).values_list("pk", flat=True)
+        )
+        assert (cursor.unsummarised_messages, cursor.unsummarised_tokens) == (0, 0)
+        tally("ranges, without gap or overlap", len(entries[session.pk]))
+    tally("sessions", Session.objects.count())
+    tally("messages, each remembered once", Message.objects.filter(CONTRIBUTING).count())
+    assert not Cursor.objects.filter(~Q(last_error="") | Q(lease_holder__isnull=False)).exists()
+    assert not Ladder.objects.filter(~Q(last_error="") | Q(lease_holder__isnull=False)).exists()
+
+
+def check_layers(tally) -> None:
+    """Whether each absorbed entry has its one parent, no digest is doubled, and none is behind."""
+    entries = {entry.pk: entry for entry in Entry.objects.select_related("project")}
+    assert not [one for one in entries.values() if one.state == State.STALE or one.withheld]
+    children = defaultdict(list)
+    for entry in entries.values():
+        assert (entry.parent_id is not None) == (entry.state == State.ABSORBED)
+        if entry.parent_id is None:
+            continue
+        layer, parent = Granularity(entry.granularity), entries[entry.parent_id]
+        children[parent.pk].append(entry)
+        assert parent.granularity == layer.older
+        assert parent.period_key == parent_key(layer, entry.period_key)
+        assert parent.project_id == entry.project_id
+    for entry in entries.values():
+        if entry.granularity != Granularity.CONVERSATION:
+            below = children[entry.pk]
+            assert below and entry.message_count == sum(one.message_count for one in below)
+            # It was written from these, at these revisions.
+            sources = digests._sources([one.pk for one in below])
+            assert entry.sources_hash == sources.fingerprint
+    layers = Counter(entry.granularity for entry in entries.values())
+    assert set(layers) >= {Granularity.CONVERSATION, Granularity.DAY, Granularity.WEEK}
+    for layer, number in layers.items():
+        tally(f"{layer} entries", number)
+    periods = Counter(
+        (entry.project_id, entry.granularity, entry.period_key)
+        for entry in entries.values()
+        if entry.granularity != Granularity.CONVERSATION
+    )
+    assert max(periods.values()) == 1
+    for project in Project.objects.all():
+        tops = project.entries.filter(parent=None)
+        spoken = Message.objects.filter(CONTRIBUTING, project=project).count()
+        assert sum(tops.values_list("message_count", flat=True)) == spoken
+        assert digests.rendered_bank(project).tokens <= project.bank_max_tokens

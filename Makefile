@@ -18,7 +18,7 @@ test: $(VENV)/.installed-dev $(VENV)/.demo-tried chromium
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy .
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2
 
 # The long versions of tests/torture: kills, races and faults by the hundred, counted at the end.
 torture: $(VENV)/.installed-dev

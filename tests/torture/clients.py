@@ -74,7 +74,11 @@ class Client:
 
     async def run(self, url: str, token: str) -> None:
         place = urlsplit(url)
-        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        try:
+            reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        except ConnectionError:
+            self.broken = True
+            return
         try:
             async with asyncio.timeout(self.seconds):
                 await self._talk(reader, writer, place.netloc, token)

@@ -5,9 +5,11 @@ import re
 import signal
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
+from multiprocessing.process import BaseProcess
 from threading import Condition
 
 import pytest
@@ -117,6 +119,7 @@ class Torture:
         self.now = timezone.now() + timedelta(hours=1)
         self.user = get_user_model().objects.create_user("olive")
         self.workers = count(1)
+        self.started: list[BaseProcess] = []
         # The numbers of the summaries that were in the database at some time.
         self.kept: set[int] = set()
         # How often a worker was killed, by what it was at.
@@ -176,6 +179,7 @@ class Torture:
         begun = self.crew.Event()
         process = self.crew.Process(target=cycles.work, args=(name, self.now, begun), name=name)
         process.start()
+        self.started.append(process)
         assert begun.wait(60)
         return process
 
@@ -296,10 +300,14 @@ def let_leases_run_out() -> None:
 
 
 @pytest.fixture
-def torture(crew, model_server, chance, tally) -> Torture:
+def torture(crew, model_server, chance, tally) -> Iterator[Torture]:
     model_server.reset()
     model_server.default = model = Model()
-    return Torture(crew, model, chance, tally)
+    made = Torture(crew, model, chance, tally)
+    yield made
+    # One that a failed test left behind, even stopped, may hold locks.
+    for process in made.started:
+        process.kill()
 
 
 def test_a_cycle_may_die_anywhere(torture, scale, tally):

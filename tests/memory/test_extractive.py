@@ -164,3 +164,13 @@ def test_the_summariser_is_what_summarising_expects():
     assert summariser.name == "extractive"
     assert summariser.conversation(PROJECT_TALK, "before", lambda: None)
     assert summariser.digest("Week 10", DAYS, lambda: None)
+
+
+def test_a_plain_statement_of_a_person_comes_before_the_assistants_assent():
+    told = conversation(
+        [
+            Line("Ana", "The read replica stays after the cutover for the exports.", NOON),
+            Line("Assistant", "Understood, I will take that into account.", NOON, "assistant"),
+        ]
+    )
+    assert told == "- Ana: “The read replica stays after the cutover for the exports.”"

@@ -22,6 +22,9 @@ _LONGEST_QUOTE = 40
 _LONGEST_NAME = 60
 # What scores less tells nothing worth keeping, as long as something else does.
 _INFORMATIVE = 1.0
+# What scores less is a greeting, thanks or assent.
+_TELLING = 0.3
+_ASKING = ("?", "？", "؟")
 # Two sentences with this share of their words in common say the same.
 _SAME = 0.6
 # What is worth less than this share of the best one is left out, even if there is room.
@@ -76,11 +79,7 @@ def conversation(lines: Sequence[Line]) -> str:
     speakers = {name.casefold() for line in lines for name in line.speaker.split()}
     told = _scored(_sentences_of(lines), speakers)
     people = [one for one in told if not lines[one.source].is_assistant]
-    pool = (
-        [one for one in people if one.score >= _INFORMATIVE]
-        or [one for one in told if one.score >= _INFORMATIVE]
-        or sorted(people or told, key=lambda one: -one.score)[:1]
-    )
+    pool = _pool(people, [one for one in told if lines[one.source].is_assistant])
     if not pool:
         return f"- {_name(lines[0].speaker)}: “…”"
     bullets = {}
@@ -92,6 +91,17 @@ def conversation(lines: Sequence[Line]) -> str:
             bullets[one.place] = bullet
             room -= words(bullet)
     return "\n".join(bullets[place] for place in sorted(bullets))
+
+
+def _pool(people: list[_Sentence], assistant: list[_Sentence]) -> list[_Sentence]:
+    """What may be quoted: of people what informs, else what tells at least something. Where they
+    only asked, what the assistant answered stands beside it.
+    """
+    pool = [one for one in people if one.score >= _INFORMATIVE]
+    pool = pool or [one for one in people if one.score >= _TELLING]
+    if all(one.text.endswith(_ASKING) for one in pool):
+        pool += [one for one in assistant if one.score >= _INFORMATIVE]
+    return pool or sorted(people or assistant, key=lambda one: -one.score)[:1]
 
 
 def digest(children: Sequence[tuple[str, str]]) -> str:

@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter) -> None:
     """What was done, by test and kind."""
-    if not LONG and not os.environ.get("SHOW"):
+    if not LONG:
         return
     terminalreporter.section("torture")
     for reports in (terminalreporter.getreports("passed"), terminalreporter.getreports("failed")):

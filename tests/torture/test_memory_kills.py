@@ -15,7 +15,7 @@ from threading import Condition
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -39,6 +39,8 @@ PACES = (0.01, 0.1, 0.3)
 LONGEST = 10.0
 # What a worker is at (CONTRACT, `make torture`).
 PHASES = {"claim", "call", "commit", "acknowledge"}
+# Titles of sessions and names of projects begin with these.
+CONVERSATION, DIGEST = "S", "P"
 SUMMARY = (
     "- In {}, {} was talked over at length: the deploy, its rollback, who owns them, how long each "
     "of them takes, what was tried the week before and why the next attempt should go better. "
@@ -49,10 +51,13 @@ NOTES = "The deploy took {} minutes, the rollback {} and the owner is team {}."
 
 @dataclass
 class Call:
-    """A request to the model: who asked, on what, and when it was answered."""
+    """A request to the model: who asked, what it was told, whose lease that stands under, and when
+    it was answered.
+    """
 
     number: int
     worker: str
+    told: str
     about: str
     answered_at: float | None = None
 
@@ -69,14 +74,14 @@ class Model:
     def __call__(self, asked) -> Answer:
         told = asked["messages"][-1]["content"]
         with self.change:
-            call = Call(next(self._numbers), asked["model"], about(told))
+            call = Call(next(self._numbers), asked["model"], told, about(told))
             self.calls[call.number] = call
             self.change.notify_all()
         time.sleep(self.pace)
         with self.change:
             call.answered_at = time.monotonic()
             self.change.notify_all()
-        project = re.search(r"P\d+", told)
+        project = re.search(rf"{DIGEST}\d+", told)
         assert project is not None
         return Answer(SUMMARY.format(project[0], call.about, call.number))
 
@@ -84,11 +89,14 @@ class Model:
         with self.change:
             return [call for call in self.calls.values() if call.worker == worker]
 
-    def wait_for_answers(self, worker: str, number: int, process) -> None:
-        """Until `worker` has got so many answers, or is at its end."""
-        self._wait(
-            lambda: sum(call.answered_at is not None for call in self.by(worker)) >= number, process
-        )
+    def wait_for_answers(self, worker: str, number: int, process, kind: str = "") -> None:
+        """Until `worker` has got so many answers (about rows of a `kind`), or is at its end."""
+
+        def answered() -> int:
+            calls = self.by(worker)
+            return sum(one.answered_at is not None and one.about.startswith(kind) for one in calls)
+
+        self._wait(lambda: answered() >= number, process)
 
     def wait_for_call(self, worker: str, number: int, process) -> Call | None:
         """The call with this number of `worker`, under way; None when it does not come."""
@@ -105,7 +113,7 @@ class Model:
 
 def about(told: str) -> str:
     """Which row's lease the request stands under: a session's title, or a project's name."""
-    kind = "P" if told.startswith("The period:") else "S"
+    kind = DIGEST if told.startswith("The period:") else CONVERSATION
     found = re.search(rf"{kind}\d+", told)
     assert found is not None, told
     return found[0]
@@ -130,7 +138,7 @@ class Torture:
     def settle_in(self, projects: int, sessions: int) -> None:
         for number in range(projects):
             project = create_project(
-                self.user, name=f"P{number}", slug=f"p{number}", bank_max_tokens=150
+                self.user, name=f"{DIGEST}{number}", slug=f"p{number}", bank_max_tokens=150
             )
             days = [20 + 3 * self.chance.randrange(20) for _ in range(max(2, sessions // 4))]
             for _ in range(sessions):
@@ -138,7 +146,7 @@ class Torture:
 
     def begin(self, project: Project, days: int) -> None:
         at = self.now - timedelta(days=days, minutes=self.chance.randrange(600))
-        title = f"S{Session.objects.count()}"
+        title = f"{CONVERSATION}{Session.objects.count()}"
         session = Session.objects.create(
             project=project, creator=self.user, title=title, created_at=at, last_activity_at=at
         )
@@ -184,53 +192,63 @@ class Torture:
         return process
 
     def wait_for_the_instant(self, process) -> None:
-        """Until a random instant: soon after the start, around an answer, or any."""
+        """Until a random instant: soon after the start, any, or soon after an answer; every other
+        time after the answer to a digest, which comes late in a cycle.
+        """
         chance = self.chance
-        way = chance.randrange(5)
+        way = chance.randrange(6)
         if way == 0:
             time.sleep(chance.uniform(0, 0.1))
         elif way < 3:
             time.sleep(chance.uniform(0, 1.5))
         else:
-            self.model.wait_for_answers(process.name, chance.randint(1, 6), process)
+            kind = chance.choice(("", DIGEST))
+            self.model.wait_for_answers(process.name, chance.randint(1, 6), process, kind)
             time.sleep(chance.uniform(0, 0.03))
 
-    def kill(self, process) -> None:
-        """Kills the worker, unless it has come to its end, and checks what it leaves."""
+    def kill(self, process, undisturbed: bool = True) -> None:
+        """Kills the worker, unless it has come to its end, and checks what it leaves.
+
+        When nothing else was changed meanwhile, it loses the call that it was at, and no other.
+        """
         process.kill()
         killed_at = time.monotonic()
         process.join(30)
         gone(process.name)
         calls = self.model.by(process.name)
         if process.exitcode == 0:
-            self.look()
-            assert {call.number for call in calls} <= self.kept
             return
         assert process.exitcode == -signal.SIGKILL
         last = calls[-1] if calls else None
-        phase = self.phase(last, killed_at)
+        phase, row = self.phase(last, killed_at)
         self.killed[phase] += 1
-        self.tally(f"killed: {phase}")
+        layer = {DIGEST: " of a digest", CONVERSATION: " of a conversation"}.get(row[:1], "")
+        self.tally(f"killed: {phase}{layer}")
         lost = {call.number for call in calls} - self.kept
-        assert lost == ({last.number} if phase in ("call", "commit") else set()), (phase, lost)
+        at = {last.number} if last is not None and phase in ("call", "commit") else set()
+        assert lost == at or not undisturbed, (phase, lost)
 
-    def phase(self, last: Call | None, killed_at: float) -> str:
-        """What a killed worker was at, as the database shows it."""
+    def phase(self, last: Call | None, killed_at: float) -> tuple[str, str]:
+        """What a killed worker was at, and on which row, as the database shows it."""
         self.look()
         held = held_now()
+        assert len(held) <= 1
+        row = next(iter(held), last.about if last is not None else "")
         if last is not None and (last.answered_at is None or last.answered_at > killed_at):
-            return "call"
-        if last is not None and last.number not in self.kept:
-            return "commit"
-        if held and (last is None or held != {last.about}):
-            return "claim"
-        return "acknowledge" if last is not None else "before its first claim"
+            return "call", last.about
+        if last is not None and last.number not in self.kept and row == last.about and held:
+            return "commit", row
+        if held and (last is None or row != last.about):
+            return "claim", row
+        return "acknowledge" if last is not None else "before its first claim", row
 
     def look(self) -> None:
-        """Notes which summaries are in the database; no bank may be over its budget."""
+        """Notes which summaries are in the database, and checks what holds at any instant."""
         texts = [*Entry.objects.values_list("summary", flat=True)]
         texts += EntryRevision.objects.values_list("summary", flat=True)
         self.kept |= {int(number) for text in texts for number in re.findall(r"#(\d+)\.", text)}
+        check_ranges()
+        check_parents()
         for project in Project.objects.all():
             assert digests.rendered_bank(project).tokens <= project.bank_max_tokens
 
@@ -248,6 +266,7 @@ class Torture:
         assert states(late.name) <= {"idle"}
         let_leases_run_out()
         other = self.start()
+        self.go_on(2)
         self.wait_for_the_instant(other)
         os.kill(late.pid, signal.SIGCONT)
         time.sleep(self.chance.uniform(0.1, 0.6))
@@ -316,14 +335,19 @@ def test_a_cycle_may_die_anywhere(torture, scale, tally):
     while torture.killed.total() < kills:
         torture.model.pace = torture.chance.choice(PACES)
         worker = torture.start()
+        undisturbed = torture.chance.random() < 0.5
+        if not undisturbed:
+            torture.go_on(more)
         torture.wait_for_the_instant(worker)
-        torture.kill(worker)
+        torture.kill(worker, undisturbed)
         let_leases_run_out()
-        torture.go_on(more)
+        if torture.chance.random() < 0.5:
+            torture.go_on(more)
     assert set(torture.killed) >= scale(PHASES, set()), torture.killed
     torture.finish()
     check_coverage(tally)
     check_layers(tally)
+    check_texts(torture.model)
 
 
 def test_a_worker_that_was_overtaken_changes_nothing(torture, scale, tally):
@@ -337,67 +361,93 @@ def test_a_worker_that_was_overtaken_changes_nothing(torture, scale, tally):
     torture.finish()
     check_coverage(tally)
     check_layers(tally)
+    check_texts(torture.model)
 
 
-def check_coverage(tally) -> None:
-    """Whether every message is remembered exactly once."""
-    entries = defaultdict(list)
+def check_ranges() -> None:
+    """Whether the entries of each session cover disjoint, gapless ranges, at any instant."""
+    through: dict = defaultdict(int)
     for entry in Entry.objects.filter(granularity=Granularity.CONVERSATION).order_by("first_seq"):
-        entries[entry.session_id].append(entry)
-    for cursor in Cursor.objects.select_related("session"):
-        session, through, covered = cursor.session, 0, []
-        for entry in entries[session.pk]:
-            assert entry.first_seq == through + 1
-            through = entry.last_seq
-            inside = session.messages.filter(CONTRIBUTING, seq__range=(entry.first_seq, through))
-            assert entry.message_count == inside.count() > 0
-            covered += inside
-        assert cursor.summarised_through == through == session.last_seq
-        assert len(covered) == len({one.pk for one in covered})
-        assert {one.pk for one in covered} == set(
-            session.messages.filter(CONTRIBUTING).values_list("pk", flat=True)
-        )
-        assert (cursor.unsummarised_messages, cursor.unsummarised_tokens) == (0, 0)
-        tally("ranges, without gap or overlap", len(entries[session.pk]))
-    tally("sessions", Session.objects.count())
-    tally("messages, each remembered once", Message.objects.filter(CONTRIBUTING).count())
-    assert not Cursor.objects.filter(~Q(last_error="") | Q(lease_holder__isnull=False)).exists()
-    assert not Ladder.objects.filter(~Q(last_error="") | Q(lease_holder__isnull=False)).exists()
+        assert entry.first_seq == through[entry.session_id] + 1
+        through[entry.session_id] = entry.last_seq
+    for session, summarised in Cursor.objects.values_list("pk", "summarised_through"):
+        assert summarised == through[session]
 
 
-def check_layers(tally) -> None:
-    """Whether each absorbed entry has its one parent, no digest is doubled, and none is behind."""
-    entries = {entry.pk: entry for entry in Entry.objects.select_related("project")}
-    assert not [one for one in entries.values() if one.state == State.STALE or one.withheld]
-    children = defaultdict(list)
+def check_parents() -> None:
+    """Whether what is absorbed has one parent, of the right period, and no digest is without
+    children, at any instant.
+    """
+    entries = {entry.pk: entry for entry in Entry.objects.defer("summary")}
+    parents = set()
     for entry in entries.values():
-        assert (entry.parent_id is not None) == (entry.state == State.ABSORBED)
         if entry.parent_id is None:
+            assert entry.state != State.ABSORBED
             continue
+        assert entry.state in (State.ABSORBED, State.STALE)
         layer, parent = Granularity(entry.granularity), entries[entry.parent_id]
-        children[parent.pk].append(entry)
+        parents.add(parent.pk)
         assert parent.granularity == layer.older
         assert parent.period_key == parent_key(layer, entry.period_key)
         assert parent.project_id == entry.project_id
-    for entry in entries.values():
-        if entry.granularity != Granularity.CONVERSATION:
-            below = children[entry.pk]
-            assert below and entry.message_count == sum(one.message_count for one in below)
-            # It was written from these, at these revisions.
-            sources = digests._sources([one.pk for one in below])
-            assert entry.sources_hash == sources.fingerprint
-    layers = Counter(entry.granularity for entry in entries.values())
-    assert set(layers) >= {Granularity.CONVERSATION, Granularity.DAY, Granularity.WEEK}
-    for layer, number in layers.items():
-        tally(f"{layer} entries", number)
+    made = {pk for pk, one in entries.items() if one.granularity != Granularity.CONVERSATION}
+    assert made == parents
     periods = Counter(
-        (entry.project_id, entry.granularity, entry.period_key)
-        for entry in entries.values()
-        if entry.granularity != Granularity.CONVERSATION
+        (entries[pk].project_id, entries[pk].granularity, entries[pk].period_key) for pk in made
     )
-    assert max(periods.values()) == 1
+    assert not made or max(periods.values()) == 1
+
+
+def check_coverage(tally) -> None:
+    """Whether every message is remembered exactly once, and nothing waits any more."""
+    ranges = Entry.objects.filter(granularity=Granularity.CONVERSATION)
+    for cursor in Cursor.objects.select_related("session"):
+        session = cursor.session
+        assert cursor.summarised_through == session.last_seq
+        for entry in ranges.filter(session=session):
+            assert entry.message_count == contributing(entry).count() > 0
+        assert (cursor.unsummarised_messages, cursor.unsummarised_tokens) == (0, 0)
+    for model in (Cursor, Ladder):
+        assert not model.objects.filter(~Q(last_error="") | Q(lease_holder__isnull=False)).exists()
+    spoken = Message.objects.filter(CONTRIBUTING).count()
+    assert sum(ranges.values_list("message_count", flat=True)) == spoken
+    tally("sessions", Session.objects.count())
+    tally("messages, each remembered once", spoken)
+
+
+def contributing(entry: Entry) -> QuerySet[Message]:
+    assert entry.session is not None
+    covered = entry.session.messages.filter(seq__range=(entry.first_seq, entry.last_seq))
+    return covered.filter(CONTRIBUTING)
+
+
+def check_layers(tally) -> None:
+    """Whether the layers have settled: nothing waits, and nothing is counted twice."""
+    assert not Entry.objects.filter(Q(state=State.STALE) | Q(withheld=True)).exists()
+    assert not Entry.objects.filter(parent__isnull=False).exclude(state=State.ABSORBED).exists()
+    layers = Counter(Entry.objects.values_list("granularity", flat=True))
+    assert set(layers) >= {Granularity.CONVERSATION, Granularity.DAY, Granularity.WEEK}
+    for layer in Granularity:
+        tally(f"{layer} entries", layers[layer])
     for project in Project.objects.all():
         tops = project.entries.filter(parent=None)
         spoken = Message.objects.filter(CONTRIBUTING, project=project).count()
         assert sum(tops.values_list("message_count", flat=True)) == spoken
-        assert digests.rendered_bank(project).tokens <= project.bank_max_tokens
+
+
+def check_texts(model: Model) -> None:
+    """Whether every summary was written from what its sources say now."""
+    for entry in Entry.objects.select_related("session").prefetch_related("children"):
+        told = model.calls[number_of(entry)].told
+        if entry.granularity == Granularity.CONVERSATION:
+            assert all(message.text in told for message in contributing(entry))
+        else:
+            children = entry.children.all()
+            only_one = len(children) == 1 and children[0].summary == entry.summary
+            assert only_one or all(child.summary in told for child in children)
+
+
+def number_of(entry: Entry) -> int:
+    found = re.search(r"#(\d+)\.", entry.summary)
+    assert found is not None
+    return int(found[1])

@@ -26,13 +26,13 @@ pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExce
 WEB = "tests.torture.watched:application"
 # Under this name the web process is known to the database.
 NAME = "strata-torture-web"
-WORDS = 24
+WORDS = 40
 WHOLE = " ".join(f"word{number}" for number in range(WORDS))
 PAUSE = 0.12  # seconds before each word
 UNFINISHED = ("pending", "streaming")
 SWEEP = "from chat import streams; print(streams.sweep_interrupted())"
 # Seconds: a growing reply is written once a second, and the machine may be slow.
-FLUSHED = 1.0 + 2.0
+FLUSHED = 1.0 + 1.5
 
 
 @pytest.fixture(scope="module")

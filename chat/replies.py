@@ -232,5 +232,6 @@ def finalise(reply: Message, text: str, status: str, changes: Mapping[str, objec
     session.save(update_fields=["version", "last_activity_at"])
     reply.refresh_from_db()
     message_changed.send(sender=Message, session=session, messages=[reply])
-    transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply))
+    # The reply is kept, whatever becomes of those who are told.
+    transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply), robust=True)
     return True

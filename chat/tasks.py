@@ -4,7 +4,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from chat import attachments, closing, imports, streams
+from chat import attachments, closing, imports, streams, titling
 
 
 @shared_task
@@ -37,3 +37,9 @@ def sweep_imports() -> None:
 def close_the_silent() -> None:
     """Closes conversations that nobody has gone on with for long. Runs every hour."""
     closing.close_the_silent()
+
+
+@shared_task
+def title_session(session_id: str) -> None:
+    """Has a chat named after its first exchange. A lost task leaves the first words as title."""
+    titling.give_title(UUID(session_id))

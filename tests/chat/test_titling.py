@@ -1,0 +1,142 @@
+"""What a chat is called after its first exchange."""
+
+import pytest
+from celery import current_app
+
+from chat import titling
+from chat.models import Status
+from chat.replies import ask, finalise, post_message
+from chat.sessions import create_session, update_session
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def session(project, owner):
+    return create_session(project, owner)
+
+
+@pytest.fixture
+def asked_for(monkeypatch):
+    """The tasks that were enqueued, as (name, arguments)."""
+    sent = []
+    monkeypatch.setattr(current_app, "send_task", lambda name, args: sent.append((name, args)))
+    return sent
+
+
+def exchange(session, owner, said="How do we move billing over?", answered="In two steps."):
+    message, reply = ask(session, said, owner)
+    finalise(reply, answered, Status.COMPLETE, {})
+    return message, reply
+
+
+def test_the_model_names_a_chat_after_its_first_exchange(session, owner, scripted):
+    exchange(session, owner)
+    scripted.say("“Billing cutover plan.”")
+    assert titling.give_title(session.pk) == "Billing cutover plan"
+    session.refresh_from_db()
+    assert (session.title, session.title_by_hand) == ("Billing cutover plan", False)
+    told = scripted.requests[-1]["messages"][-1]["content"]
+    assert "How do we move billing over?" in told and "In two steps." in told
+
+
+def test_a_new_title_raises_the_version(session, owner, scripted):
+    exchange(session, owner)
+    session.refresh_from_db()
+    before = session.version
+    scripted.say("Billing cutover plan")
+    titling.give_title(session.pk)
+    session.refresh_from_db()
+    assert session.version == before + 1
+
+
+def test_a_title_chosen_by_hand_stays(session, owner, scripted):
+    exchange(session, owner)
+    update_session(session, title="Ours")
+    assert titling.give_title(session.pk) is None
+    assert scripted.requests == []
+
+
+def test_a_title_chosen_while_the_model_wrote_stays(session, owner, scripted, monkeypatch):
+    exchange(session, owner)
+    scripted.say("Too late")
+    clean = titling.clean
+
+    def meanwhile(answer):
+        update_session(session, title="Ours")
+        return clean(answer)
+
+    monkeypatch.setattr(titling, "clean", meanwhile)
+    assert titling.give_title(session.pk) is None
+    session.refresh_from_db()
+    assert session.title == "Ours"
+
+
+def test_a_model_that_fails_leaves_the_first_words(session, owner, scripted):
+    exchange(session, owner)
+    scripted.status(500)
+    assert titling.give_title(session.pk) is None
+    session.refresh_from_db()
+    assert session.title == "How do we move billing over?"
+
+
+@pytest.mark.parametrize("model", ["extractive", "demo"])
+def test_without_a_model_for_it_the_first_words_stay(session, owner, scripted, project, model):
+    project.system_model = model
+    project.save()
+    exchange(session, owner)
+    assert titling.give_title(session.pk) is None
+    assert scripted.requests == []
+
+
+def test_the_first_exchange_asks_for_a_title_and_later_ones_do_not(
+    session, owner, scripted, asked_for, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        exchange(session, owner)
+    with django_capture_on_commit_callbacks(execute=True):
+        exchange(session, owner)
+    assert asked_for.count(("chat.tasks.title_session", [str(session.pk)])) == 1
+
+
+def test_a_failed_reply_asks_for_no_title(
+    session, owner, scripted, asked_for, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        _, reply = ask(session, "Hello", owner)
+        finalise(reply, "", Status.FAILED, {"error": "It broke."})
+    assert asked_for == []
+
+
+def test_a_broker_that_is_away_costs_no_reply(
+    session, owner, scripted, monkeypatch, django_capture_on_commit_callbacks
+):
+    def away(name, args):
+        raise OSError("no broker")
+
+    monkeypatch.setattr(current_app, "send_task", away)
+    with django_capture_on_commit_callbacks(execute=True):
+        _, reply = exchange(session, owner)
+    reply.refresh_from_db()
+    assert reply.status == Status.COMPLETE
+
+
+def test_a_session_without_a_reply_gets_none(session, owner, scripted):
+    post_message(session, "Hello?", author=owner)
+    assert titling.give_title(session.pk) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "title"),
+    [
+        ("Title: Billing cutover", "Billing cutover"),
+        ("<think>Hmm, short.</think>\n\n**Billing cutover**", "Billing cutover"),
+        ("# “Rechnung und Umzug”", "Rechnung und Umzug"),
+        ("<think>It never ends", ""),
+        ("   \n\n", ""),
+        ("word " * 60, "word word word word word word word word word word word…"),
+        ("a\x00b\nsecond line", "ab"),
+    ],
+)
+def test_a_title_is_freed_of_what_models_wrap_it_in(answer, title):
+    assert titling.clean(answer) == title

@@ -174,7 +174,7 @@ def check(built: prompt.Prompt, session: Session, acknowledged: list[Done]) -> N
     shown = [item for section in built.sections for item in section.items if item.kind == "message"]
     rows = {row.pk: row for row in Message.objects.filter(pk__in=[item.id for item in shown])}
     places = [rows[item.id].seq for item in shown]
-    first = max(1, head.seq - limit)
+    first = max(1, head.seq - limit + 1)
     assert places == list(range(first, head.seq + 1)), (places[:3], places[-3:], first, head.seq)
     told = [said.text for said in built.said if said.role == "user"]
     assert len(told) == len(shown)

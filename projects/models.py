@@ -101,6 +101,40 @@ class Project(models.Model):
         default=False,
         help_text="The assistant still sees what was deleted, with the time of its deletion.",
     )
+    roll_percent = models.PositiveIntegerField(
+        "when layers settle",
+        default=125,
+        validators=[MinValueValidator(100), MaxValueValidator(1_000)],
+        help_text="Percent of the memory budget above which older memories settle into digests.",
+    )
+    day_after_days = models.PositiveIntegerField(
+        "age for a day's digest",
+        default=1,
+        validators=[MinValueValidator(0), MaxValueValidator(3_650)],
+        help_text="Days after which conversations may settle into days.",
+    )
+    week_after_days = models.PositiveIntegerField(
+        "age for a week's digest",
+        default=7,
+        validators=[MinValueValidator(0), MaxValueValidator(3_650)],
+        help_text="Days after which days may settle into weeks.",
+    )
+    month_after_days = models.PositiveIntegerField(
+        "age for a month's digest",
+        default=30,
+        validators=[MinValueValidator(0), MaxValueValidator(3_650)],
+        help_text="Days after which weeks may settle into months.",
+    )
+    memory_daily_tokens = models.PositiveIntegerField(
+        "daily allowance",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1_000)],
+        help_text=(
+            "Tokens that models may take a day to write memories; over it, the work waits for the "
+            "next day. Empty: no limit."
+        ),
+    )
     history_limit = models.PositiveIntegerField(
         default=100,
         validators=[MinValueValidator(50), MaxValueValidator(1_000)],

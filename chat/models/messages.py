@@ -119,6 +119,9 @@ class Message(models.Model):
     source_key = models.CharField(max_length=300, null=True, blank=True, editable=False)
     edited_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
+    forgotten_at = models.DateTimeField(
+        null=True, blank=True, help_text="Its text and all that was made of it are gone for good."
+    )
     stop_requested = models.BooleanField(
         default=False, editable=False, help_text="A reader wants the reply to end here."
     )
@@ -147,6 +150,10 @@ class Message(models.Model):
                 name="message_unfinished",
                 condition=Q(status__in=UNFINISHED),
             ),
+            models.Index(fields=["project", "created_at"], name="message_by_time"),
+            models.Index(fields=["project", "author"], name="message_by_author"),
+            # Finds the replies that were told something, by its id.
+            GinIndex(fields=["receipt"], name="message_receipt", opclasses=["jsonb_path_ops"]),
             # As chat.search asks; cut, since PostgreSQL takes no endless list of words.
             GinIndex(SearchVector(Left("text", 200_000), config="simple"), name="message_words"),
         ]

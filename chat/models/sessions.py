@@ -82,6 +82,9 @@ class Session(models.Model):
     source_key = models.CharField(
         max_length=300, null=True, blank=True, editable=False, help_text="Where it came from."
     )
+    deleted_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="Withheld, and soon to be forgotten."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     last_activity_at = models.DateTimeField(default=timezone.now)
 
@@ -99,10 +102,18 @@ class Session(models.Model):
                 condition=Q(status__in=SessionStatus.values), name="session_status_is_known"
             ),
         ]
-        indexes = [models.Index(fields=["project", "-last_activity_at"], name="session_recent")]
+        indexes = [
+            models.Index(fields=["project", "-last_activity_at"], name="session_recent"),
+            models.Index(
+                fields=["deleted_at"],
+                name="session_deleted",
+                condition=Q(deleted_at__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
-        return self.label
+        # Not the title, which says what was said: this stands in logs that nothing is taken out of.
+        return f"chat of {self.created_at:%Y-%m-%d %H:%M}"
 
     @property
     def label(self) -> str:

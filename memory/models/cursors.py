@@ -1,6 +1,7 @@
 """How far memory has come: with each conversation, and with each project's layers."""
 
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import models
 from django.db.models import ExpressionWrapper, F, Q, Value
@@ -78,8 +79,30 @@ class Ladder(Leased):
     project = models.OneToOneField(
         Project, primary_key=True, on_delete=models.CASCADE, related_name="ladder"
     )
+    ripe_at = models.DateTimeField(
+        null=True, blank=True, help_text="When time alone gives it something to do."
+    )
 
     objects = LeasedQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"ladder of {self.project_id}"
+
+
+class Nudge(models.Model):
+    """Something changed in a project's layers since they were last looked through.
+
+    Rows are only added, and removed by who has looked, so that no two writers ever wait for each
+    other here.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+
+    def __str__(self) -> str:
+        return f"nudge of {self.project_id}"
+
+
+def nudge(project_id: UUID) -> None:
+    """Has the project's layers looked through at the next cycle."""
+    Nudge.objects.create(project_id=project_id)

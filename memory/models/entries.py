@@ -22,6 +22,16 @@ class State(models.TextChoices):
     STALE = "stale", "waits to be rewritten"
 
 
+class Waiting(models.TextChoices):
+    """Why an entry awaits review."""
+
+    ASKED = "asked", "the project reviews new memories"
+    PRIVATE = "private", "it quotes a private chat"
+    INSTRUCTIONS = "instructions", "it reads like instructions to a model"
+    IMPORTED = "imported", "another program remembered it"
+    SOURCES = "sources", "somebody's own words rest on what was forgotten"
+
+
 # Plain strings, so that migrations do not depend on the enumeration.
 GRANULARITIES = [granularity.value for granularity in Granularity]
 CONVERSATION = Granularity.CONVERSATION.value
@@ -85,6 +95,19 @@ class Entry(models.Model):
         default=False,
         help_text="A source was hidden, deleted or forgotten: no text until it is rewritten.",
     )
+    waits_because = models.CharField(
+        max_length=12, choices=Waiting.choices, blank=True, help_text="Why it awaits review."
+    )
+    note = models.TextField(
+        blank=True,
+        help_text="What somebody wrote into a digest by hand: it is told among its sources.",
+    )
+    losses = models.JSONField(
+        default=list, blank=True, help_text="Particulars of its children that it does not carry."
+    )
+    particulars = models.PositiveIntegerField(
+        default=0, help_text="Names, dates, numbers and the like that its children hold."
+    )
     revision = models.PositiveIntegerField(default=1)
     sources_hash = models.CharField(
         max_length=64, blank=True, help_text="Of the ids and revisions it was written from."
@@ -128,7 +151,8 @@ class Entry(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["project", "state", "-last_source_at"], name="entry_by_state")
+            models.Index(fields=["project", "state", "-last_source_at"], name="entry_by_state"),
+            models.Index(fields=["project"], name="entry_stale", condition=Q(state=State.STALE)),
         ]
 
     def __str__(self) -> str:
@@ -191,3 +215,33 @@ class EntryRevision(models.Model):
 
     def __str__(self) -> str:
         return f"revision {self.revision} of {self.entry_id}"
+
+
+class EntryState(models.Model):
+    """How an entry stood from a moment on; no text. Written by the database itself.
+
+    A trigger adds a row whenever one of these columns changes, at the moment of the cycle that did
+    it (the setting `strata.now`), or at the database's own.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, related_name="+", db_constraint=False
+    )
+    entry = models.ForeignKey(
+        Entry, on_delete=models.CASCADE, related_name="states", db_constraint=False
+    )
+    since = models.DateTimeField()
+    state = models.CharField(max_length=10)
+    parent_id = models.UUIDField(null=True)
+    pinned = models.BooleanField()
+    withheld = models.BooleanField()
+    revision = models.PositiveIntegerField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["project", "entry", "-since", "-id"], name="entry_state_since")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.entry_id} {self.state} since {self.since:%Y-%m-%d %H:%M}"

@@ -1,74 +1,16 @@
-"""What is kept, and how far memory has come, in the admin."""
+"""What is kept: its texts, and what moderators do to them."""
 
 from collections.abc import Callable
 
 from django.contrib import admin, messages
-from django.contrib.auth import get_permission_codename
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
+from memory.admin.acting import Acting
 from memory.layers import review
-from memory.models import Cursor, Entry, EntryRevision, Ladder, State
+from memory.models import Entry, EntryRevision, State
 from projects.admin import LookOnly
-
-
-class Failing(admin.SimpleListFilter):
-    title = "failing"
-    parameter_name = "failing"
-
-    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin):
-        return [("yes", "Yes")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        return queryset.filter(failures__gt=0) if self.value() else queryset
-
-
-class Acting(LookOnly):
-    """To be looked at by staff, and acted on by those who may change the model."""
-
-    def has_act_permission(self, request: HttpRequest) -> bool:
-        codename = get_permission_codename("change", self.opts)
-        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
-
-
-class LeasedAdmin(Acting):
-    """Work in the background: what failed, why, and when it is tried again."""
-
-    list_filter = (Failing,)
-    actions = ("try_again",)
-
-    @admin.action(description="Try again at the next cycle", permissions=["act"])
-    def try_again(self, request: HttpRequest, queryset: QuerySet) -> None:
-        queryset.update(next_try_at=None)
-        self.message_user(request, "They are tried again within a minute.")
-
-
-@admin.register(Cursor)
-class CursorAdmin(LeasedAdmin):
-    list_display = (
-        "session",
-        "project",
-        "summarised_through",
-        "unsummarised_messages",
-        "unsummarised_tokens",
-        "failures",
-        "next_try_at",
-        "last_error",
-        "lease_until",
-    )
-    list_select_related = ("session", "project")
-    date_hierarchy = "session__last_activity_at"
-    search_fields = ("session__title", "=session__id", "project__slug")
-    ordering = ("-failures", "-pk")
-
-
-@admin.register(Ladder)
-class LadderAdmin(LeasedAdmin):
-    list_display = ("project", "failures", "next_try_at", "last_error", "lease_until")
-    list_select_related = ("project",)
-    search_fields = ("project__slug", "project__name")
-    ordering = ("-failures", "-pk")
 
 
 class RevisionInline(admin.TabularInline):

@@ -1,0 +1,14 @@
+"""What staff may do to memory beside looking at it."""
+
+from django.contrib.auth import get_permission_codename
+from django.http import HttpRequest
+
+from projects.admin import LookOnly
+
+
+class Acting(LookOnly):
+    """To be looked at by staff, and acted on by those who may change the model."""
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        codename = get_permission_codename("change", self.opts)
+        return request.user.has_perm(f"{self.opts.app_label}.{codename}")

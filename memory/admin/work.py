@@ -1,0 +1,87 @@
+"""Memory's work in the background: how far it has come, what failed, what it cost."""
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from memory.admin.acting import Acting
+from memory.models import Call, Cursor, Ladder, Nudge
+from projects.admin import LookOnly
+
+
+class Failing(admin.SimpleListFilter):
+    title = "failing"
+    parameter_name = "failing"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin):
+        return [("yes", "Yes")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        return queryset.filter(failures__gt=0) if self.value() else queryset
+
+
+class LeasedAdmin(Acting):
+    """Work in the background: what failed, why, and when it is tried again."""
+
+    list_filter = (Failing,)
+    actions = ("try_again",)
+
+    @admin.action(description="Try again at the next cycle", permissions=["act"])
+    def try_again(self, request: HttpRequest, queryset: QuerySet) -> None:
+        queryset.update(next_try_at=None)
+        self.message_user(request, "They are tried again within a minute.")
+
+
+@admin.register(Cursor)
+class CursorAdmin(LeasedAdmin):
+    list_display = (
+        "session",
+        "project",
+        "summarised_through",
+        "unsummarised_messages",
+        "unsummarised_tokens",
+        "failures",
+        "next_try_at",
+        "last_error",
+        "lease_until",
+    )
+    list_select_related = ("session", "project")
+    date_hierarchy = "session__last_activity_at"
+    search_fields = ("session__title", "=session__id", "project__slug")
+    ordering = ("-failures", "-pk")
+
+
+@admin.register(Ladder)
+class LadderAdmin(LeasedAdmin):
+    list_display = ("project", "failures", "next_try_at", "last_error", "lease_until")
+    list_select_related = ("project",)
+    search_fields = ("project__slug", "project__name")
+    ordering = ("-failures", "-pk")
+
+
+@admin.register(Nudge)
+class NudgeAdmin(LookOnly):
+    list_display = ("id", "project")
+    list_select_related = ("project",)
+    search_fields = ("project__slug",)
+    ordering = ("-id",)
+
+
+@admin.register(Call)
+class CallAdmin(LookOnly):
+    list_display = (
+        "kind",
+        "model",
+        "project",
+        "started_at",
+        "duration_ms",
+        "input_tokens",
+        "output_tokens",
+        "cost",
+        "outcome",
+    )
+    list_filter = ("kind", "model")
+    list_select_related = ("project",)
+    date_hierarchy = "started_at"
+    search_fields = ("model", "project__slug", "=session_id")
+    ordering = ("-id",)

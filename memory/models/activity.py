@@ -1,0 +1,130 @@
+"""What was done to memory, by whom or by what: the live log and the audit trail in one."""
+
+from collections.abc import Iterable
+from typing import NoReturn
+from uuid import UUID
+
+from django.conf import settings
+from django.db import models
+
+from projects.identifiers import new_id
+from projects.models import Project
+
+# Of the ids of what else an act touched; `count` tells of all.
+MOST_RELATED = 100
+
+
+class Verb(models.TextChoices):
+    SUMMARISED = "summarised", "summarised a conversation"
+    ROLLED_UP = "rolled_up", "rolled up a period"
+    REWRITTEN = "rewritten", "wrote anew"
+    DISSOLVED = "dissolved", "removed, as nothing is left of its sources"
+    FADED = "faded", "faded"
+    RETURNED = "returned", "brought back into the budget"
+    FAILED = "failed", "failed"
+    WAITED = "waited", "waits for tomorrow's allowance"
+    PROPOSED = "proposed", "proposed"
+    APPROVED = "approved", "approved"
+    REJECTED = "rejected", "rejected"
+    EDITED = "edited", "edited"
+    PINNED = "pinned", "pinned"
+    UNPINNED = "unpinned", "unpinned"
+    HIDDEN = "hidden", "hid"
+    SHOWN = "shown", "took in again"
+    REDACTED = "redacted", "redacted"
+    ASKED_ANEW = "asked_anew", "asked to have written anew"
+    FORGOTTEN = "forgotten", "forgot"
+    READ = "read", "opened the private text of"
+
+
+class Reason(models.TextChoices):
+    """Why somebody changed what is remembered."""
+
+    WRONG = "wrong", "It is wrong"
+    OUTDATED = "outdated", "It is outdated"
+    PRIVATE = "private", "It is private"
+    INSTRUCTIONS = "instructions", "It is an instruction, not a memory"
+    DUPLICATE = "duplicate", "It is said elsewhere"
+    REQUESTED = "requested", "The person it is about asked for it"
+    CHECKED = "checked", "It was checked"
+    OTHER = "other", "Another reason"
+
+
+class ActivityQuerySet(models.QuerySet["Activity"]):
+    def newest_first(self) -> "ActivityQuerySet":
+        return self.order_by("-id")
+
+    def update(self, **changes: object) -> NoReturn:
+        raise TypeError("What was done stays on the record.")
+
+    def delete(self) -> NoReturn:
+        raise TypeError("What was done stays on the record.")
+
+
+class Activity(models.Model):
+    """One act. Only ids, verbs and numbers, never a text of people or models.
+
+    It points by bare ids, so that it outlives what it tells of; with its project it goes.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="activities")
+    at = models.DateTimeField(auto_now_add=True)
+    verb = models.CharField(max_length=12, choices=Verb.choices)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        related_name="+",
+        help_text="Empty: Strata itself.",
+    )
+    entry_id = models.UUIDField(null=True, blank=True)
+    session_id = models.UUIDField(null=True, blank=True)
+    message_id = models.UUIDField(null=True, blank=True)
+    granularity = models.CharField(max_length=12, blank=True)
+    period_key = models.CharField(max_length=10, blank=True)
+    related = models.JSONField(default=list, blank=True, help_text="Ids of what else it touched.")
+    count = models.PositiveIntegerField(default=0, help_text="How many that were in all.")
+    reason = models.CharField(
+        max_length=200, blank=True, help_text="One of Reason, or why it failed, in Strata's words."
+    )
+    calls = models.PositiveIntegerField(default=0)
+    input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(
+        max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
+    )
+    duration_ms = models.PositiveIntegerField(null=True, blank=True)
+
+    objects = ActivityQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "activity"
+        indexes = [
+            models.Index(fields=["project", "-id"], name="activity_recent"),
+            models.Index(
+                fields=["project", "entry_id"],
+                name="activity_of_entry",
+                condition=models.Q(entry_id__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verb} at {self.at:%Y-%m-%d %H:%M}"
+
+    def save(self, *args, **kwargs) -> None:
+        """Writes it once. Raises TypeError when it is there already."""
+        if not self._state.adding:
+            raise TypeError("What was done stays on the record.")
+        super().save(*args, **kwargs)
+
+
+def note(project_id: UUID, verb: Verb, *, related: Iterable[UUID] = (), **fields) -> Activity:
+    """Puts an act on the record, in the transaction of the act. `fields` are those of Activity."""
+    ids = [str(one) for one in related]
+    fields.setdefault("count", len(ids))
+    return Activity.objects.create(
+        project_id=project_id, verb=verb, related=ids[:MOST_RELATED], **fields
+    )

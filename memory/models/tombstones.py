@@ -1,0 +1,34 @@
+"""What must not come back."""
+
+from django.db import models
+
+from projects.identifiers import new_id
+from projects.models import Project
+
+
+class Grave(models.TextChoices):
+    """What kind of thing lies there."""
+
+    MESSAGE = "message"
+    SESSION = "session"
+    SOURCE = "source", "a session or message in another program"
+
+
+class Tombstone(models.Model):
+    """One thing that was forgotten: its id, or the digest of what it is called at its source."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tombstones")
+    kind = models.CharField(max_length=8, choices=Grave.choices)
+    subject = models.CharField(max_length=64, help_text="An id, or a SHA-256.")
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "kind", "subject"], name="one_tombstone_a_subject"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject}"

@@ -181,7 +181,8 @@ def fork(message: Message, user) -> Session:
 
     The copies name their originals: they are remembered there, and not a second time.
     """
-    origin = message.session
+    # Locked, so that nothing is copied while it is forgotten.
+    origin = Session.objects.select_for_update().get(pk=message.session_id)
     path = path_to(origin.messages.select_related("author"), message.pk)
     session = Session.objects.create(
         project=origin.project,

@@ -1,16 +1,28 @@
 """How a conversation is kept: its settings, its removal, and what is told of it in lists."""
 
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Count, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.expressions import RawSQL
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from chat.models import Message, Role, Session
 from chat.models.sessions import HISTORY_LIMITS, SessionStatus, Visibility
-from chat.signals import session_closed, session_deleted, session_made_private
+from chat.signals import (
+    session_closed,
+    session_deleted,
+    session_expired,
+    session_made_private,
+    session_restored,
+)
+from projects.models import Project
+
+# How long a deleted session can be brought back.
+UNDO_WINDOW = timedelta(minutes=10)
 
 
 def clamped(limit: int | None) -> int | None:
@@ -68,11 +80,47 @@ def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
 
 @transaction.atomic
 def delete_session(session: Session) -> None:
-    """Removes the session and all that was said in it, once whoever listens has heard of it."""
-    # First, as whoever writes to it does: nobody then waits for the other in a circle.
+    """Withholds the session from everybody at once; after UNDO_WINDOW it is gone for good.
+
+    To delete twice changes nothing.
+    """
+    # Locked first, as whoever writes to it does: nobody then waits for the other in a circle.
     session = Session.objects.select_for_update().get(pk=session.pk)
-    session_deleted.send(sender=Session, session=session)
-    session.delete()
+    if session.deleted_at is None:
+        session.deleted_at = timezone.now()
+        session.version += 1
+        session.save(update_fields=["deleted_at", "version"])
+        session_deleted.send(sender=Session, session=session)
+
+
+@transaction.atomic
+def restore_session(session_id: UUID) -> Session | None:
+    """Takes the deletion of a session back; None when it is too late, or was not deleted."""
+    rows = Session.objects.select_for_update().filter(pk=session_id, deleted_at__isnull=False)
+    session = rows.first()
+    if session is None:
+        return None
+    session.deleted_at = None
+    session.version += 1
+    session.save(update_fields=["deleted_at", "version"])
+    session_restored.send(sender=Session, session=session)
+    return session
+
+
+def purge_deleted() -> int:
+    """Removes for good the sessions whose UNDO_WINDOW is over; returns how many."""
+    late = Session.objects.filter(deleted_at__lt=Now() - UNDO_WINDOW).order_by("deleted_at")
+    gone = 0
+    for pk, project in late.values_list("pk", "project")[:1000]:
+        with transaction.atomic():
+            # As importers do, the project before its sessions.
+            Project.objects.select_for_update(no_key=True).filter(pk=project).first()
+            session = late.select_for_update().filter(pk=pk).first()
+            if session is not None:
+                session_expired.send(sender=Session, session=session)
+                Session.objects.filter(pk=pk).delete()
+                gone += 1
+    return gone
 
 
 # Upward from the head past what was deleted, by parent.

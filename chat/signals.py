@@ -17,6 +17,14 @@ session_closed = Signal()
 session_made_private = Signal()
 # session: the Session about to be deleted.
 session_deleted = Signal()
+# session: the Session whose deletion was taken back in time.
+session_restored = Signal()
+# session: the deleted Session whose time to be restored is over. Whoever holds something of it lets
+# go of it; the row itself may be gone afterwards.
+session_expired = Signal()
+# project, subjects: ids, and marks of sources (chat.importers.sources), of what is about to be
+# imported. Each receiver answers with the set of those that must not come back.
+import_planned = Signal()
 # project, user, source, texts: what another program remembered, imported by user from the format
 # `source`, to be proposed. The same texts come again when the file does.
 memories_imported = Signal()

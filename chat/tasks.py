@@ -4,7 +4,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from chat import attachments, closing, imports, streams, titling
+from chat import attachments, closing, imports, sessions, streams, titling
 
 
 @shared_task
@@ -37,6 +37,12 @@ def sweep_imports() -> None:
 def close_the_silent() -> None:
     """Closes conversations that nobody has gone on with for long. Runs every hour."""
     closing.close_the_silent()
+
+
+@shared_task
+def purge_deleted() -> None:
+    """Removes for good the chats that were deleted and not brought back. Runs every minute."""
+    sessions.purge_deleted()
 
 
 @shared_task

@@ -222,6 +222,8 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 # Attachments and files on their way in. They have no address: a view that may serves them.
 MEDIA_ROOT = DATA_DIR / "files"
+# What was forgotten, for backups that are older than that.
+TOMBSTONES = DATA_DIR / "tombstones.jsonl"
 # Bytes. A program may send an image of 20 MB inside its JSON, in base64.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 30_000_000
 FILE_UPLOAD_PERMISSIONS = 0o600

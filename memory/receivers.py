@@ -3,22 +3,29 @@
 All in the transaction of the change, in which the session's row is locked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models.signals import post_save
 from django.dispatch import receiver
 
 from chat.models import Message, Session
 from chat.signals import (
+    import_planned,
     message_added,
     message_changed,
     session_deleted,
+    session_expired,
     session_made_private,
+    session_restored,
 )
+from memory.forgetting import Scope, forget, graves
 from memory.layers import review
 from memory.layers.coverage import contributes, recount
 from memory.layers.summarising import EXTRACTIVE
-from memory.models import Cursor, Entry
+from memory.models import Cursor, Entry, Waiting
+from memory.models.cursors import nudge
+from projects.models import Project
 
 
 @receiver(message_added)
@@ -62,11 +69,36 @@ def covering(session: Session, seqs: Sequence[int]) -> QuerySet[Entry]:
 
 @receiver(session_deleted)
 def withhold_what_was_made_of_it(session: Session, **kwargs: object) -> None:
-    """The session's entries go with it; the digests above them are rewritten without it."""
-    review.withhold(session.entries.all())
+    """Nothing that was made of the session stands until it is restored or forgotten."""
+    review.withhold(session.entries.all(), keep_earlier=True)
+
+
+@receiver(session_restored)
+def bring_back_what_was_made_of_it(session: Session, **kwargs: object) -> None:
+    """Its entries wait to be looked at again: from unchanged sources they stand as they stood."""
+    nudge(session.project_id)
+
+
+@receiver(session_expired)
+def forget_what_was_said_in_it(session: Session, **kwargs: object) -> None:
+    """With all that was made of it, and so that no import brings it back."""
+    forget(session.project, Scope(session=session.pk))
+
+
+@receiver(import_planned)
+def keep_out_what_was_forgotten(
+    project: Project, subjects: Collection[str], **kwargs: object
+) -> set[str]:
+    return graves.buried(project, subjects)
+
+
+@receiver(post_save, sender=Project)
+def look_through_its_layers(instance: Project, **kwargs: object) -> None:
+    """Its budget or its thresholds may have changed."""
+    nudge(instance.pk)
 
 
 @receiver(session_made_private)
 def have_quotes_reviewed(session: Session, **kwargs: object) -> None:
     """Extractive entries quote, and what is private now is not to be quoted to others unseen."""
-    review.propose(session.entries.filter(written_by=EXTRACTIVE))
+    review.propose(session.entries.filter(written_by=EXTRACTIVE), Waiting.PRIVATE)

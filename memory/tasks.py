@@ -15,11 +15,12 @@ CYCLE_SECONDS = 60
 def run_cycle() -> None:
     """Finds all that is due and gives each piece a task of its own. Runs every minute."""
     now = datetime.now(UTC)
-    for session_id in cycle.due_sessions(now):
+    due = cycle.due(now)
+    for session_id in due.sessions:
         summarise_session.apply_async([str(session_id)], expires=CYCLE_SECONDS)
-    for entry_id in cycle.due_rewrites():
+    for entry_id in due.entries:
         rewrite_entry.apply_async([str(entry_id)], expires=CYCLE_SECONDS)
-    for project_id in cycle.due_projects(now):
+    for project_id in due.projects:
         settle_project.apply_async([str(project_id)], expires=CYCLE_SECONDS)
 
 

@@ -9,8 +9,9 @@ from projects.models import Project
 def delete_project(project: Project) -> None:
     """Deletes `project` and everything in it, for good.
 
-    Its sessions are locked before it is, as by whoever writes into one, and nothing is added to it
-    meanwhile: nobody waits for the other in a circle, and no row is left over.
+    Locked as by importers, the project first in a way that lets its writers finish, then its
+    sessions: nobody waits for the other in a circle, nothing is added, and no row is left over.
     """
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     list(project.sessions.select_for_update().order_by("pk").values_list("pk"))
     Project.objects.select_for_update().get(pk=project.pk).delete()

@@ -10,7 +10,8 @@ from django.db import transaction
 
 from chat.importers.archives import Contents, Document, opened
 from chat.importers.base import FileResult, ImportedSession, Importer, ImportResult, Refused
-from chat.importers.record import Record, key
+from chat.importers.record import Record
+from chat.importers.sources import key
 from chat.signals import memories_imported
 from chat.storable import storable
 from projects.models import Project

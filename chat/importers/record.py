@@ -2,19 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
+from dataclasses import replace
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q
 
 from chat.importers.base import ImportedMessage, ImportedSession, ImportResult
+from chat.importers.sources import key, mark_of
 from chat.models import Message, Role, Session, Visibility
 from chat.replies import Placed, draft, post_messages
+from chat.signals import import_planned
 from chat.storable import storable
 from projects.models import Project
-
-LONGEST_KEY = 300  # characters
 
 
 class Record:
@@ -33,6 +33,7 @@ class Record:
         # One import at a time: the same file imported twice at once is not written twice. No key
         # of the project changes, so nobody else who writes in it has to wait.
         Project.objects.select_for_update(no_key=True).get(pk=self.project.pk)
+        batch = self._not_forgotten(format, batch, result)
         sessions = self._sessions(format, batch)
         known = self._known(sessions.values())
         for conversation in batch:
@@ -45,6 +46,33 @@ class Record:
             result.sessions += 1
             result.imported += new
             result.skipped += len(conversation.messages) - new
+
+    def _not_forgotten(
+        self, format: str, batch: Sequence[ImportedSession], result: ImportResult
+    ) -> list[ImportedSession]:
+        """The batch without what was forgotten here; that counts as skipped."""
+        marks: dict[str, set[str]] = {}
+        for conversation in batch:
+            source = _source_key(format, conversation)
+            marks[source] = {mark_of(source), str(conversation.id)}
+            for message in conversation.messages:
+                marks[source] |= {key(message.key), mark_of(source, key(message.key))}
+        asked = {mark for of_one in marks.values() for mark in of_one}
+        answers = import_planned.send(sender=Message, project=self.project, subjects=asked)
+        gone = {mark for _, answer in answers for mark in answer or ()}
+        left = []
+        for conversation in batch:
+            source = _source_key(format, conversation)
+            stays = [] if {mark_of(source), str(conversation.id)} & gone else conversation.messages
+            stays = [
+                message
+                for message in stays
+                if not {key(message.key), mark_of(source, key(message.key))} & gone
+            ]
+            result.skipped += len(conversation.messages) - len(stays)
+            if stays:
+                left.append(replace(conversation, messages=stays))
+        return left
 
     def _sessions(self, format: str, batch: Sequence[ImportedSession]) -> dict[str, Session]:
         """The sessions of a batch by source key; those that are not there yet are made.
@@ -105,7 +133,7 @@ class Record:
             return len(drafts)
         for mark, message in drafts.items():
             parent = talk[mark].parent
-            message.parent_id = known.get(key(parent)) if parent else None
+            message.parent_id = _place_of(session, known, parent) if parent else None
             message.remembered = talk[mark].remembered and (fresh or session.remembered)
         head = known.get(key(conversation.head)) if conversation.head else None
         at = Placed(session.head_id if continued else head)
@@ -137,11 +165,11 @@ class Record:
         )
 
 
+def _place_of(session: Session, known: dict[str, UUID], parent: str) -> UUID | None:
+    """The message that `parent` names at the source, or its empty place if it was forgotten."""
+    forgotten = mark_of(session.source_key or "", key(parent))
+    return known.get(key(parent)) or known.get(forgotten)
+
+
 def _source_key(format: str, conversation: ImportedSession) -> str:
     return key(f"{format}:{conversation.key}")
-
-
-def key(text: str) -> str:
-    """An identity in its source as `source_key` holds it: a digest when it is too long."""
-    text = storable(text)
-    return text if len(text) <= LONGEST_KEY else sha256(text.encode()).hexdigest()

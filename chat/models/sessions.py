@@ -27,9 +27,15 @@ class SessionStatus(models.TextChoices):
 class SessionQuerySet(models.QuerySet["Session"]):
     def visible_to(self, user) -> "SessionQuerySet":
         """Sessions of the user's projects that are shared, or the user's own."""
-        return self.filter(project__memberships__user=user).filter(
-            Q(visibility=Visibility.PROJECT) | Q(creator=user)
+        return (
+            self.standing()
+            .filter(project__memberships__user=user)
+            .filter(Q(visibility=Visibility.PROJECT) | Q(creator=user))
         )
+
+    def standing(self) -> "SessionQuerySet":
+        """Those that nobody deleted."""
+        return self.filter(deleted_at=None)
 
     def newest_first(self) -> "SessionQuerySet":
         return self.order_by("-last_activity_at", "-id")

@@ -9,6 +9,7 @@ SCHEDULE = [
     ("Sweep of images never sent", "chat.tasks.sweep_attachments", 1, "hours"),
     ("Sweep of unfinished imports", "chat.tasks.sweep_imports", 1, "minutes"),
     ("Closing of silent chats", "chat.tasks.close_the_silent", 1, "hours"),
+    ("Removal of deleted chats", "chat.tasks.purge_deleted", 1, "minutes"),
     ("Signs of life", "config.tasks.heartbeat", 20, "seconds"),
 ]
 

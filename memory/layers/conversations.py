@@ -16,9 +16,12 @@ from memory.layers import leases, review, summarising, texts
 from memory.layers.bank import item_tokens
 from memory.layers.coverage import contributes, recount
 from memory.layers.leases import Lease
+from memory.layers.moments import at
 from memory.layers.periods import Granularity, day_key
 from memory.layers.summarising.parts import Line
-from memory.models import Cursor, Entry, State
+from memory.models import Cursor, Entry, State, Verb
+from memory.models.activity import note
+from memory.models.cursors import nudge
 from memory.models.leased import LeasedQuerySet
 
 # One entry covers at most so many tokens of talk, so that it is written well within the time that
@@ -81,9 +84,9 @@ def _summarise(lease: Lease, now: datetime) -> Entry | None:
     summariser = summarising.get(session.project)
     lines = _lines(stretch, session.project.zone)
     previous = _previous(session, stretch)
-    summary = summariser.conversation(lines, previous, lease.renew)
+    summary = summariser.conversation(lines, previous.text, lease.renew)
     entry = _entry(session, stretch, summary, summariser.name, now)
-    return entry if _commit(lease, session, stretch, entry) else None
+    return entry if _commit(lease, session, stretch, previous, entry, now) else None
 
 
 def _rewrite(lease: Lease, entry_id: UUID, now: datetime) -> Entry | None:
@@ -91,12 +94,14 @@ def _rewrite(lease: Lease, entry_id: UUID, now: datetime) -> Entry | None:
     session = entry.session
     assert session is not None and entry.first_seq is not None
     stretch = read(session, entry.first_seq - 1, entry.last_seq)
+    previous = _previous(session, stretch)
+    if entry.summary and entry.sources_hash == stretch.fingerprint:
+        return _reinstate(lease, entry, stretch, now)
     summary, summariser = "", summarising.get(session.project)
     if stretch.contributing:
         lines = _lines(stretch, session.project.zone)
-        previous = _previous(session, stretch)
-        summary = summariser.conversation(lines, previous, lease.renew)
-    return _commit_rewritten(lease, entry, stretch, summary, summariser.name, now)
+        summary = summariser.conversation(lines, previous.text, lease.renew)
+    return _commit_rewritten(lease, entry, stretch, previous, summary, summariser.name, now)
 
 
 def read(session: Session, through: int, last: int | None = None) -> Stretch:
@@ -141,11 +146,23 @@ def _lines(stretch: Stretch, zone: ZoneInfo) -> list[Line]:
     ]
 
 
-def _previous(session: Session, stretch: Stretch) -> str:
-    """The summary of the stretch before, as context for the next; none that is withheld."""
+@dataclass(frozen=True)
+class Previous:
+    """What the stretch before came to: context for the next. Equal as long as it is the same text;
+    empty when there is none.
+    """
+
+    entry: UUID | None = None
+    revision: int = 0
+    text: str = ""
+
+
+def _previous(session: Session, stretch: Stretch) -> Previous:
+    """The summary of the stretch before; none that is withheld or hidden."""
     before = session.entries.filter(last_seq__lt=stretch.first_seq, withheld=False)
-    before = before.exclude(state=State.HIDDEN)
-    return before.order_by("-last_seq").values_list("summary", flat=True).first() or ""
+    before = before.exclude(state=State.HIDDEN).order_by("-last_seq")
+    found = before.values_list("pk", "revision", "summary").first()
+    return Previous(*found) if found else Previous()
 
 
 def _entry(
@@ -161,6 +178,7 @@ def _entry(
         last_seq=stretch.last_seq,
         summary=summary,
         state=_first_state(session, written_by),
+        sources_hash=stretch.fingerprint,
         written_by=written_by,
         written_at=now,
     )
@@ -188,47 +206,64 @@ def _first_state(session: Session, written_by: str) -> State:
     return State.PROPOSED if session.project.review_memories or quotes_private else State.LIVE
 
 
-def _unchanged(lease: Lease, session: Session, stretch: Stretch) -> bool:
-    """Whether the lease still holds and the stretch is what it was; the session is locked now."""
-    fresh = Session.objects.select_for_update().get(pk=session.pk)
+def _unchanged(lease: Lease, session: Session, stretch: Stretch, previous: Previous) -> bool:
+    """Whether the sources are what they were; the session is locked now. Raises LeaseLost."""
+    fresh = Session.objects.select_for_update().standing().filter(pk=session.pk).first()
     lease.fence()
+    if fresh is None:
+        return False
     again = read(fresh, stretch.first_seq - 1, stretch.last_seq)
-    return again.fingerprint == stretch.fingerprint
+    return again.fingerprint == stretch.fingerprint and _previous(fresh, stretch) == previous
 
 
 @transaction.atomic
-def _commit(lease: Lease, session: Session, stretch: Stretch, entry: Entry) -> bool:
+def _commit(
+    lease: Lease,
+    session: Session,
+    stretch: Stretch,
+    previous: Previous,
+    entry: Entry,
+    now: datetime,
+) -> bool:
     """Keeps `entry` if the lease still holds and its sources are what they were."""
-    kept = _unchanged(lease, session, stretch)
+    kept = _unchanged(lease, session, stretch, previous)
     if kept:
         session.refresh_from_db(fields=["visibility"])
         entry.state = _first_state(session, entry.written_by)
-        entry.save(force_insert=True)
+        with at(now):
+            entry.save(force_insert=True)
         recount(session, stretch.last_seq, through=stretch.last_seq)
+        _record(Verb.SUMMARISED, entry)
+        nudge(entry.project_id)
     lease.release()
     return kept
 
 
 @transaction.atomic
 def _commit_rewritten(
-    lease: Lease, entry: Entry, stretch: Stretch, summary: str, written_by: str, now: datetime
+    lease: Lease,
+    entry: Entry,
+    stretch: Stretch,
+    previous: Previous,
+    summary: str,
+    written_by: str,
+    now: datetime,
 ) -> Entry | None:
     """Keeps the new text if the lease holds and nothing changed; what is above is rewritten too.
 
     Without a summary there is nothing left to tell, and the entry goes.
     """
-    assert entry.session is not None
-    kept = _unchanged(lease, entry.session, stretch)
-    now_there = Entry.objects.select_for_update(of=("self",)).select_related("parent", "session")
-    there = now_there.filter(pk=entry.pk, state=State.STALE).first()
+    there = _stale(lease, entry, stretch, previous)
     lease.release()
-    if not kept or there is None:
+    if there is None:
         return None
     if there.withheld:
         review.withhold(Entry.objects.filter(children=there.pk))
     else:
         review.outdate(there.parent)
+    nudge(there.project_id)
     if not summary:
+        _record(Verb.DISSOLVED, there)
         there.delete()
         return None
     assert there.session is not None
@@ -238,8 +273,51 @@ def _commit_rewritten(
         there.parent = None
     _set_times(there, stretch)
     texts.rewrite(there, summary, written_by, now)
-    there.save()
+    there.sources_hash = stretch.fingerprint
+    with at(now):
+        there.save()
+    _record(Verb.REWRITTEN, there)
     return there
+
+
+@transaction.atomic
+def _reinstate(lease: Lease, entry: Entry, stretch: Stretch, now: datetime) -> Entry | None:
+    """Lets the entry stand as it stood: its sources are what it was written from, so no model has
+    to be asked.
+    """
+    there = _stale(lease, entry, stretch, None)
+    lease.release()
+    if there is None or there.sources_hash != stretch.fingerprint:
+        return None
+    there.state = State.ABSORBED if there.parent_id else State.LIVE
+    there.withheld = False
+    there.tokens = item_tokens(there.as_item())
+    with at(now):
+        there.save(update_fields=["state", "withheld", "tokens"])
+    nudge(there.project_id)
+    return there
+
+
+def _stale(lease: Lease, entry: Entry, stretch: Stretch, previous: Previous | None) -> Entry | None:
+    """The stale entry, locked after its session; None when it, or what it rests on, changed."""
+    assert entry.session is not None
+    told = _previous(entry.session, stretch) if previous is None else previous
+    unchanged = _unchanged(lease, entry.session, stretch, told)
+    rows = Entry.objects.select_for_update(of=("self",)).select_related("parent", "session")
+    there = rows.filter(pk=entry.pk, state=State.STALE).first()
+    return there if unchanged else None
+
+
+def _record(verb: Verb, entry: Entry) -> None:
+    note(
+        entry.project_id,
+        verb,
+        entry_id=entry.pk,
+        session_id=entry.session_id,
+        granularity=entry.granularity,
+        period_key=entry.period_key,
+        count=entry.message_count,
+    )
 
 
 @transaction.atomic

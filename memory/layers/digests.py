@@ -4,7 +4,7 @@ import hashlib
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
@@ -12,12 +12,16 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from memory.layers import bank, ladder, leases, summarising, texts
 from memory.layers.leases import Lease
+from memory.layers.moments import at
 from memory.layers.periods import Granularity, label
-from memory.models import Entry, Ladder, State
+from memory.models import Entry, Ladder, Nudge, State, Verb, Waiting
+from memory.models.activity import note
 from projects.models import Project
 
 log = logging.getLogger(__name__)
 
+# What the writer of a digest is told of an earlier text that somebody corrected by hand.
+BY_HAND = "Corrected by hand, and right where it differs from the notes"
 # More rounds than this in one go would mean that the plan does not converge.
 MOST_ROUNDS = 1_000
 
@@ -46,12 +50,15 @@ def settle(project_id: UUID, now: datetime) -> bool:
     transaction and committed on its own, so that a killed worker loses at most one call.
     """
     Ladder.objects.get_or_create(project_id=project_id)
-    lease = leases.claim(Ladder.objects.ready(), project_id)
+    lease = leases.claim(Ladder.objects.ready().within_allowance(), project_id)
     if lease is None:
         return False
     with leases.working(lease, "project"):
-        moved = _settle(lease, Project.objects.get(pk=project_id), now)
-        lease.release()
+        # What changes from here on nudges again.
+        nudges = list(Nudge.objects.filter(project=project_id).values_list("pk", flat=True))
+        project = Project.objects.get(pk=project_id)
+        moved = _settle(lease, project, now)
+        _look_again(lease, project, now, nudges)
         return moved
     return False
 
@@ -59,12 +66,13 @@ def settle(project_id: UUID, now: datetime) -> bool:
 def _settle(lease: Lease, project: Project, now: datetime) -> bool:
     moved = False
     taken: Granularity | None = None
+    thresholds = _thresholds(project)
     for _ in range(MOST_ROUNDS):
-        moved = _dissolve(lease, project) or moved
+        moved = _dissolve(lease, project, now) or moved
         nodes = _nodes(project)
         rolls: Sequence[ladder.Roll] = ladder.outdated(nodes)
         if not rolls:
-            step = ladder.next_step(nodes, now, _room(project), taken)
+            step = ladder.next_step(nodes, now, _room(project), taken, thresholds)
             if step is None:
                 break
             taken, rolls = step.granularity, step.rolls
@@ -74,7 +82,28 @@ def _settle(lease: Lease, project: Project, now: datetime) -> bool:
             except SourcesChanged:
                 log.info("digest_overtaken project=%s period=%s", project.pk, roll.key)
             moved = True
-    return _fade(lease, project) or moved
+    return _fade(lease, project, now) or moved
+
+
+@transaction.atomic
+def _look_again(lease: Lease, project: Project, now: datetime, nudges: list[int]) -> None:
+    """Notes when time alone makes the ladder due again, and forgets the nudges it has heeded."""
+    lease.fence()
+    ripe_at = ladder.next_look(_nodes(project), now, _room(project), _thresholds(project))
+    Ladder.objects.filter(pk=project.pk).update(ripe_at=ripe_at)
+    Nudge.objects.filter(pk__in=nudges).delete()
+    lease.release()
+
+
+def _thresholds(project: Project) -> ladder.Thresholds:
+    return ladder.Thresholds(
+        trigger=project.roll_percent / 100,
+        ages={
+            Granularity.DAY: timedelta(days=project.day_after_days),
+            Granularity.WEEK: timedelta(days=project.week_after_days),
+            Granularity.MONTH: timedelta(days=project.month_after_days),
+        },
+    )
 
 
 def _nodes(project: Project) -> list[ladder.Node]:
@@ -107,22 +136,36 @@ def _sources(children: Iterable[UUID]) -> Sources:
 
 
 def _write(lease: Lease, project: Project, roll: ladder.Roll, now: datetime) -> None:
-    """Writes the digest of one period from all its children, and commits it."""
+    """Writes the digest of one period from all its children, and commits it.
+
+    One whose sources are those it was written from stands as it stood, and no model is asked.
+    """
     sources = _sources(roll.children)
-    text, written_by = _text(lease, project, roll, sources.children)
+    there = project.entries.filter(pk=roll.digest).first() if roll.digest else None
+    if there is not None and there.summary and there.sources_hash == sources.fingerprint:
+        text, written_by = there.summary, there.written_by
+    else:
+        text, written_by = _text(lease, project, roll, sources.children, there)
     _commit(lease, project, roll, sources, text, written_by, now)
 
 
 def _text(
-    lease: Lease, project: Project, roll: ladder.Roll, children: Sequence[Entry]
+    lease: Lease,
+    project: Project,
+    roll: ladder.Roll,
+    children: Sequence[Entry],
+    there: Entry | None,
 ) -> tuple[str, str]:
     """The digest's text and who wrote it. An only child speaks for its period as it is: nothing
-    is lost and nothing has to be called.
+    is lost and nothing has to be called. What somebody wrote into the digest by hand is told last.
     """
-    if len(children) == 1:
+    by_hand = there.note if there is not None else ""
+    if len(children) == 1 and not by_hand:
         return children[0].summary, children[0].written_by
     summariser = summarising.get(project)
     told = [(child.label, child.summary) for child in children]
+    if by_hand:
+        told.append((BY_HAND, by_hand))
     period = label(roll.granularity, roll.key)
     return summariser.digest(period, told, lease.renew), summariser.name
 
@@ -146,8 +189,11 @@ def _commit(
     digest = _digest(project, roll)
     if digest.state in (State.HIDDEN, State.PROPOSED):
         raise SourcesChanged
+    is_new = digest._state.adding
     digest.state = State.ABSORBED if digest.parent_id else State.LIVE
-    if digest.summary:
+    if digest.waits_because == Waiting.SOURCES:
+        digest.state, digest.parent = State.PROPOSED, None
+    if digest.summary or digest.withheld:
         texts.rewrite(digest, text, written_by, now)
     else:
         digest.summary, digest.written_by, digest.written_at = text, written_by, now
@@ -156,10 +202,23 @@ def _commit(
     digest.first_source_at = min(child.first_source_at for child in sources.children)
     digest.last_source_at = max(child.last_source_at for child in sources.children)
     digest.tokens = bank.item_tokens(digest.as_item())
-    digest.save()
-    Entry.objects.filter(pk__in=ids).update(parent=digest, state=State.ABSORBED)
-    if digest.parent_id:
-        Entry.objects.filter(pk=digest.parent_id).update(state=State.STALE)
+    with at(now):
+        digest.save()
+        Entry.objects.filter(pk__in=ids).update(parent=digest, state=State.ABSORBED)
+        if digest.parent_id:
+            Entry.objects.filter(pk=digest.parent_id).update(state=State.STALE)
+    _record(Verb.ROLLED_UP if is_new else Verb.REWRITTEN, digest, ids)
+
+
+def _record(verb: Verb, digest: Entry, related: Iterable[UUID]) -> None:
+    note(
+        digest.project_id,
+        verb,
+        entry_id=digest.pk,
+        granularity=digest.granularity,
+        period_key=digest.period_key,
+        related=related,
+    )
 
 
 def _digest(project: Project, roll: ladder.Roll) -> Entry:
@@ -176,23 +235,36 @@ def _digest(project: Project, roll: ladder.Roll) -> Entry:
 
 
 @transaction.atomic
-def _dissolve(lease: Lease, project: Project) -> bool:
+def _dissolve(lease: Lease, project: Project, now: datetime) -> bool:
     """Removes digests that nothing is left to write from; True when there were any."""
     lease.fence()
     sources = Entry.objects.in_the_layers().filter(parent=OuterRef("pk"), pinned=False)
     empty = project.entries.rewritable().filter(~Exists(sources))
-    above = [entry.parent_id for entry in empty if entry.parent_id]
-    Entry.objects.filter(pk__in=above).update(state=State.STALE)
-    return bool(empty.delete()[0])
+    gone = list(empty)
+    above = [entry.parent_id for entry in gone if entry.parent_id]
+    with at(now):
+        Entry.objects.filter(pk__in=above).update(state=State.STALE)
+    for entry in gone:
+        _record(Verb.DISSOLVED, entry, ())
+        entry.delete()
+    return bool(gone)
 
 
 @transaction.atomic
-def _fade(lease: Lease, project: Project) -> bool:
+def _fade(lease: Lease, project: Project, now: datetime) -> bool:
     """Sets which entries are out of the budget, worked out anew; True when that changed."""
     lease.fence()
     nodes = _nodes(project)
     out = ladder.fade(nodes, _room(project))
-    entries = project.entries
-    faded = entries.filter(state=State.LIVE, pk__in=out).update(state=State.FADED)
-    back = entries.filter(state=State.FADED).exclude(pk__in=out).update(state=State.LIVE)
-    return bool(faded or back)
+    live = project.entries.filter(state=State.LIVE, pk__in=out)
+    faded = project.entries.filter(state=State.FADED).exclude(pk__in=out)
+    changes = [(Verb.FADED, live, State.FADED), (Verb.RETURNED, faded, State.LIVE)]
+    moved = False
+    with at(now):
+        for verb, rows, state in changes:
+            ids = list(rows.values_list("pk", flat=True))
+            if ids:
+                project.entries.filter(pk__in=ids).update(state=state)
+                note(project.pk, verb, related=ids)
+                moved = True
+    return moved

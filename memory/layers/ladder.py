@@ -5,27 +5,42 @@ cycle"). The caller carries a step out, reads the nodes again and asks again.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memory.layers.periods import Granularity, ancestor_key
 
-# Layers move when what could be rendered is over this share of the budget (DESIGN, "A cycle"). It
-# lies above 1 so that not every new entry sets a cycle of model calls going.
-TRIGGER = 1.25
-# How old a layer has to be to roll into the next (DESIGN, "A cycle"), by the layer it rolls into.
-AGES = {
-    Granularity.DAY: timedelta(days=1),
-    Granularity.WEEK: timedelta(days=7),
-    Granularity.MONTH: timedelta(days=30),
-}
+# The database's clock knows nothing shorter.
+TICK = timedelta(microseconds=1)
 # What stands in the bank, or would if there were room.
 VISIBLE = frozenset({"live", "faded"})
 # A digest in another state waits: for its moderator (proposed, hidden) or its rewrite (stale).
 _OPEN = VISIBLE | {"absorbed"}
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When layers move (DESIGN, "A cycle").
+
+    `trigger`: the share of the budget that what could be rendered is over; above 1, so that not
+    every new entry sets a cycle of model calls going. `ages`: how old a layer has to be to roll
+    into the next, by the layer it rolls into.
+    """
+
+    trigger: float = 1.25
+    ages: Mapping[Granularity, timedelta] = field(
+        default_factory=lambda: {
+            Granularity.DAY: timedelta(days=1),
+            Granularity.WEEK: timedelta(days=7),
+            Granularity.MONTH: timedelta(days=30),
+        }
+    )
+
+
+USUAL = Thresholds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +83,47 @@ class Step:
 
 
 def next_step(
-    nodes: Sequence[Node], now: datetime, budget: int, passed: Granularity | None = None
+    nodes: Sequence[Node],
+    now: datetime,
+    budget: int,
+    passed: Granularity | None = None,
+    thresholds: Thresholds = USUAL,
 ) -> Step | None:
     """What to roll next at `now`, for a budget in tokens; None when rolling is done.
 
     `nodes` are all entries of a project, the proposed and hidden too: their periods wait. `passed`
     is the layer of the step taken before in this cycle, None for the first: a cycle begins only
-    above TRIGGER × budget, goes on while above the budget itself, and never tries a layer twice.
-    What is over the budget after the last step is for `fade`.
+    above the trigger × budget, goes on while above the budget itself, and never tries a layer
+    twice. What is over the budget after the last step is for `fade`.
     """
     load = sum(node.tokens for node in nodes if node.state in VISIBLE)
-    if load <= budget * (TRIGGER if passed is None else 1):
+    if load <= budget * (thresholds.trigger if passed is None else 1):
         return None
-    for granularity in AGES:
+    for granularity, age in thresholds.ages.items():
         if passed is None or granularity.depth > passed.depth:
-            rolls = _rolls(nodes, now, granularity)
+            rolls = _rolls(nodes, now - age, granularity)
             if rolls:
                 return Step(granularity, rolls)
     return None
+
+
+def next_look(
+    nodes: Iterable[Node], now: datetime, budget: int, thresholds: Thresholds = USUAL
+) -> datetime | None:
+    """The first moment after `now` at which time alone may let something roll; None for never.
+
+    To be asked when nothing is left to do at `now`.
+    """
+    visible = [node for node in nodes if node.state in VISIBLE]
+    if sum(node.tokens for node in visible) <= budget * thresholds.trigger:
+        return None
+    moments = (
+        node.last_source_at + thresholds.ages[node.granularity.older]
+        for node in visible
+        if node.granularity.older is not None and not node.pinned
+    )
+    # One that is exactly as old as it has to be is not older yet.
+    return min((at + TICK for at in moments if at >= now), default=None)
 
 
 def outdated(nodes: Sequence[Node]) -> list[Roll]:
@@ -148,11 +186,12 @@ def newest_first(items: Iterable[_D]) -> list[_D]:
     )
 
 
-def _rolls(nodes: Sequence[Node], now: datetime, into: Granularity) -> tuple[Roll, ...]:
+def _rolls(nodes: Sequence[Node], before: datetime, into: Granularity) -> tuple[Roll, ...]:
+    """The rolls into a layer of what was last said `before` a moment."""
     digests = {node.key: node for node in nodes if node.granularity == into}
     attached = _children(nodes)
     rolls = []
-    for key, fresh in sorted(_ripe(nodes, now, into).items()):
+    for key, fresh in sorted(_ripe(nodes, before, into).items()):
         digest = digests.get(key)
         if digest is None:
             rolls.append(_roll(into, key, None, fresh))
@@ -162,7 +201,7 @@ def _rolls(nodes: Sequence[Node], now: datetime, into: Granularity) -> tuple[Rol
     return tuple(rolls)
 
 
-def _ripe(nodes: Iterable[Node], now: datetime, into: Granularity) -> dict[str, list[Node]]:
+def _ripe(nodes: Iterable[Node], before: datetime, into: Granularity) -> dict[str, list[Node]]:
     """What may roll into the layer `into`, by period.
 
     A period waits as long as anything unpinned in it, down to its conversations, is too fresh or
@@ -174,7 +213,7 @@ def _ripe(nodes: Iterable[Node], now: datetime, into: Granularity) -> dict[str, 
         if node.pinned or node.granularity.depth >= into.depth:
             continue
         key = ancestor_key(node.granularity, node.key, into)
-        fresh = now - node.last_source_at <= AGES[into]
+        fresh = node.last_source_at >= before
         if node.state == "stale" or (node.state in VISIBLE and fresh):
             waiting.add(key)
         elif node.state in VISIBLE and node.granularity.older == into:

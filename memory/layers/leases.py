@@ -15,6 +15,8 @@ from django.db.models.functions import Greatest, Now
 
 from chat.providers import ProviderError
 from memory.layers.summarising import Unusable
+from memory.models import Cursor, Verb
+from memory.models.activity import note
 from memory.models.leased import Leased, LeasedQuerySet
 
 log = logging.getLogger(__name__)
@@ -112,11 +114,21 @@ def working(lease: Lease, what: str) -> Iterator[None]:
         log.info("lease_lost %s=%s", what, lease.pk)
     except ProviderError as error:
         log.warning("memory_failed %s=%s reason=%s", what, lease.pk, error)
-        lease.fail(error.reason, error.retry_after)
+        _failed(lease, error.reason, error.retry_after)
     except Unusable as error:
         log.warning("memory_failed %s=%s reason=%s", what, lease.pk, error)
-        lease.fail(str(error))
+        _failed(lease, str(error))
     except Exception as error:
         # Whatever it was, the row must not stay held, nor be tried again at once for ever.
         log.exception("memory_failed %s=%s", what, lease.pk)
-        lease.fail(f"Strata itself failed ({type(error).__name__}).")
+        _failed(lease, f"Strata itself failed ({type(error).__name__}).")
+
+
+@transaction.atomic
+def _failed(lease: Lease, reason: str, retry_after: float | None = None) -> None:
+    """Gives the row back and puts the failure on the record, unless it is not ours any more."""
+    row = LeasedQuerySet(lease.model).filter(pk=lease.pk, lease_holder=lease.holder).first()
+    if row is not None:
+        lease.fail(reason, retry_after)
+        session = lease.pk if lease.model is Cursor else None
+        note(row.project_id, Verb.FAILED, session_id=session, reason=reason[:200], count=1)

@@ -1,9 +1,10 @@
 """What people change about what is kept: a text, a pin, whether it is shown.
 
-Rows are locked from the entry upward, as the ladder does, so that the two never wait for each
-other in a circle.
+Each act is put on the record. Rows are locked from the entry upward, as the ladder does, so that
+the two never wait for each other in a circle; the project, where pins are counted, before them.
 """
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.db import transaction
@@ -13,7 +14,9 @@ from django.utils import timezone
 from chat.models import Visibility
 from memory.layers import texts
 from memory.layers.periods import Granularity
-from memory.models import Entry, EntryRevision, State
+from memory.models import Entry, EntryRevision, Reason, State, Verb, Waiting
+from memory.models.activity import note
+from memory.models.cursors import nudge
 from projects.models import Project
 
 # Pins take at most this share of the bank's budget (DESIGN, "Budget").
@@ -27,29 +30,79 @@ class Refused(Exception):
 
 
 @transaction.atomic
-def edit(entry: Entry, summary: str, by) -> Entry:
+def edit(entry: Entry, summary: str, by, reason: str = Reason.OTHER) -> Entry:
     """Gives `entry` the text `summary`, written by the user `by`; the text before is kept.
 
-    The digest above is to be rewritten. Raises Refused when a pinned text grows too long.
+    What is written into a digest stays as a note among its sources, so that it is not lost when
+    the digest is written anew. The digest above is to be rewritten. Raises Refused for a text that
+    is withheld, and when a pinned one grows too long.
     """
+    if entry.pinned:
+        _lock_pins(entry.project_id)
     entry = _locked(entry)
+    if entry.withheld:
+        raise Refused("This text is withheld until it is written anew.")
     if summary == entry.summary:
         return entry
     texts.rewrite(entry, summary, by.get_username(), timezone.now())
+    changed = [*texts.CHANGED]
+    if entry.granularity != Granularity.CONVERSATION:
+        entry.note = summary
+        changed.append("note")
     if entry.pinned:
         _refuse_too_many_pins(entry)
-    entry.save(update_fields=texts.CHANGED)
+    entry.save(update_fields=changed)
     outdate(entry.parent)
+    _record(entry, Verb.EDITED, by, reason)
     return entry
 
 
 @transaction.atomic
-def pin(entry: Entry, pinned: bool) -> Entry:
+def redact(entry: Entry, passage: str, by, reason: str = Reason.PRIVATE) -> Entry:
+    """Takes every occurrence of `passage` out of the entry's text, and out of its earlier ones.
+
+    Nothing that holds it stands until it is written anew: the digests above are withheld. Raises
+    Refused when the text does not hold it.
+    """
+    entry = _locked(entry)
+    if entry.withheld or not passage.strip() or passage not in entry.summary:
+        raise Refused("This text does not hold these words.")
+    left = entry.summary.replace(passage, REDACTED)
+    texts.rewrite(entry, left, by.get_username(), timezone.now())
+    entry.note = entry.note.replace(passage, REDACTED)
+    entry.losses = [loss for loss in entry.losses if passage not in str(loss)]
+    entry.save(update_fields=[*texts.CHANGED, "note", "losses"])
+    for earlier in entry.revisions.filter(summary__contains=passage):
+        earlier.summary = earlier.summary.replace(passage, REDACTED)
+        earlier.save(update_fields=["summary"])
+    withhold(Entry.objects.filter(children=entry.pk), for_good=True)
+    _record(entry, Verb.REDACTED, by, reason)
+    return entry
+
+
+@transaction.atomic
+def ask_anew(entry: Entry, by, reason: str = Reason.OTHER) -> Entry:
+    """Has the text written anew from its sources at the next cycle; the last one stands till then.
+
+    Raises Refused for what waits for review or is hidden.
+    """
+    entry = _locked(entry)
+    if entry.state in ASIDE:
+        raise Refused("Decide on it first; what is aside is not written anew.")
+    entry.sources_hash, entry.state = "", State.STALE
+    entry.save(update_fields=["sources_hash", "state"])
+    _record(entry, Verb.ASKED_ANEW, by, reason)
+    return entry
+
+
+@transaction.atomic
+def pin(entry: Entry, pinned: bool, by=None, reason: str = Reason.OTHER) -> Entry:
     """Keeps `entry` in the bank whatever comes, or no longer. A pinned entry is nobody's child.
 
     Raises Refused when the pins would take more than half of the budget, and for what does not
     stand in the layers.
     """
+    _lock_pins(entry.project_id)
     entry = _locked(entry)
     if pinned == entry.pinned:
         return entry
@@ -62,11 +115,12 @@ def pin(entry: Entry, pinned: bool) -> Entry:
     entry.pinned, entry.parent = pinned, None
     entry.save(update_fields=["pinned", "parent", "state"])
     outdate(left)
+    _record(entry, Verb.PINNED if pinned else Verb.UNPINNED, by, reason)
     return entry
 
 
 @transaction.atomic
-def set_hidden(entry: Entry, hidden: bool) -> Entry:
+def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = Reason.OTHER) -> Entry:
     """Takes `entry` out of the layers, or takes a hidden or a proposed one in.
 
     Hidden, it is nobody's child and not pinned, and every digest above it is withheld until it is
@@ -74,28 +128,40 @@ def set_hidden(entry: Entry, hidden: bool) -> Entry:
     itself: nobody else has read it, and nobody is to read it among what is hidden.
     """
     entry = _locked(entry)
+    was_proposed = entry.state == State.PROPOSED
     if hidden and entry.state != State.HIDDEN:
-        left, is_unread = entry.parent, entry.state == State.PROPOSED and _is_private(entry)
+        left, is_unread = entry.parent, was_proposed and _is_private(entry)
         entry.state, entry.parent, entry.pinned = State.HIDDEN, None, False
-        entry.save(update_fields=["state", "parent", "pinned"])
+        entry.waits_because = ""
+        entry.save(update_fields=["state", "parent", "pinned", "waits_because"])
         if left is not None:
             withhold(Entry.objects.filter(pk=left.pk))
         if is_unread:
             withhold(Entry.objects.filter(pk=entry.pk))
             entry.withheld = True
+        _record(entry, Verb.REJECTED if was_proposed else Verb.HIDDEN, by, reason)
     elif not hidden and entry.state in ASIDE:
         entry.state = State.STALE if _is_outdated(entry) else State.LIVE
-        entry.save(update_fields=["state"])
+        entry.waits_because = ""
+        entry.save(update_fields=["state", "waits_because"])
+        _record(entry, Verb.APPROVED if was_proposed else Verb.SHOWN, by, reason)
     return entry
 
 
-def propose(entries: QuerySet[Entry]) -> None:
+def propose(entries: QuerySet[Entry], because: Waiting) -> None:
     """Sends `entries` back to review, and has what was made of them rewritten without them."""
     found = _lock(entries.exclude(state=State.HIDDEN))
     above = {entry.parent_id for entry in found if entry.parent_id}
     rows = Entry.objects.filter(pk__in=[entry.pk for entry in found])
-    rows.update(state=State.PROPOSED, parent=None, pinned=False)
+    rows.update(state=State.PROPOSED, waits_because=because, parent=None, pinned=False)
     withhold(Entry.objects.filter(pk__in=above))
+    for entry in found:
+        nudge(entry.project_id)
+        note(entry.project_id, Verb.PROPOSED, entry_id=entry.pk, reason=because)
+
+
+# What stands in place of words that were taken out.
+REDACTED = "[…]"
 
 
 def _locked(entry: Entry) -> Entry:
@@ -103,12 +169,40 @@ def _locked(entry: Entry) -> Entry:
     return rows.get(pk=entry.pk)
 
 
+def _record(entry: Entry, verb: Verb, by, reason: str) -> None:
+    nudge(entry.project_id)
+    note(
+        entry.project_id,
+        verb,
+        by=by,
+        reason=reason,
+        entry_id=entry.pk,
+        granularity=entry.granularity,
+        period_key=entry.period_key,
+        related=ancestors(entry),
+    )
+
+
+def ancestors(entry: Entry) -> list[UUID]:
+    """The digests above `entry`, the nearest first: three at most."""
+    found: list[UUID] = []
+    above = entry.parent_id
+    while above is not None:
+        found.append(above)
+        above = Entry.objects.filter(pk=above).values_list("parent", flat=True).first()
+    return found
+
+
+def _lock_pins(project_id: UUID) -> None:
+    """One change of pins at a time; before any entry is locked, as whoever forgets does."""
+    Project.objects.select_for_update(no_key=True).get(pk=project_id)
+
+
 def _refuse_too_many_pins(entry: Entry) -> None:
-    """Raises Refused when `entry` does not fit beside the other pins. One pin at a time."""
-    project = Project.objects.select_for_update(no_key=True).get(pk=entry.project_id)
-    others = project.entries.filter(pinned=True).exclude(pk=entry.pk)
+    """Raises Refused when `entry` does not fit beside the other pins."""
+    others = Entry.objects.filter(project=entry.project_id, pinned=True).exclude(pk=entry.pk)
     taken = others.aggregate(tokens=Sum("tokens", default=0))["tokens"] + entry.tokens
-    most = int(project.bank_max_tokens * PINNED_SHARE)
+    most = int(entry.project.bank_max_tokens * PINNED_SHARE)
     if taken > most:
         raise Refused(f"Pins may take {most} tokens, half of the budget; these would take {taken}.")
 
@@ -122,27 +216,34 @@ def outdate(entry: Entry | None) -> None:
         rows = Entry.objects.filter(pk=entry.pk)
         rows.filter(state__in=ASIDE).update(sources_hash="")
         rows.exclude(state__in=ASIDE).update(state=State.STALE)
+        nudge(entry.project_id)
 
 
-def withhold(entries: QuerySet[Entry]) -> None:
+def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: bool = False) -> None:
     """Has `entries` and all above them rewritten; no text of theirs stands until then.
 
-    Their earlier texts, which may tell what must not be told, go at once. Everything is locked
-    from the finest layer upward, in the order of ids, as whoever else locks several does.
+    Their earlier texts, which may tell what must not be told, go at once, unless `keep_earlier`;
+    with `for_good`, the texts of now go too. Everything is locked from
+    the finest layer upward, in the order of ids, as whoever else locks several does.
     """
     level = _lock(entries)
-    touched: list[UUID] = []
+    touched: dict[UUID, UUID] = {}
     while level:
-        touched += [entry.pk for entry in level]
+        touched |= {entry.pk: entry.project_id for entry in level}
         level = _lock(Entry.objects.filter(pk__in={entry.parent_id for entry in level}))
     rows = Entry.objects.filter(pk__in=touched)
+    if for_good:
+        texts.blank(rows)
+    elif not keep_earlier:
+        EntryRevision.objects.filter(entry__in=touched).delete()
     rows.update(withheld=True)
     rows.exclude(state__in=ASIDE).update(state=State.STALE)
-    EntryRevision.objects.filter(entry__in=touched).delete()
+    for project_id in set(touched.values()):
+        nudge(project_id)
 
 
 def _lock(entries: QuerySet[Entry]) -> list[Entry]:
-    return list(entries.select_for_update().only("parent").order_by("pk"))
+    return list(entries.select_for_update().only("parent", "project").order_by("pk"))
 
 
 def _is_private(entry: Entry) -> bool:
@@ -152,3 +253,8 @@ def _is_private(entry: Entry) -> bool:
 def _is_outdated(entry: Entry) -> bool:
     is_digest = entry.granularity != Granularity.CONVERSATION
     return entry.withheld or (is_digest and not entry.sources_hash)
+
+
+def impact(entries: Iterable[Entry]) -> int:
+    """How many digests have to be written anew when `entries` are edited, pinned or hidden."""
+    return len({above for entry in entries for above in ancestors(entry)})

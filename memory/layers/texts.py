@@ -2,8 +2,10 @@
 
 from datetime import datetime
 
+from django.db.models import F, QuerySet
+
 from memory.layers import bank
-from memory.models import Entry, EntryRevision
+from memory.models import Entry, EntryRevision, Waiting
 
 CHANGED = ("summary", "written_by", "written_at", "revision", "tokens", "withheld")
 
@@ -25,8 +27,30 @@ def rewrite(entry: Entry, summary: str, written_by: str, at: datetime) -> None:
             written_by=entry.written_by,
             written_at=entry.written_at,
         )
-    if entry.summary != summary:
+    if entry.withheld or entry.summary != summary:
         entry.summary, entry.written_by, entry.written_at = summary, written_by, at
         entry.revision += 1
     entry.withheld = False
     entry.tokens = bank.item_tokens(entry.as_item())
+
+
+def blank(entries: QuerySet[Entry]) -> int:
+    """Empties the texts of `entries`, and removes all earlier ones; returns how many those were.
+
+    What somebody wrote into a digest by hand may rest on what goes, and goes too: somebody is to
+    look at it when it is written anew.
+    """
+    removed, _ = EntryRevision.objects.filter(entry__in=entries.values("pk")).delete()
+    entries.exclude(note="").update(waits_because=Waiting.SOURCES)
+    entries.update(
+        summary="",
+        note="",
+        losses=[],
+        particulars=0,
+        sources_hash="",
+        tokens=0,
+        # Whatever is written next is another text, even if it reads the same.
+        revision=F("revision") + 1,
+        withheld=True,
+    )
+    return removed

@@ -51,6 +51,12 @@ class Migration(migrations.Migration):
             )
             for table, column in COLUMNS
         ),
+        *(
+            migrations.RunSQL(
+                f"ALTER INDEX {index} ALTER COLUMN 1 SET STATISTICS 0", migrations.RunSQL.noop
+            )
+            for index in ("entry_words", "entry_revision_words")
+        ),
         migrations.RunSQL(
             HISTORY,
             "DROP TRIGGER entry_stands ON memory_entry; DROP FUNCTION memory_entry_stands()",

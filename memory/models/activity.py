@@ -22,7 +22,6 @@ class Verb(models.TextChoices):
     FADED = "faded", "faded"
     RETURNED = "returned", "brought back into the budget"
     FAILED = "failed", "failed"
-    WAITED = "waited", "waits for tomorrow's allowance"
     PROPOSED = "proposed", "proposed"
     APPROVED = "approved", "approved"
     REJECTED = "rejected", "rejected"
@@ -89,6 +88,11 @@ class Activity(models.Model):
     count = models.PositiveIntegerField(default=0, help_text="How many that were in all.")
     reason = models.CharField(
         max_length=200, blank=True, help_text="One of Reason, or why it failed, in Strata's words."
+    )
+    receipt = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="Of a forgetting: what went from where, in numbers and ids.",
     )
     calls = models.PositiveIntegerField(default=0)
     input_tokens = models.PositiveIntegerField(default=0)

@@ -19,13 +19,17 @@ class CursorQuerySet(LeasedQuerySet):
     def waiting(self) -> "CursorQuerySet":
         """Those with something that no entry covers yet, in projects that remember."""
         return self.filter(
-            unsummarised_messages__gt=0, project__memory_enabled=True, project__archived_at=None
+            unsummarised_messages__gt=0,
+            project__memory_enabled=True,
+            project__archived_at=None,
+            session__deleted_at=None,
         )
 
     def due(self, now: datetime) -> "CursorQuerySet":
-        """Those to summarise at `now`: closed, idle or full, and neither held nor backing off.
+        """Those to summarise at `now`: closed, idle or full, and neither held nor backing off, nor
+        over their project's allowance of today.
 
-        `now` decides what is idle; leases and retries go by the database's clock.
+        `now` decides what is idle; leases, retries and allowances go by the database's clock.
         """
         silence = ExpressionWrapper(
             F("project__idle_minutes") * Value(timedelta(minutes=1)),
@@ -34,7 +38,7 @@ class CursorQuerySet(LeasedQuerySet):
         idle = Q(session__last_activity_at__lte=Value(now) - silence)
         full = Q(unsummarised_tokens__gte=FULL_TOKENS)
         closed = Q(session__status=SessionStatus.CLOSED)
-        return self.waiting().filter(idle | full | closed).unheld().ready()
+        return self.waiting().filter(idle | full | closed).unheld().ready().within_allowance()
 
 
 class Cursor(Leased):
@@ -84,6 +88,9 @@ class Ladder(Leased):
     )
 
     objects = LeasedQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["ripe_at"], name="ladder_ripe")]
 
     def __str__(self) -> str:
         return f"ladder of {self.project_id}"

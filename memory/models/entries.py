@@ -1,5 +1,7 @@
 """What is kept: one node of the layers, and its earlier texts."""
 
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -35,6 +37,9 @@ class Waiting(models.TextChoices):
 # Plain strings, so that migrations do not depend on the enumeration.
 GRANULARITIES = [granularity.value for granularity in Granularity]
 CONVERSATION = Granularity.CONVERSATION.value
+# The words by which entries, and their earlier texts, are searched.
+WORDS = SearchVector("summary", "note", config="simple")
+REVISED_WORDS = SearchVector("summary", config="simple")
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
@@ -45,9 +50,11 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         """What may stand in the rendered bank.
 
         Live ones; faded ones, should they fit again; those about to be rewritten, which until then
-        show their last text; and where a digest is withheld, what it was made of stands in.
+        show their last text; and where a digest is withheld, or waits for review, what it was made
+        of stands in.
         """
-        spoken_for = Q(parent__isnull=False, parent__withheld=False)
+        speaking = Q(parent__state__in=(State.LIVE, State.FADED, State.ABSORBED, State.STALE))
+        spoken_for = Q(parent__isnull=False, parent__withheld=False) & speaking
         standing = Q(state__in=(State.LIVE, State.FADED))
         waiting = Q(state__in=(State.STALE, State.ABSORBED)) & ~spoken_for
         return self.filter(standing | waiting, withheld=False)
@@ -153,6 +160,7 @@ class Entry(models.Model):
         indexes = [
             models.Index(fields=["project", "state", "-last_source_at"], name="entry_by_state"),
             models.Index(fields=["project"], name="entry_stale", condition=Q(state=State.STALE)),
+            GinIndex(WORDS, name="entry_words"),
         ]
 
     def __str__(self) -> str:
@@ -212,6 +220,7 @@ class EntryRevision(models.Model):
                 fields=["project", "entry", "revision"], name="one_text_a_revision"
             )
         ]
+        indexes = [GinIndex(REVISED_WORDS, name="entry_revision_words")]
 
     def __str__(self) -> str:
         return f"revision {self.revision} of {self.entry_id}"

@@ -1,8 +1,10 @@
 """Work that one worker at a time may do, and that is tried again later when it fails."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
+
+from memory.models.calls import spent_today
 
 
 class LeasedQuerySet(models.QuerySet):
@@ -13,6 +15,13 @@ class LeasedQuerySet(models.QuerySet):
     def ready(self):
         """Those that are not backing off after a failure, by the database's clock."""
         return self.filter(Q(next_try_at=None) | Q(next_try_at__lte=Now()))
+
+    def within_allowance(self):
+        """Those whose project may still spend tokens today, by the database's clock."""
+        today = self.annotate(spent=spent_today("project"))
+        return today.filter(
+            Q(project__memory_daily_tokens=None) | Q(spent__lt=F("project__memory_daily_tokens"))
+        )
 
 
 class Leased(models.Model):

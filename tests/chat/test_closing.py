@@ -39,7 +39,7 @@ def test_what_is_left_of_a_closed_chat_is_due_at_once(project, owner):
     project.idle_minutes = 10_080
     project.save()
     session = session_of(project, owner, 0)
-    assert cycle.due_sessions(datetime.now(UTC)) == []
+    assert cycle.due(datetime.now(UTC)).sessions == []
     session.status = SessionStatus.CLOSED
     session.save()
-    assert cycle.due_sessions(datetime.now(UTC)) == [session.pk]
+    assert cycle.due(datetime.now(UTC)).sessions == [session.pk]

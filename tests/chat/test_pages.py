@@ -514,7 +514,7 @@ def test_a_chat_is_cleared_and_deleted_once_that_is_confirmed(client, owner, ses
     assert "Nothing has been said yet." in page(client, owner, url)
     assert "Delete this chat?" in page(client, owner, f"{url}delete/")
     assert client.post(f"{url}delete/")["Location"] == "/projects/billing/"
-    assert not Session.objects.exists()
+    assert not Session.objects.standing().exists()
 
 
 def test_a_chat_is_not_cleared_while_a_reply_is_being_said(client, owner, session, url):

@@ -36,20 +36,20 @@ def told(model) -> str:
 
 def test_an_idle_session_is_due_and_a_fresh_one_is_not(session):
     say(session, "The cutover is on 3 March.")
-    assert cycle.due_sessions(datetime.now(UTC)) == []
-    assert cycle.due_sessions(datetime.now(UTC) + timedelta(minutes=11)) == [session.pk]
+    assert cycle.due(datetime.now(UTC)).sessions == []
+    assert cycle.due(datetime.now(UTC) + timedelta(minutes=11)).sessions == [session.pk]
 
 
 def test_a_session_that_never_falls_idle_is_due_when_it_is_full(session):
     say(session, *["word " * 1_000 for _ in range(5)])
-    assert cycle.due_sessions(datetime.now(UTC)) == [session.pk]
+    assert cycle.due(datetime.now(UTC)).sessions == [session.pk]
 
 
 def test_finding_what_is_due_is_one_query(project, owner, django_assert_num_queries):
     for _ in range(5):
         say(Session.objects.create(project=project, creator=owner), "Something was said here.")
     with django_assert_num_queries(1):
-        assert len(cycle.due_sessions(later())) == 5
+        assert len(cycle.due(later()).sessions) == 5
 
 
 def test_an_entry_covers_what_was_said(session, scripted):
@@ -123,7 +123,7 @@ def test_what_is_not_to_be_remembered_is_not(session, scripted):
     session.remembered = False
     session.save()
     say(session, "My secret is the number nine.")
-    assert cycle.due_sessions(later()) == []
+    assert cycle.due(later()).sessions == []
     session.remembered = True
     session.save()
     say(session, "The cutover is on 3 March.")
@@ -152,7 +152,7 @@ def test_a_failure_invents_nothing_and_stays_due(session, scripted, settings, tr
     assert cursor.failures == 1
     assert reason in cursor.last_error
     assert cursor.next_try_at > datetime.now(UTC)
-    assert cycle.due_sessions(later()) == []
+    assert cycle.due(later()).sessions == []
 
     Cursor.objects.update(next_try_at=Now())
     scripted.say("- The cutover is on 3 March.")
@@ -203,7 +203,7 @@ def test_a_summary_of_sources_that_changed_meanwhile_is_not_kept(session, script
     scripted.queue(edited)
     assert summarise(session.pk, later()) is None
     assert Entry.objects.count() == 0
-    assert cycle.due_sessions(later()) == [session.pk]
+    assert cycle.due(later()).sessions == [session.pk]
 
 
 def test_what_is_said_meanwhile_is_left_for_the_next_entry(session, scripted):
@@ -246,5 +246,5 @@ def test_a_project_that_does_not_remember_has_nothing_due(session, project):
     say(session, "The cutover is on 3 March.")
     project.memory_enabled = False
     project.save()
-    assert cycle.due_sessions(later()) == []
+    assert cycle.due(later()).sessions == []
     assert summarise(session.pk, later(), force=True) is None

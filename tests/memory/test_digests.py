@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from chat import sessions
 from chat.models import Session
 from chat.replies import draft, post_messages
 from memory.layers import cycle, digests, review
@@ -105,7 +106,7 @@ def test_a_digest_that_cannot_be_written_leaves_its_children_as_they_are(small, 
         talk(small, owner, day)
         talk(small, owner, day, hour=2)
     scripted.default = "- " + "Something was said about the build. " * 4
-    for session_id in cycle.due_sessions(START + timedelta(days=20)):
+    for session_id in cycle.due(START + timedelta(days=20)).sessions:
         summarise(session_id, START + timedelta(days=20))
     before = snapshot()
     scripted.default = Answer(status=500)
@@ -114,7 +115,7 @@ def test_a_digest_that_cannot_be_written_leaves_its_children_as_they_are(small, 
     ladder = Ladder.objects.get(pk=small.pk)
     assert ladder.failures == 1
     assert "error of its own" in ladder.last_error
-    assert cycle.due_projects(START + timedelta(days=20)) == []
+    assert cycle.due(START + timedelta(days=20)).projects == []
 
 
 def test_an_only_child_costs_no_call(small, owner, scripted):
@@ -133,7 +134,7 @@ def test_an_only_child_costs_no_call(small, owner, scripted):
 def test_a_pinned_entry_stays_where_it_is(small, owner):
     for day in range(10):
         talk(small, owner, day)
-    for session_id in cycle.due_sessions(START + timedelta(days=10)):
+    for session_id in cycle.due(START + timedelta(days=10)).sessions:
         summarise(session_id, START + timedelta(days=10))
     oldest = Entry.objects.order_by("last_source_at").first()
     oldest.pinned = True
@@ -156,7 +157,7 @@ def test_faded_entries_come_back_when_there_is_room(small, owner):
     assert not Entry.objects.filter(state=State.FADED).exists()
 
 
-def test_a_deleted_session_leaves_no_trace_in_the_digests(small, owner, api):
+def test_a_deleted_session_leaves_no_trace_in_the_digests(small, owner, api, monkeypatch):
     for day in range(20):
         talk(small, owner, day)
         talk(small, owner, day, hour=2)
@@ -166,6 +167,8 @@ def test_a_deleted_session_leaves_no_trace_in_the_digests(small, owner, api):
     assert Entry.objects.filter(summary__contains=word).exclude(session=gone).exists()
     assert api(owner).delete(f"/api/v1/sessions/{gone.pk}/").status_code == 204
     assert word not in rendered_bank(small).text
+    monkeypatch.setattr(sessions, "UNDO_WINDOW", timedelta(0))
+    assert sessions.purge_deleted() == 1
     cycle.run(START + timedelta(days=22))
     assert not Entry.objects.filter(summary__contains=word).exists()
     assert not Entry.objects.filter(state=State.STALE).exists()
@@ -177,7 +180,7 @@ def test_an_entry_hidden_while_its_digest_is_written_stays_hidden(small, owner, 
         talk(small, owner, day)
         talk(small, owner, day, hour=2)
     now = START + timedelta(days=14)
-    for session_id in cycle.due_sessions(now):
+    for session_id in cycle.due(now).sessions:
         summarise(session_id, now)
     hidden = Entry.objects.order_by("first_source_at").first()
 

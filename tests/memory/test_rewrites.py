@@ -41,7 +41,7 @@ def test_an_edit_makes_the_same_entry_stale_and_due_and_keeps_the_text_before(to
     assert (entry.state, entry.withheld) == (State.STALE, False)
     assert "3 March" in rendered_bank(project).text
     assert "edited since" in rendered_bank(project).text
-    assert cycle.due_rewrites() == [entry.pk]
+    assert cycle.due(later()).entries == [entry.pk]
 
     cycle.run(later())
     entry.refresh_from_db()
@@ -49,7 +49,7 @@ def test_an_edit_makes_the_same_entry_stale_and_due_and_keeps_the_text_before(to
     assert "4 April" in entry.summary
     assert "3 March" not in entry.summary
     assert EntryRevision.objects.get(entry=entry).summary.count("3 March") == 1
-    assert cycle.due_rewrites() == []
+    assert cycle.due(later()).entries == []
     assert Entry.objects.count() == 1
 
 
@@ -102,13 +102,13 @@ def test_a_change_while_an_entry_is_rewritten_is_not_lost(told, owner, scripted)
 
     scripted.queue(edited_again)
     assert conversations.rewrite(entry.pk, later()) is None
-    assert cycle.due_rewrites() == [entry.pk]
+    assert cycle.due(later()).entries == [entry.pk]
 
 
 def test_a_fork_is_not_remembered_twice(told, owner):
     fork = changes.fork(told[1], owner)
     assert fork.messages.count() == 2
-    assert cycle.due_sessions(later()) == []
+    assert cycle.due(later()).sessions == []
     post_messages(fork, [draft("The fork goes on to Oslo.", author=owner)])
     entry = summarise(fork.pk, later())
     assert entry.message_count == 1

@@ -1,0 +1,112 @@
+"""Forgetting: what is forgotten is gone from every store at once, with all that was made of it.
+
+One transaction finds it, locks it, removes it, marks its graves, and says what went from where.
+What had other sources too is withheld, its text gone, until the next cycle writes it from those.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from memory.forgetting import graves
+from memory.forgetting.finding import find
+from memory.forgetting.receipts import Receipt, draw_up, phrases_of
+from memory.forgetting.stores import STORES
+from memory.models import Reason, Verb
+from memory.models.activity import note
+from projects.models import Project
+
+__all__ = ["Receipt", "Refused", "Scope", "forget", "preview"]
+
+
+class Refused(Exception):
+    """A wish that cannot be met; the text says why, for people."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What to forget in a project; conditions are AND-ed, and one at least is given.
+
+    `message`, `session`, `entry`: ids. `user`: the id of whose words go, with the replies to them.
+    `before`: everything said before that moment. An entry goes with what it was made of in memory,
+    and the messages below it are remembered no more; with `sources` those are forgotten too.
+    """
+
+    message: UUID | None = None
+    session: UUID | None = None
+    entry: UUID | None = None
+    user: int | None = None
+    before: datetime | None = None
+    sources: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        given = (self.message, self.session, self.entry, self.user, self.before)
+        return all(one is None for one in given)
+
+    @property
+    def whole_session(self) -> bool:
+        """Whether a session goes with everything in it, not only messages of it."""
+        others = (self.message, self.entry, self.user, self.before)
+        return self.session is not None and all(one is None for one in others)
+
+
+@transaction.atomic
+def forget(project: Project, scope: Scope, by=None, reason: str = Reason.OTHER) -> Receipt:
+    """Forgets what `scope` says, and returns the receipt. Raises Refused.
+
+    `by` is the user who wants it, None for Strata itself. What is gone already is no error: the
+    receipt then counts nothing.
+    """
+    return _apply(project, scope, by, reason, for_good=True)
+
+
+def preview(project: Project, scope: Scope, by=None) -> Receipt:
+    """The receipt that forgetting `scope` would give; nothing is changed. Raises Refused.
+
+    It is carried out and rolled back, so it cannot differ from the deed.
+    """
+    with _undone():
+        return _apply(project, scope, by, Reason.OTHER, for_good=False)
+
+
+def _apply(project: Project, scope: Scope, by, reason: str, for_good: bool) -> Receipt:
+    if scope.is_empty:
+        raise Refused("Say what is to be forgotten: nothing was named.")
+    # As importers do first: what is forgotten now is not brought in meanwhile.
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    found = find(project, scope)
+    phrases = phrases_of(project, found)
+    buried = graves.bury(project, found)
+    removed = {store.name: store.remove(project, found) for store in STORES}
+    # The database checks now what it would check at the end.
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    receipt = draw_up(project, found, removed, phrases)
+    act = note(
+        project.pk,
+        Verb.FORGOTTEN,
+        by=by,
+        reason=reason,
+        related=found.messages,
+        count=len(found.messages),
+        entry_id=scope.entry,
+        session_id=scope.session,
+        message_id=scope.message,
+        receipt=receipt.as_json(),
+    )
+    if for_good:
+        graves.write_down(project, buried)
+    return receipt.signed(act)
+
+
+@contextmanager
+def _undone() -> Iterator[None]:
+    """Whatever is written inside is rolled back."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)

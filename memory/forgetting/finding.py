@@ -1,0 +1,223 @@
+"""What a wish to forget comes to: which messages, sessions and entries, all of them locked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from chat.models import Message, Role, Session
+from memory.layers.coverage import CONTRIBUTING
+from memory.layers.periods import Granularity
+from memory.models import Entry
+from memory.models.entries import CONVERSATION
+from projects.models import Project
+
+if TYPE_CHECKING:
+    from memory.forgetting import Scope
+
+# A reply, and what tools told on the way to it.
+ANSWERING = (Role.ASSISTANT, Role.TOOL)
+# Ids in one query.
+AT_ONCE = 5_000
+
+
+@dataclass
+class Found:
+    """What goes. Rows of `messages` stay as empty places, those of `sessions` go.
+
+    `unremembered` are messages that stay in their chats and settle into memory no more; `touched`
+    are the sessions that lose or change something and stay.
+    """
+
+    messages: set[UUID] = field(default_factory=set)
+    unremembered: set[UUID] = field(default_factory=set)
+    sessions: set[UUID] = field(default_factory=set)
+    touched: set[UUID] = field(default_factory=set)
+    # Entries made only of it, which go; and those with other sources too, which are withheld.
+    entries: set[UUID] = field(default_factory=set)
+    withheld: set[UUID] = field(default_factory=set)
+    user: int | None = None
+
+
+def find(project: Project, scope: Scope) -> Found:
+    """Everything that `scope` means, locked: sessions first, then entries from the finest layer
+    upward, as whoever else locks several does.
+    """
+    found = Found(user=scope.user)
+    named = _named_entries(project, scope)
+    if scope.session is not None and scope.whole_session:
+        found.sessions = {scope.session}
+    locked: set[UUID] = set()
+    while True:
+        found.messages = _messages(project, scope, named)
+        found.unremembered = _unremembered(project, scope, named) - found.messages
+        concerned = found.sessions | _homes(project, found.messages | found.unremembered)
+        if concerned <= locked:
+            break
+        locked |= _lock(Session.objects.filter(project=project, pk__in=concerned))
+        # A session that went meanwhile took its messages along.
+        found.sessions &= locked
+    found.touched = concerned - found.sessions
+    if scope.user is not None or scope.before is not None:
+        _empty_sessions(project, found)
+    _entries(project, found, named, scope)
+    return found
+
+
+def _named_entries(project: Project, scope: Scope) -> set[UUID]:
+    """The entry that was named, with everything it was made of."""
+    if scope.entry is None:
+        return set()
+    level = set(_ids(project.entries.filter(pk=scope.entry)))
+    below: set[UUID] = set()
+    while level:
+        below |= level
+        level = set(_ids(project.entries.filter(parent__in=level))) - below
+    return below
+
+
+def _ids(rows: QuerySet) -> Iterable[UUID]:
+    return rows.values_list("pk", flat=True)
+
+
+def _covered(project: Project, entries: set[UUID]) -> set[UUID]:
+    """The messages that entries were written from."""
+    covering = Entry.objects.filter(
+        pk__in=entries,
+        granularity=CONVERSATION,
+        session=OuterRef("session"),
+        first_seq__lte=OuterRef("seq"),
+        last_seq__gte=OuterRef("seq"),
+    )
+    sessions = Entry.objects.filter(pk__in=entries).exclude(session=None).values("session")
+    rows = Message.objects.filter(CONTRIBUTING, project=project, session__in=sessions)
+    return set(_ids(rows.filter(Exists(covering))))
+
+
+def _unremembered(project: Project, scope: Scope, named: set[UUID]) -> set[UUID]:
+    return set() if scope.sources or not named else _covered(project, named)
+
+
+def _messages(project: Project, scope: Scope, named: set[UUID]) -> set[UUID]:
+    """The messages that were meant, their originals and copies, and the replies to any of them."""
+    if scope.entry is not None:
+        meant = _covered(project, named) if scope.sources else set()
+    else:
+        meant = set(_ids(_meant(project, scope)))
+    found: set[UUID] = set()
+    while meant - found:
+        new = meant - found
+        found |= new
+        meant = set()
+        for some in _in_batches(new):
+            rows = Message.objects.filter(project=project)
+            copies = Q(copied_from__in=some)
+            replies = Q(parent__in=some, role__in=ANSWERING)
+            meant |= set(_ids(rows.filter(copies | replies, forgotten_at=None)))
+            originals = rows.filter(copies__in=some)
+            meant |= set(_ids(originals))
+    return found
+
+
+def _meant(project: Project, scope: Scope) -> QuerySet[Message]:
+    rows = Message.objects.filter(project=project, forgotten_at=None)
+    if scope.message is not None:
+        rows = rows.filter(pk=scope.message)
+    if scope.session is not None:
+        rows = rows.filter(session=scope.session)
+    if scope.user is not None:
+        rows = rows.filter(author=scope.user)
+    if scope.before is not None:
+        rows = rows.filter(created_at__lt=scope.before)
+    return rows
+
+
+def _in_batches(ids: set[UUID]) -> Iterable[list[UUID]]:
+    ordered = sorted(ids)
+    return (ordered[start : start + AT_ONCE] for start in range(0, len(ordered), AT_ONCE))
+
+
+def _homes(project: Project, messages: set[UUID]) -> set[UUID]:
+    homes: set[UUID] = set()
+    for some in _in_batches(messages):
+        rows = Message.objects.filter(project=project, pk__in=some).order_by()
+        homes |= set(rows.values_list("session", flat=True).distinct())
+    return homes
+
+
+def _lock(rows: QuerySet) -> set[UUID]:
+    return set(_ids(rows.select_for_update(of=("self",)).order_by("pk")))
+
+
+def _empty_sessions(project: Project, found: Found) -> None:
+    """Sessions in which nothing would be left to read go whole."""
+    for some in _in_batches(found.touched):
+        standing = Message.objects.filter(
+            project=project, session=OuterRef("pk"), forgotten_at=None
+        ).exclude(pk__in=found.messages)
+        rows = Session.objects.filter(project=project, pk__in=some).filter(~Exists(standing))
+        found.sessions |= set(_ids(rows))
+    found.touched -= found.sessions
+
+
+def _entries(project: Project, found: Found, named: set[UUID], scope: Scope) -> None:
+    """Which entries go and which are withheld, locked from the finest layer upward."""
+    meant = named | set(_ids(project.entries.filter(session__in=found.sessions)))
+    level = _lock_of(project, CONVERSATION, meant | _resting_on(project, found, scope))
+    found.entries = {pk for pk in level if pk in meant} | _sourceless(project, found, level)
+    found.withheld = level - found.entries
+    for granularity in list(Granularity)[1:]:
+        above = set(_ids(project.entries.filter(children__in=level)))
+        level = _lock_of(project, granularity, above | named | _by_hand(project, scope))
+        sources = Entry.objects.in_the_layers().filter(parent__in=level, pinned=False)
+        standing = set(sources.exclude(pk__in=found.entries).values_list("parent", flat=True))
+        gone = (level & named) | (level - standing)
+        found.entries |= gone
+        found.withheld |= level - gone
+
+
+def _lock_of(project: Project, granularity: str, ids: set[UUID]) -> set[UUID]:
+    return _lock(project.entries.filter(granularity=granularity, pk__in=ids))
+
+
+def _resting_on(project: Project, found: Found, scope: Scope) -> set[UUID]:
+    """The conversation entries that were written from what goes, or knowing it: each is told what
+    the one before it in its session came to.
+    """
+    resting = _by_hand(project, scope)
+    for some in _in_batches(found.messages | found.unremembered):
+        gone = Message.objects.filter(
+            project=project,
+            pk__in=some,
+            session=OuterRef("session"),
+            seq__lte=OuterRef("last_seq"),
+        )
+        rows = project.entries.filter(session__in=found.touched).filter(Exists(gone))
+        resting |= set(_ids(rows))
+    return resting
+
+
+def _by_hand(project: Project, scope: Scope) -> set[UUID]:
+    """The entries that the user whose words go wrote, or wrote in, by hand."""
+    if scope.user is None:
+        return set()
+    name = get_user_model().objects.filter(pk=scope.user).values("username")
+    rows = project.entries.filter(Q(written_by__in=name) | Q(revisions__written_by__in=name))
+    return set(_ids(rows))
+
+
+def _sourceless(project: Project, found: Found, level: set[UUID]) -> set[UUID]:
+    """Those conversation entries of `level` that nothing is left to write from."""
+    left = Message.objects.filter(
+        CONTRIBUTING,
+        project=project,
+        session=OuterRef("session"),
+        seq__gte=OuterRef("first_seq"),
+        seq__lte=OuterRef("last_seq"),
+    ).exclude(pk__in=found.messages | found.unremembered)
+    return set(_ids(project.entries.filter(pk__in=level).filter(~Exists(left))))

@@ -1,0 +1,145 @@
+"""What was removed from where, and a search that finds nothing of it."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib.postgres.search import SearchQuery
+from django.db.models import Q, QuerySet
+
+from chat.models import Message, Role, Session
+from chat.search import WORDS
+from memory.forgetting.finding import Found
+from memory.models import Activity, Entry, EntryRevision, State, entries
+from projects.models import Project
+
+# Phrases of what goes that are looked for afterwards, and the words of each. Seven words in a row
+# are rarely said twice by chance; fewer, in a text that has no more.
+MOST_PHRASES = 20
+PHRASE_WORDS = 7
+FEWEST_WORDS = 3
+# Of what is listed one by one.
+MOST_LISTED = 100
+# Conditions of one query.
+AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """`removed`: how many things went, by store. `saw_it`: replies that stay and were told
+    something of it. `found`: where the same words still stand, said by somebody else or again.
+    """
+
+    removed: Mapping[str, int]
+    awaiting_rewrite: int
+    withheld: Sequence[UUID]
+    saw_it: Sequence[UUID]
+    phrases: int
+    found: Sequence[tuple[str, UUID]]
+    id: UUID | None = None
+    at: datetime | None = None
+
+    def signed(self, act: Activity) -> "Receipt":
+        """With the id and the moment under which it is on the record."""
+        return replace(self, id=act.pk, at=act.at)
+
+    def as_json(self) -> dict[str, Any]:
+        """Numbers and ids: no text."""
+        return {
+            "removed": dict(self.removed),
+            "awaiting_rewrite": self.awaiting_rewrite,
+            "withheld": [str(pk) for pk in self.withheld],
+            "saw_it": [str(pk) for pk in self.saw_it],
+            "search": {
+                "phrases": self.phrases,
+                "found": [{"where": where, "id": str(pk)} for where, pk in self.found],
+            },
+        }
+
+
+def draw_up(
+    project: Project, found: Found, removed: Mapping[str, int], phrases: Sequence[str]
+) -> Receipt:
+    """The receipt of what was `found` and is gone now. Looks for `phrases` of it."""
+    waiting = Entry.objects.filter(pk__in=found.withheld)
+    listed = sorted(found.withheld)[:MOST_LISTED]
+    return Receipt(
+        removed=removed,
+        awaiting_rewrite=waiting.filter(state=State.STALE).count(),
+        withheld=listed,
+        saw_it=_told(project, found),
+        phrases=len(phrases),
+        found=_still_there(project, found, phrases),
+    )
+
+
+def phrases_of(project: Project, found: Found) -> list[str]:
+    """Some phrases of what is to go, for the search afterwards."""
+    messages = Message.objects.filter(project=project, pk__in=_some(found.messages))
+    entries = Entry.objects.filter(pk__in=_some(found.entries | found.withheld))
+    texts = [
+        *messages.values_list("text", flat=True)[:MOST_PHRASES],
+        *entries.values_list("summary", flat=True)[:MOST_PHRASES],
+    ]
+    phrases = (phrase(text[:20_000]) for text in texts)
+    return [one for one in dict.fromkeys(phrases) if one][:MOST_PHRASES]
+
+
+def phrase(text: str) -> str:
+    """PHRASE_WORDS words in a row from the line of `text` that has the most; empty for less than
+    FEWEST_WORDS.
+    """
+    lines = [re.findall(r"\w+", line) for line in text.splitlines()]
+    longest = max(lines, key=len, default=[])
+    middle = max(0, (len(longest) - PHRASE_WORDS) // 2)
+    words = longest[middle : middle + PHRASE_WORDS]
+    return " ".join(words) if len(words) >= FEWEST_WORDS else ""
+
+
+def _some(ids: Iterable[UUID]) -> list[UUID]:
+    """At most MOST_PHRASES of `ids`, from all over their time."""
+    ordered = sorted(ids)
+    step = max(1, len(ordered) // MOST_PHRASES)
+    return ordered[::step][:MOST_PHRASES]
+
+
+def _told(project: Project, found: Found) -> list[UUID]:
+    """The replies that stay whose prompts held something that went: their receipts name it.
+
+    A message stands only in prompts of its own session; an entry in any.
+    """
+    replies = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
+    told: set[UUID] = set()
+    asked = [
+        (replies, found.entries | found.withheld),
+        (replies.filter(session__in=found.touched), found.messages),
+    ]
+    for rows, ids in asked:
+        ordered = sorted(ids)
+        for start in range(0, len(ordered), AT_ONCE):
+            named = Q()
+            for pk in ordered[start : start + AT_ONCE]:
+                named |= Q(receipt__contains={"sections": [{"items": [{"id": str(pk)}]}]})
+            told |= set(rows.filter(named).values_list("pk", flat=True)[:MOST_LISTED])
+    return sorted(told)[:MOST_LISTED]
+
+
+def _still_there(project: Project, found: Found, phrases: Sequence[str]) -> list[tuple[str, UUID]]:
+    """Where a phrase still stands. Every search but that of titles has its index."""
+    seen: dict[tuple[str, UUID], None] = {}
+    for one in phrases:
+        query = SearchQuery(one, config="simple", search_type="phrase")
+        places: list[tuple[str, QuerySet]] = [
+            ("message", Message.objects.alias(words=WORDS)),
+            ("entry", Entry.objects.alias(words=entries.WORDS)),
+            ("revision", EntryRevision.objects.alias(words=entries.REVISED_WORDS)),
+        ]
+        for where, rows in places:
+            there = rows.filter(project=project, words=query).values_list("pk", flat=True)
+            seen |= dict.fromkeys((where, pk) for pk in there[:MOST_LISTED])
+        titles = Session.objects.filter(pk__in=found.touched, title__icontains=one)
+        seen |= dict.fromkeys(("title", pk) for pk in titles.values_list("pk", flat=True))
+    return list(seen)[:MOST_LISTED]

@@ -1,0 +1,362 @@
+"""Forgetting subtracts: the text, and everything that was made of it."""
+
+import io
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.conf import settings as django_settings
+
+from chat import changes, sessions
+from chat.importers import import_file
+from chat.models import Message, MessageRevision, Session
+from chat.replies import ask, draft, finalise, post_messages
+from chat.sessions import create_session
+from memory import forgetting
+from memory.forgetting import Refused, Scope, forget, preview
+from memory.layers import cycle, digests
+from memory.layers.conversations import summarise
+from memory.models import Activity, Entry, EntryRevision, Nudge, State, Tombstone, Verb
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "The vault opens with the number nine four seven two."
+
+
+def later(minutes=60):
+    return datetime.now(UTC) + timedelta(minutes=minutes)
+
+
+@pytest.fixture
+def session(project, owner):
+    return create_session(project, owner, title="")
+
+
+@pytest.fixture
+def told(session, owner):
+    """A question, its reply, and something else."""
+    asked, reply = ask(session, SECRET, owner)
+    finalise(reply, "Noted: nine four seven two.", "complete", {})
+    [other] = post_messages(session, [draft("The cutover is on 3 March.", author=owner)])
+    return asked, Message.objects.get(pk=reply.pk), other
+
+
+def everything(project) -> str:
+    """Whatever the tables hold of people's words."""
+    kept = [
+        *Message.objects.values_list("text", flat=True),
+        *MessageRevision.objects.values_list("text", flat=True),
+        *Session.objects.values_list("title", flat=True),
+        *Entry.objects.values_list("summary", flat=True),
+        *Entry.objects.values_list("note", flat=True),
+        *EntryRevision.objects.values_list("summary", flat=True),
+    ]
+    return "\n".join(kept)
+
+
+def test_a_forgotten_message_takes_its_reply_its_revisions_and_the_title_along(
+    told, session, owner, project
+):
+    changes.edit(told[0], f"{SECRET} Do not tell.", owner)
+    receipt = forget(project, Scope(message=told[0].pk), owner)
+    assert "nine four" not in everything(project)
+    assert receipt.removed["messages"] == 2
+    assert receipt.removed["revisions"] == 1
+    assert receipt.removed["titles"] == 1
+    session.refresh_from_db()
+    assert session.title == "The cutover is on 3 March."
+
+
+def test_its_place_stays_so_that_what_follows_still_follows_something(told, session, project):
+    forget(project, Scope(message=told[0].pk))
+    assert list(session.messages.values_list("seq", flat=True)) == [1, 2, 3]
+    session.refresh_from_db()
+    path = Message.objects.path_to(session, session.head_id, 10)
+    assert [message.seq for message in path] == [1, 2, 3]
+
+
+def test_a_title_chosen_by_hand_stays(told, session, project):
+    sessions.update_session(session, title="Ours")
+    assert forget(project, Scope(message=told[0].pk)).removed["titles"] == 0
+    session.refresh_from_db()
+    assert session.title == "Ours"
+
+
+def test_an_entry_with_other_sources_is_empty_at_once_and_written_from_those(
+    told, session, project
+):
+    entry = summarise(session.pk, later())
+    assert "nine four" in entry.summary
+    receipt = forget(project, Scope(message=told[0].pk))
+    assert (receipt.awaiting_rewrite, receipt.removed["entries"]) == (1, 0)
+    assert "nine four" not in everything(project)
+    assert digests.rendered_bank(project).text == ""
+    cycle.run(later())
+    entry.refresh_from_db()
+    assert (entry.state, entry.withheld) == (State.LIVE, False)
+    assert "3 March" in entry.summary
+    assert "nine" not in entry.summary
+
+
+def test_an_entry_made_only_of_it_goes(told, session, project):
+    summarise(session.pk, later())
+    forget(project, Scope(message=told[2].pk))
+    assert forget(project, Scope(message=told[0].pk)).removed["entries"] == 1
+    assert not Entry.objects.exists()
+    assert cycle.due(later()).sessions == []
+
+
+def test_what_was_written_knowing_it_is_written_anew(told, session, owner, project, scripted):
+    scripted.say("- The vault opens with nine four seven two.")
+    summarise(session.pk, later())
+    post_messages(session, [draft("And the backup runs at 04:00.", author=owner)])
+    scripted.say("- As noted, nine four seven two; the backup runs at 04:00.")
+    summarise(session.pk, later(120))
+    receipt = forget(project, Scope(message=told[0].pk))
+    assert receipt.awaiting_rewrite == 2
+    assert "nine four" not in everything(project)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_summary_under_way_is_not_kept(told, session, project, scripted):
+    def forgotten_meanwhile(request):
+        forget(project, Scope(message=told[0].pk))
+        return "- The vault opens with nine four seven two."
+
+    scripted.queue(forgotten_meanwhile)
+    assert summarise(session.pk, later()) is None
+    assert not Entry.objects.exists()
+    assert cycle.due(later()).sessions == [session.pk]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_summary_under_way_that_knew_it_is_not_kept(told, session, owner, project, scripted):
+    scripted.say("- The vault opens with nine four seven two.")
+    summarise(session.pk, later())
+    post_messages(session, [draft("And the backup runs at 04:00.", author=owner)])
+
+    def forgotten_meanwhile(request):
+        forget(project, Scope(message=told[0].pk))
+        return "- As noted, nine four seven two; the backup runs at 04:00."
+
+    scripted.queue(forgotten_meanwhile)
+    assert summarise(session.pk, later(120)) is None
+    assert "nine four" not in everything(project)
+
+
+def test_a_reply_that_is_being_said_ends_and_says_nothing_more(session, owner, project):
+    asked, reply = ask(session, SECRET, owner)
+    Message.objects.filter(pk=reply.pk).update(text="Noted: nine", status="streaming")
+    forget(project, Scope(message=asked.pk))
+    assert finalise(reply, "Noted: nine four seven two.", "complete", {}) is False
+    assert "nine" not in everything(project)
+
+
+def test_copies_in_forks_go_with_their_original_and_the_other_way_round(
+    told, session, owner, project
+):
+    fork = changes.fork(told[2], owner)
+    copy = fork.messages.get(text=SECRET)
+    another = changes.fork(fork.messages.last(), owner)
+    receipt = forget(project, Scope(message=copy.pk))
+    assert receipt.removed["messages"] == 6
+    assert "nine four" not in everything(project)
+    assert another.messages.count() == 3
+
+
+def test_digests_above_are_withheld_and_written_without_it(project, owner):
+    project.bank_max_tokens = 150
+    project.save()
+    start = datetime(2025, 3, 3, 9, tzinfo=UTC)
+    for day in range(8):
+        for hour in (0, 3):
+            talk = create_session(project, owner, title=f"Day {day} {hour}")
+            at = start + timedelta(days=day, hours=hour)
+            words = f"The team agreed that build {day}{hour} takes {day + 10} minutes and is owned."
+            post_messages(talk, [draft(words, author=owner, created_at=at)])
+            Session.objects.filter(pk=talk.pk).update(last_activity_at=at)
+    cycle.run(start + timedelta(days=9))
+    gone = Session.objects.get(title="Day 2 3")
+    word = "build 23 takes"
+    above = Entry.objects.filter(summary__contains=word).exclude(session=gone)
+    assert above.exists()
+    receipt = forget(project, Scope(session=gone.pk))
+    assert receipt.removed["sessions"] == receipt.removed["entries"] == 1
+    assert receipt.awaiting_rewrite >= 1
+    assert word not in everything(project)
+    cycle.run(start + timedelta(days=9))
+    assert word not in everything(project)
+    assert not Entry.objects.filter(state=State.STALE).exists()
+    assert "build 20 takes" in everything(project)
+
+
+def test_an_entry_goes_and_its_messages_stay_but_are_remembered_no_more(told, session, project):
+    entry = summarise(session.pk, later())
+    receipt = forget(project, Scope(entry=entry.pk))
+    assert receipt.removed["entries"] == 1
+    assert receipt.removed["messages"] == 0
+    assert session.messages.filter(text=SECRET, remembered=False).exists()
+    assert not Entry.objects.exists()
+    assert not cycle.due(later()).sessions
+    cycle.run(later())
+    assert not Entry.objects.exists()
+
+
+def test_an_entry_goes_with_its_sources_where_that_is_wanted(told, session, project):
+    entry = summarise(session.pk, later())
+    assert forget(project, Scope(entry=entry.pk, sources=True)).removed["messages"] == 3
+    assert "nine four" not in everything(project)
+
+
+def test_everything_by_a_user_goes_with_the_replies_to_it(told, session, owner, editor, project):
+    post_messages(session, [draft("The editor speaks of rollbacks.", author=editor)])
+    receipt = forget(project, Scope(user=owner.pk))
+    assert receipt.removed["messages"] == 3
+    assert list(session.messages.exclude(text="").values_list("text", flat=True)) == [
+        "The editor speaks of rollbacks."
+    ]
+    assert not Message.objects.filter(author=owner).exists()
+
+
+def test_a_session_in_which_nothing_is_left_goes_whole(told, session, owner, project):
+    assert forget(project, Scope(user=owner.pk)).removed["sessions"] == 1
+    assert not Session.objects.exists()
+
+
+def test_everything_before_a_moment_goes(session, owner, project):
+    old = datetime(2025, 1, 1, tzinfo=UTC)
+    post_messages(session, [draft(SECRET, author=owner, created_at=old), draft("Stays.")])
+    forget(project, Scope(before=datetime(2025, 2, 1, tzinfo=UTC)))
+    assert list(session.messages.values_list("text", flat=True)) == ["", "Stays."]
+
+
+def test_conditions_are_and_ed(told, session, owner, editor, project):
+    other = create_session(project, editor)
+    post_messages(other, [draft("Elsewhere.", author=owner), draft("By Edgar.", author=editor)])
+    forget(project, Scope(session=other.pk, user=owner.pk))
+    assert list(other.messages.values_list("text", flat=True)) == ["", "By Edgar."]
+    assert session.messages.filter(text=SECRET).exists()
+
+
+def test_to_forget_nothing_is_refused(project):
+    with pytest.raises(Refused):
+        forget(project, Scope())
+
+
+def test_nothing_of_another_project_is_forgotten(told, owner, project):
+    from projects.creation import create_project
+
+    other = create_project(owner, name="Other")
+    receipt = forget(other, Scope(message=told[0].pk))
+    assert receipt.removed["messages"] == 0
+    assert Message.objects.filter(text=SECRET).exists()
+
+
+def test_a_preview_says_what_would_go_and_changes_nothing(told, session, project):
+    summarise(session.pk, later())
+    before = everything(project)
+    receipt = preview(project, Scope(message=told[0].pk))
+    assert (receipt.removed["messages"], receipt.awaiting_rewrite) == (2, 1)
+    assert everything(project) == before
+    assert not Tombstone.objects.exists()
+    assert not Activity.objects.filter(verb=Verb.FORGOTTEN).exists()
+
+
+def test_the_receipt_is_on_the_record_and_holds_no_text(told, owner, project):
+    receipt = forget(project, Scope(message=told[0].pk), owner, "private")
+    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    assert (act.pk, act.by, act.reason, act.count) == (receipt.id, owner, "private", 2)
+    assert act.receipt["search"]["phrases"] >= 1
+    assert act.receipt["search"]["found"] == []
+    assert "vault" not in str(act.receipt)
+
+
+def test_the_receipt_names_where_the_same_words_still_stand(told, owner, project):
+    elsewhere = create_session(project, owner)
+    [again] = post_messages(elsewhere, [draft(f"I repeat: {SECRET}", author=owner)])
+    receipt = forget(project, Scope(message=told[0].pk))
+    assert ("message", again.pk) in receipt.found
+
+
+def test_the_receipt_names_replies_that_were_told_of_it(told, session, owner, project):
+    entry = summarise(session.pk, later())
+    elsewhere = create_session(project, owner)
+    _, reply = ask(elsewhere, "What do we know?", owner)
+    item = {"kind": "conversation", "id": str(entry.pk), "revision": 1, "tokens": 9}
+    receipt = {"budget": 9, "sections": [{"name": "bank", "tokens": 9, "items": [item]}]}
+    finalise(reply, "Something.", "complete", {"receipt": receipt})
+    assert forget(project, Scope(message=told[0].pk)).saw_it == [reply.pk]
+
+
+def test_a_later_import_of_the_same_file_brings_nothing_back(project, owner):
+    line = '{"session": "a", "role": "user", "content": "%s", "created_at": "2025-01-0%dT09:00Z"}\n'
+    file = (line % (SECRET, 1) + line % ("Something else.", 2)).encode()
+    assert import_file(project, owner, "x.jsonl", io.BytesIO(file)).imported == 2
+    forget(project, Scope(message=Message.objects.get(text=SECRET).pk))
+    again = import_file(project, owner, "x.jsonl", io.BytesIO(file))
+    assert (again.imported, again.skipped) == (0, 2)
+    forget(project, Scope(session=Session.objects.get().pk))
+    again = import_file(project, owner, "x.jsonl", io.BytesIO(file))
+    assert (again.imported, again.skipped) == (0, 2)
+    assert not Session.objects.exists()
+
+
+def test_graves_are_in_the_file_outside_of_the_database_too(told, project, settings, tmp_path):
+    settings.TOMBSTONES = tmp_path / "tombstones.jsonl"
+    forget(project, Scope(message=told[0].pk))
+    written = settings.TOMBSTONES.read_text()
+    assert str(told[0].pk) in written
+    assert "vault" not in written
+    assert django_settings.TOMBSTONES == settings.TOMBSTONES
+
+
+def test_a_file_that_cannot_be_written_leaves_everything_as_it_was(
+    told, project, settings, tmp_path
+):
+    settings.TOMBSTONES = tmp_path
+    with pytest.raises(OSError):
+        forget(project, Scope(message=told[0].pk))
+    assert Message.objects.filter(text=SECRET).exists()
+
+
+def test_to_forget_twice_changes_nothing(told, project):
+    forget(project, Scope(message=told[0].pk))
+    receipt = forget(project, Scope(message=told[0].pk))
+    assert set(receipt.removed.values()) <= {0}
+
+
+def test_a_digest_that_somebody_wrote_in_goes_to_review(told, session, project, owner):
+    from memory.layers import review
+
+    entry = summarise(session.pk, later())
+    digest = Entry.objects.create(
+        project=project,
+        granularity="day",
+        period_key=entry.period_key,
+        zone="UTC",
+        summary="- A digest.",
+        tokens=5,
+        message_count=3,
+        first_source_at=entry.first_source_at,
+        last_source_at=entry.last_source_at,
+        written_by="extractive",
+    )
+    Entry.objects.filter(pk=entry.pk).update(parent=digest, state=State.ABSORBED)
+    review.edit(digest, "- The vault: nine four seven two.", owner)
+    forget(project, Scope(message=told[0].pk))
+    assert "nine four" not in everything(project)
+    cycle.run(later())
+    digest.refresh_from_db()
+    assert (digest.state, digest.waits_because) == (State.PROPOSED, "sources")
+
+
+def test_forgetting_a_little_in_a_large_project_takes_few_queries(
+    told, project, django_assert_max_num_queries
+):
+    with django_assert_max_num_queries(75):
+        forget(project, Scope(message=told[0].pk))
+
+
+def test_it_has_the_layers_looked_through(told, project):
+    Nudge.objects.all().delete()
+    forgetting.forget(project, Scope(message=told[0].pk))
+    assert Nudge.objects.filter(project=project).exists()

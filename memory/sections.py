@@ -2,8 +2,11 @@
 
 from chat.prompt import Item, Said, Section, Turn, share
 from chat.window import PER_MESSAGE
-from memory.layers import digests
-from memory.layers.bank import render
+from memory.layers.rendering import rendered_bank
+
+# Where the context is too small for the whole budget, the bank takes so many eighths of it, and
+# not what happens to be left, so that its text does not change with the length of each message.
+STEPS = 8
 
 
 @share(floor=0.1, ceiling=0.6)
@@ -12,14 +15,16 @@ def bank(turn: Turn) -> Section | None:
     project = turn.project
     if not project.memory_enabled:
         return None
-    entries = {entry.pk: entry for entry in digests.bank_entries(project)}
-    budget = min(project.bank_max_tokens, turn.budget - PER_MESSAGE)
-    rendered = render([entry.as_item() for entry in entries.values()], budget)
+    rendered = rendered_bank(project, _stepped(project.bank_max_tokens, turn.budget - PER_MESSAGE))
     if not rendered.text:
         return None
-    shown = [entries[pk] for pk in rendered.included]
     items = (
-        Item(entry.granularity, entry.pk, entry.revision, entry.tokens, entry.label)
-        for entry in shown
+        Item(entry.granularity, entry.id, entry.revision, entry.tokens, entry.label)
+        for entry in rendered.included
     )
     return Section("bank", (Said("system", rendered.text),), tuple(items))
+
+
+def _stepped(budget: int, room: int) -> int:
+    """The most eighths of `budget` that fit into `room`, in tokens."""
+    return budget * min(max(STEPS * room // budget, 0), STEPS) // STEPS

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 
+from django.db import connections
+
 MODEL = "scripted"
 Request = dict[str, object]
 
@@ -152,6 +154,8 @@ class ScriptedModel:
             released = self._released
         if callable(behaviour):
             behaviour = behaviour(asked)
+            # What it asked of the database was asked in this thread, which goes now.
+            connections.close_all()
         return (Answer(behaviour) if isinstance(behaviour, str) else behaviour), released
 
     def was_abandoned(self) -> None:

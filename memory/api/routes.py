@@ -1,40 +1,75 @@
 """/api/v1/…/memory/, its entries, and the wish for a summary now."""
 
+from datetime import datetime, time
+
 from django.db import transaction
 from django.db.models import Prefetch, Q, QuerySet
+from django.http import Http404
 from django.urls import path
+from django.utils.dateparse import parse_date, parse_datetime
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, status
+from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat.access import session_for_writing
 from chat.models import Visibility
 from memory.access import entries_for
+from memory.api.forgetting import Forget, ReceiptSerializer, receipt_of
 from memory.api.serializers import (
     BankSerializer,
     EntrySerializer,
     QueuedSerializer,
     bank_data,
 )
-from memory.layers.digests import rendered_bank
+from memory.forgetting import Scope
+from memory.layers.history import bank_as_of, entry_as_of
+from memory.layers.rendering import rendered_bank
 from memory.models import Entry
 from memory.tasks import summarise_session
 from projects import access
+from projects.models import Project
 
+AS_OF = OpenApiParameter(
+    "as_of",
+    OpenApiTypes.DATETIME,
+    description="How it stood then (a date: at its end), minus what was forgotten since.",
+)
 CHILDREN = Prefetch("children", Entry.objects.only("parent"))
 
 
 class Memory(APIView):
     """The project's memory as it stands in every prompt, and what did not fit."""
 
-    @extend_schema(responses=BankSerializer)
+    @extend_schema(parameters=[AS_OF], responses=BankSerializer)
     def get(self, request, slug: str) -> Response:
         project = access.project_for_reading(request.user, slug, request.auth)
-        bank = rendered_bank(project)
+        moment = as_of(request, project)
+        bank = bank_as_of(project, moment) if moment else rendered_bank(project)
         return Response(BankSerializer(bank_data(bank, project.bank_max_tokens)).data)
+
+
+def as_of(request: Request, project: Project) -> datetime | None:
+    """The moment that the request asks about, in the project's zone if it names none.
+
+    Raises ValidationError for what is no moment.
+    """
+    told = request.query_params.get("as_of", "")
+    if not told:
+        return None
+    try:
+        day = parse_date(told)
+        moment = datetime.combine(day, time.max) if day else parse_datetime(told)
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise ValidationError({"as_of": ["Give a date or a time as in ISO 8601."]})
+    return moment if moment.tzinfo else moment.replace(tzinfo=project.zone)
 
 
 class EntryFilter(filters.FilterSet):
@@ -63,12 +98,32 @@ class Entries(generics.ListAPIView):
         return entries_for(member).prefetch_related(CHILDREN)
 
 
-class OneEntry(generics.RetrieveUpdateAPIView):
-    """One node. Owners and editors change its text, pin it and hide it."""
+class OneEntry(generics.RetrieveUpdateDestroyAPIView):
+    """One node. Owners and editors change its text, pin it and hide it; owners have it forgotten,
+    with everything it was made of in memory. The messages stay, and are remembered no more.
+    """
 
     queryset = Entry.objects.none()
     serializer_class = EntrySerializer
-    http_method_names = ("get", "patch", "head", "options")
+    http_method_names = ("get", "patch", "delete", "head", "options")
+
+    @extend_schema(parameters=[AS_OF])
+    def get(self, request, *args, **kwargs) -> Response:
+        moment = as_of(request, self.membership.project)
+        if moment is None:
+            return self.retrieve(request, *args, **kwargs)
+        entry = self.get_object()
+        stood = entry_as_of(entry, moment)
+        if stood is None or stood.summary is None:
+            raise Http404
+        told = self.get_serializer(entry).data
+        then = {name: getattr(stood.state, name) for name in ("state", "pinned", "revision")}
+        return Response(told | then | {"summary": stood.summary, "parent": stood.state.parent_id})
+
+    @extend_schema(responses={200: ReceiptSerializer})
+    def delete(self, request, *args, **kwargs) -> Response:
+        scope = Scope(entry=self.get_object().pk)
+        return Response(receipt_of(self.membership, scope, request.user))
 
     def get_queryset(self) -> QuerySet[Entry]:
         return entries_for(self.membership).prefetch_related(CHILDREN)
@@ -96,5 +151,6 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/", Memory.as_view(), name="api-memory"),
     path("projects/<slug:slug>/memory/entries/", Entries.as_view(), name="api-entries"),
     path("projects/<slug:slug>/memory/entries/<uuid:pk>/", OneEntry.as_view(), name="api-entry"),
+    path("projects/<slug:slug>/forget/", Forget.as_view(), name="api-forget"),
     path("sessions/<uuid:pk>/summarize/", Summarize.as_view(), name="api-summarize"),
 ]

@@ -1,6 +1,5 @@
 """The bank and the entries of a project as JSON."""
 
-from hashlib import sha256
 from typing import Any
 
 from django.db import transaction
@@ -11,6 +10,7 @@ from chat.models import Visibility
 from memory.access import may_decide
 from memory.layers import review
 from memory.layers.bank import Bank
+from memory.layers.rendering import Rendered
 from memory.models import Entry, State
 
 
@@ -20,22 +20,24 @@ class LeftOutSerializer(serializers.Serializer):
 
 
 class BankSerializer(serializers.Serializer):
-    """The memory as it stands in prompts; `version` changes with the text."""
+    """The memory as it stands in prompts. `version` rises when the text changes; a view of the
+    past has none.
+    """
 
     text = serializers.CharField()
     tokens = serializers.IntegerField()
     max_tokens = serializers.IntegerField()
-    version = serializers.CharField()
+    version = serializers.IntegerField(allow_null=True)
     left_out = LeftOutSerializer(many=True)
 
 
-def bank_data(bank: Bank, max_tokens: int) -> dict[str, Any]:
+def bank_data(bank: Bank | Rendered, max_tokens: int) -> dict[str, Any]:
     """What BankSerializer tells of `bank`."""
     return {
         "text": bank.text,
         "tokens": bank.tokens,
         "max_tokens": max_tokens,
-        "version": sha256(bank.text.encode()).hexdigest()[:16],
+        "version": bank.version if isinstance(bank, Rendered) else None,
         "left_out": [{"id": id, "reason": reason} for id, reason in bank.left_out],
     }
 

@@ -99,8 +99,9 @@ def _apply(project: Project, scope: Scope, by, reason: str, for_good: bool) -> R
         message_id=scope.message,
         receipt=receipt.as_json(),
     )
-    if for_good:
-        graves.write_down(project, buried)
+    if not for_good:
+        return receipt
+    graves.write_down(project, buried)
     return receipt.signed(act)
 
 

@@ -168,7 +168,7 @@ STORES = (
     Store("entry_revisions", {EntryRevision: ("summary",)}, _entry_revisions),
     Store("entries", {Entry: ("summary", "note", "losses")}, _entries),
     Store("sessions", {Session: ("title", "source_key")}, _sessions),
-    Store("rendered_bank", {RenderedBank: ("text",)}, _bank),
+    Store("rendered_bank", {RenderedBank: ("text", "included", "left_out")}, _bank),
 )
 # Text that nobody's words get into, by model: names of files, and what Strata itself says of them.
 NOT_SAID = {Import: ("name", "errors")}

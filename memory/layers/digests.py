@@ -1,4 +1,4 @@
-"""Carries the ladder's plan out: rolls, rewrites, fades; and renders the bank that results."""
+"""Carries the ladder's plan out: rolls, rewrites, fades."""
 
 import hashlib
 import logging
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef
 
 from memory.layers import bank, ladder, leases, summarising, texts
 from memory.layers.leases import Lease
@@ -28,19 +28,6 @@ MOST_ROUNDS = 1_000
 
 class SourcesChanged(Exception):
     """A digest's children are no longer what it was written from."""
-
-
-def rendered_bank(project: Project, max_tokens: int | None = None) -> bank.Bank:
-    """The project's bank as it stands in prompts: at most its budget, or `max_tokens` if less."""
-    budget = project.bank_max_tokens
-    if max_tokens is not None:
-        budget = min(budget, max_tokens)
-    return bank.render([entry.as_item() for entry in bank_entries(project)], budget)
-
-
-def bank_entries(project: Project) -> QuerySet[Entry]:
-    """The entries that may stand in the project's bank, newest first."""
-    return project.entries.in_the_bank().select_related("session").newest_first()
 
 
 def settle(project_id: UUID, now: datetime) -> bool:

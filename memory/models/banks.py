@@ -16,6 +16,7 @@ class RenderedBank(models.Model):
         Project, primary_key=True, on_delete=models.CASCADE, related_name="rendered_bank"
     )
     version = models.PositiveIntegerField(default=0)
+    text_hash = models.CharField(max_length=64, blank=True)
     fingerprint = models.CharField(max_length=64, blank=True)
     text = models.TextField(blank=True)
     tokens = models.PositiveIntegerField(default=0)

@@ -13,9 +13,8 @@ from django.views.decorators.http import require_GET
 
 from chat.access import sessions_for
 from memory.access import entries_for, may_decide
-from memory.layers.bank import Bank
-from memory.layers.digests import rendered_bank
 from memory.layers.periods import Granularity
+from memory.layers.rendering import Rendered, rendered_bank
 from memory.models import Cursor, Entry, State
 from projects.access import membership
 from projects.models import Membership, Project
@@ -96,7 +95,7 @@ def _hidden(member: Membership) -> list[Entry]:
     return list(entries.newest_first()[:HIDDEN_SHOWN])
 
 
-def _left_out(member: Membership, bank: Bank) -> list[tuple[Entry, str]]:
+def _left_out(member: Membership, bank: Rendered) -> list[tuple[Entry, str]]:
     """The entries that did not fit into the bank, newest first, each with its reason."""
     reasons = dict(bank.left_out[:ENTRIES_A_LAYER])
     entries = entries_for(member).filter(pk__in=reasons).newest_first()

@@ -13,8 +13,9 @@ from chat.replies import ask, draft, finalise, post_messages
 from chat.sessions import create_session
 from memory import forgetting
 from memory.forgetting import Refused, Scope, forget, preview
-from memory.layers import cycle, digests
+from memory.layers import cycle
 from memory.layers.conversations import summarise
+from memory.layers.rendering import rendered_bank
 from memory.models import Activity, Entry, EntryRevision, Nudge, State, Tombstone, Verb
 
 pytestmark = pytest.mark.django_db
@@ -89,7 +90,7 @@ def test_an_entry_with_other_sources_is_empty_at_once_and_written_from_those(
     receipt = forget(project, Scope(message=told[0].pk))
     assert (receipt.awaiting_rewrite, receipt.removed["entries"]) == (1, 0)
     assert "nine four" not in everything(project)
-    assert digests.rendered_bank(project).text == ""
+    assert rendered_bank(project).text == ""
     cycle.run(later())
     entry.refresh_from_db()
     assert (entry.state, entry.withheld) == (State.LIVE, False)

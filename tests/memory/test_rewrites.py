@@ -10,7 +10,7 @@ from chat.replies import begin_reply, draft, finalise, post_messages
 from chat.sessions import update_session
 from memory.layers import conversations, cycle
 from memory.layers.conversations import summarise
-from memory.layers.digests import rendered_bank
+from memory.layers.rendering import rendered_bank
 from memory.models import Cursor, Entry, EntryRevision, State
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -1,0 +1,50 @@
+"""Forgetting from the command line, as the API does it."""
+
+import json
+from argparse import ArgumentParser
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+
+from memory.forgetting import Refused, Scope, forget, preview
+from memory.management.commands.memory_cycle import instant
+from projects.models import Project
+
+
+class Command(BaseCommand):
+    help = "Forgets for good, and prints the receipt as JSON. Conditions are AND-ed."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--project", metavar="SLUG", required=True)
+        parser.add_argument("--session", metavar="ID", type=UUID)
+        parser.add_argument("--message", metavar="ID", type=UUID)
+        parser.add_argument("--entry", metavar="ID", type=UUID)
+        parser.add_argument("--user", metavar="NAME", help="what this user said, with the replies")
+        parser.add_argument("--before", metavar="ISO8601", type=instant)
+        parser.add_argument(
+            "--sources", action="store_true", help="with --entry: its messages, too"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="print the receipt and change nothing"
+        )
+
+    def handle(self, *args, **options) -> None:
+        project = Project.objects.filter(slug=options["project"]).first()
+        if project is None:
+            raise CommandError(f"There is no project “{options['project']}”.")
+        user = None
+        if options["user"]:
+            found = get_user_model().objects.filter(username=options["user"]).first()
+            if found is None:
+                raise CommandError(f"There is no user “{options['user']}”.")
+            user = found.pk
+        names = ("session", "message", "entry", "before", "sources")
+        scope = Scope(user=user, **{name: options[name] for name in names})
+        try:
+            act = preview if options["dry_run"] else forget
+            receipt = act(project, scope)
+        except Refused as refused:
+            raise CommandError(str(refused)) from refused
+        told = {"id": receipt.id and str(receipt.id), **receipt.as_json()}
+        self.stdout.write(json.dumps(told, indent=2))

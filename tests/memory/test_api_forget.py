@@ -1,0 +1,104 @@
+"""POST /api/v1/projects/{slug}/forget/, DELETE …/entries/{id}/, and the command."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from chat.models import Message
+from chat.replies import draft, post_messages
+from chat.sessions import create_session
+from memory.layers.conversations import summarise
+from memory.models import Entry
+
+pytestmark = pytest.mark.django_db
+
+URL = "/api/v1/projects/billing/forget/"
+
+
+@pytest.fixture
+def session(project, owner):
+    return create_session(project, owner)
+
+
+@pytest.fixture
+def said(session, owner, editor):
+    """What the owner said, and what the editor did."""
+    texts = [draft("The vault number is 9472.", author=owner), draft("By Edgar.", author=editor)]
+    return post_messages(session, texts)
+
+
+def test_an_owner_has_a_message_forgotten(said, owner, api):
+    answer = api(owner).post(URL, {"message": said[0].pk}, format="json")
+    assert answer.status_code == 200
+    assert answer.json()["removed"]["messages"] == 1
+    assert answer.json()["search"]["found"] == []
+    assert not Message.objects.filter(text__contains="9472").exists()
+
+
+def test_a_preview_changes_nothing(said, owner, api):
+    answer = api(owner).post(URL, {"message": said[0].pk, "preview": True}, format="json")
+    assert (answer.json()["id"], answer.json()["removed"]["messages"]) == (None, 1)
+    assert Message.objects.filter(text__contains="9472").exists()
+
+
+def test_nothing_named_is_a_400(said, owner, api):
+    assert api(owner).post(URL, {}, format="json").status_code == 400
+    assert api(owner).post(URL, {"sources": True}, format="json").status_code == 400
+    assert Message.objects.filter(text__contains="9472").exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("user", "nobody"), ("before", "soon"), ("session", "x"), ("reason", "x")]
+)
+def test_a_condition_that_makes_no_sense_is_a_400_that_names_it(said, owner, api, field, value):
+    answer = api(owner).post(URL, {"message": said[0].pk, field: value}, format="json")
+    assert (answer.status_code, list(answer.json())) == (400, [field])
+    assert Message.objects.filter(text__contains="9472").exists()
+
+
+def test_an_editor_has_own_words_forgotten_and_nobody_else_s(said, editor, api):
+    client = api(editor)
+    assert client.post(URL, {"message": said[0].pk}, format="json").status_code == 403
+    assert client.post(URL, {"user": "olive"}, format="json").status_code == 403
+    assert client.post(URL, {"session": said[0].session_id}, format="json").status_code == 403
+    assert client.post(URL, {"before": "2030-01-01T00:00Z"}, format="json").status_code == 403
+    assert client.post(URL, {"user": "edgar"}, format="json").status_code == 200
+    assert list(Message.objects.exclude(text="").values_list("seq", flat=True)) == [1]
+
+
+def test_a_viewer_forgets_nothing(said, viewer, api):
+    assert api(viewer).post(URL, {"user": "vera"}, format="json").status_code == 403
+
+
+def test_a_stranger_gets_404(said, stranger, api):
+    assert api(stranger).post(URL, {"message": said[0].pk}, format="json").status_code == 404
+
+
+def test_deleting_an_entry_forgets_it(said, session, owner, editor, api):
+    entry = summarise(session.pk, datetime.now(UTC) + timedelta(hours=1))
+    url = f"/api/v1/projects/billing/memory/entries/{entry.pk}/"
+    assert api(editor).delete(url).status_code == 403
+    answer = api(owner).delete(url)
+    assert (answer.status_code, answer.json()["removed"]["entries"]) == (200, 1)
+    assert not Entry.objects.exists()
+    assert api(owner).delete(url).status_code == 404
+
+
+def test_the_command_prints_the_receipt(said, project, capsys):
+    call_command("forget", project="billing", user="olive", dry_run=True)
+    assert json.loads(capsys.readouterr().out)["removed"]["messages"] == 1
+    assert Message.objects.filter(text__contains="9472").exists()
+    call_command("forget", project="billing", user="olive")
+    assert json.loads(capsys.readouterr().out)["id"]
+    assert not Message.objects.filter(text__contains="9472").exists()
+
+
+def test_the_command_says_what_is_missing(project):
+    with pytest.raises(CommandError, match="nothing was named"):
+        call_command("forget", project="billing")
+    with pytest.raises(CommandError, match="no project"):
+        call_command("forget", project="else", user="olive")
+    with pytest.raises(CommandError, match="no user"):
+        call_command("forget", project="billing", user="nobody")

@@ -1,0 +1,141 @@
+"""The bank and its entries as they stood at a moment."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat import changes
+from chat.models import Session
+from chat.replies import draft, post_messages
+from chat.sessions import create_session
+from memory.forgetting import Scope, forget
+from memory.layers import cycle, review
+from memory.layers.history import bank_as_of, entry_as_of
+from memory.layers.rendering import rendered_bank
+from memory.models import Entry
+
+pytestmark = pytest.mark.django_db
+
+START = datetime(2025, 4, 7, 9, tzinfo=UTC)
+
+
+def talk(project, owner, day: int, words: str) -> Session:
+    at = START + timedelta(days=day)
+    session = create_session(project, owner, title=f"Day {day}")
+    post_messages(session, [draft(words, author=owner, created_at=at)])
+    Session.objects.filter(pk=session.pk).update(last_activity_at=at)
+    return session
+
+
+@pytest.fixture
+def told(project, owner):
+    """Two days of talk, each remembered an hour later; the bank's text after each."""
+    texts = []
+    for day, words in enumerate(["The platform team owns billing.", "Payments owns billing now."]):
+        talk(project, owner, day, words)
+        cycle.run(START + timedelta(days=day, hours=1))
+        texts.append(rendered_bank(project).text)
+    return texts
+
+
+def test_the_bank_is_told_as_it_stood(told, project):
+    assert bank_as_of(project, START).text == ""
+    assert bank_as_of(project, START + timedelta(hours=2)).text == told[0]
+    assert bank_as_of(project, START + timedelta(days=1, hours=2)).text == told[1]
+    assert "Payments" in told[1]
+    assert "Payments" not in told[0]
+
+
+def test_layers_that_settled_later_are_taken_apart_again(project, owner):
+    project.bank_max_tokens = 150
+    project.save()
+    texts = {}
+    for day in range(10):
+        talk(project, owner, day, f"Build {day} takes {day + 10} minutes and team {day} owns it.")
+        now = START + timedelta(days=day, hours=1)
+        cycle.run(now)
+        texts[now] = rendered_bank(project).text
+    assert Entry.objects.exclude(granularity="conversation").exists()
+    for now, text in texts.items():
+        assert bank_as_of(project, now + timedelta(minutes=1)).text == text
+
+
+def test_a_text_that_was_edited_since_is_told_as_it_was(told, project, owner):
+    entry = Entry.objects.get(summary__contains="platform")
+    review.edit(entry, "- Nobody owns billing.", owner)
+    assert bank_as_of(project, START + timedelta(hours=2)).text == told[0]
+    assert "Nobody owns" in bank_as_of(project, datetime.now(UTC) + timedelta(minutes=1)).text
+
+
+def test_what_was_forgotten_since_is_a_gap(told, project):
+    gone = Session.objects.get(title="Day 0")
+    entry = Entry.objects.get(session=gone)
+    extra = changes.fork(gone.messages.get(), gone.creator)
+    forget(project, Scope(message=gone.messages.get().pk))
+    seen = bank_as_of(project, START + timedelta(hours=2))
+    assert seen.text == ""
+    assert not Entry.objects.filter(pk=entry.pk).exists()
+    assert extra.messages.get().text == ""
+
+
+def test_an_ancestor_of_what_was_forgotten_is_a_gap_and_never_the_text_of_today(project, owner):
+    project.bank_max_tokens = 150
+    project.save()
+    for day in range(8):
+        talk(project, owner, day, f"Build {day} takes {day + 10} minutes and team {day} owns it.")
+    now = START + timedelta(days=9)
+    cycle.run(now)
+    digest = Entry.objects.filter(granularity="week", summary__contains="Build 2").first()
+    digest = digest or Entry.objects.filter(granularity="day", summary__contains="Build 2").get()
+    forget(project, Scope(session=Session.objects.get(title="Day 2").pk))
+    cycle.run(now + timedelta(minutes=5))
+    seen = bank_as_of(project, now + timedelta(minutes=1))
+    assert "Build 2" not in seen.text
+    if Entry.objects.filter(pk=digest.pk).exists():
+        assert (digest.pk, "forgotten since") in seen.left_out
+
+
+def test_what_was_hidden_since_is_left_out_with_the_reason(told, project):
+    entry = Entry.objects.get(summary__contains="platform")
+    review.set_hidden(entry, True)
+    seen = bank_as_of(project, START + timedelta(hours=2))
+    assert (seen.text, seen.left_out) == ("", ((entry.pk, "taken out since"),))
+
+
+def test_one_entry_is_told_as_it_stood(told, project, owner):
+    entry = Entry.objects.get(summary__contains="platform")
+    review.edit(entry, "- Nobody owns billing.", owner)
+    stood = entry_as_of(entry, START + timedelta(hours=2))
+    assert "platform team" in stood.summary
+    assert entry_as_of(entry, START) is None
+
+
+def test_the_api_tells_how_it_stood(told, project, viewer, api):
+    client = api(viewer)
+    url = "/api/v1/projects/billing/memory/"
+    seen = client.get(url, {"as_of": "2025-04-07T11:00:00Z"}).json()
+    assert (seen["text"], seen["version"]) == (told[0], None)
+    assert client.get(url, {"as_of": "2025-04-07"}).json()["text"] == told[0]
+    assert client.get(url).json()["text"] == told[1]
+    answer = client.get(url, {"as_of": "yesterday"})
+    assert (answer.status_code, list(answer.json())) == (400, ["as_of"])
+    assert client.get(url, {"as_of": "2025-13-45"}).status_code == 400
+
+
+def test_the_api_tells_how_an_entry_stood(told, project, owner, api):
+    entry = Entry.objects.get(summary__contains="platform")
+    review.edit(entry, "- Nobody owns billing.", owner)
+    url = f"/api/v1/projects/billing/memory/entries/{entry.pk}/"
+    then = api(owner).get(url, {"as_of": "2025-04-07T11:00:00Z"}).json()
+    assert ("platform" in then["summary"], then["revision"]) == (True, 1)
+    assert api(owner).get(url, {"as_of": "2025-04-01"}).status_code == 404
+
+
+def test_looking_back_takes_the_same_queries_however_much_there_is(
+    project, owner, django_assert_max_num_queries
+):
+    for day in range(12):
+        talk(project, owner, day, f"Build {day} takes {day + 10} minutes.")
+    cycle.run(START + timedelta(days=13))
+    with django_assert_max_num_queries(3):
+        bank_as_of(project, START + timedelta(days=14))

@@ -1,0 +1,116 @@
+"""The bank is rendered once for as long as nothing changes, and its version tells when it did."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat.prompt import Turn, build
+from chat.replies import ask, draft, post_messages
+from chat.sessions import create_session, update_session
+from memory.forgetting import Scope, forget
+from memory.layers import cycle, review
+from memory.layers.conversations import summarise
+from memory.layers.rendering import rendered_bank
+from memory.models import Entry, RenderedBank
+
+pytestmark = pytest.mark.django_db
+
+
+def later(minutes=60):
+    return datetime.now(UTC) + timedelta(minutes=minutes)
+
+
+@pytest.fixture
+def session(project, owner):
+    session = create_session(project, owner)
+    post_messages(session, [draft("The cutover is on 3 March.", author=owner)])
+    return session
+
+
+@pytest.fixture
+def entry(session):
+    return summarise(session.pk, later())
+
+
+def test_an_unchanged_bank_takes_two_queries(entry, project, django_assert_num_queries):
+    first = rendered_bank(project)
+    with django_assert_num_queries(2):
+        again = rendered_bank(project)
+    assert again == first
+    assert first.version == 1
+    assert "3 March" in first.text
+
+
+@pytest.mark.parametrize("change", ["edit", "hide", "budget", "title", "visibility"])
+def test_every_change_of_the_text_raises_the_version(change, entry, project, session, owner):
+    before = rendered_bank(project)
+    if change == "edit":
+        review.edit(entry, "- The cutover is on 4 April.", owner)
+    elif change == "hide":
+        review.set_hidden(entry, True)
+    elif change == "budget":
+        project.bank_max_tokens = 10
+        project.save()
+    elif change == "title":
+        update_session(session, title="Moving day")
+    else:
+        Entry.objects.update(written_by="a-model")
+        update_session(session, visibility="private")
+    after = rendered_bank(project)
+    assert after.text != before.text
+    assert after.version == before.version + 1
+
+
+def test_a_change_that_leaves_the_text_alone_leaves_the_version_alone(entry, project, owner):
+    before = rendered_bank(project)
+    review.pin(entry, True)
+    after = rendered_bank(project)
+    assert (after.text, after.version) == (before.text, before.version)
+
+
+def test_the_version_goes_on_rising_through_a_forgetting(entry, project, session):
+    assert rendered_bank(project).version == 1
+    forget(project, Scope(session=session.pk))
+    kept = RenderedBank.objects.get()
+    assert (kept.text, kept.included, kept.version) == ("", [], 1)
+    assert rendered_bank(project).text == ""
+    assert rendered_bank(project).version == 2
+
+
+def test_forgetting_what_the_bank_never_told_leaves_the_version_alone(entry, project, owner):
+    before = rendered_bank(project)
+    other = create_session(project, owner)
+    [said] = post_messages(other, [draft("Nobody summarised this.", author=owner)])
+    forget(project, Scope(message=said.pk))
+    assert rendered_bank(project).version == before.version
+
+
+def test_the_front_of_the_prompt_is_the_same_to_the_byte_between_turns(entry, project, owner):
+    talk = create_session(project, owner)
+    fronts = []
+    for text in ("Short?", "A question that is a good deal longer. " * 80):
+        asked, _ = ask(talk, text, owner)
+        built = build(Turn(talk, asked))
+        fronts.append(built.said[0].text)
+    assert fronts[0] == fronts[1]
+    assert "3 March" in fronts[0]
+
+
+def test_in_a_small_context_the_bank_does_not_change_with_the_length_of_the_message(
+    project, owner, settings
+):
+    settings.CONTEXT_TOKENS = 2_000
+    project.chat_model = "openai-chat:small"
+    project.save()
+    for number in range(40):
+        talk = create_session(project, owner)
+        words = f"Build {number} takes {number + 10} minutes, is owned by team {number} and runs."
+        post_messages(talk, [draft(words, author=owner)])
+    cycle.run(later())
+    talk = create_session(project, owner)
+    fronts = set()
+    for length in (1, 20, 45, 70):
+        asked, _ = ask(talk, "word " * length, owner)
+        fronts.add(build(Turn(talk, asked)).said[0].text)
+    assert len(fronts) == 1
+    assert "takes" in fronts.pop()

@@ -133,6 +133,8 @@ CHAT_PROMPT_SECTIONS = [
     "chat.sections.history",
     "chat.sections.message",
 ]
+# Each takes a queryset of sessions and returns it with one more number, which lists tell.
+CHAT_SESSION_COUNTS = ["memory.counts.unsummarised"]
 CHAT_IMPORTERS = {
     "jsonl": "chat.importers.jsonl",
     "locomo": "chat.importers.locomo",

@@ -34,7 +34,9 @@ class SessionSerializer(serializers.ModelSerializer):
     )
     archived = ArchivedField(required=False, help_text="Out of the way, but kept.")
     message_count = serializers.IntegerField(read_only=True)
-    unsummarized_count = serializers.SerializerMethodField()
+    unsummarized_count = serializers.IntegerField(
+        read_only=True, default=0, help_text="Messages that wait to be remembered."
+    )
     last_role = serializers.ChoiceField(Role.choices, read_only=True, allow_null=True)
 
     class Meta:
@@ -58,11 +60,6 @@ class SessionSerializer(serializers.ModelSerializer):
             "last_activity_at",
         )
         read_only_fields = ("version", "created_at", "last_activity_at")
-
-    def get_unsummarized_count(self, session: Session) -> int:
-        # The cursor is memory's, which chat does not know: there may be none.
-        cursor = getattr(session, "cursor", None)
-        return cursor.unsummarised_messages if cursor is not None else 0
 
     def validate_history_limit(self, limit: int | None) -> int | None:
         return clamped(limit)

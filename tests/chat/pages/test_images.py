@@ -9,43 +9,12 @@ from django.db import connection
 from django.test import AsyncClient
 from django.utils import timezone
 
-from chat import streams
 from chat.models import Attachment, Message, Session, SessionStatus, Visibility
 from chat.replies import ask
 from projects.creation import create_project
 from tests.chat.pictures import SVG, opened, picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def session(project, owner) -> Session:
-    return Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
-
-
-@pytest.fixture
-def url(session) -> str:
-    return f"/projects/billing/chats/{session.pk}/"
-
-
-@pytest.fixture
-def send():
-    """Posts a form as `user` in an event loop, as under ASGI, until every reply is said."""
-
-    def run(user, url: str, form: dict, accept: str = "text/html"):
-        async def talk():
-            client = AsyncClient()
-            await client.aforce_login(user)
-            response = await client.post(url, form, headers={"Accept": accept})
-            body = b""
-            if response.streaming:
-                body = b"".join([part async for part in response.streaming_content])
-            await streams.settle()
-            return response, body.decode()
-
-        return async_to_sync(talk)()
-
-    return run
 
 
 def file(data: bytes | None = None, name: str = "plan.png") -> SimpleUploadedFile:

@@ -127,6 +127,9 @@ class MessageSerializer(serializers.ModelSerializer):
             "siblings",
         )
         read_only_fields = fields
+        extra_kwargs = {
+            "error": {"help_text": "Why it failed, or what is to be known of a complete reply."}
+        }
 
     def get_content(self, message: Message) -> str:
         return message.text if message.deleted_at is None else ""

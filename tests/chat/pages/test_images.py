@@ -60,6 +60,17 @@ def test_a_chat_begins_with_an_image(send, client, owner, project, scripted):
     assert image.description == "The plan"
 
 
+def test_the_words_beside_an_image_may_be_taken_away(client, owner, session, url):
+    client.force_login(owner)
+    message, _ = ask(session, "Look", owner, attachments=[upload(client, url)["id"]])
+    edit = f"/messages/{message.pk}/edit/"
+    assert "required" not in client.get(f"{edit}?part=turn").content.decode()
+    assert client.post(edit, {"content": "", "version": 1})["Location"] == f"{url}#m1"
+    message.refresh_from_db()
+    assert (message.text, message.attachments.count()) == ("", 1)
+    assert client.post(edit, {"content": "Look!", "version": 2}).status_code == 302
+
+
 @pytest.mark.parametrize("place", ["", "messages/"])
 def test_what_is_refused_says_why_and_keeps_the_words(
     send, owner, project, session, url, scripted, place

@@ -78,6 +78,28 @@ def test_nothing_is_not_a_message(send, owner, session, url, content):
     assert not Message.objects.exists()
 
 
+LONG = "x" * 500_001
+
+
+def test_what_is_too_long_says_so_and_stays_where_it_was_written(send, owner, session, url):
+    reason = "This is too long: it has 500001 characters, and a message takes 500000."
+    for path in (f"{url}messages/", "/projects/billing/chats/"):
+        response, _ = send(owner, path, {"content": LONG})
+        text = response.content.decode()
+        assert response.status_code == 400
+        assert reason in text
+        assert f">\n{LONG}</textarea>" in text
+        assert "maxlength" not in text.partition('name="content"')[2].partition(">")[0]
+    response, _ = send(owner, f"{url}messages/", {"content": LONG}, "text/event-stream")
+    assert json.loads(response.content)["detail"].startswith(reason)
+    assert not Message.objects.exists()
+
+
+def test_a_line_is_as_long_as_its_writer_sees_it(send, owner, session, url, scripted):
+    send(owner, f"{url}messages/", {"content": "x\r\n" * 250_000})
+    assert session.messages.first().text == "x\n" * 250_000
+
+
 def test_words_are_kept_to_the_letter_and_shown_as_text(
     send, client, owner, session, url, scripted
 ):

@@ -101,6 +101,18 @@ def test_the_demo_model_says_what_it_is(client, owner, project, session, url, se
     assert "SmolLM2-135M" not in page(client, owner, url)
 
 
+def test_how_to_set_a_model_is_told_to_owners_alone(
+    client, owner, editor, viewer, session, url, settings
+):
+    settings.CHAT_MODEL = "demo"
+    for user in (editor, viewer):
+        for path in (url, "/projects/billing/"):
+            text = page(client, user, path)
+            assert "SmolLM2-135M" in text
+            assert "STRATA_CHAT_MODEL" not in text
+    assert "STRATA_CHAT_MODEL" in page(client, owner, "/projects/billing/")
+
+
 def test_pages_carry_no_inline_style_or_script(client, owner, failed, url):
     for path in ("/projects/billing/", url, f"{url}prompt/"):
         text = page(client, owner, path)

@@ -295,6 +295,6 @@ def test_what_is_not_there_says_so_in_our_own_words(olive):
     assert "Nothing here" in response.content.decode()
 
 
-@pytest.mark.parametrize("name", ["404", "403", "403_csrf", "500"])
+@pytest.mark.parametrize("name", ["404", "403", "403_csrf", "413", "500"])
 def test_an_error_page_needs_nothing_to_be_shown(name):
     assert "To your projects" in render_to_string(f"{name}.html")

@@ -124,6 +124,11 @@ def for_reading(user, pk: UUID, token=None) -> Attachment:
     return found
 
 
+def stands_without_words(message: Message) -> bool:
+    """Whether `message` may have no text, since it shows an image."""
+    return message.attachments.exists()
+
+
 def images_of(messages: Iterable[Message]) -> dict[UUID, tuple[Image, ...]]:
     """The images of `messages` as prompts know them, by message."""
     found: dict[UUID, tuple[Image, ...]] = {}

@@ -148,7 +148,7 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
 def regenerate(reply: Message) -> tuple[Message, Message]:
     """What `reply` answered, and another reply to it, begun; the one before stays as a sibling.
 
-    Raises Refused for what is no reply.
+    Raises Refused for what is no reply, and where the question was deleted for good.
     """
     if reply.role != Role.ASSISTANT or reply.parent_id is None:
         raise Refused("Only a reply can be regenerated.")
@@ -158,6 +158,8 @@ def regenerate(reply: Message) -> tuple[Message, Message]:
         asked = Message.objects.get(pk=reply.parent_id)
         if asked.role != Role.USER:
             raise Refused("Only the reply to a message can be regenerated.")
+        if asked.deleted_at is not None and not session.project.keep_deleted:
+            raise Refused("The message that it answers was deleted.")
         asked.session = session
         again = begin_reply(asked)
         _tell(session, _off_the_path(session, left))

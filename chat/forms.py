@@ -3,13 +3,34 @@
 from itertools import chain, repeat
 
 from django import forms
+from django.core.validators import MaxLengthValidator
 from django.utils.translation import gettext_lazy as _
 
 from chat import attachments, images, replies
 from chat.models import Message, Session, Visibility
+from chat.replies import LONGEST_MESSAGE
 from chat.sessions import clamped
 
-LONGEST_MESSAGE = 500_000
+NOTHING = _("Write something first.")
+TOO_LONG = _(
+    "This is too long: it has %(show_value)d characters, and a message takes %(limit_value)d. "
+    "Shorten it, or send it in parts."
+)
+
+
+class Words(forms.CharField):
+    """What somebody says, kept to the letter.
+
+    A box that takes no more cuts off what is pasted, unseen: the limit is the server's to tell.
+    """
+
+    def __init__(self, **kwargs) -> None:
+        super().__init__(strip=False, required=False, **kwargs)
+        self.validators.append(MaxLengthValidator(LONGEST_MESSAGE, TOO_LONG))
+
+    def to_python(self, value) -> str:
+        # However a line was broken, a browser sends CRLF.
+        return (super().to_python(value) or "").replace("\r\n", "\n")
 
 
 class Several(forms.Field):
@@ -47,11 +68,8 @@ class MessageForm(forms.Form):
     `descriptions` are those of the images uploaded before, `attachments`, and then of `images`.
     """
 
-    content = forms.CharField(
+    content = Words(
         label=_("Message"),
-        strip=False,
-        required=False,
-        max_length=LONGEST_MESSAGE,
         widget=forms.Textarea(
             attrs={
                 "rows": 2,
@@ -76,7 +94,7 @@ class MessageForm(forms.Form):
         pictures = said.get("attachments"), said.get("images")
         # A field that was refused says so itself.
         if not any(pictures) and not self.errors and not said["content"].strip():
-            self.add_error("content", _("Write something first."))
+            self.add_error("content", NOTHING)
         return said
 
     def ask(self, chat_session: Session, user) -> tuple[Message, Message]:
@@ -108,21 +126,19 @@ class NewChatForm(MessageForm):
 
 
 class EditForm(forms.Form):
-    """Another text for a message, and the version of it that its editor read."""
+    """Another text for `message`, and the version of it that its editor read."""
 
-    content = forms.CharField(
-        label=_("Message"),
-        strip=False,
-        max_length=LONGEST_MESSAGE,
-        widget=forms.Textarea(attrs={"rows": 3, "data-grows": ""}),
-        error_messages={"required": _("Write something first.")},
-    )
+    content = Words(label=_("Message"))
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
+
+    def __init__(self, message: Message, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.message = message
 
     def clean_content(self) -> str:
         content = self.cleaned_data["content"]
-        if not content.strip():
-            raise forms.ValidationError(self.fields["content"].error_messages["required"])
+        if not content.strip() and not attachments.stands_without_words(self.message):
+            raise forms.ValidationError(NOTHING)
         return content
 
 

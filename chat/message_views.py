@@ -57,13 +57,10 @@ def edit(request: HttpRequest, pk) -> HttpResponse:
     """
     if request.method == "GET":
         message = _to_edit(access.message_for_writing(request.user, pk))
-        return _editor(
-            request,
-            message,
-            EditForm(initial={"content": message.text, "version": message.version}),
-        )
+        read = {"content": message.text, "version": message.version}
+        return _editor(request, message, EditForm(message, initial=read))
     message = access.message_for_changing(request.user, pk)
-    form = EditForm(request.POST)
+    form = EditForm(message, request.POST)
     if not form.is_valid():
         return _editor(request, message, form, status=400)
     said = form.cleaned_data
@@ -71,7 +68,8 @@ def edit(request: HttpRequest, pk) -> HttpResponse:
         changes.edit(message, said["content"], request.user, said["version"])
     except changes.Stale as stale:
         stale.message.session = message.session
-        again = EditForm({"content": said["content"], "version": stale.message.version})
+        now = {"content": said["content"], "version": stale.message.version}
+        again = EditForm(message, now)
         return _editor(request, stale.message, again, overtaken=True, status=412)
     except changes.Refused as refused:
         form.add_error(None, str(refused))
@@ -115,7 +113,7 @@ def rerun(request: HttpRequest, pk) -> HttpResponseBase:
     """Says another text in place of a person's, and has it answered."""
     message = access.message_for_writing(request.user, pk)
     pages.unless_closed(message.session)
-    form = EditForm(request.POST)
+    form = EditForm(message, request.POST)
     if not form.is_valid():
         if pages.wants_events(request):
             return JsonResponse({"detail": next(iter(form.errors.values()))[0]}, status=400)

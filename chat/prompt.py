@@ -221,7 +221,8 @@ def preview(session: Session, text: str, author) -> Prompt:
     before the next message.
     """
     head = session.head
-    if not text and head is not None and head.role == Role.USER:
+    waits = head is not None and head.role == Role.USER and head.deleted_at is None
+    if not text and waits:
         return build(Turn(session, head))
     asked = Message(
         id=None,

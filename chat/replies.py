@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -22,12 +22,15 @@ from chat.titles import title_from
 
 log = logging.getLogger(__name__)
 
+LONGEST_MESSAGE = 500_000  # characters
 # Seconds between two writes of a growing reply, and between two signs of life of a silent one.
 FLUSH_SECONDS = 1.0
 # Seconds between the tries to keep a reply that is all said, while the database restarts.
 RETRIES = (0.5, 1, 2, 4, 8, 15)
 SERVER_STOPPED = "The server stopped while this was being said."
 CUT_OFF = "The model stopped here because its answer reached the longest it may give."
+UNSEEN = "The model could not see the image; it was told its description."
+ALL_UNSEEN = "The model could not see the {} images; it was told their descriptions."
 
 
 def post_message(session: Session, text: str, **fields) -> Message:
@@ -199,8 +202,16 @@ def _usage(event: Finished) -> dict[str, object]:
         "input_tokens": event.input_tokens,
         "output_tokens": event.output_tokens,
         "cost": event.cost,
-        "error": CUT_OFF if event.cut_off else "",
+        "error": " ".join(_notes(event)),
     }
+
+
+def _notes(event: Finished) -> Iterator[str]:
+    """What the reader of a complete reply has to know of it."""
+    if event.unseen:
+        yield UNSEEN if event.unseen == 1 else ALL_UNSEEN.format(event.unseen)
+    if event.cut_off:
+        yield CUT_OFF
 
 
 async def _flush_regularly(reply: Message, text: list[str]) -> None:

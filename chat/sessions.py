@@ -4,11 +4,13 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from chat.models import Message, Role, Session
 from chat.models.sessions import HISTORY_LIMITS, SessionStatus, Visibility
@@ -139,8 +141,11 @@ _LAST_ROLE = """(
 
 def counted(sessions: QuerySet[Session]) -> QuerySet[Session]:
     """`sessions` with `message_count`, of what people and the assistant said and nobody deleted,
-    and `last_role`, whose turn the last such message on the path was.
+    `last_role`, whose turn the last such message on the path was, and what
+    `settings.CHAT_SESSION_COUNTS` adds.
     """
+    for path in settings.CHAT_SESSION_COUNTS:
+        sessions = import_string(path)(sessions)
     standing = Message.objects.filter(
         session=OuterRef("pk"), deleted_at=None, role__in=(Role.USER, Role.ASSISTANT)
     )

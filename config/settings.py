@@ -133,6 +133,8 @@ CHAT_PROMPT_SECTIONS = [
     "chat.sections.history",
     "chat.sections.message",
 ]
+# Each takes a queryset of sessions and returns it with one more number, which lists tell.
+CHAT_SESSION_COUNTS = ["memory.counts.unsummarised"]
 CHAT_IMPORTERS = {
     "jsonl": "chat.importers.jsonl",
     "locomo": "chat.importers.locomo",
@@ -226,6 +228,8 @@ MEDIA_ROOT = DATA_DIR / "files"
 TOMBSTONES = DATA_DIR / "tombstones.jsonl"
 # Bytes. A program may send an image of 20 MB inside its JSON, in base64.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 30_000_000
+# Bytes of a form with its files: one to import, or ten images.
+MAX_FORM_BYTES = max(MAX_UPLOAD_MB * 2**20, 200_000_000) + 2**20
 FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 STATIC_URL = "static/"

@@ -2,19 +2,15 @@
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
-from django.http import HttpRequest, JsonResponse
 from django.templatetags.static import static
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from config.errors import no_such_route, refused
 from config.health import healthz, readyz
 
-
-def no_such_route(request: HttpRequest) -> JsonResponse:
-    """Programs read JSON, where people get a page."""
-    return JsonResponse({"detail": "Not found."}, status=404)
-
+handler400 = refused
 
 api = [
     path("", include("projects.api.routes")),

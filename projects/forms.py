@@ -28,21 +28,35 @@ class ProjectForm(forms.ModelForm):
             "chat_model",
             "system_model",
             "history_limit",
+            "keep_deleted",
             "memory_enabled",
             "bank_max_tokens",
             "idle_minutes",
             "review_memories",
+            "share_raw_turns",
             "timezone",
         )
         labels = {
             "chat_model": _("Chat model"),
             "system_model": _("Model that writes summaries"),
             "history_limit": _("Messages of a chat that the model sees"),
+            "keep_deleted": _("The assistant still sees deleted messages"),
             "memory_enabled": _("Remember conversations"),
             "bank_max_tokens": _("Memory budget, in tokens"),
             "idle_minutes": _("Minutes of silence before a chat is summarised"),
             "review_memories": _("Review new memories"),
+            "share_raw_turns": _("Share what was said word for word"),
             "timezone": _("Time zone"),
+        }
+        help_texts = {
+            "keep_deleted": _(
+                "Pages, memory and search lose a deleted message; prompts keep it, tagged with the "
+                "time of its deletion."
+            ),
+            "share_raw_turns": _(
+                "Recall may quote members’ shared chats to each other. Off: only what is "
+                "remembered of them."
+            ),
         }
         widgets = {"instructions": forms.Textarea(attrs={"rows": 5, "data-grows": ""})}
 
@@ -50,7 +64,14 @@ class ProjectForm(forms.ModelForm):
     GROUPS = (
         (
             _("The project"),
-            ("name", "instructions", "chat_model", "system_model", "history_limit"),
+            (
+                "name",
+                "instructions",
+                "chat_model",
+                "system_model",
+                "history_limit",
+                "keep_deleted",
+            ),
         ),
         (
             _("Memory"),
@@ -59,6 +80,7 @@ class ProjectForm(forms.ModelForm):
                 "bank_max_tokens",
                 "idle_minutes",
                 "review_memories",
+                "share_raw_turns",
                 "timezone",
             ),
         ),

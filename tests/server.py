@@ -74,7 +74,7 @@ class Web:
     ) -> None:
         self._installation = installation
         self._variables = variables
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = installation.data_dir / "web.log"
         uvicorn = [sys.executable, "-m", "uvicorn", application, "--log-level=warning"]
@@ -117,7 +117,7 @@ class Web:
         return self._process.pid
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with closing(socket.socket()) as listening:
         listening.bind(("127.0.0.1", 0))
         return listening.getsockname()[1]

@@ -121,7 +121,7 @@ class OneMessage(APIView):
     def patch(self, request, pk) -> Response:
         """Gives it another text; the one before stays among its revisions."""
         message = access.message_for_changing(request.user, pk, request.auth)
-        said = ContentSerializer(data=request.data)
+        said = ContentSerializer(data=request.data, context={"message": message})
         said.is_valid(raise_exception=True)
         content, version = said.validated_data["content"], _version(request)
         try:
@@ -228,7 +228,7 @@ class Rerun(APIView):
     def post(self, request, pk):
         message = access.message_for_writing(request.user, pk, request.auth)
         refuse_closed(message.session)
-        said = ContentSerializer(data=request.data)
+        said = ContentSerializer(data=request.data, context={"message": message})
         said.is_valid(raise_exception=True)
         with refusing():
             asked, reply = changes.rerun(message, said.validated_data["content"], request.user)

@@ -7,10 +7,14 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.api.attachments import AttachmentSerializer, AttachmentsField
+from chat.attachments import stands_without_words
 from chat.changes import LONGEST_EMOJI
 from chat.models import Message, MessageRevision, Role, Session
 from chat.reading import Company, company
+from chat.replies import LONGEST_MESSAGE
 from chat.sessions import clamped, create_session, update_session
+
+BLANK = "This field may not be blank."
 
 
 class ArchivedField(serializers.BooleanField):
@@ -34,7 +38,9 @@ class SessionSerializer(serializers.ModelSerializer):
     )
     archived = ArchivedField(required=False, help_text="Out of the way, but kept.")
     message_count = serializers.IntegerField(read_only=True)
-    unsummarized_count = serializers.SerializerMethodField()
+    unsummarized_count = serializers.IntegerField(
+        read_only=True, default=0, help_text="Messages that wait to be remembered."
+    )
     last_role = serializers.ChoiceField(Role.choices, read_only=True, allow_null=True)
 
     class Meta:
@@ -58,11 +64,6 @@ class SessionSerializer(serializers.ModelSerializer):
             "last_activity_at",
         )
         read_only_fields = ("version", "created_at", "last_activity_at")
-
-    def get_unsummarized_count(self, session: Session) -> int:
-        # The cursor is memory's, which chat does not know: there may be none.
-        cursor = getattr(session, "cursor", None)
-        return cursor.unsummarised_messages if cursor is not None else 0
 
     def validate_history_limit(self, limit: int | None) -> int | None:
         return clamped(limit)
@@ -130,6 +131,9 @@ class MessageSerializer(serializers.ModelSerializer):
             "siblings",
         )
         read_only_fields = fields
+        extra_kwargs = {
+            "error": {"help_text": "Why it failed, or what is to be known of a complete reply."}
+        }
 
     def get_content(self, message: Message) -> str:
         return message.text if message.deleted_at is None else ""
@@ -214,24 +218,26 @@ class ForkSerializer(serializers.Serializer):
 
 
 class ContentSerializer(serializers.Serializer):
-    """What somebody says, kept to the letter."""
+    """Another text for the context's `message`, kept to the letter. With images it may be blank."""
 
-    content = serializers.CharField(trim_whitespace=False, max_length=500_000)
+    content = serializers.CharField(
+        trim_whitespace=False, max_length=LONGEST_MESSAGE, allow_blank=True
+    )
 
     def validate_content(self, content: str) -> str:
-        if not content.strip():
-            raise serializers.ValidationError("This field may not be blank.")
+        if not content.strip() and not stands_without_words(self.context["message"]):
+            raise serializers.ValidationError(BLANK)
         return content
 
 
-class NewMessageSerializer(ContentSerializer):
+class NewMessageSerializer(serializers.Serializer):
     """What is said now and answered, or, without a reply, what was said elsewhere.
 
     With images, `content` may be blank.
     """
 
     content = serializers.CharField(
-        trim_whitespace=False, max_length=500_000, allow_blank=True, required=False
+        trim_whitespace=False, max_length=LONGEST_MESSAGE, allow_blank=True, required=False
     )
     attachments = AttachmentsField(required=False)
     reply = serializers.BooleanField(default=True)
@@ -239,14 +245,10 @@ class NewMessageSerializer(ContentSerializer):
     author = serializers.CharField(required=False, max_length=120)
     created_at = serializers.DateTimeField(required=False)
 
-    def validate_content(self, content: str) -> str:
-        # Whether it may be blank depends on the images.
-        return content
-
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = {"content": "", "attachments": []} | attrs
         if not attrs["attachments"] and not attrs["content"].strip():
-            raise serializers.ValidationError({"content": ["This field may not be blank."]})
+            raise serializers.ValidationError({"content": [BLANK]})
         foreign = {"role", "author", "created_at"} & attrs.keys()
         if attrs["reply"] and foreign:
             reason = 'Only with "reply": false, for what was said elsewhere.'

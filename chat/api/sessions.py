@@ -19,7 +19,7 @@ from projects.access import project_for_reading, project_for_writing
 
 def told(sessions: QuerySet[Session]) -> QuerySet[Session]:
     """`sessions` with all that their JSON is made of."""
-    related = counted(sessions).select_related("project", "creator", "cursor")
+    related = counted(sessions).select_related("project", "creator")
     return related.defer("project__instructions")
 
 

@@ -17,13 +17,17 @@ class Delta:
 
 @dataclass(frozen=True)
 class Finished:
-    """The end of a reply. `cost` is in US dollars, None when the price is not known."""
+    """The end of a reply. `cost` is in US dollars, None when the price is not known.
+
+    `unseen` counts the images that the model refused, and was told of in words.
+    """
 
     model: str
     input_tokens: int
     output_tokens: int
     cost: Decimal | None
     cut_off: bool = False
+    unseen: int = 0
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class ModelProvider:
             first_event_timeout=settings.MODEL_FIRST_TOKEN_TIMEOUT,
             max_retries=0,
         )
-        spoke = False
+        spoke, unseen = False, 0
         pictures = await pictures_of(said)
         whole = None
         try:
@@ -55,35 +55,39 @@ class ModelProvider:
                     if spoke or not pictures or not may_be_blind(error):
                         raise
                     log.warning("images_refused model=%s cause=%r", self.name, error)
-                    pictures = {}
+                    unseen, pictures = len(pictures), {}
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise explain(error) from error
         if not spoke:
             raise ProviderError("The model returned nothing.")
-        yield _finished(self.name, whole)
+        yield _finished(self.name, whole, unseen)
 
     def complete(self, said: Sequence[Said], max_tokens: int) -> Completion:
         limits = ModelSettings(
             request_timeout=settings.MODEL_TIMEOUT, max_tokens=max_tokens, max_retries=0
         )
         try:
-            whole = asyncio.run(self._complete(said, limits))
+            whole, unseen = asyncio.run(self._complete(said, limits))
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise explain(error) from error
         if not (whole.text or "").strip():
             raise ProviderError("The model returned nothing.")
-        return Completion(whole.text or "", _finished(self.name, whole))
+        return Completion(whole.text or "", _finished(self.name, whole, unseen))
 
-    async def _complete(self, said: Sequence[Said], limits: ModelSettings):
+    async def _complete(
+        self, said: Sequence[Said], limits: ModelSettings
+    ) -> tuple[messages.ModelResponse, int]:
+        """The answer, and how many images the model refused to look at before."""
         pictures = await pictures_of(said)
         async with self._model() as model:
             try:
-                return await model_request(model, wire(said, pictures), model_settings=limits)
+                return await model_request(model, wire(said, pictures), model_settings=limits), 0
             except exceptions.ModelAPIError as error:
                 if not pictures or not may_be_blind(error):
                     raise
                 log.warning("images_refused model=%s cause=%r", self.name, error)
-            return await model_request(model, wire(said, {}), model_settings=limits)
+            blind = await model_request(model, wire(said, {}), model_settings=limits)
+            return blind, len(pictures)
 
     def _model(self) -> Model:
         """The model, made once for each event loop."""
@@ -130,13 +134,14 @@ def _text_of(event: object) -> str:
     return ""
 
 
-def _finished(name: str, whole: messages.ModelResponse) -> Finished:
+def _finished(name: str, whole: messages.ModelResponse, unseen: int) -> Finished:
     return Finished(
         model=whole.model_name or name,
         input_tokens=whole.usage.input_tokens,
         output_tokens=whole.usage.output_tokens,
         cost=_cost(whole),
         cut_off=whole.finish_reason == "length",
+        unseen=unseen,
     )
 
 

@@ -18,19 +18,20 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat.access import session_for_writing
-from chat.models import Visibility
+from chat.models import Session, Visibility
 from memory.access import entries_for
 from memory.api.forgetting import Forget, ReceiptSerializer, receipt_of
 from memory.api.serializers import (
     BankSerializer,
     EntrySerializer,
+    NotQueuedSerializer,
     QueuedSerializer,
     bank_data,
 )
 from memory.forgetting import Scope
 from memory.layers.history import bank_as_of, entry_as_of
 from memory.layers.rendering import rendered_bank
-from memory.models import Entry
+from memory.models import Cursor, Entry
 from memory.tasks import summarise_session
 from projects import access
 from projects.models import Project
@@ -138,13 +139,33 @@ class OneEntry(generics.RetrieveUpdateDestroyAPIView):
 
 
 class Summarize(APIView):
-    """Has what is new in a conversation summarised now, however short it fell silent ago."""
+    """Has what is new in a conversation summarised now, however short it fell silent ago.
 
-    @extend_schema(request=None, responses={202: QueuedSerializer})
+    409 when there is nothing to summarise; while somebody is at it already, nothing is queued.
+    """
+
+    @extend_schema(request=None, responses={202: QueuedSerializer, 409: NotQueuedSerializer})
     def post(self, request, pk) -> Response:
         session = session_for_writing(request.user, pk, request.auth)
-        transaction.on_commit(lambda: summarise_session.delay(str(session.pk), force=True))
-        return Response({"queued": True}, status.HTTP_202_ACCEPTED)
+        cursor = Cursor.objects.filter(pk=session.pk)
+        if not cursor.waiting().exists():
+            reason = _why_nothing_waits(session)
+            told = {"queued": False, "reason": reason, "detail": reason}
+            return Response(told, status.HTTP_409_CONFLICT)
+        free = cursor.unheld().exists()
+        if free:
+            transaction.on_commit(lambda: summarise_session.delay(str(session.pk), force=True))
+        return Response({"queued": free, "running": not free}, status.HTTP_202_ACCEPTED)
+
+
+def _why_nothing_waits(session: Session) -> str:
+    if not session.project.memory_enabled:
+        return "The project's memory is off."
+    if session.project.archived_at is not None:
+        return "The project is archived."
+    if not session.remembered:
+        return "This session is not remembered."
+    return "There is nothing new to summarise."
 
 
 urlpatterns = [

@@ -127,4 +127,15 @@ class EntrySerializer(serializers.ModelSerializer):
 
 
 class QueuedSerializer(serializers.Serializer):
+    """Whether a summary was queued now, or another is being written already."""
+
     queued = serializers.BooleanField()
+    running = serializers.BooleanField()
+
+
+class NotQueuedSerializer(serializers.Serializer):
+    """Why no summary was queued; `detail` says the same, as in every refusal."""
+
+    queued = serializers.BooleanField()
+    reason = serializers.CharField()
+    detail = serializers.CharField()

@@ -33,6 +33,7 @@ class ProjectSerializer(SavesWhatChanged):
             "idle_minutes",
             "review_memories",
             "share_raw_turns",
+            "keep_deleted",
             "history_limit",
             "timezone",
             "created_at",

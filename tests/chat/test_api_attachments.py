@@ -92,6 +92,23 @@ def test_a_large_photo_fits_into_a_request(api, owner, messages, scripted):
     assert (image["media_type"], image["width"]) == ("image/jpeg", 2048)
 
 
+def test_the_words_beside_an_image_may_be_taken_away(api, owner, session, messages, scripted):
+    client = api(owner)
+    body = {"content": "Look", "attachments": [inline()]}
+    exchange = client.post(messages, body, format="json").json()
+    message, reply = (f"/api/v1/messages/{exchange[one]['id']}/" for one in ("message", "reply"))
+    answer = client.patch(message, {"content": ""}, format="json")
+    assert answer.status_code == 200
+    assert (answer.json()["content"], len(answer.json()["attachments"])) == ("", 1)
+    assert client.patch(message, {"content": "Look!"}, format="json").status_code == 200
+    assert client.patch(message, {"content": " \n"}, format="json").status_code == 200
+    refused = client.patch(reply, {"content": ""}, format="json")
+    assert (refused.status_code, list(refused.json())) == (400, ["content"])
+    again = client.post(f"{message}rerun/", {"content": ""}, format="json")
+    assert again.status_code == 201
+    assert len(again.json()["message"]["attachments"]) == 1
+
+
 def test_what_was_said_elsewhere_may_have_images_too(api, owner, messages):
     body = {"content": "Look", "reply": False, "author": "Caroline", "attachments": [inline()]}
     answer = api(owner).post(messages, body, format="json")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from chat.changes import delete
 from chat.models import Message, Session, Status, Visibility
 from chat.replies import begin_reply, post_message
 
@@ -47,6 +48,17 @@ def test_only_the_finished_reply_to_a_message_can_be(api, owner, session, asked,
         assert answer.status_code == 409
         assert "detail" in answer.json()
     assert Message.objects.unfinished().count() == 1
+
+
+def test_what_was_deleted_is_not_answered_again(api, owner, project, asked, answered, scripted):
+    delete(asked)
+    refused = api(owner).post(url(answered))
+    assert refused.json() == {"detail": "The message that it answers was deleted."}
+    assert scripted.requests == []
+    project.keep_deleted = True
+    project.save()
+    assert api(owner).post(url(answered)).status_code == 201
+    assert "[deleted 20" in str(scripted.requests[-1]["messages"])
 
 
 def test_a_failed_reply_can_be_tried_again(api, owner, asked, scripted):

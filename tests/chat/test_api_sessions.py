@@ -1,6 +1,8 @@
 """/api/v1/…/sessions/: conversations, who sees them and who changes them."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chat.changes import choose, delete
 from chat.models import Session, Visibility
@@ -96,6 +98,16 @@ def test_a_session_tells_what_was_said_and_what_is_not_summarised(api, editor, s
     told = api(editor).get(one(shared)).json()
     assert (told["message_count"], told["unsummarized_count"]) == (2, 2)
     assert (told["last_role"], told["version"]) == ("assistant", 2)
+
+
+def test_sessions_are_told_of_where_there_is_no_memory(api, editor, shared, settings):
+    settings.CHAT_SESSION_COUNTS = []
+    post_message(shared, "The cutover is on 3 March.", author=editor)
+    with CaptureQueriesContext(connection) as captured:
+        told = api(editor).get(one(shared)).json()
+        assert api(editor).get(URL).json()["results"] == [told]
+    assert (told["message_count"], told["unsummarized_count"]) == (1, 0)
+    assert "memory_cursor" not in str(captured.captured_queries)
 
 
 def test_listing_takes_the_same_queries_for_many(

@@ -226,6 +226,34 @@ def test_a_model_that_refuses_images_is_asked_again_without(
     assert "[image: plan.png]" in words_sent(scripted.requests[-1])
 
 
+def test_the_reader_is_told_what_the_model_could_not_see(
+    client, api, session, owner, upload, scripted
+):
+    def answered(images: list[Attachment], refusal: bool = True) -> str:
+        scripted.reset()
+        if refusal:
+            scripted.status(400)
+        scripted.say("A plan.", finish="length" if len(images) == 2 else "stop")
+        _, reply = ask(session, "Look", owner, attachments=[one.pk for one in images])
+        say(reply)
+        told = api(owner).get(f"/api/v1/messages/{reply.pk}/").json()
+        assert (told["status"], told["content"]) == ("complete", "A plan.")
+        return told["error"]
+
+    assert answered([], refusal=False) == ""
+    assert answered([upload()], refusal=False) == ""
+    session.messages.update(deleted_at=timezone.now())
+    one = "The model could not see the image; it was told its description."
+    assert answered([upload()]) == one
+    client.force_login(owner)
+    page = f"/projects/billing/chats/{session.pk}/"
+    assert one in client.get(page).content.decode()
+    several = answered([upload(), upload()])
+    assert several.startswith("The model could not see the 3 images; it was told their desc")
+    assert several.endswith(replies.CUT_OFF)
+    assert several in client.get(page).content.decode()
+
+
 def test_other_failures_are_not_tried_again(session, owner, upload, scripted):
     scripted.status(401)
     _, reply = ask(session, "Look", owner, attachments=[upload().pk])
@@ -243,7 +271,7 @@ def test_a_whole_answer_is_given_to_images_too(session, owner, upload, scripted)
     scripted.status(400)
     scripted.say("A plan.")
     answer = providers.get("openai-chat:scripted").complete(said, 50)
-    assert answer.text == "A plan."
+    assert (answer.text, answer.finished.unseen) == ("A plan.", 1)
     assert [len(pictures_sent(request)) for request in scripted.requests] == [1, 0]
 
 

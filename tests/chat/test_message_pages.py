@@ -88,6 +88,15 @@ def test_what_is_no_text_is_refused_with_its_reason(as_editor, asked, fresh, for
     assert fresh(asked).version == 1
 
 
+def test_what_is_too_long_says_so_and_stays_in_the_box(as_editor, asked, fresh):
+    long = "x" * 500_001
+    for what in ("edit", "rerun"):
+        text = as_editor.post(url(asked, what), {"content": long, "version": 1}).content.decode()
+        assert "This is too long: it has 500001 characters" in text
+        assert f">{long}</textarea>" in text
+    assert (fresh(asked).version, Message.objects.count()) == (1, 1)
+
+
 def test_what_was_deleted_meanwhile_takes_no_edit_and_keeps_the_words(as_editor, asked):
     as_editor.post(url(asked, "delete"))
     answer = as_editor.post(url(asked, "edit"), {"content": "Mine.", "version": 1})

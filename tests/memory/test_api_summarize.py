@@ -1,8 +1,14 @@
 """/api/v1/sessions/{id}/summarize/: a summary now."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from chat.models import Session, Visibility
+from chat.replies import post_message
+from memory.layers import leases
+from memory.layers.conversations import summarise
+from memory.models import Cursor
 from memory.tasks import summarise_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -10,7 +16,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def session(project, owner) -> Session:
-    return Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
+    """A session with something to summarise."""
+    made = Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
+    post_message(made, "The cutover is on 3 March.", author=owner)
+    return made
 
 
 @pytest.fixture
@@ -24,10 +33,70 @@ def url(pk) -> str:
     return f"/api/v1/sessions/{pk}/summarize/"
 
 
+def refused(reason: str) -> tuple[int, dict]:
+    return 409, {"queued": False, "reason": reason, "detail": reason}
+
+
 def test_a_writer_has_it_summarised_now(api, editor, session, queued):
     answer = api(editor).post(url(session.pk))
-    assert (answer.status_code, answer.json()) == (202, {"queued": True})
+    assert (answer.status_code, answer.json()) == (202, {"queued": True, "running": False})
     assert queued == [((str(session.pk),), {"force": True})]
+
+
+def test_while_somebody_is_at_it_nothing_is_queued(api, editor, session, queued):
+    lease = leases.claim(Cursor.objects.all(), session.pk)
+    answer = api(editor).post(url(session.pk))
+    assert (answer.status_code, answer.json()) == (202, {"queued": False, "running": True})
+    assert queued == []
+    lease.release()
+    assert api(editor).post(url(session.pk)).json()["queued"]
+
+
+def test_what_failed_before_is_tried_again_at_once(api, editor, session, queued):
+    leases.claim(Cursor.objects.all(), session.pk).fail("The model did not answer in time.")
+    assert api(editor).post(url(session.pk)).json()["queued"]
+
+
+def test_once_all_is_summarised_there_is_nothing_new(api, editor, session, queued):
+    assert summarise(session.pk, datetime.now(UTC), force=True)
+    answer = api(editor).post(url(session.pk))
+    expected = refused("There is nothing new to summarise.")
+    assert (answer.status_code, answer.json()) == expected
+    assert queued == []
+
+
+def test_a_session_in_which_nothing_was_said_has_nothing_new(api, owner, project, queued):
+    empty = Session.objects.create(project=project, creator=owner)
+    assert api(owner).post(url(empty.pk)).json()["reason"] == "There is nothing new to summarise."
+
+
+def test_a_project_without_memory_says_so(api, editor, project, session, queued):
+    project.memory_enabled = False
+    project.save()
+    answer = api(editor).post(url(session.pk))
+    assert (answer.status_code, answer.json()) == refused("The project's memory is off.")
+    assert queued == []
+
+
+def test_an_archived_project_says_so(api, editor, project, session, queued):
+    project.archived_at = datetime.now(UTC)
+    project.save()
+    assert api(editor).post(url(session.pk)).json()["reason"] == "The project is archived."
+
+
+def test_a_session_that_is_not_remembered_says_so(api, owner, project, queued):
+    secret = Session.objects.create(project=project, creator=owner, remembered=False)
+    post_message(secret, "Between us.", author=owner)
+    answer = api(owner).post(url(secret.pk))
+    assert (answer.status_code, answer.json()) == refused("This session is not remembered.")
+
+
+def test_what_was_said_before_it_was_no_longer_remembered_is_summarised(
+    api, editor, session, queued
+):
+    Session.objects.update(remembered=False)
+    post_message(Session.objects.get(), "Between us.", author=editor)
+    assert api(editor).post(url(session.pk)).json()["queued"]
 
 
 def test_viewers_and_strangers_get_404(api, viewer, stranger, session, queued):

@@ -156,8 +156,14 @@ def test_a_box_is_unticked(olive, project):
     assert not project.memory_enabled
 
 
-def test_what_does_nothing_yet_is_not_offered(olive, project):
-    assert "share_raw_turns" not in olive.get("/projects/billing/settings/").content.decode()
+def test_owners_let_words_be_shared_and_every_member_reads_of_it(client, olive, project, viewer):
+    form = shown(olive.get("/projects/billing/settings/").content.decode())
+    assert "share_raw_turns" not in form
+    olive.post("/projects/billing/settings/", form | {"share_raw_turns": "on"})
+    project.refresh_from_db()
+    assert project.share_raw_turns
+    client.force_login(viewer)
+    assert "may quote shared chats" in client.get("/projects/billing/settings/").content.decode()
 
 
 @pytest.mark.parametrize(
@@ -289,6 +295,6 @@ def test_what_is_not_there_says_so_in_our_own_words(olive):
     assert "Nothing here" in response.content.decode()
 
 
-@pytest.mark.parametrize("name", ["404", "403", "403_csrf", "500"])
+@pytest.mark.parametrize("name", ["404", "403", "403_csrf", "413", "500"])
 def test_an_error_page_needs_nothing_to_be_shown(name):
     assert "To your projects" in render_to_string(f"{name}.html")

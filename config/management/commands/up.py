@@ -26,6 +26,7 @@ from config.environment import integer
 from config.supervisor import Child, Supervisor
 
 DATABASE_RETRY = 2.0  # seconds
+STOPPING = "Stopping…"
 
 
 class Command(BaseCommand):
@@ -44,22 +45,30 @@ class Command(BaseCommand):
         os.chdir(settings.BASE_DIR)
         try:
             with ExitStack() as stack:
-                stack.enter_context(only_one(settings.DATA_DIR))
-                check_port(port)
-                self.say("Strata is starting")
-                if settings.EMBEDDED_POSTGRES:
-                    stack.enter_context(embedded.attached(settings.DATA_DIR))
-                self.prepare_database()
-                self.run(port)
+                self.run(port, stack)
         except embedded.EmbeddedPostgresError as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
+            # One more while the database was being stopped.
             pass
-        self.say("Strata has stopped")
+        self.say("Stopped.")
+
+    def run(self, port: int, stack: ExitStack) -> None:
+        """Until a signal comes: starts what `stack` then stops."""
+        try:
+            stack.enter_context(only_one(settings.DATA_DIR))
+            check_port(port)
+            self.say("Strata is starting")
+            if settings.EMBEDDED_POSTGRES:
+                stack.enter_context(embedded.attached(settings.DATA_DIR))
+            self.prepare_database()
+            self.serve(port)
+        except KeyboardInterrupt:
+            self.say(STOPPING)
 
     def say(self, line: str) -> None:
-        # A closed terminal must not keep the processes from being stopped.
-        with suppress(OSError):
+        # A closed terminal, or one of few letters, must not keep the processes from being stopped.
+        with suppress(OSError, UnicodeEncodeError):
             self.stdout.write(line)
             self.stdout.flush()
 
@@ -81,7 +90,7 @@ class Command(BaseCommand):
         shown = "the one in STRATA_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
         self.say(f"Sign in as admin. The password, shown only this once: {shown}")
 
-    def run(self, port: int) -> None:
+    def serve(self, port: int) -> None:
         """Start the processes, say when the first request is served, and keep them alive."""
         children = [*self.demo_model(), *servers(port)]
         with Supervisor(children, self.say) as supervisor:
@@ -92,7 +101,7 @@ class Command(BaseCommand):
                 if not ready and is_served(port):
                     ready = True
                     self.say(f"Strata is ready: http://127.0.0.1:{port}")
-            self.say("Strata is stopping")
+            self.say(STOPPING)
 
     def keep_database_up(self) -> None:
         """Start the embedded PostgreSQL again if it died; the children reconnect by themselves."""

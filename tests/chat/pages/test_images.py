@@ -9,43 +9,12 @@ from django.db import connection
 from django.test import AsyncClient
 from django.utils import timezone
 
-from chat import streams
 from chat.models import Attachment, Message, Session, SessionStatus, Visibility
 from chat.replies import ask
 from projects.creation import create_project
 from tests.chat.pictures import SVG, opened, picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def session(project, owner) -> Session:
-    return Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
-
-
-@pytest.fixture
-def url(session) -> str:
-    return f"/projects/billing/chats/{session.pk}/"
-
-
-@pytest.fixture
-def send():
-    """Posts a form as `user` in an event loop, as under ASGI, until every reply is said."""
-
-    def run(user, url: str, form: dict, accept: str = "text/html"):
-        async def talk():
-            client = AsyncClient()
-            await client.aforce_login(user)
-            response = await client.post(url, form, headers={"Accept": accept})
-            body = b""
-            if response.streaming:
-                body = b"".join([part async for part in response.streaming_content])
-            await streams.settle()
-            return response, body.decode()
-
-        return async_to_sync(talk)()
-
-    return run
 
 
 def file(data: bytes | None = None, name: str = "plan.png") -> SimpleUploadedFile:
@@ -89,6 +58,17 @@ def test_a_chat_begins_with_an_image(send, client, owner, project, scripted):
     assert response.status_code == 302
     [image] = Session.objects.get().messages.first().attachments.all()
     assert image.description == "The plan"
+
+
+def test_the_words_beside_an_image_may_be_taken_away(client, owner, session, url):
+    client.force_login(owner)
+    message, _ = ask(session, "Look", owner, attachments=[upload(client, url)["id"]])
+    edit = f"/messages/{message.pk}/edit/"
+    assert "required" not in client.get(f"{edit}?part=turn").content.decode()
+    assert client.post(edit, {"content": "", "version": 1})["Location"] == f"{url}#m1"
+    message.refresh_from_db()
+    assert (message.text, message.attachments.count()) == ("", 1)
+    assert client.post(edit, {"content": "Look!", "version": 2}).status_code == 302
 
 
 @pytest.mark.parametrize("place", ["", "messages/"])

@@ -1,0 +1,52 @@
+"""A shared chat of the owner, and how forms are sent to it."""
+
+import pytest
+from asgiref.sync import async_to_sync
+
+
+@pytest.fixture
+def session(project, owner):
+    from chat.models import Session, Visibility
+
+    return Session.objects.create(
+        project=project, creator=owner, title="The cutover", visibility=Visibility.PROJECT
+    )
+
+
+@pytest.fixture
+def url(session) -> str:
+    return f"/projects/billing/chats/{session.pk}/"
+
+
+@pytest.fixture
+def failed(session, owner):
+    """A reply that failed."""
+    from chat.models import Status
+    from chat.replies import ask, finalise
+
+    _, reply = ask(session, "When?", owner)
+    finalise(reply, "", Status.FAILED, {"error": "The model did not answer in time."})
+    return reply
+
+
+@pytest.fixture
+def send():
+    """Posts a form as `user` in an event loop, as under ASGI, until every reply is said."""
+    from django.test import AsyncClient
+
+    from chat import streams
+
+    def run(user, url: str, form: dict, accept: str = "text/html") -> tuple[object, str]:
+        async def talk():
+            client = AsyncClient()
+            await client.aforce_login(user)
+            response = await client.post(url, form, headers={"Accept": accept})
+            body = ""
+            if response.streaming:
+                body = b"".join([part async for part in response.streaming_content]).decode()
+            await streams.settle()
+            return response, body
+
+        return async_to_sync(talk)()
+
+    return run

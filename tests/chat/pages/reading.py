@@ -1,0 +1,26 @@
+"""What a reader gets of a page."""
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+
+def page(client, user, url: str) -> str:
+    client.force_login(user)
+    return client.get(url).content.decode()
+
+
+def queries(client, path: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(path).status_code == 200
+    return len(captured)
+
+
+def events(text: str) -> list[tuple[str, str]]:
+    """(event, data) of each event; the lines of a text are put together."""
+    found = []
+    for block in text.split("\n\n"):
+        if block.startswith("event: "):
+            name, *lines = block.split("\n")
+            data = "\n".join(line.removeprefix("data: ") for line in lines)
+            found.append((name.removeprefix("event: "), data))
+    return found

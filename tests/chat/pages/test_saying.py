@@ -1,0 +1,116 @@
+"""What is said on the page of a chat, and how it is answered."""
+
+import json
+
+import pytest
+
+from chat.models import Message
+from chat.replies import ask, post_message
+from tests.chat.pages.reading import events, page
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_without_a_script_a_message_is_answered_by_way_of_the_page(
+    send, client, owner, session, url, scripted
+):
+    scripted.say("**Thursday.**")
+    response, _ = send(owner, f"{url}messages/", {"content": "When?"})
+    assert response["Location"] == f"{url}#latest"
+    text = page(client, owner, url)
+    assert "<strong>Thursday.</strong>" in text
+    assert 'http-equiv="refresh"' not in text
+
+
+def test_a_reply_under_way_is_followed_and_reloaded_without_a_script(client, owner, session, url):
+    _, reply = ask(session, "When?", owner)
+    text = page(client, owner, url)
+    assert f'data-stream="/messages/{reply.pk}/stream/"' in text
+    assert '<noscript><meta http-equiv="refresh" content="2;url=' in text
+
+
+def test_a_reply_streams_as_pieces_and_ends_as_rendered_markdown(
+    send, owner, session, url, scripted
+):
+    scripted.say("On **Thursday**\n\nat nine.", delay=0.02)
+    form = {"content": "When <b>?"}
+    response, body = send(owner, f"{url}messages/", form, "text/event-stream")
+    assert response["Content-Type"] == "text/event-stream"
+    told = events(body)
+    assert told[0][0] == "message"
+    assert "When &lt;b&gt;?" in told[0][1]
+    assert "data-stream=" in told[0][1]
+    pieces = [json.loads(data)["text"] for event, data in told if event == "delta"]
+    assert len(pieces) > 1
+    assert "".join(pieces) == "On **Thursday**\n\nat nine."
+    assert told[-1][0] == "done"
+    assert "<strong>Thursday</strong>" in told[-1][1]
+    assert "Regenerate" in told[-1][1]
+
+
+def test_a_failure_is_told_with_its_reason_and_a_way_to_retry(send, owner, session, url, scripted):
+    scripted.status(401)
+    _, body = send(owner, f"{url}messages/", {"content": "When?"}, "text/event-stream")
+    event, data = events(body)[-1]
+    assert event == "error"
+    assert "refused the key" in json.loads(data)["reply"]
+    assert "Retry" in json.loads(data)["reply"]
+
+
+def test_a_failed_reply_is_retried(send, client, owner, failed, url, scripted):
+    text = page(client, owner, url)
+    assert "The model did not answer in time." in text
+    assert f"/messages/{failed.pk}/regenerate/" in text
+    scripted.say("Thursday.")
+    send(owner, f"/messages/{failed.pk}/regenerate/", {})
+    text = page(client, owner, url)
+    assert "Thursday." in text
+    assert "The model did not answer in time." not in text
+
+
+@pytest.mark.parametrize("content", ["", "  \n "])
+def test_nothing_is_not_a_message(send, owner, session, url, content):
+    response, _ = send(owner, f"{url}messages/", {"content": content})
+    assert response.status_code == 400
+    assert "Write something first." in response.content.decode()
+    response, _ = send(owner, f"{url}messages/", {"content": content}, "text/event-stream")
+    assert json.loads(response.content) == {"detail": "Write something first."}
+    assert not Message.objects.exists()
+
+
+LONG = "x" * 500_001
+
+
+def test_what_is_too_long_says_so_and_stays_where_it_was_written(send, owner, session, url):
+    reason = "This is too long: it has 500001 characters, and a message takes 500000."
+    for path in (f"{url}messages/", "/projects/billing/chats/"):
+        response, _ = send(owner, path, {"content": LONG})
+        text = response.content.decode()
+        assert response.status_code == 400
+        assert reason in text
+        assert f">\n{LONG}</textarea>" in text
+        assert "maxlength" not in text.partition('name="content"')[2].partition(">")[0]
+    response, _ = send(owner, f"{url}messages/", {"content": LONG}, "text/event-stream")
+    assert json.loads(response.content)["detail"].startswith(reason)
+    assert not Message.objects.exists()
+
+
+def test_a_line_is_as_long_as_its_writer_sees_it(send, owner, session, url, scripted):
+    send(owner, f"{url}messages/", {"content": "x\r\n" * 250_000})
+    assert session.messages.first().text == "x\n" * 250_000
+
+
+def test_words_are_kept_to_the_letter_and_shown_as_text(
+    send, client, owner, session, url, scripted
+):
+    send(owner, f"{url}messages/", {"content": "  <script>alert(1)</script>\n  x"})
+    assert session.messages.order_by("seq").first().text == "  <script>alert(1)</script>\n  x"
+    assert "  &lt;script&gt;alert(1)&lt;/script&gt;\n  x" in page(client, owner, url)
+
+
+def test_what_a_person_said_is_not_regenerated(client, owner, session):
+    said = post_message(session, "When?", author=owner)
+    client.force_login(owner)
+    answer = client.post(f"/messages/{said.pk}/regenerate/", follow=True)
+    assert "Only a reply can be regenerated." in answer.content.decode()
+    assert Message.objects.count() == 1

@@ -1,0 +1,73 @@
+"""A project whose assistant still sees what was deleted, set by page and by API."""
+
+import re
+
+import pytest
+
+from chat import changes
+from chat.models import Message
+from chat.replies import post_message
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SETTINGS = "/projects/billing/settings/"
+TAGGED = re.compile(r"\[deleted 20\d\d-\d\d-\d\d \d\d:\d\d\] edgar: When is the cutover\?")
+
+
+@pytest.fixture
+def gone(asked, answered, editor) -> Message:
+    """A question that was deleted after its answer."""
+    changes.delete(asked)
+    return asked
+
+
+def told(api, user, session) -> str:
+    return str(api(user).get(f"/api/v1/sessions/{session.pk}/prompt/").json()["messages"])
+
+
+def test_without_it_the_next_prompt_has_nothing_of_a_deleted_message(api, owner, session, gone):
+    assert "cutover" not in told(api, owner, session)
+
+
+def test_by_the_api_the_next_prompt_has_the_deleted_message_tagged(api, owner, session, gone):
+    project = "/api/v1/projects/billing/"
+    assert api(owner).get(project).json()["keep_deleted"] is False
+    answer = api(owner).patch(project, {"keep_deleted": True}, format="json")
+    assert answer.json()["keep_deleted"] is True
+    assert TAGGED.search(told(api, owner, session))
+
+
+def test_by_the_page_the_next_prompt_has_the_deleted_message_tagged(client, owner, session, gone):
+    client.force_login(owner)
+    page = client.get(SETTINGS).content.decode()
+    assert "The assistant still sees deleted messages" in page
+    assert "tagged with the time of its deletion" in page
+    form = dict(re.findall(r'name="(initial-\w+)" value="([^"]*)"', page))
+    form |= {name.removeprefix("initial-"): value for name, value in form.items()}
+    assert client.post(SETTINGS, form | {"keep_deleted": "on"}).status_code == 302
+    prompt = client.get(f"/projects/billing/chats/{session.pk}/prompt/").content.decode()
+    assert TAGGED.search(prompt)
+
+
+def test_what_follows_is_asked_with_it(api, owner, session, gone, scripted):
+    api(owner).patch("/api/v1/projects/billing/", {"keep_deleted": True}, format="json")
+    url = f"/api/v1/sessions/{session.pk}/messages/"
+    api(owner).post(url, {"content": "What did I ask?"}, format="json")
+    assert TAGGED.search(str(scripted.requests[-1]["messages"]))
+    listed = api(owner).get(url).json()["results"]
+    assert listed[0]["content"] == ""
+
+
+def test_every_member_reads_that_it_is_so(client, viewer, project):
+    project.keep_deleted = True
+    project.save()
+    client.force_login(viewer)
+    assert "the assistant still sees them" in client.get(SETTINGS).content.decode()
+
+
+def test_a_message_that_waits_for_its_answer_is_deleted_like_any_other(
+    api, owner, editor, session, answered
+):
+    waiting = post_message(session, "My password is tulip.", author=editor)
+    changes.delete(waiting)
+    assert "tulip" not in told(api, owner, session)

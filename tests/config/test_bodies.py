@@ -1,0 +1,108 @@
+"""How large a request may be, at a real server: refused by its header, or cut off as it grows."""
+
+import json
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+from urllib.request import urlopen
+
+import psutil
+import pytest
+
+from tests.scripted import ScriptedModel
+from tests.server import Web, installed
+
+MB = 1_000_000
+JSON = {"Content-Type": "application/json"}
+FORM = {"Content-Type": "multipart/form-data; boundary=x"}
+BROWSER = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html,*/*"}
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory) -> Iterator[Web]:
+    data_dir = tmp_path_factory.mktemp("strata-bodies")
+    with (
+        ScriptedModel() as model,
+        installed(data_dir, model) as strata,
+        Web(strata, STRATA_MAX_UPLOAD_MB="1") as web,
+    ):
+        web.token = strata.manage("create_token", "admin")
+        yield web
+
+
+def ask(web: Web, path: str, headers: dict, body: object = None) -> HTTPResponse:
+    """The answer to a POST; `body` may be an iterator, which is sent in chunks of no known sum."""
+    connection = HTTPConnection("127.0.0.1", web.port, timeout=30)
+    connection.request("POST", path, body, headers)
+    return connection.getresponse()
+
+
+def announce(web: Web, path: str, headers: dict, size: int) -> HTTPResponse:
+    """The answer to a POST of which no more than the head is ever sent."""
+    connection = HTTPConnection("127.0.0.1", web.port, timeout=10)
+    connection.putrequest("POST", path)
+    for name, value in ({"Content-Length": str(size)} | headers).items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    return connection.getresponse()
+
+
+def chunks(megabytes: int) -> Iterator[bytes]:
+    for _ in range(megabytes):
+        yield b" " * MB
+
+
+def detail(answer: HTTPResponse) -> str:
+    return json.loads(answer.read())["detail"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/projects/", "/v1/chat/completions", "/api/nowhere/"])
+def test_a_program_is_refused_by_the_header_in_json(web, path):
+    answer = announce(web, path, JSON, 30 * MB + 1)
+    assert (answer.status, answer.headers["Content-Type"]) == (413, "application/json")
+    assert detail(answer) == "This is larger than 30 MB, the most that is taken at once."
+
+
+def test_a_form_may_be_larger_for_its_files_but_not_without_end(web):
+    path = "/api/v1/projects/nowhere/imports/"
+    answer = announce(web, path, FORM, 900 * MB)
+    assert answer.status == 413
+    assert "201 MB" in detail(answer)
+    # However small the files are that it imports, ten images of 20 MB are let through to a view.
+    answer = ask(web, path, FORM | {"Authorization": f"Bearer {web.token}"}, b" " * 40 * MB)
+    assert answer.status == 404
+
+
+def test_who_sends_all_of_it_still_reads_the_answer(web):
+    answer = ask(web, "/api/v1/projects/", JSON, b" " * 31 * MB)
+    assert (answer.status, detail(answer)[:22]) == (413, "This is larger than 30")
+
+
+def test_a_body_without_a_length_is_cut_off_and_not_kept(web):
+    process = psutil.Process(web.pid)
+    before = process.io_counters().write_bytes
+    answer = ask(web, "/api/v1/projects/", JSON, chunks(120))
+    assert (answer.status, detail(answer)[:22]) == (413, "This is larger than 30")
+    assert process.io_counters().write_bytes - before < 40 * MB
+
+
+def test_what_is_small_enough_passes(web):
+    sent = {"Authorization": f"Bearer {web.token}"} | JSON
+    assert ask(web, "/api/v1/projects/", sent, b'{"name": "Billing"}').status == 201
+    padded = b'{"name": "Padded"}' + b" " * (30 * MB - 18)
+    assert ask(web, "/api/v1/projects/", sent, padded).status == 201
+    assert ask(web, "/api/v1/projects/", sent, chunks(2)).status == 400
+
+
+def test_people_read_a_page_and_scripts_of_pages_json(web):
+    answer = ask(web, "/projects/billing/chats/", BROWSER, b"x" * 31 * MB)
+    assert answer.status == 413
+    assert "<h1>Too large</h1>" in answer.read().decode()
+    script = BROWSER | {"Accept": "text/event-stream"}
+    assert "30 MB" in detail(ask(web, "/projects/billing/chats/", script, b"x" * 31 * MB))
+
+
+def test_the_server_goes_on(web):
+    assert ask(web, "/healthz", {}, chunks(40)).status == 413
+    assert announce(web, "/healthz", {}, 31 * MB).status == 413
+    with urlopen(f"{web.url}/healthz", timeout=5) as answer:
+        assert answer.status == 200

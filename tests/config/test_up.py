@@ -1,0 +1,54 @@
+"""`manage.py up` in a process of its own: what it says when it is told to stop."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server import ROOT, free_port
+
+
+@pytest.fixture
+def up(tmp_path) -> Iterator[Callable[[], subprocess.Popen]]:
+    started = []
+
+    def start() -> subprocess.Popen:
+        environment = os.environ | {
+            "STRATA_DATA_DIR": str(tmp_path),
+            "STRATA_CHAT_MODEL": "openai-chat:scripted",
+            "STRATA_SYSTEM_MODEL": "extractive",
+        }
+        command = [sys.executable, "manage.py", "up", "--port", str(free_port())]
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def read_until(process: subprocess.Popen, beginning: str) -> str:
+    """The next line that begins so; the lines before are passed over."""
+    return next(line for line in process.stdout if line.startswith(beginning))
+
+
+@pytest.mark.parametrize("moment", ["Strata is starting", "Strata is ready"])
+def test_ctrl_c_is_answered_at_once_and_when_all_has_stopped(up, tmp_path: Path, moment):
+    process = up()
+    read_until(process, moment)
+    process.send_signal(signal.SIGINT)
+    asked = time.monotonic()
+    assert read_until(process, "Stopping") == "Stopping…\n"
+    assert time.monotonic() - asked < 2
+    assert process.stdout.read().endswith("Stopped.\n")
+    assert process.wait(30) == 0
+    assert not (tmp_path / "up.lock").exists()

@@ -5,4 +5,4 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
-        from chat import attachments  # noqa: F401  (connects what removes their files)
+        from chat import attachments, imports  # noqa: F401  (connect what removes their files)

@@ -17,6 +17,6 @@ session_closed = Signal()
 session_made_private = Signal()
 # session: the Session about to be deleted.
 session_deleted = Signal()
-# project, user, source, texts: what another program remembered, imported by user from the format
-# `source`, to be proposed. The same texts come again when the file does.
+# session, messages, source: the Messages just written to a session of its own, which say what
+# another program remembered, from the format `source`; to be proposed.
 memories_imported = Signal()

@@ -1,5 +1,6 @@
 """Sessions, messages and prompts as JSON."""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from rest_framework import serializers
 
 from chat.api.attachments import AttachmentSerializer, AttachmentsField
 from chat.changes import LONGEST_EMOJI
+from chat.importers.times import trusted
 from chat.models import Message, MessageRevision, Role, Session
 from chat.reading import Company, company
 from chat.sessions import clamped, create_session, update_session
@@ -242,6 +244,11 @@ class NewMessageSerializer(ContentSerializer):
     def validate_content(self, content: str) -> str:
         # Whether it may be blank depends on the images.
         return content
+
+    def validate_created_at(self, at: datetime) -> datetime:
+        if trusted(at) is None:
+            raise serializers.ValidationError("Nothing was said before 1970, or after tomorrow.")
+        return at
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = {"content": "", "attachments": []} | attrs

@@ -10,12 +10,13 @@ from django.dispatch import receiver
 
 from chat.models import Message, Session
 from chat.signals import (
+    memories_imported,
     message_added,
     message_changed,
     session_deleted,
     session_made_private,
 )
-from memory.layers import review
+from memory.layers import imported, review
 from memory.layers.coverage import contributes, recount
 from memory.layers.summarising import EXTRACTIVE
 from memory.models import Cursor, Entry
@@ -70,3 +71,10 @@ def withhold_what_was_made_of_it(session: Session, **kwargs: object) -> None:
 def have_quotes_reviewed(session: Session, **kwargs: object) -> None:
     """Extractive entries quote, and what is private now is not to be quoted to others unseen."""
     review.propose(session.entries.filter(written_by=EXTRACTIVE))
+
+
+@receiver(memories_imported)
+def propose_memories(
+    session: Session, messages: list[Message], source: str, **kwargs: object
+) -> None:
+    imported.propose(session, messages, source)

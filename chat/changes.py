@@ -100,7 +100,7 @@ def delete(message: Message, version: int | None = None) -> Message:
 def react(message: Message, user, emoji: str, wanted: bool) -> None:
     """Gives the emoji of `user` to `message`, or takes it back. Raises Refused for no emoji."""
     emoji = emoji.strip()
-    if not emoji or len(emoji) > LONGEST_EMOJI or emoji.isascii() or emoji.isalnum():
+    if not is_emoji(emoji):
         raise Refused("A reaction is one emoji.")
     with _changing(message.session_id):
         given = {"project_id": message.project_id, "message_id": message.pk, "user": user}
@@ -108,6 +108,10 @@ def react(message: Message, user, emoji: str, wanted: bool) -> None:
             Reaction.objects.get_or_create(emoji=emoji, **given)
         else:
             Reaction.objects.filter(emoji=emoji, **given).delete()
+
+
+def is_emoji(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_EMOJI and not text.isascii() and not text.isalnum()
 
 
 def clear(session: Session) -> int:

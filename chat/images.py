@@ -91,6 +91,11 @@ _TOO_LARGE = f"An image may have at most {MOST_PIXELS // 1_000_000} megapixels."
 _TOO_LONG = f"An animation may have at most {MOST_FRAMES:,} frames."
 
 
+def seems_one(head: bytes) -> bool:
+    """Whether a file that begins with `head` is, at first sight, of one of FORMATS."""
+    return head.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8")) or head[8:12] == b"WEBP"
+
+
 def _refuse_by_size(data: bytes) -> None:
     """Raises Refused for what would take too long or too much before a pixel is decoded."""
     if not data:
@@ -187,7 +192,7 @@ def _saved(picture: Image.Image, form: str, **options: object) -> bytes:
 
 def _what_else(data: bytes) -> str:
     """Why a file that is none of FORMATS is refused, by what it seems to be."""
-    if data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8")) or data[8:12] == b"WEBP":
+    if seems_one(data):
         return _BROKEN
     head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     if head.startswith((b"<!doctype html", b"<html")):

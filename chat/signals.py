@@ -25,6 +25,6 @@ session_expired = Signal()
 # project, subjects: ids, and marks of sources (chat.importers.sources), of what is about to be
 # imported. Each receiver answers with the set of those that must not come back.
 import_planned = Signal()
-# project, user, source, texts: what another program remembered, imported by user from the format
-# `source`, to be proposed. The same texts come again when the file does.
+# session, messages, source: the Messages just written to a session of its own, which say what
+# another program remembered, from the format `source`; to be proposed.
 memories_imported = Signal()

@@ -12,6 +12,7 @@ from django.dispatch import receiver
 from chat.models import Message, Session
 from chat.signals import (
     import_planned,
+    memories_imported,
     message_added,
     message_changed,
     session_deleted,
@@ -20,7 +21,7 @@ from chat.signals import (
     session_restored,
 )
 from memory.forgetting import Scope, forget, graves
-from memory.layers import review
+from memory.layers import imported, review
 from memory.layers.coverage import contributes, recount
 from memory.layers.summarising import EXTRACTIVE
 from memory.models import Cursor, Entry, Waiting
@@ -102,3 +103,10 @@ def look_through_its_layers(instance: Project, **kwargs: object) -> None:
 def have_quotes_reviewed(session: Session, **kwargs: object) -> None:
     """Extractive entries quote, and what is private now is not to be quoted to others unseen."""
     review.propose(session.entries.filter(written_by=EXTRACTIVE), Waiting.PRIVATE)
+
+
+@receiver(memories_imported)
+def propose_memories(
+    session: Session, messages: list[Message], source: str, **kwargs: object
+) -> None:
+    imported.propose(session, messages, source)

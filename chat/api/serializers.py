@@ -1,5 +1,6 @@
 """Sessions, messages and prompts as JSON."""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from rest_framework import serializers
 from chat.api.attachments import AttachmentSerializer, AttachmentsField
 from chat.attachments import stands_without_words
 from chat.changes import LONGEST_EMOJI
+from chat.importers.times import trusted
 from chat.models import Message, MessageRevision, Role, Session
 from chat.reading import Company, company
 from chat.replies import LONGEST_MESSAGE
@@ -244,6 +246,11 @@ class NewMessageSerializer(serializers.Serializer):
     role = serializers.ChoiceField((Role.USER.value, Role.ASSISTANT.value), required=False)
     author = serializers.CharField(required=False, max_length=120)
     created_at = serializers.DateTimeField(required=False)
+
+    def validate_created_at(self, at: datetime) -> datetime:
+        if trusted(at) is None:
+            raise serializers.ValidationError("Nothing was said before 1970, or after tomorrow.")
+        return at
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = {"content": "", "attachments": []} | attrs

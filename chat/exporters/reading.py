@@ -9,10 +9,13 @@ from chat.paths import path_to
 AT_ONCE = 200  # messages
 
 
-def everything(session: Session) -> Iterator[Message]:
-    """Every message there is now, those off the path included, in the order they were written."""
+def everything(session: Session, *related: str) -> Iterator[Message]:
+    """Every message there is now, those off the path included, in the order they were written.
+
+    What is `related` is read with them, as `prefetch_related` names it.
+    """
     seq = 0
-    rows = _full(_rows(session).filter(seq__lte=session.last_seq))
+    rows = _full(_rows(session).filter(seq__lte=session.last_seq)).prefetch_related(*related)
     while page := list(rows.after(seq)[:AT_ONCE]):
         yield from page
         seq = page[-1].seq

@@ -1,17 +1,27 @@
 """Conversations from elsewhere. A format is a module here and a line in CHAT_IMPORTERS."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, BinaryIO, cast
 
 from django.conf import settings
 from django.db import transaction
 
-from chat.importers.archives import Contents, Document, opened
-from chat.importers.base import FileResult, ImportedSession, Importer, ImportResult, Refused
+from chat.importers import images, memories
+from chat.importers.archives import Contents, opened
+from chat.importers.base import (
+    Document,
+    FileResult,
+    ImportedSession,
+    Importer,
+    ImportResult,
+    Refused,
+)
 from chat.importers.record import Record
 from chat.importers.sources import key
+from chat.importers.times import settled, trusted
+from chat.models import Session
 from chat.signals import memories_imported
 from chat.storable import storable
 from projects.models import Project
@@ -34,9 +44,14 @@ class Source:
     document: Document
 
     def sessions(self, result: ImportResult) -> Iterator[ImportedSession]:
-        """Its conversations that hold a message. Raises Refused, also on the way."""
-        found = _importer(self.format).sessions(self.document.name, self.document.open(), result)
-        return (conversation for conversation in found if conversation.messages)
+        """Its conversations that hold a message, at times that can be trusted. Raises Refused,
+        also on the way.
+        """
+        for found in _importer(self.format).sessions(self.document, result):
+            if found.messages:
+                begun = trusted(found.created_at)
+                messages = list(settled(found.messages, begun))
+                yield replace(found, created_at=begun, messages=messages)
 
 
 def import_file(
@@ -51,23 +66,29 @@ def import_file(
     """Adds to `project` what `file`, called `name`, holds and the project does not have yet.
 
     New conversations belong to `owner` and are shared with the project, with the times of their
-    source. Each is written whole or not at all, so an import that was interrupted is finished by
-    the next one. The file is read twice: first it is only counted. `progress` hears the messages
-    done and all there are, in the transaction that writes them, while `result` is counted on.
-    Raises Refused.
+    source. Each is written whole or not at all, and then its images, message by message, so an
+    import that was interrupted is finished by the next one. The file is read twice: first it is
+    only counted. `progress` hears the messages done and all there are, in the transaction that
+    writes them and before the images of each, while `result` is counted on. Raises Refused.
     """
     result = result if result is not None else FileResult()
     with opened(name, file) as contents:
         sources = _sources(contents, format)
         total = sum(_counted(sources))
         record = Record(project, owner)
+
+        def pulse() -> None:
+            if progress:
+                progress(result.imported + result.skipped, total)
+
         for source in sources:
             for batch in _batches(_unless_refused(source, sources, result)):
                 with transaction.atomic():
-                    record.write(source.format, batch, result)
-                    if progress:
-                        progress(result.imported + result.skipped, total)
-        _offer_memories(project, owner, sources, contents, result)
+                    written = record.write(source.format, batch, result)
+                    pulse()
+                shown = (one for session in written for one in session.images())
+                images.attach(shown, owner, result, pulse)
+        _offer_memories(record, sources, contents, result)
     return result
 
 
@@ -140,21 +161,23 @@ def _batches(conversations: Iterable[ImportedSession]) -> Iterator[list[Imported
 
 
 def _offer_memories(
-    project: Project, owner, sources: list[Source], contents: Contents, result: FileResult
+    record: Record, sources: list[Source], contents: Contents, result: FileResult
 ) -> None:
-    """What else a zip file remembers goes to whoever listens; a second import offers it again."""
+    """What else a zip file remembers is kept as a conversation, and whoever listens hears of it."""
     readers: dict[str, Any] = {source.format: _importer(source.format) for source in sources}
     for format, reader in readers.items():
-        texts: list[str] = []
-        for aside in contents.asides if hasattr(reader, "memories") else ():
-            try:
-                texts += map(storable, reader.memories(aside.name, aside.open()))
-            except Refused as reason:
-                result.errors.append(f"{aside.name}: {reason}")
-        if texts and memories_imported.has_listeners(Project):
-            with transaction.atomic():
-                memories_imported.send(
-                    sender=Project, project=project, user=owner, source=format, texts=texts
-                )
-        elif texts:
-            result.errors.append(f"{len(texts)} memories in the file were left out: not yet read.")
+        if not hasattr(reader, "memories"):
+            continue
+        texts = map(storable, reader.memories(contents.asides, result))
+        told = memories.conversation(reader.NAME, record.owner, texts)
+        if not told.messages:
+            continue
+        with transaction.atomic():
+            for written in record.write(format, [told], result):
+                if written.new:
+                    memories_imported.send(
+                        sender=Session,
+                        session=written.session,
+                        messages=written.new,
+                        source=format,
+                    )

@@ -6,14 +6,14 @@ about its size ends where it said it would.
 
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, cast
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from chat.importers.base import Refused
+from chat.importers.base import Document, Refused
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 LARGEST = 2**30  # bytes, of all documents unpacked
@@ -25,15 +25,9 @@ LARGEST_LIST = 4 * 2**20
 DOCUMENTS = (".json", ".jsonl", ".ndjson")
 
 _CONVERSATIONS = re.compile(r"conversations([-_]\d+)?\.json")
+# The files of a conversation bear their ids, before the names under which they were uploaded.
+_FILE = re.compile(r"(file[-_][A-Za-z0-9]+)\b.*")
 _ASIDES = re.compile(r"(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
-
-
-@dataclass(frozen=True)
-class Document:
-    """One file of conversations; `open` gives it from its beginning, as often as it is asked."""
-
-    name: str
-    open: Callable[[], BinaryIO]
 
 
 @dataclass
@@ -122,7 +116,19 @@ def _contents(archive: ZipFile) -> Contents:
             else "The zip file holds no conversations."
         )
     _check(talks + asides)
-    return Contents(_documents(archive, talks), _documents(archive, asides))
+    images = _images(archive, files)
+    documents = [replace(it, images=images) for it in _documents(archive, talks)]
+    return Contents(documents, _documents(archive, asides))
+
+
+def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, Document]:
+    """What may be an image, by the id that conversations know it by."""
+    named = ((_FILE.fullmatch(PurePosixPath(info.filename).name), info) for info in files)
+    return {
+        match[1]: _document(archive, info)
+        for match, info in named
+        if match and not _is_locked(info) and _is_readable(info)
+    }
 
 
 def _is_visible(info: ZipInfo) -> bool:
@@ -131,18 +137,27 @@ def _is_visible(info: ZipInfo) -> bool:
 
 
 def _documents(archive: ZipFile, files: list[ZipInfo]) -> list[Document]:
-    def document(info: ZipInfo) -> Document:
-        return Document(info.filename, lambda: cast(BinaryIO, _Member(archive, info)))
+    return [_document(archive, info) for info in sorted(files, key=lambda info: info.filename)]
 
-    return [document(info) for info in sorted(files, key=lambda info: info.filename)]
+
+def _document(archive: ZipFile, info: ZipInfo) -> Document:
+    return Document(info.filename, lambda: cast(BinaryIO, _Member(archive, info)))
+
+
+def _is_locked(info: ZipInfo) -> bool:
+    return bool(info.flag_bits & 1)
+
+
+def _is_readable(info: ZipInfo) -> bool:
+    # Packed in other ways, it may ask for gigabytes of memory to be unpacked with.
+    return info.compress_type in (ZIP_STORED, ZIP_DEFLATED)
 
 
 def _check(files: list[ZipInfo]) -> None:
     """Raises Refused for what cannot be unpacked, or not in a bounded space."""
-    if any(info.flag_bits & 1 for info in files):
+    if any(map(_is_locked, files)):
         raise Refused("The zip file is locked with a password.")
-    # Others may ask for gigabytes of memory to be unpacked with.
-    if any(info.compress_type not in (ZIP_STORED, ZIP_DEFLATED) for info in files):
+    if not all(map(_is_readable, files)):
         raise Refused("The zip file is packed in a way that is not read here: use deflate.")
     if sum(info.file_size for info in files) > LARGEST:
         raise Refused(f"Unpacked it would be larger than {LARGEST // 2**20} MB.")

@@ -1,8 +1,9 @@
 """What an importer yields and what an import did."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import BinaryIO, Protocol
 from uuid import UUID
 
@@ -22,11 +23,47 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True)
+class Document:
+    """One file of conversations; `open` gives it from its beginning, as often as it is asked.
+
+    `images` are those that lie beside it in a zip file, by the id under which it names them.
+    """
+
+    name: str
+    open: Callable[[], BinaryIO]
+    images: Mapping[str, "Document"] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ImportedImage:
+    """One image of a message; `read` gives its file. One of ours has what it was, and its seal."""
+
+    name: str
+    description: str
+    read: Callable[[], bytes]
+    media_type: str = ""
+    width: int = 0
+    height: int = 0
+    seal: str = ""
+
+
+@dataclass(frozen=True)
+class ImportedRevision:
+    """An earlier text of a message, and who replaced it when."""
+
+    version: int
+    text: str
+    editor: str
+    at: datetime
+
+
+@dataclass(frozen=True)
 class ImportedMessage:
     """One message as its source has it. `key` is its identity there, unique in its session.
 
     In a session that is a tree, `parent` is the key of the message it follows, one that comes
     earlier, or None for the beginning of a path. With `own`, whoever imports it said it.
+    `reactions` are (user, emoji); `usage` is what a reply took, by column of Message.
     """
 
     key: str
@@ -40,8 +77,13 @@ class ImportedMessage:
     status: str = Status.COMPLETE
     error: str = ""
     remembered: bool = True
+    version: int = 1
     edited_at: datetime | None = None
     deleted_at: datetime | None = None
+    images: tuple[ImportedImage, ...] = ()
+    revisions: tuple[ImportedRevision, ...] = ()
+    reactions: tuple[tuple[str, str], ...] = ()
+    usage: Mapping[str, int | Decimal | None] = field(default_factory=dict)
 
 
 @dataclass
@@ -62,6 +104,10 @@ class ImportedSession:
     status: str = SessionStatus.ACTIVE
     remembered: bool = True
     created_at: datetime | None = None
+    title_by_hand: bool = False
+    pinned: bool = False
+    archived_at: datetime | None = None
+    history_limit: int | None = None
 
 
 @dataclass
@@ -97,17 +143,15 @@ class FileResult(ImportResult):
 
 
 class Importer(Protocol):
-    """What a module of a format offers. One may also have `memories(name, file) -> list[str]`, for
-    the files of a zip that hold what another program remembered.
+    """What a module of a format offers. One may also have `memories(documents, result)`, the
+    texts of what another program remembered from files of a zip, and the `NAME` of that program.
     """
 
     def recognises(self, name: str, head: bytes) -> bool:
         """Whether a file called `name` that begins with `head` is of this format."""
 
-    def sessions(
-        self, name: str, file: BinaryIO, result: ImportResult
-    ) -> Iterator[ImportedSession]:
-        """The conversations in `file`. A damaged item costs only itself: it is noted in `result`.
+    def sessions(self, document: Document, result: ImportResult) -> Iterator[ImportedSession]:
+        """The conversations in `document`. A damaged item costs only itself: `result` notes it.
 
-        Raises Refused for a file that holds nothing of this format.
+        Raises Refused for a document that holds nothing of this format.
         """

@@ -6,11 +6,19 @@ its page does not show.
 """
 
 import re
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterator, Mapping
 
-from chat.importers.base import ImportedSession, ImportResult, Unusable
-from chat.importers.elements import Fields, conversations, list_in, object_in, text_in
+from chat.importers.base import Document, ImportedImage, ImportedSession, ImportResult, Unusable
+from chat.importers.elements import conversations, objects_of
+from chat.importers.fields import (
+    Fields,
+    an_object,
+    object_in,
+    objects_in,
+    readable,
+    text_in,
+)
+from chat.importers.images import MOST_A_MESSAGE, beside
 from chat.importers.times import moment
 from chat.importers.trees import Node, laid_out
 from chat.models import Role
@@ -25,23 +33,23 @@ def recognises(name: str, head: bytes) -> bool:
     return bool(_MAPPING.match(head)) and b'"children"' in head
 
 
-def sessions(name: str, file: BinaryIO, result: ImportResult) -> Iterator[ImportedSession]:
+def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
     """The conversations in the order of the file, with every version of each message."""
-    return conversations(file, result, _session)
+
+    def read(fields: Fields, damaged: list[str]) -> ImportedSession:
+        return _session(fields, damaged, document.images)
+
+    return conversations(objects_of(document.open()), result, read)
 
 
-def _session(fields: Fields, damaged: list[str]) -> ImportedSession:
+def _session(fields: Fields, damaged: list[str], files: Mapping[str, Document]) -> ImportedSession:
     mapping = fields.get("mapping")
     key = text_in(fields, "conversation_id") or text_in(fields, "id")
     if not isinstance(mapping, dict) or not key:
         raise Unusable("It is no conversation.")
-    nodes = {}
-    for name, value in mapping.items():
-        try:
-            nodes[name] = _node(value)
-        except Unusable as reason:
-            damaged.append(f"Message {name}: {reason}")
-            nodes[name] = Node(parent=_parent(value))
+    # What is damaged keeps its place: what follows it follows its parent.
+    nodes = {name: Node(parent=_parent(value)) for name, value in mapping.items()}
+    nodes |= readable(mapping.items(), lambda value: _node(value, files), damaged)
     begun = moment(fields.get("create_time"))
     messages, head = laid_out(nodes, fields.get("current_node"), begun)
     return ImportedSession(key, text_in(fields, "title"), messages, is_tree=True, head=head)
@@ -51,30 +59,31 @@ def _parent(node: object) -> str | None:
     return text_in(node, "parent") or None if isinstance(node, dict) else None
 
 
-def _node(value: object) -> Node:
+def _node(value: object, files: Mapping[str, Document]) -> Node:
     """A node, without text if the page does not show it. Raises Unusable."""
-    if value is None:
-        return Node()
-    if not isinstance(value, dict):
-        raise Unusable("It is no message.")
-    message = value.get("message")
-    if message is None:
+    if value is None or an_object(value).get("message") is None:
         return Node(parent=_parent(value))
-    if not isinstance(message, dict):
-        raise Unusable("It is no message.")
+    message = an_object(an_object(value)["message"])
     role = text_in(object_in(message, "author"), "role")
+    text, images = _shown(message, role, files)
     return Node(
         parent=_parent(value),
         role=Role.USER if role == "user" else Role.ASSISTANT,
-        text=_text(message, role),
+        text=text,
         at=moment(message.get("create_time")),
         own=role == "user",
         model=text_in(object_in(message, "metadata"), "model_slug"),
+        images=images,
     )
 
 
-def _text(message: Fields, role: str) -> str:
-    """What the page shows of a message: nothing of instructions, thoughts, and calls of tools."""
+def _shown(
+    message: Fields, role: str, files: Mapping[str, Document]
+) -> tuple[str, tuple[ImportedImage, ...]]:
+    """What the page shows of a message: nothing of instructions, thoughts, and calls of tools.
+
+    Images that are not among `files` are notes in the text.
+    """
     content, metadata = object_in(message, "content"), object_in(message, "metadata")
     hidden = (
         metadata.get("is_visually_hidden_from_conversation")
@@ -84,16 +93,26 @@ def _text(message: Fields, role: str) -> str:
         or content.get("content_type") not in SHOWN
     )
     if hidden or role not in ("user", "assistant", "tool"):
-        return ""
-    parts = content.get("parts")
-    if not isinstance(parts, list):
+        return "", ()
+    if not isinstance(content.get("parts"), list):
         raise Unusable("It has no content.")
     names = _attachments(metadata)
-    # A tool's text is for the model; the images that it made are shown as the answer.
-    told = [_image(part, names) or ("" if role == "tool" else _words(part)) for part in parts]
+    told: list[str] = []
+    images: list[ImportedImage] = []
+    for part in content["parts"]:
+        if isinstance(part, dict) and part.get("content_type") == "image_asset_pointer":
+            file, name, description = _image(part, names)
+            image = beside(files.get(file), name, description)
+            if image and len(images) < MOST_A_MESSAGE:
+                images.append(image)
+            else:
+                told.append(_note(description or name))
+        elif role != "tool":
+            # A tool's text is for the model; the images that it made are shown as the answer.
+            told.append(_words(part))
     if role == "user":
         told += [f"[file: {name}]" for name in names.values()]
-    return _without_references("\n\n".join(filter(None, told)), metadata)
+    return _without_references("\n\n".join(filter(None, told)), metadata), tuple(images)
 
 
 def _words(part: object) -> str:
@@ -105,28 +124,27 @@ def _words(part: object) -> str:
 
 def _attachments(metadata: Fields) -> dict[str, str]:
     """The names of the files that came with a message, by id."""
-    files = (file for file in list_in(metadata, "attachments") if isinstance(file, dict))
+    files = objects_in(metadata, "attachments")
     return {text_in(file, "id"): text_in(file, "name") for file in files if text_in(file, "name")}
 
 
-def _image(part: object, names: dict[str, str]) -> str:
-    """A note in place of an image, with what it was made from or the name of its file.
+def _image(part: Fields, names: dict[str, str]) -> tuple[str, str, str]:
+    """An image's id, the name of its file, and what it was made from.
 
-    What is told of here is taken out of `names`.
+    Its name is taken out of `names`.
     """
-    if not isinstance(part, dict) or part.get("content_type") != "image_asset_pointer":
-        return ""
     file = re.sub(r"^[a-z-]+://", "", text_in(part, "asset_pointer"))
-    named = names.pop(file, "")
     made = object_in(object_in(part, "metadata"), "dalle")
-    description = text_in(made, "prompt") or named
+    return file, names.pop(file, ""), text_in(made, "prompt")
+
+
+def _note(description: str) -> str:
     return f"[image: {description}]" if description else "[image]"
 
 
 def _without_references(text: str, metadata: Fields) -> str:
-    for reference in list_in(metadata, "content_references"):
-        if isinstance(reference, dict):
-            mark = text_in(reference, "matched_text")
-            if mark.startswith("\ue200"):
-                text = text.replace(mark, text_in(reference, "alt"))
+    for reference in objects_in(metadata, "content_references"):
+        mark = text_in(reference, "matched_text")
+        if mark.startswith("\ue200"):
+            text = text.replace(mark, text_in(reference, "alt"))
     return _REFERENCE.sub("", text)

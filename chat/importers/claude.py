@@ -4,17 +4,25 @@ The zip file may hold memories.json and projects.json too (or a folder of each):
 the user and of projects is for memory, as proposals.
 """
 
-import json
 import re
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Sequence
 
-from chat.importers.base import ImportedSession, ImportResult, Unusable
-from chat.importers.elements import Fields, conversations, list_in, split, text_in
+from chat.importers.base import Document, ImportedSession, ImportResult, Refused, Unusable
+from chat.importers.elements import conversations, objects_of
+from chat.importers.fields import (
+    Fields,
+    an_object,
+    list_in,
+    object_in,
+    objects_in,
+    readable,
+    text_in,
+)
 from chat.importers.times import moment
 from chat.importers.trees import Node, laid_out
 from chat.models import Role
 
+NAME = "Claude"
 ROLES = {"human": Role.USER, "assistant": Role.ASSISTANT}
 IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _CONVERSATION = re.compile(rb'^[\s\[\xef\xbb\xbf]*\{.*?"chat_messages"\s*:', re.DOTALL)
@@ -24,9 +32,9 @@ def recognises(name: str, head: bytes) -> bool:
     return bool(_CONVERSATION.match(head))
 
 
-def sessions(name: str, file: BinaryIO, result: ImportResult) -> Iterator[ImportedSession]:
+def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
     """The conversations in the order of the file."""
-    return conversations(file, result, _session)
+    return conversations(objects_of(document.open()), result, _session)
 
 
 def _session(fields: Fields, damaged: list[str]) -> ImportedSession:
@@ -34,23 +42,21 @@ def _session(fields: Fields, damaged: list[str]) -> ImportedSession:
     if not isinstance(said, list) or not key:
         raise Unusable("It is no conversation.")
     nodes: dict[str, Node] = {}
-    for number, message in enumerate(said, 1):
-        try:
-            # Older exports name no parents: each message follows the one before.
-            name, node = _node(message, before=next(reversed(nodes), None))
-        except Unusable as reason:
-            damaged.append(f"Message {number}: {reason}")
-        else:
-            nodes[name] = node
+
+    def read(message: object) -> tuple[str, Node]:
+        # Older exports name no parents: each message follows the one before.
+        return _node(message, before=next(reversed(nodes), None))
+
+    for _, (name, node) in readable(enumerate(said, 1), read, damaged):
+        nodes[name] = node
     current = text_in(fields, "current_leaf_message_uuid") or next(reversed(nodes), None)
     messages, head = laid_out(nodes, current, moment(fields.get("created_at")))
     return ImportedSession(key, text_in(fields, "name"), messages, is_tree=True, head=head)
 
 
-def _node(message: object, before: str | None) -> tuple[str, Node]:
+def _node(value: object, before: str | None) -> tuple[str, Node]:
     """The key and the node of a message. Raises Unusable."""
-    if not isinstance(message, dict):
-        raise Unusable("It is no message.")
+    message = an_object(value)
     role = ROLES.get(text_in(message, "sender"))
     key = text_in(message, "uuid")
     if role is None or not key:
@@ -67,7 +73,7 @@ def _node(message: object, before: str | None) -> tuple[str, Node]:
 
 def _text(message: Fields) -> str:
     """What was said, without thoughts and tools, and notes in place of files."""
-    parts = (part for part in list_in(message, "content") if isinstance(part, dict))
+    parts = objects_in(message, "content")
     said = [text_in(part, "text") for part in parts if part.get("type") == "text"]
     # `text` repeats the content, with placeholders for what is no text.
     told = said if list_in(message, "content") else [text_in(message, "text")]
@@ -75,31 +81,50 @@ def _text(message: Fields) -> str:
 
 
 def _files(message: Fields) -> Iterator[str]:
-    for file in (*list_in(message, "attachments"), *list_in(message, "files")):
-        name = text_in(file, "file_name") if isinstance(file, dict) else ""
-        if name:
+    for file in (*objects_in(message, "attachments"), *objects_in(message, "files")):
+        if name := text_in(file, "file_name"):
             yield f"[{'image' if name.lower().endswith(IMAGES) else 'file'}: {name}]"
 
 
-def memories(name: str, file: BinaryIO) -> list[str]:
-    """What a file of memories or of projects in the zip says that is worth keeping."""
+def memories(documents: Sequence[Document], result: ImportResult) -> list[str]:
+    """What files of memories and of projects in the zip say that is worth keeping.
+
+    Memories are one object {conversations_memory, project_memories: {project: text}}; projects
+    have a name, and perhaps a description and a prompt_template.
+    """
+    names = {
+        text_in(fields, "uuid"): text_in(fields, "name")
+        for fields in _objects(documents, ImportResult())
+    }
     found: list[str] = []
-    for element in split(iter(lambda: file.read(2**20), b"")):
+    for fields in _objects(documents, result):
+        found += [*_memories(fields, names), *_project(fields)]
+    return list(filter(None, map(str.strip, found)))
+
+
+def _objects(documents: Sequence[Document], result: ImportResult) -> Iterator[Fields]:
+    for document in documents:
         try:
-            fields = json.loads(element) if isinstance(element, bytes) else {}
-        except (ValueError, RecursionError):
-            continue
-        found += _remembered(fields) if isinstance(fields, dict) else []
-    return found
+            for fields in objects_of(document.open()):
+                if isinstance(fields, dict):
+                    yield fields
+        except Refused as reason:
+            result.errors.append(f"{document.name}: {reason}")
 
 
-def _remembered(fields: Fields) -> list[str]:
-    texts: list[Any] = [fields.get("conversations_memory")]
-    projects = fields.get("project_memories")
-    texts += projects.values() if isinstance(projects, dict) else []
-    name, description = text_in(fields, "name"), text_in(fields, "description")
-    if name and description:
-        texts.append(f"The project {name}: {description}")
-    if name and text_in(fields, "prompt_template"):
-        texts.append(f"Instructions of the project {name}: {fields['prompt_template']}")
-    return [text.strip() for text in texts if isinstance(text, str) and text.strip()]
+def _memories(fields: Fields, names: dict[str, str]) -> Iterator[str]:
+    yield text_in(fields, "conversations_memory")
+    of_projects = object_in(fields, "project_memories")
+    for project in of_projects:
+        text, name = text_in(of_projects, project).strip(), names.get(project)
+        yield f"Of the project {name}: {text}" if text and name else text
+
+
+def _project(fields: Fields) -> Iterator[str]:
+    name = text_in(fields, "name")
+    # An example that everybody is given says nothing of its owner.
+    if name and not fields.get("is_starter_project"):
+        if description := text_in(fields, "description"):
+            yield f"The project {name}: {description}"
+        if instructions := text_in(fields, "prompt_template"):
+            yield f"Instructions of the project {name}: {instructions}"

@@ -15,13 +15,15 @@ from itertools import count
 from typing import BinaryIO
 
 from chat.importers.base import (
+    Document,
     ImportedMessage,
     ImportedSession,
     ImportResult,
     Refused,
     Unusable,
 )
-from chat.importers.times import moment
+from chat.importers.fields import Fields, decoded, usable
+from chat.importers.times import moment, settled
 from chat.models import Role
 
 LONGEST_LINE = 4 * 2**20  # bytes
@@ -34,16 +36,16 @@ def recognises(name: str, head: bytes) -> bool:
 
 def _is_message(line: bytes) -> bool:
     try:
-        return {"session", "role", "content"} <= decode(line).keys()
+        return {"session", "role", "content"} <= _fields(line).keys()
     except Unusable:
         return False
 
 
-def sessions(name: str, file: BinaryIO, result: ImportResult) -> Iterator[ImportedSession]:
+def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
     """The conversations in the order in which the file first names them."""
     talk: dict[str, list[ImportedMessage]] = defaultdict(list)
     seen: Counter[tuple[str, str]] = Counter()
-    for number, line in _lines(file):
+    for number, line in _lines(document.open()):
         try:
             session, message = parse(line)
         except Unusable as reason:
@@ -55,7 +57,8 @@ def sessions(name: str, file: BinaryIO, result: ImportResult) -> Iterator[Import
         raise Refused(f"It holds no line that is a message. {' '.join(result.errors[:1])}".strip())
     for session, messages in talk.items():
         # Stable: what was said in the same second keeps the file's order.
-        yield ImportedSession(session, session, sorted(messages, key=lambda message: message.at))
+        in_order = sorted(settled(messages, None), key=lambda message: message.at)
+        yield ImportedSession(session, session, in_order)
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -80,7 +83,7 @@ def _told_apart(message: ImportedMessage, occurrence: int) -> ImportedMessage:
 
 def parse(line: bytes) -> tuple[str, ImportedMessage]:
     """The session's key and the message of one line. Raises Unusable with the reason."""
-    fields = decode(line)
+    fields = _fields(line)
     role, author = fields.get("role"), fields.get("author")
     if role not in Role.values:
         raise Unusable(f"The role is not one of {', '.join(Role.values)}.")
@@ -94,22 +97,14 @@ def parse(line: bytes) -> tuple[str, ImportedMessage]:
     return _session_key(fields), ImportedMessage(key, role, content, at, speaker)
 
 
-def decode(line: bytes) -> dict[str, object]:
+def _fields(line: bytes) -> Fields:
     """The JSON object of one line. Raises Unusable."""
     if len(line) > LONGEST_LINE:
         raise Unusable(f"It is longer than {LONGEST_LINE // 2**20} MB.")
-    try:
-        fields = json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise Unusable("It is not UTF-8.") from None
-    except (ValueError, RecursionError):
-        raise Unusable("It is not JSON.") from None
-    if not isinstance(fields, dict):
-        raise Unusable("It is not a JSON object.")
-    return fields
+    return usable(decoded(line))
 
 
-def _session_key(fields: dict[str, object]) -> str:
+def _session_key(fields: Fields) -> str:
     key = fields.get("session")
     if isinstance(key, bool) or not isinstance(key, str | int) or not str(key).strip():
         raise Unusable("There is no session.")

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import BinaryIO
 
-from chat.importers.base import ImportedMessage, ImportedSession, ImportResult, Refused
+from chat.importers.base import Document, ImportedMessage, ImportedSession, ImportResult, Refused
 from chat.models import Role
 
 SESSION = re.compile(r"session_([1-9][0-9]{0,5})")
@@ -26,9 +25,9 @@ def recognises(name: str, head: bytes) -> bool:
     return bool(re.search(rb'"session_\d+_date_time"\s*:', head)) and b'"dia_id"' in head
 
 
-def sessions(name: str, file: BinaryIO, result: ImportResult) -> Iterator[ImportedSession]:
+def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
     """The sessions in the order of their numbers; one without turns is left out."""
-    conversation = _read(file)
+    conversation = _read(document)
     talks = {number: _talk(conversation, number, result) for number in _numbers(conversation)}
     said = [message for talk in talks.values() for message in talk]
     if not said:
@@ -39,8 +38,8 @@ def sessions(name: str, file: BinaryIO, result: ImportResult) -> Iterator[Import
             yield ImportedSession(f"{identity}/{number}", f"{people}, session {number}", talk)
 
 
-def _read(file: BinaryIO) -> Conversation:
-    text = file.read(LONGEST + 1)
+def _read(document: Document) -> Conversation:
+    text = document.open().read(LONGEST + 1)
     if len(text) > LONGEST:
         raise Refused(f"It is longer than {LONGEST // 2**20} MB.")
     try:

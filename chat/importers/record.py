@@ -1,20 +1,39 @@
 """What an importer found becomes part of a project's record."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q
 
+from chat.changes import is_emoji
 from chat.importers.base import ImportedMessage, ImportedSession, ImportResult
+from chat.importers.images import Shown
 from chat.importers.sources import key, mark_of
-from chat.models import Message, Role, Session, Visibility
+from chat.models import Message, MessageRevision, Reaction, Role, Session, Visibility
 from chat.replies import Placed, draft, post_messages
+from chat.sessions import clamped
 from chat.signals import import_planned
 from chat.storable import storable
 from projects.models import Project
+
+
+@dataclass(frozen=True)
+class Written:
+    """A conversation as it is now: `new` was just added, `places` are all its messages by key."""
+
+    conversation: ImportedSession
+    session: Session
+    new: list[Message]
+    places: Mapping[str, UUID]
+
+    def images(self) -> Iterator[Shown]:
+        for message in self.conversation.messages:
+            if message.images:
+                yield Shown(self.session, self.places[key(message.key)], message.images)
 
 
 class Record:
@@ -23,12 +42,13 @@ class Record:
     def __init__(self, project: Project, owner) -> None:
         self.project, self.owner = project, owner
         members = get_user_model().objects.filter(memberships__project=project)
-        self.people: Mapping[str, object] = {user.get_username(): user for user in members}
+        self.people: Mapping[str, Any] = {user.get_username(): user for user in members}
 
-    def write(self, format: str, batch: Sequence[ImportedSession], result: ImportResult) -> None:
-        """Writes what is new in a batch of conversations and counts it in `result`.
-
-        To be called in a transaction.
+    def write(
+        self, format: str, batch: Sequence[ImportedSession], result: ImportResult
+    ) -> list[Written]:
+        """Writes what is new in a batch of conversations, all but images, and counts it in
+        `result`. To be called in a transaction.
         """
         # One import at a time: the same file imported twice at once is not written twice. No key
         # of the project changes, so nobody else who writes in it has to wait.
@@ -36,6 +56,7 @@ class Record:
         batch = self._not_forgotten(format, batch, result)
         sessions = self._sessions(format, batch)
         known = self._known(sessions.values())
+        written = []
         for conversation in batch:
             session = sessions[_source_key(format, conversation)]
             if session.visibility == Visibility.PRIVATE and session.creator_id != self.owner.pk:
@@ -44,8 +65,10 @@ class Record:
                 continue
             new = self._add(session, conversation, known[session.pk])
             result.sessions += 1
-            result.imported += new
-            result.skipped += len(conversation.messages) - new
+            result.imported += len(new)
+            result.skipped += len(conversation.messages) - len(new)
+            written.append(Written(conversation, session, new, known[session.pk]))
+        return written
 
     def _not_forgotten(
         self, format: str, batch: Sequence[ImportedSession], result: ImportResult
@@ -99,6 +122,10 @@ class Record:
             creator=self.owner,
             source_key=source_key,
             title=storable(conversation.title)[:200],
+            title_by_hand=conversation.title_by_hand,
+            pinned=conversation.pinned,
+            archived_at=conversation.archived_at,
+            history_limit=clamped(conversation.history_limit),
             visibility=conversation.visibility,
             status=conversation.status,
             remembered=conversation.remembered,
@@ -116,29 +143,54 @@ class Record:
                 known[session][source_key] = pk
         return known
 
-    def _add(self, session: Session, conversation: ImportedSession, known: dict[str, UUID]) -> int:
-        """Writes the messages that are not `known`; returns how many."""
+    def _add(
+        self, session: Session, conversation: ImportedSession, known: dict[str, UUID]
+    ) -> list[Message]:
+        """Writes the messages that are not `known`, and makes them so."""
         talk = {key(message.key): message for message in conversation.messages}
         drafts = {
             mark: self._draft(mark, message) for mark, message in talk.items() if mark not in known
         }
         if not drafts:
-            return 0
+            return []
         # What was there before it came from a source: the first import brings its own settings.
         fresh = session.head_id is None and not known
         continued = not fresh and self._continued_here(session)
         known |= {mark: message.pk for mark, message in drafts.items()}
         if not conversation.is_tree:
-            post_messages(session, list(drafts.values()))
-            return len(drafts)
+            return post_messages(session, list(drafts.values()))
         for mark, message in drafts.items():
             parent = talk[mark].parent
             message.parent_id = _place_of(session, known, parent) if parent else None
             message.remembered = talk[mark].remembered and (fresh or session.remembered)
         head = known.get(key(conversation.head)) if conversation.head else None
         at = Placed(session.head_id if continued else head)
-        post_messages(session, list(drafts.values()), at=at)
-        return len(drafts)
+        written = post_messages(session, list(drafts.values()), at=at)
+        self._keep_changes([(message, talk[mark]) for mark, message in drafts.items()])
+        return written
+
+    def _keep_changes(self, written: Sequence[tuple[Message, ImportedMessage]]) -> None:
+        """Earlier texts of messages, whoever replaced them, and the reactions of members."""
+        revisions, reactions = [], []
+        for message, told in written:
+            place = {"project_id": message.project_id, "message": message}
+            revisions += [
+                MessageRevision(
+                    **place,
+                    version=one.version,
+                    text=storable(one.text),
+                    edited_by=self.people.get(one.editor),
+                    edited_at=one.at,
+                )
+                for one in told.revisions
+            ]
+            reactions += [
+                Reaction(**place, user=self.people[name], emoji=emoji)
+                for name, emoji in told.reactions
+                if name in self.people and is_emoji(emoji)
+            ]
+        MessageRevision.objects.bulk_create(revisions, batch_size=1_000)
+        Reaction.objects.bulk_create(reactions, batch_size=1_000)
 
     def _continued_here(self, session: Session) -> bool:
         """Whether the path ends in what was said here: then the source does not move it."""
@@ -160,8 +212,10 @@ class Record:
             model=storable(message.model)[:200],
             status=message.status,
             error=storable(message.error)[:500],
+            version=message.version,
             edited_at=message.edited_at,
             deleted_at=message.deleted_at,
+            **message.usage,
         )
 
 

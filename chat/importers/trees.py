@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
 
-from chat.importers.base import ImportedMessage, Unusable
+from chat.importers.base import ImportedImage, ImportedMessage, Unusable
+from chat.importers.times import nearest, trusted
 from chat.models import Role
 
 
 @dataclass(frozen=True)
 class Node:
-    """One place in the tree. One without text is not shown: what follows it follows its parent."""
+    """One place in the tree. One that shows nothing is left out: what follows it follows its
+    parent.
+    """
 
     parent: str | None = None
     role: str = Role.USER
@@ -21,6 +24,11 @@ class Node:
     own: bool = False
     speaker: str = ""
     model: str = ""
+    images: tuple[ImportedImage, ...] = ()
+
+    @property
+    def shows(self) -> bool:
+        return bool(self.text.strip() or self.images)
 
 
 def laid_out(
@@ -29,13 +37,14 @@ def laid_out(
     """The messages that are shown, each after its parent and else by time, and the key of the one
     that ends the path that counts: at `current`, or at the nearest that is shown above it.
 
-    A node without a time has that of the one above, the first that of the conversation, `begun`.
-    Parents that are missing, or form a circle, end a path. Raises Unusable when nothing has a time.
+    A node without a time that can be trusted has that of the one above, the first that of the
+    conversation, `begun`. Parents that are missing, or form a circle, end a path. Raises Unusable
+    when nothing has a time.
     """
-    parents = _parents(nodes, current)
-    first = begun or min((node.at for node in nodes.values() if node.at), default=None)
-    if nodes and first is None:
+    if nodes and begun is None and not any(node.at for node in nodes.values()):
         raise Unusable("Nothing in it has a time.")
+    parents = _parents(nodes, current)
+    times = {name: at for name, node in nodes.items() if (at := trusted(node.at))}
     below: dict[str | None, list[str]] = defaultdict(list)
     for name, parent in parents.items():
         below[parent].append(name)
@@ -46,16 +55,15 @@ def laid_out(
 
     def wait(names: Iterable[str], at: datetime) -> None:
         for name in names:
-            heappush(waiting, (nodes[name].at or at, places[name], name))
+            heappush(waiting, (times.get(name, at), places[name], name))
 
-    if first is not None:
-        wait(below[None], first)
+    wait(below[None], nearest(begun, min(times.values(), default=None)))
     while waiting:
         at, _, name = heappop(waiting)
         node, above = nodes[name], shown[parents[name]]
-        if node.text.strip():
+        if node.shows:
             messages.append(_message(name, node, at, above))
-        shown[name] = name if node.text.strip() else above
+        shown[name] = name if node.shows else above
         wait(below[name], at)
     # When the path that counts shows nothing, the latest does.
     head = shown.get(current) if isinstance(current, str) else None
@@ -72,6 +80,7 @@ def _message(name: str, node: Node, at: datetime, above: str | None) -> Imported
         own=node.own,
         parent=above,
         model=node.model,
+        images=node.images,
     )
 
 

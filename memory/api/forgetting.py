@@ -63,7 +63,7 @@ class SearchSerializer(serializers.Serializer):
     found = FoundSerializer(many=True, help_text="Where the same words still stand.")
 
 
-class ReceiptSerializer(serializers.Serializer):
+class ForgettingSerializer(serializers.Serializer):
     """What went from where. `id` is that of the activity; null in a preview."""
 
     id = serializers.UUIDField(allow_null=True)
@@ -84,7 +84,7 @@ class Forget(APIView):
 
     scope = "admin"
 
-    @extend_schema(request=ForgetSerializer, responses=ReceiptSerializer)
+    @extend_schema(request=ForgetSerializer, responses=ForgettingSerializer)
     def post(self, request, slug: str) -> Response:
         member = access.membership(request.user, slug, token=request.auth)
         wish = ForgetSerializer(data=request.data)
@@ -95,7 +95,7 @@ class Forget(APIView):
 def receipt_of(
     member: Membership, scope: Scope, by, reason: str = Reason.OTHER, preview: bool = False
 ) -> dict[str, Any]:
-    """Forgets `scope`, or only previews that, and returns what ReceiptSerializer tells.
+    """Forgets `scope`, or only previews that, and returns what ForgettingSerializer tells.
 
     Raises PermissionDenied for what `member` may not have forgotten.
     """

@@ -20,7 +20,7 @@ from rest_framework.views import APIView
 from chat.access import session_for_writing
 from chat.models import Session, Visibility
 from memory.access import entries_for
-from memory.api.forgetting import Forget, ReceiptSerializer, receipt_of
+from memory.api.forgetting import Forget, ForgettingSerializer, receipt_of
 from memory.api.serializers import (
     BankSerializer,
     EntrySerializer,
@@ -121,7 +121,7 @@ class OneEntry(generics.RetrieveUpdateDestroyAPIView):
         then = {name: getattr(stood.state, name) for name in ("state", "pinned", "revision")}
         return Response(told | then | {"summary": stood.summary, "parent": stood.state.parent_id})
 
-    @extend_schema(responses={200: ReceiptSerializer})
+    @extend_schema(responses={200: ForgettingSerializer})
     def delete(self, request, *args, **kwargs) -> Response:
         scope = Scope(entry=self.get_object().pk)
         return Response(receipt_of(self.membership, scope, request.user))

@@ -85,7 +85,7 @@ def _summarise(lease: Lease, now: datetime) -> Entry | None:
     lines = _lines(stretch, session.project.zone)
     previous = _previous(session, stretch)
     summary = summariser.conversation(lines, previous.text, lease.renew)
-    entry = _entry(session, stretch, summary, summariser.name, now)
+    entry = entry_of(session, stretch, summary, summariser.name, now)
     return entry if _commit(lease, session, stretch, previous, entry, now) else None
 
 
@@ -165,9 +165,10 @@ def _previous(session: Session, stretch: Stretch) -> Previous:
     return Previous(*found) if found else Previous()
 
 
-def _entry(
+def entry_of(
     session: Session, stretch: Stretch, summary: str, written_by: str, now: datetime
 ) -> Entry:
+    """The entry, not saved yet, that covers a stretch in which something contributes."""
     project = session.project
     entry = Entry(
         project=project,

@@ -5,6 +5,8 @@ import json
 import zipfile
 from copy import deepcopy
 
+from chat.importers.base import Document
+
 BEGAN = 1_740_998_400.0  # 3 March 2025, 10:40 UTC
 
 
@@ -205,6 +207,11 @@ OPENWEBUI = {
     "updated_at": 1740998403,
     "archived": False,
 }
+
+
+def document(file: io.BytesIO, name: str = "conversations.json") -> Document:
+    """The document that importers read, of a file that is read once."""
+    return Document(name, lambda: file)
 
 
 def file_of(*conversations: object) -> io.BytesIO:

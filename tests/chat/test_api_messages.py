@@ -76,6 +76,9 @@ def test_a_program_records_what_was_said_elsewhere(api, owner, url):
         ({"content": "Hi", "role": "assistant"}, "role"),
         ({"content": "Hi", "reply": False, "role": "system"}, "role"),
         ({"content": "Hi", "reply": False, "created_at": "yesterday"}, "created_at"),
+        ({"content": "Hi", "reply": False, "created_at": "1969-12-31T23:59:59Z"}, "created_at"),
+        ({"content": "Hi", "reply": False, "created_at": "9999-12-31T23:59-12:00"}, "created_at"),
+        ({"content": "Hi", "reply": False, "created_at": "0001-01-01T00:00+12:00"}, "created_at"),
         ({"content": "Hi", "reply": "perhaps"}, "reply"),
     ],
 )

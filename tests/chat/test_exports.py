@@ -75,6 +75,10 @@ def test_json_tells_everything_with_its_versions(talk):
         "remembered": True,
         "status": "active",
         "created_at": "2025-03-03T12:00:00+00:00",
+        "title_by_hand": False,
+        "pinned": False,
+        "archived_at": None,
+        "history_limit": None,
         "head": sure["id"],
     }
     assert (asked["author"], asked["content"], asked["parent"]) == ("olive", "When?", None)
@@ -117,8 +121,8 @@ def test_markdown_says_how_a_reply_ended(session):
 def test_a_long_session_takes_few_queries_at_a_time(session, django_assert_num_queries):
     post_messages(session, [draft("x" * 100, created_at=NOON) for _ in range(450)])
     session.refresh_from_db()
-    # Three pages of messages and their images, and one that is empty.
-    with django_assert_num_queries(7):
+    # Three pages of messages with images, earlier texts and reactions, and one that is empty.
+    with django_assert_num_queries(13):
         assert len(json.loads(b"".join(exporters.export(session, "json")))["messages"]) == 450
     with django_assert_num_queries(8):  # the path and the project's name, too
         assert b"".join(exporters.export(session, "markdown")).count(b"\n## ") == 450
@@ -203,7 +207,7 @@ def test_a_damaged_message_costs_only_itself(talk, owner, damage):
     assert (result.imported, result.refused) == (4, 1)
 
 
-MOMENTS = st.datetimes(datetime(2001, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))
+MOMENTS = st.datetimes(datetime(2001, 1, 1), datetime(2025, 1, 1), timezones=st.just(UTC))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 DRAFTS = st.fixed_dictionaries(
     {
@@ -213,6 +217,11 @@ DRAFTS = st.fixed_dictionaries(
         "status": st.sampled_from(FINAL),
         "error": TEXTS,
         "model": TEXTS,
+        "version": st.integers(1, 9),
+        "input_tokens": st.none() | st.integers(0, 2**31 - 1),
+        "output_tokens": st.none() | st.integers(0, 2**31 - 1),
+        "first_token_ms": st.none() | st.integers(0, 2**31 - 1),
+        "cost": st.none() | st.decimals(0, 999_999, places=6),
         "remembered": st.booleans(),
         "created_at": MOMENTS,
         "edited_at": st.none() | MOMENTS,
@@ -226,6 +235,10 @@ SESSIONS = st.fixed_dictionaries(
         "status": st.sampled_from(SessionStatus.values),
         "remembered": st.booleans(),
         "created_at": MOMENTS,
+        "title_by_hand": st.booleans(),
+        "pinned": st.booleans(),
+        "archived_at": st.none() | MOMENTS,
+        "history_limit": st.none() | st.integers(50, 1_000),
     }
 )
 

@@ -12,7 +12,7 @@ from chat.importers.base import ImportedSession
 from chat.models import Message, Session
 from chat.paths import path_to
 from chat.replies import post_message
-from tests.chat.exports import BEGAN, BRANCHES, file_of, node, said, zip_of
+from tests.chat.exports import BEGAN, BRANCHES, document, file_of, node, said, zip_of
 
 BEGUN = datetime.fromtimestamp(BEGAN, UTC)
 PAGE = [
@@ -27,7 +27,7 @@ PAGE = [
 
 def read(*conversations: object) -> tuple[list[ImportedSession], FileResult]:
     result = FileResult()
-    return list(chatgpt.sessions("conversations.json", file_of(*conversations), result)), result
+    return list(chatgpt.sessions(document(file_of(*conversations)), result)), result
 
 
 def conversation(mapping: dict, current: object = None, **fields) -> dict:
@@ -221,7 +221,7 @@ def test_a_damaged_conversation_costs_only_itself():
 def test_what_breaks_off_keeps_what_is_whole():
     whole = file_of(BRANCHES, BRANCHES | {"id": "2", "conversation_id": "2"}).read()
     result = FileResult()
-    [session] = chatgpt.sessions("x", io.BytesIO(whole[: len(whole) * 3 // 4]), result)
+    [session] = chatgpt.sessions(document(io.BytesIO(whole[: len(whole) * 3 // 4])), result)
     assert session.title == "Lighthouse"
     assert result.errors == ["Conversation 2: The file breaks off here."]
 
@@ -229,7 +229,7 @@ def test_what_breaks_off_keeps_what_is_whole():
 @pytest.mark.parametrize("other", [b"", b"[]", b"{}", b"[1, 2]", b"nonsense", b'{"mapping": 1'])
 def test_what_holds_no_conversation_is_refused(other):
     with pytest.raises(Refused, match="holds no conversation"):
-        list(chatgpt.sessions("x", io.BytesIO(other), FileResult()))
+        list(chatgpt.sessions(document(io.BytesIO(other)), FileResult()))
 
 
 def test_the_format_is_recognised_by_its_content():

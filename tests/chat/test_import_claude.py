@@ -10,8 +10,7 @@ from chat.importers import FileResult, Refused, claude, import_file
 from chat.importers.base import ImportedSession
 from chat.models import Message, Session
 from chat.signals import memories_imported
-from projects.models import Project
-from tests.chat.exports import CLAUDE, file_of, zip_of
+from tests.chat.exports import CLAUDE, document, file_of, zip_of
 
 MEMORIES = [
     {
@@ -27,7 +26,7 @@ PROJECTS = [
 
 def read(*conversations: object) -> tuple[list[ImportedSession], FileResult]:
     result = FileResult()
-    return list(claude.sessions("conversations.json", file_of(*conversations), result)), result
+    return list(claude.sessions(document(file_of(*conversations)), result)), result
 
 
 @pytest.fixture
@@ -110,31 +109,88 @@ def test_the_format_is_recognised_by_its_content():
 
 
 @pytest.mark.django_db
-def test_memories_that_nobody_takes_are_told_of(project, owner, whole):
-    result = import_file(project, owner, "data.zip", whole)
-    assert result.imported == 2
-    assert result.errors == ["4 memories in the file were left out: not yet read."]
-
-
-@pytest.mark.django_db
-def test_memories_are_offered_to_whoever_listens(project, owner, whole):
+def test_memories_become_a_conversation_and_whoever_listens_hears_of_it(project, owner, whole):
     heard = []
 
     def hear(**told):
         heard.append(told)
 
-    memories_imported.connect(hear, sender=Project)
+    memories_imported.connect(hear)
     try:
         result = import_file(project, owner, "data.zip", whole)
+        import_file(project, owner, "data.zip", whole)
     finally:
-        memories_imported.disconnect(hear, sender=Project)
-    [told] = heard
-    assert (told["project"], told["user"], told["source"]) == (project, owner, "claude")
-    assert told["texts"] == [
+        memories_imported.disconnect(hear)
+    assert (result.sessions, result.imported, result.errors) == (2, 6, [])
+    session = Session.objects.get(title="Memories from Claude")
+    messages = list(session.messages.order_by("seq"))
+    assert (session.creator, session.visibility) == (owner, "project")
+    assert [message.text for message in messages] == [
         "Bakes on Sundays.",
-        "Rye only.",
+        "Of the project Bakery: Rye only.",
         "The project Bakery: Bread",
         "Instructions of the project Bakery: Be brief.",
     ]
-    assert result.errors == []
-    assert Message.objects.count() == 2
+    assert {(it.role, it.speaker) for it in messages} == {("assistant", "Claude")}
+    [told] = heard
+    assert (told["session"], told["messages"], told["source"]) == (session, messages, "claude")
+
+
+@pytest.mark.django_db
+def test_a_memory_that_changed_is_added_to_those_before(project, owner, whole):
+    import_file(project, owner, "data.zip", whole)
+    later = zip_of(
+        {
+            "memories/a.json": json.dumps(
+                MEMORIES[0] | {"conversations_memory": "Bakes."}
+            ).encode(),
+            "projects/p1.json": json.dumps(PROJECTS[0]).encode(),
+            "conversations.json": file_of(CLAUDE).read(),
+        }
+    )
+    result = import_file(project, owner, "data.zip", later)
+    assert (result.imported, result.skipped) == (1, 5)
+    assert Message.objects.order_by("created_at", "seq").last().text == "Bakes."
+
+
+@pytest.mark.django_db
+def test_each_user_has_memories_of_their_own(project, owner, editor, whole):
+    for user in (owner, editor):
+        import_file(project, user, "data.zip", whole)
+    sessions = Session.objects.filter(title="Memories from Claude")
+    assert {session.creator for session in sessions} == {owner, editor}
+
+
+@pytest.mark.parametrize(
+    ("memories", "projects"),
+    [
+        ([], []),
+        ([{"conversations_memory": None, "project_memories": []}, 7, "x"], {}),
+        ([{"conversations_memory": " ", "project_memories": {"p1": 7}}], [{"name": 7}]),
+        ([], [PROJECTS[0] | {"is_starter_project": True}]),
+        ([], [{"name": "Bakery", "description": "", "prompt_template": ""}]),
+    ],
+)
+@pytest.mark.django_db
+def test_where_nothing_is_remembered_there_is_no_such_conversation(
+    project, owner, memories, projects
+):
+    files = {
+        "memories.json": json.dumps(memories).encode(),
+        "projects.json": json.dumps(projects).encode(),
+        "conversations.json": file_of(CLAUDE).read(),
+    }
+    result = import_file(project, owner, "data.zip", zip_of(files))
+    assert (result.sessions, result.imported, result.errors) == (1, 2, [])
+
+
+@pytest.mark.django_db
+def test_a_damaged_file_of_memories_costs_only_itself(project, owner):
+    files = {
+        "memories.json": b"[" * 2_000,
+        "projects.json": json.dumps(PROJECTS).encode(),
+        "conversations.json": file_of(CLAUDE).read(),
+    }
+    result = import_file(project, owner, "data.zip", zip_of(files))
+    assert result.imported == 4
+    assert result.errors == ["memories.json: It is nested too deeply."]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from chat.importers import FileResult, Refused, import_file, jsonl, key, storable
 from chat.importers.base import ImportedSession
 from chat.models import Message, Session
+from tests.chat.exports import document
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 
@@ -22,7 +23,7 @@ def line(**fields) -> bytes:
 
 def read(*lines: bytes) -> tuple[list[ImportedSession], FileResult]:
     result = FileResult()
-    return list(jsonl.sessions("x.jsonl", io.BytesIO(b"".join(lines)), result)), result
+    return list(jsonl.sessions(document(io.BytesIO(b"".join(lines))), result)), result
 
 
 def reasons(*lines: bytes) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from chat.importers import FileResult, Refused, locomo
 from chat.importers.base import ImportedSession
+from tests.chat.exports import document
 
 TALK = {
     "speaker_a": "Ann",
@@ -44,7 +45,9 @@ def talk() -> dict:
 
 def read(talk: object, name: str = "talk.json") -> tuple[list[ImportedSession], FileResult]:
     result = FileResult()
-    return list(locomo.sessions(name, io.BytesIO(json.dumps(talk).encode()), result)), result
+    return list(
+        locomo.sessions(document(io.BytesIO(json.dumps(talk).encode()), name), result)
+    ), result
 
 
 def test_sessions_come_in_the_order_of_their_numbers_without_the_empty_ones(talk):
@@ -130,7 +133,7 @@ def test_what_holds_no_conversation_is_refused(other):
 
 def test_what_is_no_json_is_refused():
     with pytest.raises(Refused, match="not JSON"):
-        list(locomo.sessions("x", io.BytesIO(b'{"session_1": ['), FileResult()))
+        list(locomo.sessions(document(io.BytesIO(b'{"session_1": [')), FileResult()))
 
 
 def test_the_format_is_recognised_by_its_content(talk):

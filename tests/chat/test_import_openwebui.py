@@ -7,12 +7,12 @@ import pytest
 from chat.importers import FileResult, Refused, import_file, openwebui
 from chat.importers.base import ImportedSession
 from chat.models import Session
-from tests.chat.exports import OPENWEBUI, file_of
+from tests.chat.exports import OPENWEBUI, document, file_of
 
 
 def read(*chats: object) -> tuple[list[ImportedSession], FileResult]:
     result = FileResult()
-    return list(openwebui.sessions("chat-export.json", file_of(*chats), result)), result
+    return list(openwebui.sessions(document(file_of(*chats)), result)), result
 
 
 @pytest.fixture

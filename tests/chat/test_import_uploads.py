@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 from django.utils import timezone
 
 from chat import imports, tasks
@@ -231,6 +231,22 @@ class TestTask:
 @pytest.mark.django_db(transaction=True)
 class TestLocks:
     """With commits, since another process would not see what is not committed."""
+
+    def test_its_file_goes_with_its_project(self, waiting):
+        assert stored(waiting)
+        waiting.project.delete()
+        assert not stored(waiting)
+
+    def test_its_file_goes_with_its_user(self, waiting):
+        waiting.user.delete()
+        assert not Import.objects.exists()
+        assert not stored(waiting)
+
+    def test_its_file_stays_when_nothing_was_deleted_after_all(self, waiting):
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            waiting.project.delete()
+            raise ZeroDivisionError
+        assert stored(waiting)
 
     def test_two_tasks_are_not_at_the_same_import(self, waiting):
         with imports._alone(waiting.pk) as alone:

@@ -1,0 +1,371 @@
+"""What else comes with a session, out and back in: images, earlier texts, reactions, usage."""
+
+import io
+import json
+import tracemalloc
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from hashlib import sha256
+
+import pytest
+from django.core.files.storage import default_storage
+
+from chat import attachments, changes, exporters
+from chat.images import Encoded
+from chat.importers import FileResult, import_file
+from chat.importers import images as imported_images
+from chat.models import Attachment, Message, MessageRevision, Reaction, Session
+from chat.replies import draft, post_message, post_messages
+from projects.creation import create_project
+from projects.models import Membership, Project
+from tests.chat.pictures import picture
+from tests.chat.test_exports import exported, told
+
+pytestmark = pytest.mark.django_db
+
+NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def session(project, owner) -> Session:
+    made = Session.objects.create(
+        project=project,
+        creator=owner,
+        title="The cutover",
+        title_by_hand=True,
+        pinned=True,
+        archived_at=NOON,
+        history_limit=70,
+        created_at=NOON,
+    )
+    asked = post_message(made, "Wehn?", author=owner, created_at=NOON)
+    changes.edit(asked, "Whne?", owner)
+    changes.edit(asked, "When?", owner)
+    post_message(
+        made,
+        "At nine.",
+        role="assistant",
+        created_at=NOON,
+        input_tokens=120,
+        output_tokens=4,
+        cost=Decimal("0.0012"),
+        first_token_ms=310,
+    )
+    changes.react(asked, owner, "👍", wanted=True)
+    changes.react(asked, owner, "🎉", wanted=True)
+    made.refresh_from_db()
+    return made
+
+
+@pytest.fixture
+def asked(session) -> Message:
+    return session.messages.get(seq=1)
+
+
+@pytest.fixture
+def other(owner) -> Project:
+    return create_project(owner, name="Other", slug="other")
+
+
+@pytest.fixture
+def show(owner) -> Callable[[Message, bytes], Attachment]:
+    def show(message: Message, data: bytes, name: str = "map.png") -> Attachment:
+        made = attachments.attach(message.session, owner, name, io.BytesIO(data), "A map")
+        attachments.claim(message, [made.pk], owner)
+        return made
+
+    return show
+
+
+def photo() -> bytes:
+    """A JPEG that is another one each time it is made anew."""
+    return picture("JPEG", size=(320, 240))
+
+
+def brought(project: Project, user, written: bytes) -> tuple[Session, FileResult]:
+    result = import_file(project, user, "chat.json", io.BytesIO(written))
+    return Session.objects.get(project=project), result
+
+
+def stored(image: Attachment) -> bytes:
+    with image.file.open("rb") as file:
+        return file.read()
+
+
+def changed(written: bytes, number: int, **fields) -> bytes:
+    """The export with other fields in its message `number`."""
+    whole = json.loads(written)
+    whole["messages"][number] |= fields
+    return json.dumps(whole).encode()
+
+
+def test_all_of_it_comes_back_as_it_was(session, asked, show, owner, other):
+    show(asked, photo(), "photo.jpg")
+    show(asked, picture("PNG", mode="RGBA"))
+    copy, result = brought(other, owner, exported(session))
+    assert told(copy) == told(session)
+    assert result.errors == []
+    told_again = told(copy)["messages"][0]
+    assert [one["content"] for one in told_again["revisions"]] == ["Whne?", "Wehn?"]
+    assert [one["emoji"] for one in told_again["reactions"]] == ["👍", "🎉"]
+    assert [one["name"] for one in told_again["images"]] == ["photo.jpg", "map.png"]
+    assert told(copy)["messages"][1]["cost"] == "0.001200"
+    settings = ("title_by_hand", "pinned", "archived_at", "history_limit")
+    assert [getattr(copy, name) for name in settings] == [True, True, NOON, 70]
+
+
+def test_it_adds_nothing_where_it_is_already(session, asked, show, owner, other):
+    show(asked, photo())
+    written = exported(session)
+    for project in (session.project, other, other):
+        import_file(project, owner, "chat.json", io.BytesIO(written))
+    counts = [model.objects.count() for model in (Message, MessageRevision, Reaction, Attachment)]
+    assert counts == [4, 4, 4, 2]
+
+
+def test_an_image_of_ours_is_not_made_anew_and_any_other_is(session, asked, show, owner, other):
+    made = show(asked, photo())
+    written = exported(session)
+    copy, _ = brought(other, owner, written)
+    [image] = Attachment.objects.filter(session=copy)
+    assert stored(image) == stored(made)
+    image.message.session.delete()
+    [told] = json.loads(written)["messages"][0]["images"]
+    forged = changed(written, 0, images=[told | {"seal": "x" + told["seal"]}])
+    copy, _ = brought(other, owner, forged)
+    [image] = Attachment.objects.filter(session=copy)
+    assert stored(image) != stored(made)
+    assert (image.media_type, image.width, image.height) == ("image/jpeg", 320, 240)
+
+
+def test_what_an_image_says_of_itself_is_not_believed(session, asked, show, owner, other):
+    show(asked, photo())
+    written = exported(session)
+    [told] = json.loads(written)["messages"][0]["images"]
+    lies = {"media_type": "text/html", "width": 1, "name": "../../x\n.png"}
+    copy, result = brought(other, owner, changed(written, 0, images=[told | lies]))
+    [image] = Attachment.objects.filter(session=copy)
+    assert (image.media_type, image.width, image.name) == ("image/jpeg", 320, "x .png")
+    assert result.errors == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ({"data": "AAAA"}, "This is no PNG"),
+        ({"data": "ä"}, "It is not base64."),
+        ({"data": ""}, "It holds no data."),
+        ({"data": None}, "It holds no data."),
+        ({"data": "A" * 30_000_000}, "An image may have at most 20 MB."),
+    ],
+)
+def test_a_damaged_image_costs_only_itself(session, asked, show, owner, other, damage, reason):
+    show(asked, photo())
+    written = exported(session)
+    [told] = json.loads(written)["messages"][0]["images"]
+    images = [told | damage, 7, "older exports have their names alone", told]
+    copy, result = brought(other, owner, changed(written, 0, images=images))
+    assert Attachment.objects.filter(session=copy, message__text="When?").count() == 1
+    assert (result.imported, result.refused) == (2, 1)
+    assert "map.png" in result.errors[0]
+    assert reason in result.errors[0]
+
+
+def test_more_images_than_a_message_takes_are_left_out(session, asked, show, owner, other):
+    show(asked, picture())
+    written = exported(session)
+    [told] = json.loads(written)["messages"][0]["images"]
+    copy, result = brought(other, owner, changed(written, 0, images=[told] * 11))
+    assert Attachment.objects.filter(session=copy).count() == 10
+    assert result.errors == ["“The cutover”: A message takes at most 10 images."]
+
+
+def test_an_image_whose_file_is_gone_is_told_of(session, asked, show, owner, other):
+    default_storage.delete(show(asked, picture()).file.name)
+    _, result = brought(other, owner, exported(session))
+    assert result.errors == ["Conversation 1: Message 1: Image “map.png”: It holds no data."]
+
+
+def test_an_import_that_ended_between_two_images_is_carried_on(
+    session, asked, show, owner, other, monkeypatch
+):
+    show(asked, photo())
+    show(session.messages.get(seq=2), picture())
+    written = exported(session)
+    steps = iter([None, None, OSError])
+
+    def stop(*_args) -> None:
+        if error := next(steps):
+            raise error
+
+    with pytest.raises(OSError):
+        import_file(other, owner, "chat.json", io.BytesIO(written), progress=stop)
+    copy = Session.objects.get(project=other)
+    assert [one.attachments.count() for one in copy.messages.order_by("seq")] == [1, 0]
+    brought(other, owner, written)
+    assert told(copy) == told(session)
+    assert not Attachment.objects.filter(message=None).exists()
+
+
+def test_two_imports_at_once_show_an_image_once(session, asked, show, owner, other, monkeypatch):
+    show(asked, picture())
+    written = exported(session)
+    claim = imported_images._claim
+
+    def late(one, kept) -> None:
+        monkeypatch.setattr(imported_images, "_claim", claim)
+        brought(other, owner, written)
+        claim(one, kept)
+
+    monkeypatch.setattr(imported_images, "_claim", late)
+    copy, _ = brought(other, owner, written)
+    assert Attachment.objects.filter(session=copy).count() == 1
+
+
+def test_who_is_no_member_reacts_to_nothing_and_edited_as_nobody(
+    session, asked, person, owner, other
+):
+    stan = person("stan")
+    Membership.objects.create(project=session.project, user=stan, role="editor")
+    changes.edit(asked, "When, then?", stan)
+    changes.react(asked, stan, "🎈", wanted=True)
+    copy, result = brought(other, owner, exported(session))
+    assert set(Reaction.objects.filter(message__session=copy).values_list("emoji", flat=True)) == {
+        "👍",
+        "🎉",
+    }
+    latest = MessageRevision.objects.filter(message__session=copy).first()
+    assert (latest.text, latest.edited_by) == ("When?", None)
+    assert result.errors == []
+
+
+def test_what_was_deleted_keeps_only_its_place(session, asked, show, owner, other):
+    show(asked, picture())
+    changes.delete(asked)
+    written = exported(session)
+    place = json.loads(written)["messages"][0]
+    assert [place[name] for name in ("content", "revisions", "reactions", "images")] == [
+        "",
+        [],
+        [],
+        [],
+    ]
+    forged = changed(
+        written,
+        0,
+        content="Secret",
+        revisions=[{"version": 1, "content": "Secret", "edited_at": NOON.isoformat()}],
+        reactions=[{"user": "olive", "emoji": "👍"}],
+        images=[{"name": "x", "data": "AAAA"}],
+    )
+    copy, _ = brought(other, owner, forged)
+    assert told(copy) == told(session)
+
+
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        {"version": -1},
+        {"version": 2**40},
+        {"version": True},
+        {"revisions": [{"version": 7, "content": "later"}, {"version": 0}, 7, {}]},
+        {"revisions": [{"version": 1, "content": "\0a"}, {"version": 1, "content": "b"}]},
+        {"revisions": {"version": 1}},
+        {"reactions": [{"user": "olive", "emoji": "👍"}] * 2},
+        {"reactions": [{"user": "olive", "emoji": "not an emoji"}, {"user": 7}, "👍"]},
+        {"reactions": [{"user": "olive", "emoji": "👍" * 40}, {"user": "olive", "emoji": "\0👍"}]},
+        {"cost": "NaN"},
+        {"cost": "-1"},
+        {"cost": "1e30"},
+        {"cost": {}},
+        {"input_tokens": -1, "output_tokens": 2**31, "first_token_ms": 1.5},
+        {"edited_at": "9999-01-01T00:00:00Z"},
+    ],
+)
+def test_what_is_made_up_is_left_out_and_the_message_kept(session, asked, owner, other, made_up):
+    copy, result = brought(other, owner, changed(exported(session), 0, **made_up))
+    assert (result.imported, result.refused) == (2, 0)
+    message = copy.messages.get(seq=1)
+    # It can be worked with as any other.
+    changes.edit(message, "Now?", owner)
+    assert message.revisions.count() in (1, 2, 3)
+
+
+@pytest.mark.parametrize("made_up", [{"history_limit": 7}, {"history_limit": 10**9}])
+def test_a_history_limit_stays_in_its_range(session, owner, other, made_up):
+    whole = json.loads(exported(session))
+    whole["session"] |= made_up
+    copy, _ = brought(other, owner, json.dumps(whole).encode())
+    assert copy.history_limit in (50, 1_000)
+
+
+def test_an_older_export_has_none_of_it(session, owner, other):
+    whole = json.loads(exported(session))
+    for name in ("title_by_hand", "pinned", "archived_at", "history_limit"):
+        del whole["session"][name]
+    for message in whole["messages"]:
+        for name in ("version", "revisions", "reactions", "cost", "input_tokens"):
+            del message[name]
+        message["images"] = ["A map"]
+    copy, result = brought(other, owner, json.dumps(whole).encode())
+    assert [one.text for one in copy.messages.order_by("seq")] == ["When?", "At nine."]
+    assert (copy.pinned, copy.history_limit, result.errors) == (False, None, [])
+
+
+def test_an_older_import_gets_its_images_from_a_newer_file(session, asked, show, owner, other):
+    without = exported(session)
+    show(asked, picture())
+    brought(other, owner, without)
+    copy, result = brought(other, owner, exported(session))
+    assert (result.imported, result.skipped) == (0, 2)
+    assert told(copy) == told(session)
+
+
+def test_several_exports_in_one_file_are_read(session, owner, other):
+    second = Session.objects.create(project=session.project, creator=owner, title="Second")
+    post_message(second, "Hello", author=owner, created_at=NOON)
+    whole = b"[" + exported(session) + b",\n" + exported(second) + b"]"
+    result = import_file(other, owner, "chats.json", io.BytesIO(whole))
+    assert (result.sessions, result.imported) == (2, 3)
+
+
+def test_the_order_and_the_spaces_of_a_file_do_not_matter(session, asked, show, owner, other):
+    show(asked, photo())
+    whole = json.loads(exported(session))
+    turned = {"format": whole.pop("format")} | dict(reversed(whole.items()))
+    copy, _ = brought(other, owner, json.dumps(turned, indent=4).encode())
+    assert told(copy) == told(session)
+
+
+def test_images_go_out_and_come_in_again_in_bounded_memory(project, owner, other, tmp_path):
+    session = Session.objects.create(project=project, creator=owner, title="Many", created_at=NOON)
+    data = b"x" * 2**20
+    image = Encoded(data, "image/png", 9, 9, sha256(data).hexdigest())
+    for message in post_messages(session, [draft("Look", created_at=NOON) for _ in range(40)]):
+        kept = attachments.keep(session, owner, "large.png", image)
+        attachments.claim(message, [kept.pk], owner)
+    path = tmp_path / "many.json"
+
+    def write() -> None:
+        with path.open("wb") as file:
+            file.writelines(exporters.export(session, "json"))
+
+    def read() -> None:
+        with path.open("rb") as file:
+            import_file(other, owner, path.name, file)
+
+    taken = megabytes(write), megabytes(read)
+    assert max(taken) < 12
+    assert path.stat().st_size > 50 * 2**20
+    assert Attachment.objects.filter(project=other).count() == 40
+
+
+def megabytes(work: Callable[[], None]) -> float:
+    """What `work` takes at its peak."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()

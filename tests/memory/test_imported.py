@@ -1,0 +1,166 @@
+"""What another program remembered: proposed, taken in, and never summarised again."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat.changes import delete
+from chat.importers import import_file
+from chat.models import Session
+from chat.replies import post_message
+from memory.layers import cycle
+from memory.layers.imported import bullets
+from memory.layers.rendering import rendered_bank
+from memory.models import Cursor, Entry, State
+from tests.chat.exports import CLAUDE, file_of, zip_of
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/projects/billing/memory/"
+ABOUT = "**Work**\n\nOlive runs a bakery in Bern.\n\n- She dislikes *wheat*."
+
+
+def export(*texts: str):
+    """Claude's zip file, in which it remembers `texts`, each of another project."""
+    told = {"conversations_memory": texts[0], "project_memories": dict(enumerate(texts[1:]))}
+    return zip_of(
+        {
+            "conversations.json": file_of(CLAUDE).read(),
+            "memories.json": json.dumps([told]).encode(),
+        }
+    )
+
+
+@pytest.fixture
+def bring(project, owner):
+    def bring(*texts: str):
+        return import_file(project, owner, "data.zip", export(*texts))
+
+    return bring
+
+
+def memories() -> Session:
+    return Session.objects.get(title="Memories from Claude")
+
+
+def entries() -> list[Entry]:
+    return list(memories().entries.order_by("first_seq"))
+
+
+def later() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
+def test_each_memory_is_proposed_by_itself(bring, project):
+    bring(ABOUT, "Rye only.")
+    first, second = entries()
+    assert first.summary == "- **Work**\n- Olive runs a bakery in Bern.\n- She dislikes *wheat*."
+    assert second.summary == "- Rye only."
+    assert {(it.state, it.written_by, it.message_count) for it in (first, second)} == {
+        (State.PROPOSED, "claude", 1)
+    }
+    assert [(it.first_seq, it.last_seq) for it in (first, second)] == [(1, 1), (2, 2)]
+    assert first.tokens > 10
+    assert "bakery" not in rendered_bank(project).text
+
+
+def test_an_owner_approves_one_and_it_stands_in_the_bank(bring, project, owner, client):
+    bring(ABOUT, "Rye only.")
+    client.force_login(owner)
+    page = client.get(PAGE).content.decode()
+    waiting = page.partition("Waits for review")[2].partition("</section>")[0]
+    assert "Olive runs a bakery in Bern." in waiting
+    assert waiting.count('value="approve"') == 2
+    first, second = entries()
+    client.post(f"{PAGE}{first.pk}/change/", {"action": "approve"})
+    client.post(f"{PAGE}{second.pk}/change/", {"action": "reject"})
+    first.refresh_from_db()
+    assert first.state == State.LIVE
+    text = rendered_bank(project).text
+    assert "- Olive runs a bakery in Bern." in text
+    assert "Rye" not in text
+    record = client.get(f"{PAGE}{first.pk}/").content.decode()
+    assert "claude" in record
+    assert str(memories().pk) in record
+
+
+def test_a_second_import_adds_nothing(bring):
+    bring(ABOUT, "Rye only.")
+    before = [list(model.objects.values()) for model in (Entry, Cursor)]
+    result = bring(ABOUT, "Rye only.")
+    assert result.imported == 0
+    assert [list(model.objects.values()) for model in (Entry, Cursor)] == before
+
+
+def test_a_cycle_summarises_nothing_of_it(bring, project):
+    bring(ABOUT, "Rye only.")
+    cursor = Cursor.objects.get(session=memories())
+    assert (cursor.summarised_through, cursor.unsummarised_messages) == (2, 0)
+    report = cycle.run(later(), project)
+    assert (report.summarised, report.failed) == (1, 0)  # Of the conversation beside it.
+    assert len(entries()) == 2
+
+
+def test_a_new_memory_is_proposed_after_those_before(bring):
+    bring(ABOUT)
+    bring(ABOUT, "Rye only.")
+    assert [(it.first_seq, it.last_seq) for it in entries()] == [(1, 1), (2, 2)]
+
+
+def test_what_is_said_in_between_is_summarised_and_leaves_no_gap(bring, project, owner):
+    bring(ABOUT)
+    post_message(memories(), "That is right, since March 2024.", author=owner)
+    cycle.run(later(), project)
+    bring(ABOUT, "Rye only.")
+    assert [(it.first_seq, it.last_seq, it.written_by) for it in entries()] == [
+        (1, 1, "claude"),
+        (2, 2, "extractive"),
+        (3, 3, "claude"),
+    ]
+
+
+def test_behind_what_waits_it_waits_to_be_summarised_too(bring, project, owner):
+    bring(ABOUT)
+    post_message(memories(), "That is right, since March 2024.", author=owner)
+    bring(ABOUT, "Rye only.")
+    assert Cursor.objects.get(session=memories()).unsummarised_messages == 2
+    cycle.run(later(), project)
+    assert [(it.first_seq, it.last_seq) for it in entries()] == [(1, 1), (2, 3)]
+
+
+def test_what_was_deleted_in_between_is_covered(bring, owner):
+    bring(ABOUT)
+    said = post_message(memories(), "Never mind.", author=owner)
+    delete(said)
+    bring(ABOUT, "Rye only.")
+    assert [(it.first_seq, it.last_seq) for it in entries()] == [(1, 1), (2, 3)]
+
+
+def test_where_nothing_is_remembered_nothing_is_proposed(bring, project):
+    project.memory_enabled = False
+    project.save()
+    bring(ABOUT)
+    assert memories().messages.count() == 1
+    assert not Entry.objects.exists()
+
+
+def test_a_long_memory_is_proposed_in_parts(bring):
+    rests = "The rye dough rests for two hours in the cold room. " * 40
+    bring("\n\n".join(f"{number}: {rests}" for number in range(6)))
+    found = entries()
+    assert len(found) == 3
+    assert all(entry.tokens < 1_700 for entry in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One\n\n  Two", "- One\n- Two"),
+        ("* a\n- b\n• c\n## d", "- a\n- b\n- c\n- d"),
+        ("1. First\n2024. A year", "- 1. First\n- 2024. A year"),
+        ("**Bold** stays", "- **Bold** stays"),
+    ],
+)
+def test_lines_become_bullets(text, expected):
+    assert bullets(text) == expected

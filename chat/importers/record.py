@@ -60,8 +60,9 @@ class Record:
         for conversation in batch:
             session = sessions[_source_key(format, conversation)]
             if session.visibility == Visibility.PRIVATE and session.creator_id != self.owner.pk:
-                reason = f"“{conversation.title[:100]}”: a member keeps this chat private."
-                result.errors.append(reason)
+                # Not its title: what is noted here is not forgotten with it.
+                began = f"{session.created_at:%Y-%m-%d %H:%M}"
+                result.errors.append(f"The chat of {began}: a member keeps it private.")
                 continue
             new = self._add(session, conversation, known[session.pk])
             result.sessions += 1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Model, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from chat.importers.sources import mark_of
@@ -26,9 +26,20 @@ from chat.titles import title_from
 from memory.forgetting.finding import Found
 from memory.layers import texts
 from memory.layers.coverage import recount
-from memory.models import Cursor, Entry, EntryRevision, RenderedBank, State
+from memory.models import (
+    Activity,
+    Call,
+    Cursor,
+    Entry,
+    EntryRevision,
+    EntryState,
+    Ladder,
+    RenderedBank,
+    State,
+    Tombstone,
+)
 from memory.models.cursors import nudge
-from projects.models import Project
+from projects.models import Project, Token
 
 AT_ONCE = 5_000
 
@@ -38,7 +49,7 @@ class Store:
     """`texts` are the columns, by model, that `remove` empties; it returns how many things went."""
 
     name: str
-    texts: dict[type, tuple[str, ...]]
+    texts: dict[type[Model], tuple[str, ...]]
     remove: Callable[[Project, Found], int]
 
 
@@ -170,5 +181,22 @@ STORES = (
     Store("sessions", {Session: ("title", "source_key")}, _sessions),
     Store("rendered_bank", {RenderedBank: ("text", "included", "left_out")}, _bank),
 )
-# Text that nobody's words get into, by model: names of files, and what Strata itself says of them.
-NOT_SAID = {Import: ("name", "errors")}
+# Columns of text that nothing said in a conversation gets into, by model: names, settings, digests,
+# and what Strata says in words of its own.
+NOT_SAID: dict[type[Model], tuple[str, ...]] = {
+    Project: ("name", "slug", "instructions", "chat_model", "system_model", "timezone"),
+    Token: ("digest", "token_key", "name", "scopes"),
+    Message: ("model",),
+    Attachment: ("media_type", "sha256"),
+    # The file itself is gone as soon as the import is over.
+    Import: ("name", "format", "file", "errors"),
+    Activity: ("granularity", "period_key", "related", "reason", "receipt"),
+    RenderedBank: ("text_hash", "fingerprint"),
+    Call: ("model", "outcome"),
+    Cursor: ("last_error",),
+    Ladder: ("last_error",),
+    Entry: ("period_key", "zone", "sources_hash", "written_by"),
+    EntryRevision: ("written_by",),
+    EntryState: ("state",),
+    Tombstone: ("subject",),
+}

@@ -22,9 +22,9 @@ from django.utils import timezone
 from chat import changes
 from chat.models import Message, Session
 from chat.replies import draft, post_messages
-from memory.layers import digests
 from memory.layers.coverage import CONTRIBUTING
 from memory.layers.periods import Granularity, parent_key
+from memory.layers.rendering import rendered_bank
 from memory.models import Cursor, Entry, EntryRevision, Ladder, State
 from projects.creation import create_project
 from projects.models import Project
@@ -250,7 +250,7 @@ class Torture:
         check_ranges()
         check_parents()
         for project in Project.objects.all():
-            assert digests.rendered_bank(project).tokens <= project.bank_max_tokens
+            assert rendered_bank(project).tokens <= project.bank_max_tokens
 
     def overtake(self) -> bool:
         """Stops a worker in the middle of a call and lets its lease run out; another one goes on,

@@ -1,0 +1,56 @@
+"""No column that may hold somebody's words is left out of the plan by which they are forgotten."""
+
+import pytest
+from django.apps import apps
+from django.db import connection, models
+
+from memory.forgetting.stores import NOT_SAID, STORES
+
+OURS = ("projects", "chat", "memory")
+TEXT = (models.CharField, models.TextField, models.JSONField, models.FileField, models.BinaryField)
+
+
+def planned() -> dict[type, set[str]]:
+    plan: dict[type, set[str]] = {model: set(columns) for model, columns in NOT_SAID.items()}
+    for store in STORES:
+        for model, columns in store.texts.items():
+            plan.setdefault(model, set()).update(columns)
+    return plan
+
+
+def columns_of_text(model) -> set[str]:
+    fields = model._meta.concrete_fields
+    return {one.name for one in fields if isinstance(one, TEXT) and not one.choices}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [model for name in OURS for model in apps.get_app_config(name).get_models()],
+    ids=lambda model: model.__name__,
+)
+def test_every_column_of_text_is_planned(model):
+    assert columns_of_text(model) - planned().get(model, set()) == set()
+
+
+@pytest.mark.django_db
+def test_postgresql_keeps_no_samples_of_what_is_said():
+    sampled = set()
+    for store in STORES:
+        for model, names in store.texts.items():
+            for name in set(names) - {"receipt", "error", "emoji", "file", "included", "left_out"}:
+                column = model._meta.get_field(name).column
+                sampled |= asked_for_samples(model._meta.db_table, column)
+    for index in ("message_words", "entry_words", "entry_revision_words"):
+        sampled |= asked_for_samples(index, None)
+    assert sampled == set()
+
+
+def asked_for_samples(relation: str, column: str | None) -> set[str]:
+    """The columns of `relation` (that one, or all) of which ANALYZE keeps samples."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
+            " AND coalesce(attstattarget, -1) <> 0 AND (%s::text IS NULL OR attname = %s)",
+            [relation, column, column],
+        )
+        return {f"{relation}.{name}" for (name,) in cursor.fetchall()}

@@ -1,0 +1,215 @@
+"""What is forgotten while memory is made of it is nowhere afterwards, and does not come back."""
+
+import io
+import re
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.utils import timezone
+
+from chat import changes
+from chat.importers import import_file
+from chat.models import Message, Session
+from memory.forgetting import Scope, forget
+from memory.layers import cycle
+from memory.layers.rendering import rendered_bank
+from memory.models import Entry, State
+from projects.creation import create_project
+from tests.scripted import Answer
+from tests.torture import cycles
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CANARY = re.compile(r"canary\d+x")
+START = timezone.now().replace(hour=9) - timedelta(days=40)
+LINE = (
+    '{{"session": "{session}", "id": "{id}", "role": "{role}", "content": "{text}",'
+    ' "created_at": "{at}"}}\n'
+)
+
+
+@pytest.fixture
+def told(crew, model_server):
+    """A model that repeats every canary that it is shown."""
+    model_server.reset()
+
+    def repeat(asked):
+        time.sleep(0.02)
+        shown = " ".join(message["content"] for message in asked["messages"])
+        birds = list(dict.fromkeys(CANARY.findall(shown)))
+        return Answer("- Talk of " + ", ".join(birds[:60]) + " and the deploy.")
+
+    model_server.default = repeat
+    return model_server
+
+
+def talk(sessions: int, messages: int) -> str:
+    """A file of conversations, a day between them, in which each message names its own canary."""
+    lines = []
+    for number in range(sessions):
+        at = START + timedelta(hours=12 * number)
+        for place in range(messages):
+            bird = f"canary{number * messages + place}x"
+            lines.append(
+                LINE.format(
+                    session=f"s{number}",
+                    id=f"{number}-{place}",
+                    role=("user", "assistant")[place % 2],
+                    text=f"The deploy of {bird} takes {place} minutes, said somebody at length.",
+                    at=(at + timedelta(minutes=place)).isoformat(),
+                )
+            )
+    return "".join(lines)
+
+
+def everywhere() -> dict[str, set[str]]:
+    """The canaries in each column of text, JSON, tsvector and bytes of every schema, in
+    PostgreSQL's samples, and in each file of the data folder but those of the database itself.
+    """
+    found: dict[str, set[str]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+        cursor.execute(
+            "SELECT table_schema, table_name, column_name, data_type"
+            " FROM information_schema.columns JOIN information_schema.tables"
+            " USING (table_schema, table_name)"
+            " WHERE table_type = 'BASE TABLE' AND table_schema NOT IN"
+            " ('pg_catalog', 'information_schema') AND data_type IN ('text', 'character varying',"
+            " 'character', 'json', 'jsonb', 'tsvector', 'bytea', 'ARRAY', 'USER-DEFINED', 'xml')"
+        )
+        for schema, table, column, kind in cursor.fetchall():
+            text = f'"{column}"::text' if kind != "bytea" else f"encode(\"{column}\", 'escape')"
+            asked = f'SELECT {text} FROM "{schema}"."{table}" WHERE {text} LIKE %s'  # noqa: S608
+            cursor.execute(asked, ["%canary%"])
+            birds = {bird for (value,) in cursor.fetchall() for bird in CANARY.findall(value)}
+            found[f"{schema}.{table}.{column}"] = birds
+        cursor.execute(
+            "SELECT coalesce(most_common_vals::text, '') || coalesce(histogram_bounds::text, '')"
+            " || coalesce(most_common_elems::text, '') FROM pg_stats"
+        )
+        samples = " ".join(value for (value,) in cursor.fetchall())
+        found["pg_stats"] = set(CANARY.findall(samples))
+    for path in Path(settings.DATA_DIR).rglob("*"):
+        if path.is_file() and "postgres" not in path.relative_to(settings.DATA_DIR).parts[0]:
+            found[str(path)] = set(CANARY.findall(path.read_bytes().decode("latin-1")))
+    return {place: birds for place, birds in found.items() if birds}
+
+
+class Race:
+    """Workers that make memory of the talk, and somebody who has parts of it forgotten."""
+
+    def __init__(self, crew, chance, project, user) -> None:
+        self.crew, self.chance, self.project, self.user = crew, chance, project, user
+        self.now = timezone.now() + timedelta(hours=1)
+        self.gone: set[str] = set()
+        self.over = threading.Event()
+
+    def work(self, number: int) -> None:
+        """Cycles, one process after the other, until the race is over."""
+        while not self.over.is_set():
+            name = f"worker{number}-{time.monotonic_ns()}"
+            worker = self.crew.Process(
+                target=cycles.work, args=(name, self.now, self.crew.Event()), daemon=True
+            )
+            worker.start()
+            worker.join()
+
+    def forget_something(self) -> str:
+        """Forgets a message, a session, an entry with its sources, or a copy; says which."""
+        kind = self.chance.choice(["message", "message", "message", "session", "entry", "copy"])
+        scope = getattr(self, f"_{kind}")()
+        if scope is None:
+            return "nothing"
+        before = self._standing()
+        forget(self.project, scope, self.user)
+        self.gone |= before - self._standing()
+        return kind
+
+    def _standing(self) -> set[str]:
+        texts = Message.objects.filter(project=self.project).values_list("text", flat=True)
+        return {bird for text in texts for bird in CANARY.findall(text)}
+
+    def _message(self) -> Scope | None:
+        standing = list(Message.objects.filter(forgotten_at=None).values_list("pk", flat=True))
+        return Scope(message=self.chance.choice(standing)) if standing else None
+
+    def _session(self) -> Scope | None:
+        sessions = list(Session.objects.values_list("pk", flat=True))
+        # Enough is to be left for the others.
+        return Scope(session=self.chance.choice(sessions)) if len(sessions) > 8 else None
+
+    def _entry(self) -> Scope | None:
+        entries = list(
+            Entry.objects.filter(granularity="conversation").values_list("pk", flat=True)
+        )
+        if len(entries) < 8:
+            return None
+        return Scope(entry=self.chance.choice(entries), sources=True)
+
+    def _copy(self) -> Scope | None:
+        origin = Message.objects.filter(forgotten_at=None, copied_from=None).order_by("?").first()
+        if origin is None:
+            return None
+        fork = changes.fork(origin, self.user)
+        copy = fork.messages.exclude(text="").last()
+        return Scope(message=copy.pk) if copy else None
+
+    def seen(self) -> set[str]:
+        """The canaries that a prompt, a page or a search shows now."""
+        bank = rendered_bank(self.project)
+        shown = [bank.text, *Message.objects.values_list("text", flat=True)]
+        shown += Entry.objects.filter(withheld=False).values_list("summary", flat=True)
+        return {bird for text in shown for bird in CANARY.findall(text)}
+
+
+def settle(now) -> None:
+    for _ in range(20):
+        cycle.run(now)
+        if not cycle.due(now):
+            return
+
+
+def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(crew, told, chance, scale, tally):
+    forgettings, sessions = scale(200, 16), scale(120, 16)
+    user = get_user_model().objects.create_user("olive")
+    project = create_project(user, name="Forgetting", bank_max_tokens=400, idle_minutes=1)
+    file = talk(sessions, 8).encode()
+    import_file(project, user, "talk.jsonl", io.BytesIO(file))
+    race = Race(crew, chance, project, user)
+    workers = [threading.Thread(target=race.work, args=(one,)) for one in range(scale(3, 2))]
+    for worker in workers:
+        worker.start()
+    try:
+        for _ in range(forgettings):
+            tally(f"forgotten: {race.forget_something()}")
+            back = race.seen() & race.gone
+            assert back == set(), f"shown after its receipt: {sorted(back)}"
+            time.sleep(chance.random() * 0.2)
+            if chance.random() < 0.1:
+                import_file(project, user, "talk.jsonl", io.BytesIO(file))
+                tally("imports of the source again")
+    finally:
+        race.over.set()
+        for worker in workers:
+            worker.join()
+    import_file(project, user, "talk.jsonl", io.BytesIO(file))
+    settle(race.now)
+    places = everywhere()
+    there = set().union(*places.values())
+    assert {place: birds & race.gone for place, birds in places.items() if birds & race.gone} == {}
+    standing = race._standing()
+    assert standing
+    assert standing <= there
+    waiting = Entry.objects.filter(state=State.STALE) | Entry.objects.filter(withheld=True)
+    assert not waiting.exists()
+    kept = " ".join(Entry.objects.values_list("summary", flat=True))
+    assert CANARY.search(kept)
+    tally("canaries that are nowhere", len(race.gone))
+    tally("canaries that stand", len(standing))
+    assert settings.TOMBSTONES.exists()

@@ -10,14 +10,19 @@ from tests.torture import ready  # noqa: F401
 from django.conf import settings
 
 from memory.layers import cycle
+from memory.layers.leases import Lease
 from memory.models import Entry
+from memory.models.leased import LeasedQuerySet
 
 
-def work(name: str, now: datetime, begun: Event) -> None:
+def work(name: str, now: datetime, begun: Event, without: str = "") -> None:
     """One cycle after the other until nothing moves any more, all at `now`.
 
-    The database knows this process by `name`, and so does the model, as part of its own.
+    The database knows this process by `name`, and so does the model, as part of its own. `without`
+    takes a guard away, a fence or a lease, to see whether a test would notice.
     """
+    if without:
+        _take_away(without)
     os.environ["PGAPPNAME"] = name
     settings.SYSTEM_MODEL = f"openai-chat:{name}"
     begun.set()
@@ -28,3 +33,12 @@ def work(name: str, now: datetime, begun: Event) -> None:
 
 def _layers() -> list[tuple]:
     return sorted(Entry.objects.values_list("pk", "state", "parent", "revision"))
+
+
+def _take_away(guard: str) -> None:
+    if guard == "fence":
+        Lease.fence = lambda self: self.model.objects.select_for_update().get(pk=self.pk)
+        Lease.renew = lambda self: None
+    elif guard == "lease":
+        LeasedQuerySet.unheld = lambda self: self
+        Lease._held = lambda self: LeasedQuerySet(self.model).filter(pk=self.pk)

@@ -128,6 +128,8 @@ class Torture:
         self.user = get_user_model().objects.create_user("olive")
         self.workers = count(1)
         self.started: list[BaseProcess] = []
+        # The guard that workers go without, to see whether that is noticed.
+        self.without = ""
         # The numbers of the summaries that were in the database at some time.
         self.kept: set[int] = set()
         # How often a worker was killed, by what it was at.
@@ -185,7 +187,8 @@ class Torture:
     def start(self):
         name = f"worker-{next(self.workers)}"
         begun = self.crew.Event()
-        process = self.crew.Process(target=cycles.work, args=(name, self.now, begun), name=name)
+        args = (name, self.now, begun, self.without)
+        process = self.crew.Process(target=cycles.work, args=args, name=name)
         process.start()
         self.started.append(process)
         assert begun.wait(60)
@@ -362,6 +365,29 @@ def test_a_worker_that_was_overtaken_changes_nothing(torture, scale, tally):
     check_coverage(tally)
     check_layers(tally)
     check_texts(torture.model)
+
+
+def test_without_the_fence_that_would_be_noticed(torture):
+    torture.without = "fence"
+    torture.settle_in(3, 4)
+    torture.model.pace = PACES[1]
+    with pytest.raises(AssertionError, match="overtaken committed"):
+        for _ in range(20):
+            torture.overtake()
+            let_leases_run_out()
+            torture.go_on(4)
+
+
+def test_without_leases_that_would_be_noticed(torture):
+    torture.without = "lease"
+    torture.settle_in(2, 4)
+    torture.model.pace = PACES[1]
+    workers = [torture.start() for _ in range(3)]
+    for worker in workers:
+        worker.join(60)
+    made = {one.number for one in torture.model.calls.values()}
+    torture.look()
+    assert made - torture.kept, "Every call was of use, as with leases."
 
 
 def check_ranges() -> None:

@@ -39,19 +39,26 @@ class Shown:
     # The day that it opens, in the project's zone; None when the one above it is of the same.
     day: date | None
     may_change: bool
+    # Whether it may be answered: not in a chat that is closed.
+    may_write: bool
 
     @property
     def key(self) -> str:
         """Another one whenever the turn looks different."""
-        looks = (self.message.version, self.message.status, self.company, self.day)
+        said = (self.message.version, self.message.status)
+        looks = (*said, self.company, self.day, self.may_change, self.may_write)
         return blake2s(repr(looks).encode(), digest_size=8).hexdigest()
 
 
 def shown(
-    messages: Sequence[Message], member: Membership, above: date | None = None
+    chat_session: Session,
+    messages: Sequence[Message],
+    member: Membership,
+    above: date | None = None,
 ) -> list[Shown]:
     """`messages`, which follow each other below the day `above`, for the page of `member`."""
     around = company(messages, member.user)
+    writes = may_write(chat_session, member)
     zone = member.project.zone
     found: list[Shown] = []
     for message in messages:
@@ -62,6 +69,7 @@ def shown(
                 around[message.pk],
                 day if day != above else None,
                 access.may_change(member, message),
+                writes,
             )
         )
         above = day
@@ -80,7 +88,7 @@ def turns(chat_session: Session, member: Membership, head, since: int | None = N
     most = MESSAGES_A_PAGE if since is None else chat_session.last_seq - since + 1
     rows = Message.objects.select_related("author").prefetch_related("attachments")
     path = rows.path_to(chat_session, head, min(most, MESSAGES_A_FRAGMENT))
-    return shown([one for one in path if one.seq >= (since or 1)], member)
+    return shown(chat_session, [one for one in path if one.seq >= (since or 1)], member)
 
 
 def url(chat_session: Session) -> str:
@@ -138,6 +146,10 @@ def chat_context(request: HttpRequest, chat_session: Session) -> dict[str, objec
     return beside | turn_context(chat_session, member)
 
 
+def may_write(chat_session: Session, member: Membership) -> bool:
+    return member.may_write and chat_session.status == SessionStatus.ACTIVE
+
+
 def turn_context(chat_session: Session, member: Membership) -> dict[str, object]:
     """What a turn needs to know besides itself."""
     return {
@@ -145,7 +157,7 @@ def turn_context(chat_session: Session, member: Membership) -> dict[str, object]
         "membership": member,
         "chat_session": chat_session,
         "may_react": member.may_write,
-        "may_write": member.may_write and chat_session.status == SessionStatus.ACTIVE,
+        "may_write": may_write(chat_session, member),
         "may_manage": access.may_manage(member, chat_session),
         "emoji": EMOJI,
     }
@@ -188,7 +200,7 @@ def renderer(
         with timezone.override(zone):
             return "".join(
                 render_to_string("chat/_turn.html", context | {"shown": one})
-                for one in shown(told, member, _day_above(message, zone))
+                for one in shown(chat_session, told, member, _day_above(message, zone))
             )
 
     return rendered

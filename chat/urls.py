@@ -17,6 +17,7 @@ urlpatterns = [
     ),
     path("projects/<slug:slug>/chats/<uuid:pk>/prompt/", views.prompt, name="session-prompt"),
     path("projects/<slug:slug>/chats/<uuid:pk>/edit/", views.edit, name="session-edit"),
+    path("projects/<slug:slug>/chats/<uuid:pk>/reopen/", views.reopen, name="session-reopen"),
     path("projects/<slug:slug>/chats/<uuid:pk>/events/", views.events, name="session-events"),
     path("projects/<slug:slug>/chats/<uuid:pk>/clear/", views.clear, name="session-clear"),
     path("projects/<slug:slug>/chats/<uuid:pk>/delete/", views.delete, name="session-delete"),

@@ -12,7 +12,7 @@ from chat import access, attachments, changes, pages, search
 from chat import prompt as prompts
 from chat.api import streaming
 from chat.forms import MessageForm, NewChatForm, SessionForm
-from chat.models import Message, Session
+from chat.models import Message, Session, SessionStatus
 from chat.sessions import delete_session, update_session
 from projects.access import membership, project_for_writing
 from projects.models import Membership
@@ -55,7 +55,8 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
 def session(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """A chat: its latest messages on the path that counts, or those down to the seq `through`.
 
-    `?part=turns&since=SEQ` gives the turns alone, from that place on.
+    `?part=turns&since=SEQ` gives the turns from that place on, and what else a page that is open
+    is brought up to date with.
     """
     chat_session = pages.to_read(request, slug, pk)
     if "part" in request.GET:
@@ -110,6 +111,15 @@ def edit(request: HttpRequest, slug: str, pk) -> HttpResponse:
         return _session_page(request, chat_session, MessageForm(), settings=form, status=400)
     update_session(chat_session, **form.changes())
     return redirect(pages.url(chat_session))
+
+
+@login_required
+@require_POST
+def reopen(request: HttpRequest, slug: str, pk) -> HttpResponse:
+    """Lets a closed chat go on."""
+    chat_session = pages.to_manage(request, slug, pk)
+    update_session(chat_session, status=SessionStatus.ACTIVE)
+    return redirect(pages.latest(chat_session))
 
 
 @login_required
@@ -193,10 +203,13 @@ def _session_page(
 def _turns(request: HttpRequest, chat_session: Session) -> HttpResponse:
     member = membership(request.user, chat_session.project.slug)
     since = _number(request.GET.get("since", "1"))
-    context = pages.turn_context(chat_session, member) | {
-        "turns": pages.turns(chat_session, member, chat_session.head_id, since)
+    context = pages.sidebar(request.user, chat_session.project)
+    context |= pages.turn_context(chat_session, member) | {
+        "turns": pages.turns(chat_session, member, chat_session.head_id, since),
+        "form": MessageForm(),
+        "settings": SessionForm(instance=chat_session),
     }
-    return render(request, "chat/_turns.html", context)
+    return render(request, "chat/_live.html", context)
 
 
 def _message_at(chat_session: Session, seq: str) -> Message:

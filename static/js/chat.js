@@ -124,7 +124,12 @@ function finish(turn, event, data) {
 }
 
 export function tell(what) {
-  status.textContent = says(what);
+  announce(says(what));
+}
+
+/** Tells who listens to the page rather than looks at it. */
+export function announce(text) {
+  status.textContent = text;
 }
 
 function lose(turn) {

@@ -2,7 +2,7 @@
 import { Refused, isSpeaking, send } from "./chat.js";
 import { pictures } from "./images.js";
 
-for (const form of document.querySelectorAll("[data-composer]")) {
+export function begin(form) {
   const box = form.querySelector("textarea");
   const images = pictures(form);
 
@@ -22,6 +22,7 @@ for (const form of document.querySelectorAll("[data-composer]")) {
     else form.dataset.sent = "yes";
   });
   window.addEventListener("pageshow", () => delete form.dataset.sent);
+  letGrow(box);
 }
 
 async function say(form, box, images) {
@@ -47,18 +48,22 @@ async function say(form, box, images) {
 }
 
 // Browsers that know field-sizing grow the box themselves.
-const grows = CSS.supports("field-sizing", "content") ? [] : document.querySelectorAll("[data-grows]");
+const grows = CSS.supports("field-sizing", "content");
+
+function letGrow(box) {
+  if (grows) return;
+  box.addEventListener("input", () => grow(box));
+  grow(box);
+}
 
 function grow(box) {
-  if (!grows.length) return;
+  if (grows) return;
   box.style.height = "auto";
   box.style.height = `${box.scrollHeight}px`;
 }
 
-for (const box of grows) {
-  box.addEventListener("input", () => grow(box));
-  grow(box);
-}
+for (const form of document.querySelectorAll("[data-composer]")) begin(form);
+for (const box of document.querySelectorAll("[data-grows]")) if (!box.closest("[data-composer]")) letGrow(box);
 
 // On a touch screen this would cover half the page with a keyboard.
 if (window.matchMedia("(pointer: fine)").matches) {

@@ -45,6 +45,12 @@ document.addEventListener("strata:reply", () => {
   if (drawer && !drawer.hidden) load(opener.href);
 });
 
+document.addEventListener("strata:gone", () => {
+  if (!drawer) return;
+  close();
+  drawer.replaceChildren();
+});
+
 drawer?.addEventListener("keydown", (event) => {
   if (event.key === "Escape") close();
 });

@@ -1,9 +1,11 @@
 """A whole Strata in processes of its own, and a browser to look at it. No ORM here."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import Request, urlopen
 from uuid import uuid4
 
 import pytest
@@ -15,10 +17,22 @@ from tests.server import PASSWORD, Web, installed
 
 @dataclass(frozen=True)
 class Server:
-    """A running Strata with the users `admin` and `edgar`, and the model that answers in it."""
+    """A running Strata with the users `admin` and `edgar`, and the model that answers in it.
+
+    `token` opens the API for `admin`.
+    """
 
     url: str
     model: ScriptedModel
+    token: str
+
+    def api(self, method: str, path: str, body: object = None) -> None:
+        """Does as `admin` what a program would."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        data = json.dumps(body).encode()
+        asked = Request(f"{self.url}/api/v1/{path}", data, headers, method=method)
+        with urlopen(asked, timeout=10):
+            return
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +41,7 @@ def running(tmp_path_factory) -> Iterator[Server]:
     with ScriptedModel() as model, installed(data_dir, model) as strata, Web(strata) as web:
         account = ("--username=edgar", "--email=edgar@example.org")
         strata.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
-        yield Server(web.url, model)
+        yield Server(web.url, model, strata.manage("create_token", "admin"))
 
 
 @pytest.fixture
@@ -118,6 +132,25 @@ def say():
         page.get_by_label("Message", exact=True).press("Enter")
 
     return enter
+
+
+@pytest.fixture
+def two(open_page, sign_in, server, begin, say) -> tuple[Page, Page]:
+    """The same chat before `admin` and before `edgar`, an editor of its project."""
+    mine, theirs = open_page(), open_page()
+    sign_in(mine)
+    sign_in(theirs, "edgar")
+    begin(mine)
+    mine.get_by_role("link", name="Settings").click()
+    mine.get_by_label("Username").fill("edgar")
+    mine.get_by_role("button", name="Add member").click()
+    mine.get_by_role("link", name="Chats").click()
+    server.model.say("Hello.")
+    say(mine, "Good morning")
+    expect(mine.locator(".turn").nth(1)).to_contain_text("Hello.")
+    theirs.goto(mine.url)
+    expect(theirs.locator(".turn")).to_have_count(2)
+    return mine, theirs
 
 
 @pytest.fixture

@@ -2,29 +2,9 @@
 
 import re
 
-import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 WORDS = "On **Thursday** at nine, when the exports have run and the new primary is warm."
-
-
-@pytest.fixture
-def two(open_page, sign_in, server, begin, say) -> tuple[Page, Page]:
-    """The same chat before `admin` and before `edgar`, an editor of its project."""
-    mine, theirs = open_page(), open_page()
-    sign_in(mine)
-    sign_in(theirs, "edgar")
-    begin(mine)
-    mine.get_by_role("link", name="Settings").click()
-    mine.get_by_label("Username").fill("edgar")
-    mine.get_by_role("button", name="Add member").click()
-    mine.get_by_role("link", name="Chats").click()
-    server.model.say("Hello.")
-    say(mine, "Good morning")
-    expect(mine.locator(".turn").nth(1)).to_contain_text("Hello.")
-    theirs.goto(mine.url)
-    expect(theirs.locator(".turn")).to_have_count(2)
-    return mine, theirs
 
 
 def test_each_sees_what_the_other_says_and_the_reply_as_it_is_said(two, server, say):

@@ -8,6 +8,7 @@ from django.test import AsyncClient
 
 from chat.changes import delete, edit, react
 from chat.replies import draft, post_message, post_messages
+from chat.sessions import update_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,8 +44,37 @@ def test_a_turn_has_another_key_when_it_looks_different(client, owner, editor, s
     keys.append(key())
     delete(said)
     keys.append(key())
+    update_session(session, status="closed")
+    keys.append(key())
     assert len(set(keys)) == len(keys)
     assert key() == keys[-1]
+
+
+def test_what_stands_around_the_turns_is_brought_up_to_date_too(
+    client, owner, editor, project, session, url
+):
+    def parts(user) -> str:
+        client.force_login(user)
+        return client.get(f"{url}?part=turns").content.decode()
+
+    text = parts(owner)
+    assert 'data-foot="open"' in text
+    assert f'aria-current="page" href="{url}">The cutover</a>' in text
+    update_session(session, status="closed", title="Renamed", archived=True, remembered=False)
+    text = parts(owner)
+    assert 'data-foot="closed"' in text
+    assert f'action="{url}reopen/"' in text
+    assert 'name="content"' not in text
+    assert 'name="title" value="Renamed"' in text
+    assert ">archived<" in text and ">not remembered<" in text
+    assert "aria-current" not in text
+    text = parts(editor)
+    assert 'data-foot="closed"' in text
+    assert "reopen" not in text and "chat-settings" not in text
+    update_session(session, visibility="private")
+    client.force_login(editor)
+    assert client.get(f"{url}?part=turns").status_code == 404
+    assert client.get(f"{url}events/").status_code == 404
 
 
 def test_a_page_is_told_of_each_version(owner, editor, session, url):

@@ -43,9 +43,21 @@ def test_a_wrong_visibility_is_refused_on_the_page(client, owner, session, url):
 def test_a_closed_chat_takes_no_more(client, owner, session, url):
     Session.objects.update(status=SessionStatus.CLOSED)
     text = page(client, owner, url)
-    assert "This chat is closed." in text
+    assert "This chat is closed" in text
     assert 'name="content"' not in text
     assert client.post(f"{url}messages/", {"content": "Hello"}).status_code == 404
+
+
+def test_a_closed_chat_is_opened_again_by_who_keeps_it(client, owner, editor, session, url):
+    update_session(session, status=SessionStatus.CLOSED)
+    client.force_login(editor)
+    assert client.post(f"{url}reopen/").status_code == 404
+    client.force_login(owner)
+    assert client.get(f"{url}reopen/").status_code == 405
+    before = session.version
+    assert client.post(f"{url}reopen/")["Location"] == f"{url}#latest"
+    session.refresh_from_db()
+    assert (session.status, session.version) == (SessionStatus.ACTIVE, before + 1)
 
 
 def test_a_chat_is_pinned_archived_limited_and_closed(client, owner, session, url):

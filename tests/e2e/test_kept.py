@@ -1,0 +1,141 @@
+"""How a chat is kept, changed by one while another has its page open."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+CLOSED = "This chat is closed"
+GONE = "This chat was deleted, or you may no longer read it."
+
+
+@pytest.fixture
+def mine(two) -> Page:
+    return two[0]
+
+
+@pytest.fixture
+def theirs(two) -> Page:
+    """The page of the other, who sees what happens without loading it anew."""
+    two[1].evaluate("window.here = true")
+    yield two[1]
+    assert two[1].evaluate("window.here")
+
+
+def api_path(page: Page) -> str:
+    return f"sessions/{re.search(r'/chats/([0-9a-f-]+)/', page.url)[1]}/"
+
+
+def box(page: Page):
+    return page.get_by_label("Message", exact=True)
+
+
+def closed(page: Page):
+    return page.locator("[data-foot]").get_by_text(CLOSED)
+
+
+def keep(page: Page, **fields: str) -> None:
+    """Changes the settings of the chat."""
+    page.get_by_role("button", name="Chat settings").click()
+    for label, value in fields.items():
+        page.get_by_label(label).select_option(value)
+    page.get_by_role("button", name="Save").click()
+
+
+def test_a_closed_chat_takes_no_more_until_it_is_open_again(mine, theirs, server, say):
+    box(theirs).fill("Half a sent")
+    theirs.locator(".turn").nth(1).hover()
+    expect(theirs.get_by_role("button", name="Regenerate")).to_be_visible()
+    keep(mine, Status="closed")
+    for page in (mine, theirs):
+        expect(closed(page)).to_be_visible()
+        expect(box(page)).to_have_count(0)
+        expect(page.get_by_role("button", name="Regenerate")).to_have_count(0)
+    expect(theirs.get_by_text("What you were writing is kept")).to_be_visible()
+    # Who neither began it nor owns the project leaves it as it is.
+    expect(theirs.get_by_role("button", name="Reopen")).to_have_count(0)
+
+    mine.evaluate("window.here = true")
+    mine.get_by_role("button", name="Reopen").click()
+    expect(box(mine)).to_be_focused()
+    expect(box(theirs)).to_have_value("Half a sent")
+    assert mine.evaluate("window.here")
+    for page in (theirs, mine):
+        expect(closed(page)).to_have_count(0)
+        server.model.say("Nine.")
+        say(page, "When?")
+        expect(page.locator(".turn").last).to_contain_text("Nine.")
+        expect(page.locator("[aria-busy]")).to_have_count(0)
+    expect(theirs.locator(".turn")).to_have_count(6)
+
+
+def test_who_was_typing_goes_on_where_the_words_were(mine, theirs, server):
+    box(theirs).fill("Half a sent")
+    server.api("POST", f"{api_path(mine)}close/")
+    expect(closed(theirs)).to_be_visible()
+    server.api("PATCH", api_path(mine), {"status": "active"})
+    expect(box(theirs)).to_be_focused()
+    theirs.keyboard.type("ence")
+    expect(box(theirs)).to_have_value("Half a sentence")
+
+
+def test_without_scripts_a_chat_is_opened_again(mine, open_page, sign_in, server):
+    server.api("POST", f"{api_path(mine)}close/")
+    page = open_page(java_script_enabled=False)
+    sign_in(page)
+    page.goto(mine.url)
+    page.get_by_role("button", name="Reopen").click()
+    expect(box(page)).to_be_visible()
+
+
+def test_another_title_is_shown_wherever_the_title_is(mine, theirs, server):
+    server.api("PATCH", api_path(mine), {"title": "Cutover $& plans"})
+    expect(theirs.get_by_role("heading", level=1)).to_have_text("Cutover $& plans")
+    expect(theirs).to_have_title(re.compile("^Cutover \\$& plans · "))
+    chats = theirs.get_by_role("navigation", name="Chats")
+    expect(chats.get_by_role("link", name="Cutover $& plans")).to_be_visible()
+    expect(chats.get_by_role("link", name="Good morning")).to_have_count(0)
+    # And in the settings of who may change them.
+    mine.get_by_role("button", name="Chat settings").click()
+    expect(mine.get_by_label("Title")).to_have_value("Cutover $& plans")
+
+
+def test_settings_that_are_being_filled_in_are_left_alone(mine, theirs, server):
+    mine.get_by_role("button", name="Chat settings").click()
+    mine.get_by_label("Title").fill("Mine")
+    server.api("PATCH", api_path(mine), {"title": "Theirs"})
+    expect(mine.get_by_role("heading", level=1)).to_have_text("Theirs")
+    expect(mine.get_by_label("Title")).to_have_value("Mine")
+
+
+def test_an_archived_chat_leaves_the_list_and_says_so(mine, theirs, server):
+    chats = theirs.get_by_role("navigation", name="Chats")
+    expect(chats.get_by_role("link", name="Good morning")).to_be_visible()
+    server.api("PATCH", api_path(mine), {"archived": True, "remembered": False})
+    expect(theirs.get_by_text("archived", exact=True)).to_be_visible()
+    expect(theirs.locator(".bar").get_by_text("not remembered")).to_be_visible()
+    expect(chats.get_by_role("link", name="Good morning")).to_have_count(0)
+    server.api("PATCH", api_path(mine), {"archived": False})
+    expect(chats.get_by_role("link", name="Good morning")).to_be_visible()
+
+
+def test_who_may_no_longer_read_it_is_told_so_and_sees_no_more(mine, theirs, open_page, server):
+    server.api("PATCH", api_path(mine), {"visibility": "private"})
+    expect(theirs.get_by_role("alert")).to_have_text(GONE)
+    expect(theirs.locator(".turn")).to_have_count(0)
+    expect(box(theirs)).to_have_count(0)
+    expect(theirs.get_by_role("link", name="To the chats of this project")).to_be_visible()
+    expect(mine.get_by_text("private", exact=True)).to_be_visible()
+    expect(mine.locator(".turn")).to_have_count(2)
+    assert "404" in open_page.complaints.pop()
+
+
+def test_words_that_can_no_longer_be_sent_can_still_be_copied(mine, theirs, open_page, server):
+    box(theirs).fill("A long thought")
+    server.api("DELETE", api_path(mine))
+    expect(theirs.get_by_role("alert")).to_have_text(GONE)
+    expect(box(theirs)).to_have_value("A long thought")
+    expect(box(theirs)).not_to_be_editable()
+    expect(theirs.get_by_role("button", name="Send")).to_be_disabled()
+    expect(mine.get_by_role("alert")).to_have_text(GONE)
+    assert all("404" in open_page.complaints.pop() for _ in range(2))

@@ -3,7 +3,7 @@ import { Refused, complain, followAll, isFollowed, posted, says } from "./chat.j
 import { MEDIA_TYPE, events, isStream } from "./events.js";
 import { leave, patchParts } from "./parts.js";
 import { follow } from "./scrolling.js";
-import { fragment, patch, turns } from "./turns.js";
+import { fragment, patch, timesAdded, turns } from "./turns.js";
 
 const LONGEST_WAIT = 30_000; // milliseconds
 let version = 0;
@@ -20,6 +20,7 @@ export function refresh() {
 }
 
 async function fetchTurns() {
+  const before = timesAdded();
   let response;
   try {
     response = await fetch(`${location.pathname}?part=turns&since=${since}`);
@@ -31,7 +32,10 @@ async function fetchTurns() {
     complain(says("refused"));
     return false;
   }
-  const made = fragment(await response.text());
+  const html = await response.text();
+  // What was fetched may not know what was said here meanwhile, and would take it away.
+  if (timesAdded() !== before) return fetchTurns();
+  const made = fragment(html);
   read(made.querySelector("[data-state]"));
   patch(made, isFollowed);
   patchParts(made);

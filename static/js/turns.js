@@ -16,9 +16,15 @@ const withId = (id) => turns.querySelector(`:scope > [data-turn="${CSS.escape(id
 const slot = (turn) => turn.querySelector("[data-slot]");
 const isWrittenIn = (turn) => Boolean(slot(turn)?.querySelector("[data-edit]"));
 
+let added = 0;
+
+/** How often something was said here so far. */
+export const timesAdded = () => added;
+
 /** Puts the turns in `html` where they belong and returns the last of them: what stood below the
  * message that they follow is on another branch now. */
 export function add(html) {
+  added += 1;
   const fresh = [...fragment(html).querySelectorAll("[data-turn]")];
   turns.querySelector(":scope > .lead")?.remove();
   const { parent } = fresh[0].dataset;

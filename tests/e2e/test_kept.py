@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-CLOSED = "This chat is closed."
+CLOSED = "This chat is closed"
 GONE = "This chat was deleted, or you may no longer read it."
 
 

@@ -30,6 +30,33 @@ def test_each_sees_what_the_other_says_and_the_reply_as_it_is_said(two, server, 
     expect(theirs.locator(".turn.person header b").last).to_have_text("You")
 
 
+def test_news_that_come_late_take_nothing_away(two, server, say):
+    mine, theirs = two
+    late = []
+
+    def hold_the_first(route):
+        if late:
+            route.continue_()
+        else:
+            late.append((route, route.fetch()))
+
+    mine.route("**/*part=turns*", hold_the_first)
+    server.model.say("Nine.")
+    say(theirs, "When?")
+    expect(theirs.locator(".turn").last).to_contain_text("Nine.")
+    while not late:
+        mine.wait_for_timeout(50)
+    server.model.say(WORDS, delay=0.25)
+    say(mine, "On which day?")
+    growing = mine.locator(".turn[aria-busy] [data-said]")
+    expect(growing).to_have_text(re.compile(r"^On \*\*Thursday"))
+    [(route, response)] = late
+    route.fulfill(response=response)
+    expect(growing).to_have_text(re.compile(r"when the exports"))
+    expect(mine.locator(".turn").last).to_contain_text("warm.")
+    expect(mine.locator(".turn")).to_have_count(6)
+
+
 def test_an_open_editor_stays_when_the_other_changes_the_chat(two, server, say):
     mine, theirs = two
     mine.locator(".turn.person").hover()

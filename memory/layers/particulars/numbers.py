@@ -145,8 +145,10 @@ def _plain(value: Decimal) -> str:
 
 def _amount(match: re.Match[str]) -> Form | None:
     value = _value(match)
-    currency = _CURRENCIES[match["currency"].casefold()]
-    return None if value is None else Form(f"{_plain(value)} {currency}")
+    currency = _CURRENCIES.get(match["currency"].casefold())
+    if value is None or currency is None:
+        return None
+    return Form(f"{_plain(value)} {currency}")
 
 
 def _percentage(match: re.Match[str]) -> Form | None:

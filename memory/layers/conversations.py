@@ -14,12 +14,14 @@ from chat.models import Message, Session, Visibility
 from chat.paths import path_to
 from memory.layers import leases, review, summarising, texts
 from memory.layers.bank import item_tokens
+from memory.layers.booking import Booking
 from memory.layers.coverage import contributes, recount
 from memory.layers.leases import Lease
 from memory.layers.moments import at
 from memory.layers.periods import Granularity, day_key
 from memory.layers.summarising.parts import Line
-from memory.models import Cursor, Entry, State, Verb
+from memory.layers.suspicion import reads_like_instructions
+from memory.models import Cursor, Entry, State, Verb, Waiting
 from memory.models.activity import note
 from memory.models.cursors import nudge
 from memory.models.leased import LeasedQuerySet
@@ -37,6 +39,15 @@ class Stretch:
     last_seq: int
     contributing: list[Message]
     fingerprint: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """A new text, empty where nothing is left to tell: by whom, and what it cost."""
+
+    summary: str
+    by: str
+    booking: Booking
 
 
 def summarise(session_id: UUID, now: datetime, force: bool = False) -> Entry | None:
@@ -84,9 +95,10 @@ def _summarise(lease: Lease, now: datetime) -> Entry | None:
     summariser = summarising.get(session.project)
     lines = _lines(stretch, session.project.zone)
     previous = _previous(session, stretch)
-    summary = summariser.conversation(lines, previous.text, lease.renew)
+    booking = Booking(lease, session.project_id, session.pk)
+    summary = summariser.conversation(lines, previous.text, booking)
     entry = entry_of(session, stretch, summary, summariser.name, now)
-    return entry if _commit(lease, session, stretch, previous, entry, now) else None
+    return entry if _commit(lease, session, stretch, previous, entry, booking, now) else None
 
 
 def _rewrite(lease: Lease, entry_id: UUID, now: datetime) -> Entry | None:
@@ -98,10 +110,12 @@ def _rewrite(lease: Lease, entry_id: UUID, now: datetime) -> Entry | None:
     if entry.summary and entry.sources_hash == stretch.fingerprint:
         return _reinstate(lease, entry, stretch, now)
     summary, summariser = "", summarising.get(session.project)
+    booking = Booking(lease, session.project_id, session.pk)
     if stretch.contributing:
         lines = _lines(stretch, session.project.zone)
-        summary = summariser.conversation(lines, previous.text, lease.renew)
-    return _commit_rewritten(lease, entry, stretch, previous, summary, summariser.name, now)
+        summary = summariser.conversation(lines, previous.text, booking)
+    written = Written(summary, summariser.name, booking)
+    return _commit_rewritten(lease, entry, stretch, previous, written, now)
 
 
 def read(session: Session, through: int, last: int | None = None) -> Stretch:
@@ -158,10 +172,13 @@ class Previous:
 
 
 def _previous(session: Session, stretch: Stretch) -> Previous:
-    """The summary of the stretch before; none that is withheld or hidden."""
+    """The summary of the stretch before; none that is withheld or hidden, nor one that waits
+    because it reads like instructions.
+    """
     before = session.entries.filter(last_seq__lt=stretch.first_seq, withheld=False)
-    before = before.exclude(state=State.HIDDEN).order_by("-last_seq")
-    found = before.values_list("pk", "revision", "summary").first()
+    before = before.exclude(state=State.HIDDEN)
+    before = before.exclude(state=State.PROPOSED, waits_because=Waiting.INSTRUCTIONS)
+    found = before.order_by("-last_seq").values_list("pk", "revision", "summary").first()
     return Previous(*found) if found else Previous()
 
 
@@ -178,7 +195,6 @@ def entry_of(
         first_seq=stretch.first_seq,
         last_seq=stretch.last_seq,
         summary=summary,
-        state=_first_state(session, written_by),
         sources_hash=stretch.fingerprint,
         written_by=written_by,
         written_at=now,
@@ -195,16 +211,17 @@ def _set_times(entry: Entry, stretch: Stretch) -> None:
     entry.first_source_at, entry.last_source_at = min(times), max(times)
 
 
-def _first_state(session: Session, written_by: str) -> State:
-    """Live, unless someone has to look first.
+def _waits_because(session: Session, summary: str, written_by: str) -> Waiting | None:
+    """Why someone has to look before the summary is shown; None when it may be live.
 
     The extractive summariser quotes, and what was said in a private session is not to be quoted
     to others unseen.
     """
-    quotes_private = (
-        written_by == summarising.EXTRACTIVE and session.visibility == Visibility.PRIVATE
-    )
-    return State.PROPOSED if session.project.review_memories or quotes_private else State.LIVE
+    if reads_like_instructions(summary):
+        return Waiting.INSTRUCTIONS
+    if written_by == summarising.EXTRACTIVE and session.visibility == Visibility.PRIVATE:
+        return Waiting.PRIVATE
+    return Waiting.ASKED if session.project.review_memories else None
 
 
 def _unchanged(lease: Lease, session: Session, stretch: Stretch, previous: Previous) -> bool:
@@ -224,17 +241,22 @@ def _commit(
     stretch: Stretch,
     previous: Previous,
     entry: Entry,
+    booking: Booking,
     now: datetime,
 ) -> bool:
     """Keeps `entry` if the lease still holds and its sources are what they were."""
     kept = _unchanged(lease, session, stretch, previous)
     if kept:
         session.refresh_from_db(fields=["visibility"])
-        entry.state = _first_state(session, entry.written_by)
+        waits = _waits_because(session, entry.summary, entry.written_by)
+        entry.state = State.PROPOSED if waits else State.LIVE
+        entry.waits_because = waits or ""
         with at(now):
             entry.save(force_insert=True)
         recount(session, stretch.last_seq, through=stretch.last_seq)
-        _record(Verb.SUMMARISED, entry)
+        _record(Verb.SUMMARISED, entry, booking)
+        if waits:
+            note(entry.project_id, Verb.PROPOSED, entry_id=entry.pk, reason=waits)
         nudge(entry.project_id)
     lease.release()
     return kept
@@ -246,8 +268,7 @@ def _commit_rewritten(
     entry: Entry,
     stretch: Stretch,
     previous: Previous,
-    summary: str,
-    written_by: str,
+    written: Written,
     now: datetime,
 ) -> Entry | None:
     """Keeps the new text if the lease holds and nothing changed; what is above is rewritten too.
@@ -263,21 +284,25 @@ def _commit_rewritten(
     else:
         review.outdate(there.parent)
     nudge(there.project_id)
-    if not summary:
-        _record(Verb.DISSOLVED, there)
+    if not written.summary:
+        _record(Verb.DISSOLVED, there, written.booking)
         there.delete()
         return None
     assert there.session is not None
-    first = _first_state(there.session, written_by)
-    there.state = first if first == State.PROPOSED or not there.parent_id else State.ABSORBED
-    if there.state == State.PROPOSED:
-        there.parent = None
+    waits = _waits_because(there.session, written.summary, written.by)
+    there.waits_because = waits or ""
+    if waits:
+        there.state, there.parent = State.PROPOSED, None
+    else:
+        # Beside a digest that awaits review itself, its children stand in.
+        spoken_for = there.parent is not None and there.parent.state != State.PROPOSED
+        there.state = State.ABSORBED if spoken_for else State.LIVE
     _set_times(there, stretch)
-    texts.rewrite(there, summary, written_by, now)
+    texts.rewrite(there, written.summary, written.by, now)
     there.sources_hash = stretch.fingerprint
     with at(now):
         there.save()
-    _record(Verb.REWRITTEN, there)
+    _record(Verb.REWRITTEN, there, written.booking)
     return there
 
 
@@ -309,7 +334,7 @@ def _stale(lease: Lease, entry: Entry, stretch: Stretch, previous: Previous | No
     return there if unchanged else None
 
 
-def _record(verb: Verb, entry: Entry) -> None:
+def _record(verb: Verb, entry: Entry, booking: Booking) -> None:
     note(
         entry.project_id,
         verb,
@@ -318,6 +343,7 @@ def _record(verb: Verb, entry: Entry) -> None:
         granularity=entry.granularity,
         period_key=entry.period_key,
         count=entry.message_count,
+        **booking.totals(),
     )
 
 

@@ -67,10 +67,12 @@ def _rewrites() -> QuerySet[Entry]:
 
 
 def _ladders(now: datetime) -> QuerySet[Project]:
-    """Projects in which something changed, or grew old, since their layers were looked through."""
+    """Projects in which something changed, or grew old, since their layers were looked through, and
+    those in which that failed.
+    """
     waiting = Ladder.objects.unheld().ready().within_allowance()
     changed = Q(pk__in=Nudge.objects.values("project"))
-    ripe = Q(pk__in=Ladder.objects.filter(ripe_at__lte=now).values("pk"))
+    ripe = Q(pk__in=Ladder.objects.filter(Q(ripe_at__lte=now) | Q(failures__gt=0)).values("pk"))
     # A project that nobody has looked through yet has no ladder.
     free = Q(ladder=None) | Q(pk__in=waiting.values("pk"))
     return Project.objects.filter(changed | ripe, free, memory_enabled=True, archived_at=None)

@@ -5,17 +5,21 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, Func, IntegerField, OuterRef, Sum
 
-from memory.layers import bank, ladder, leases, summarising, texts
+from memory.layers import bank, ladder, leases, losses, review, summarising, suspicion, texts
+from memory.layers.booking import Booking
 from memory.layers.leases import Lease
 from memory.layers.moments import at
 from memory.layers.periods import Granularity, label
+from memory.layers.summarising import Digest, audited
 from memory.models import Entry, Ladder, Nudge, State, Verb, Waiting
 from memory.models.activity import note
+from memory.models.entries import CONVERSATION
 from projects.models import Project
 
 log = logging.getLogger(__name__)
@@ -55,7 +59,7 @@ def _settle(lease: Lease, project: Project, now: datetime) -> bool:
     taken: Granularity | None = None
     thresholds = _thresholds(project)
     for _ in range(MOST_ROUNDS):
-        moved = _dissolve(lease, project, now) or moved
+        moved = _dissolve(lease, project, now) or _absorb(lease, project, now) or moved
         nodes = _nodes(project)
         rolls: Sequence[ladder.Roll] = ladder.outdated(nodes)
         if not rolls:
@@ -116,7 +120,7 @@ def _sources(children: Iterable[UUID]) -> Sources:
     found = list(rows.order_by("first_source_at", "pk"))
     digest = hashlib.sha256()
     for entry in found:
-        aside = entry.state in (State.HIDDEN, State.STALE)
+        aside = entry.state in (State.HIDDEN, State.PROPOSED, State.STALE)
         shown = f"{entry.pk} {entry.revision} {entry.pinned} {aside};"
         digest.update(shown.encode())
     return Sources(found, digest.hexdigest())
@@ -128,33 +132,36 @@ def _write(lease: Lease, project: Project, roll: ladder.Roll, now: datetime) -> 
     One whose sources are those it was written from stands as it stood, and no model is asked.
     """
     sources = _sources(roll.children)
+    booking = Booking(lease, project.pk)
     there = project.entries.filter(pk=roll.digest).first() if roll.digest else None
     if there is not None and there.summary and there.sources_hash == sources.fingerprint:
-        text, written_by = there.summary, there.written_by
+        written = Digest(there.summary, there.losses, there.particulars)
+        written_by = there.written_by
     else:
-        text, written_by = _text(lease, project, roll, sources.children, there)
-    _commit(lease, project, roll, sources, text, written_by, now)
+        by_hand = there.note if there is not None else ""
+        written, written_by = _written(booking, project, roll, sources.children, by_hand)
+    _commit(lease, project, roll, sources, written, written_by, booking, now)
 
 
-def _text(
-    lease: Lease,
+def _written(
+    booking: Booking,
     project: Project,
     roll: ladder.Roll,
     children: Sequence[Entry],
-    there: Entry | None,
-) -> tuple[str, str]:
-    """The digest's text and who wrote it. An only child speaks for its period as it is: nothing
-    is lost and nothing has to be called. What somebody wrote into the digest by hand is told last.
+    by_hand: str,
+) -> tuple[Digest, str]:
+    """The digest and who wrote it. An only child speaks for its period as it is: nothing is lost
+    and nothing has to be called. What somebody wrote into the digest `by_hand` is told last.
     """
-    by_hand = there.note if there is not None else ""
-    if len(children) == 1 and not by_hand:
-        return children[0].summary, children[0].written_by
-    summariser = summarising.get(project)
     told = [(child.label, child.summary) for child in children]
+    if len(told) == 1 and not by_hand:
+        audit = losses.audit(told, children[0].summary)
+        return audited(children[0].summary, audit), children[0].written_by
     if by_hand:
         told.append((BY_HAND, by_hand))
+    summariser = summarising.get(project)
     period = label(roll.granularity, roll.key)
-    return summariser.digest(period, told, lease.renew), summariser.name
+    return summariser.digest(period, told, booking), summariser.name
 
 
 @transaction.atomic
@@ -163,11 +170,17 @@ def _commit(
     project: Project,
     roll: ladder.Roll,
     sources: Sources,
-    text: str,
+    written: Digest,
     written_by: str,
+    booking: Booking,
     now: datetime,
 ) -> None:
-    """Keeps a digest if the lease holds and its sources are what they were when it was written."""
+    """Keeps a digest if the lease holds and its sources are what they were when it was written.
+
+    One that reads like instructions awaits review. Its children stand in until then: they are its
+    own, so that what becomes of them is known to it, but they are not absorbed; and it leaves the
+    digest above.
+    """
     lease.fence()
     ids = [child.pk for child in sources.children]
     list(Entry.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
@@ -177,13 +190,17 @@ def _commit(
     if digest.state in (State.HIDDEN, State.PROPOSED):
         raise SourcesChanged
     is_new = digest._state.adding
-    digest.state = State.ABSORBED if digest.parent_id else State.LIVE
-    if digest.waits_because == Waiting.SOURCES:
+    above, waits = digest.parent, _waits_because(digest, written.text, sources.children)
+    if waits:
         digest.state, digest.parent = State.PROPOSED, None
-    if digest.summary or digest.withheld:
-        texts.rewrite(digest, text, written_by, now)
     else:
-        digest.summary, digest.written_by, digest.written_at = text, written_by, now
+        digest.state = State.ABSORBED if above and above.state != State.PROPOSED else State.LIVE
+    digest.waits_because = waits or ""
+    if digest.summary or digest.withheld:
+        texts.rewrite(digest, written.text, written_by, now)
+    else:
+        digest.summary, digest.written_by, digest.written_at = written.text, written_by, now
+    digest.losses, digest.particulars = list(written.losses), written.particulars
     digest.sources_hash = sources.fingerprint
     digest.message_count = sum(child.message_count for child in sources.children)
     digest.first_source_at = min(child.first_source_at for child in sources.children)
@@ -191,13 +208,21 @@ def _commit(
     digest.tokens = bank.item_tokens(digest.as_item())
     with at(now):
         digest.save()
-        Entry.objects.filter(pk__in=ids).update(parent=digest, state=State.ABSORBED)
-        if digest.parent_id:
-            Entry.objects.filter(pk=digest.parent_id).update(state=State.STALE)
-    _record(Verb.ROLLED_UP if is_new else Verb.REWRITTEN, digest, ids)
+        children = Entry.objects.filter(pk__in=ids)
+        if waits:
+            children.filter(state=State.ABSORBED).update(state=State.LIVE)
+            children.update(parent=digest)
+        else:
+            children.update(parent=digest, state=State.ABSORBED)
+        if above is not None:
+            review.mark_stale(above)
+    verb = Verb.ROLLED_UP if is_new else Verb.REWRITTEN
+    _record(verb, digest, ids, **booking.totals())
+    if waits:
+        _record(Verb.PROPOSED, digest, (), reason=waits)
 
 
-def _record(verb: Verb, digest: Entry, related: Iterable[UUID]) -> None:
+def _record(verb: Verb, digest: Entry, related: Iterable[UUID], **fields: Any) -> None:
     note(
         digest.project_id,
         verb,
@@ -205,7 +230,18 @@ def _record(verb: Verb, digest: Entry, related: Iterable[UUID]) -> None:
         granularity=digest.granularity,
         period_key=digest.period_key,
         related=related,
+        **fields,
     )
+
+
+def _waits_because(digest: Entry, text: str, children: Sequence[Entry]) -> Waiting | None:
+    """Why somebody has to look at it first: it reads like instructions, by more than was let pass
+    in its children, or somebody's own words in it rested on what was forgotten.
+    """
+    seen = suspicion.found_in("\n".join(child.summary for child in children))
+    if not suspicion.found_in(text) <= seen:
+        return Waiting.INSTRUCTIONS
+    return Waiting.SOURCES if digest.waits_because == Waiting.SOURCES else None
 
 
 def _digest(project: Project, roll: ladder.Roll) -> Entry:
@@ -221,20 +257,55 @@ def _digest(project: Project, roll: ladder.Roll) -> Entry:
     )
 
 
+def kept_by_layer(project: Project) -> dict[str, float]:
+    """The share of their children's particulars that the digests of each layer carry.
+
+    By granularity, over those that are live, absorbed or faded, in one query; a layer whose
+    children hold no particulars is left out.
+    """
+    found = project.entries.filter(state__in=(State.LIVE, State.ABSORBED, State.FADED))
+    layers = found.exclude(granularity=CONVERSATION).values("granularity").order_by()
+    sums = layers.annotate(held=Sum("particulars"), lost=Sum(_Lost("losses"))).filter(held__gt=0)
+    return {row["granularity"]: 1 - row["lost"] / row["held"] for row in sums}
+
+
+class _Lost(Func):
+    """The length of a list of losses, of which the last may tell how many more there are."""
+
+    template = (
+        "(jsonb_array_length(%(expressions)s) + CASE %(expressions)s->-1->>'kind'"
+        f" WHEN '{losses.MORE}' THEN (%(expressions)s->-1->>'text')::int - 1 ELSE 0 END)"
+    )
+    output_field = IntegerField()
+
+
 @transaction.atomic
 def _dissolve(lease: Lease, project: Project, now: datetime) -> bool:
     """Removes digests that nothing is left to write from; True when there were any."""
     lease.fence()
     sources = Entry.objects.in_the_layers().filter(parent=OuterRef("pk"), pinned=False)
     empty = project.entries.rewritable().filter(~Exists(sources))
-    gone = list(empty)
-    above = [entry.parent_id for entry in gone if entry.parent_id]
-    with at(now):
-        Entry.objects.filter(pk__in=above).update(state=State.STALE)
+    gone = list(empty.select_related("parent"))
     for entry in gone:
+        if entry.parent is not None:
+            with at(now):
+                review.mark_stale(entry.parent)
         _record(Verb.DISSOLVED, entry, ())
         entry.delete()
     return bool(gone)
+
+
+@transaction.atomic
+def _absorb(lease: Lease, project: Project, now: datetime) -> bool:
+    """Lets digests that were taken in after review speak for the children that stood in for them;
+    True when there were any.
+    """
+    lease.fence()
+    standing = project.entries.filter(
+        state__in=(State.LIVE, State.FADED), parent__state__in=(State.LIVE, State.FADED)
+    )
+    with at(now):
+        return bool(standing.update(state=State.ABSORBED))
 
 
 @transaction.atomic

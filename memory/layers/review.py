@@ -12,7 +12,7 @@ from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from chat.models import Visibility
-from memory.layers import texts
+from memory.layers import losses, texts
 from memory.layers.periods import Granularity
 from memory.models import Entry, EntryRevision, Reason, State, Verb, Waiting
 from memory.models.activity import note
@@ -47,8 +47,10 @@ def edit(entry: Entry, summary: str, by, reason: str = Reason.OTHER) -> Entry:
     texts.rewrite(entry, summary, by.get_username(), timezone.now())
     changed = [*texts.CHANGED]
     if entry.granularity != Granularity.CONVERSATION:
-        entry.note = summary
-        changed.append("note")
+        told = [(child.label, child.summary) for child in entry.children.select_related("session")]
+        audit = losses.audit(told, summary)
+        entry.note, entry.losses, entry.particulars = summary, audit.listed(), audit.held
+        changed += ["note", "losses", "particulars"]
     if entry.pinned:
         _refuse_too_many_pins(entry)
     entry.save(update_fields=changed)
@@ -144,6 +146,9 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = Reason.OTHER) 
         entry.state = State.STALE if _is_outdated(entry) else State.LIVE
         entry.waits_because = ""
         entry.save(update_fields=["state", "waits_because"])
+        # A digest speaks from now on for its children, which stood in for it.
+        standing = Entry.objects.filter(parent=entry, state__in=(State.LIVE, State.FADED))
+        standing.update(state=State.ABSORBED)
         _record(entry, Verb.APPROVED if was_proposed else Verb.SHOWN, by, reason)
     return entry
 
@@ -208,15 +213,20 @@ def _refuse_too_many_pins(entry: Entry) -> None:
 
 
 def outdate(entry: Entry | None) -> None:
-    """Has `entry` rewritten; its last text stands until then.
+    """Has `entry` rewritten; its last text stands until then."""
+    if entry is not None:
+        mark_stale(entry)
+        nudge(entry.project_id)
+
+
+def mark_stale(entry: Entry) -> None:
+    """Marks `entry` as to be rewritten, for whoever is looking through the layers anyway.
 
     One that is hidden or waits for review stays so, and is rewritten when it is taken in.
     """
-    if entry is not None:
-        rows = Entry.objects.filter(pk=entry.pk)
-        rows.filter(state__in=ASIDE).update(sources_hash="")
-        rows.exclude(state__in=ASIDE).update(state=State.STALE)
-        nudge(entry.project_id)
+    rows = Entry.objects.filter(pk=entry.pk)
+    rows.filter(state__in=ASIDE).update(sources_hash="")
+    rows.exclude(state__in=ASIDE).update(state=State.STALE)
 
 
 def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: bool = False) -> None:

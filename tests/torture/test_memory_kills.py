@@ -63,7 +63,10 @@ class Call:
 
 
 class Model:
-    """Writes summaries, each with a number that is never used again, and keeps a list of them."""
+    """Writes summaries, each with a number that is never used again, and keeps a list of them.
+
+    Asked for a digest once more, with what it left out, it says the same again.
+    """
 
     def __init__(self) -> None:
         self.pace = 0.0
@@ -72,9 +75,13 @@ class Model:
         self.change = Condition()
 
     def __call__(self, asked) -> Answer:
-        told = asked["messages"][-1]["content"]
+        told = asked["messages"][1]["content"]
+        again = len(asked["messages"]) > 2
         with self.change:
-            call = Call(next(self._numbers), asked["model"], told, about(told))
+            call = self._last_of(asked["model"]) if again else None
+            if call is None:
+                call = Call(next(self._numbers), asked["model"], told, about(told))
+            call.answered_at = None
             self.calls[call.number] = call
             self.change.notify_all()
         time.sleep(self.pace)
@@ -84,6 +91,9 @@ class Model:
         project = re.search(rf"{DIGEST}\d+", told)
         assert project is not None
         return Answer(SUMMARY.format(project[0], call.about, call.number))
+
+    def _last_of(self, worker: str) -> Call | None:
+        return next((one for one in reversed(self.calls.values()) if one.worker == worker), None)
 
     def by(self, worker: str) -> list[Call]:
         with self.change:

@@ -1,31 +1,63 @@
 """Who writes the summaries: a model, or the summariser that only quotes."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
+from chat.prompt import Said
+from chat.providers import Completion
+from memory.layers import losses
 from memory.layers.summarising.parts import Line
+from memory.models import CallKind
 from projects.models import Project
 
 # The name under which the summariser that only quotes signs.
 EXTRACTIVE = "extractive"
-# Called before each model call, so that a lease is renewed while long work goes on.
-Pulse = Callable[[], None]
+
+T = TypeVar("T")
 
 
 class Unusable(Exception):
     """What the model wrote is no summary; the text says why, for people."""
 
 
+class Asks(Protocol):
+    """Makes the calls, as `booking.Booking` does: it renews the lease before each, and books it."""
+
+    def ask(
+        self,
+        model: str,
+        kind: CallKind,
+        said: Sequence[Said],
+        max_tokens: int,
+        read: Callable[[Completion], T],
+    ) -> T:
+        """What `read` makes of the answer. Raises ProviderError, and Unusable as `read` does."""
+
+
+@dataclass(frozen=True)
+class Digest:
+    """The text of a period, and what it does not carry of its children (see losses.Audit)."""
+
+    text: str
+    losses: Sequence[dict[str, str]]
+    particulars: int
+
+
+def audited(text: str, audit: losses.Audit) -> Digest:
+    return Digest(text, audit.listed(), audit.held)
+
+
 class Summariser(Protocol):
     name: str
 
-    def conversation(self, lines: Sequence[Line], previous: str, pulse: Pulse) -> str:
+    def conversation(self, lines: Sequence[Line], previous: str, booking: Asks) -> str:
         """The summary of all of `lines`; `previous` is what the stretch before came to.
 
         Raises ProviderError or Unusable.
         """
 
-    def digest(self, label: str, children: Sequence[tuple[str, str]], pulse: Pulse) -> str:
+    def digest(self, label: str, children: Sequence[tuple[str, str]], booking: Asks) -> Digest:
         """The digest of the period `label` from its children, as (label, summary) each.
 
         Raises ProviderError or Unusable.
@@ -33,7 +65,7 @@ class Summariser(Protocol):
 
 
 def get(project: Project) -> Summariser:
-    """The summariser of `project`. Raises ProviderError when its model cannot be reached."""
+    """The summariser of `project`. No model is reached for yet."""
     if project.system_model_name == EXTRACTIVE:
         from memory.layers.summarising.extractive import Extractive
 

@@ -2,10 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from memory.layers import losses
 from memory.layers.bank import SEPARATOR
+from memory.layers.summarising import Asks, Digest, audited
 from memory.layers.summarising.parts import Line, sentences, shortened, words
 from memory.layers.summarising.salience import salience, terms
 
@@ -47,13 +49,12 @@ class Extractive:
 
     name = "extractive"
 
-    def conversation(self, lines: Sequence[Line], previous: str, pulse: Callable[[], None]) -> str:
+    def conversation(self, lines: Sequence[Line], previous: str, booking: Asks) -> str:
         return conversation(lines)
 
-    def digest(
-        self, label: str, children: Sequence[tuple[str, str]], pulse: Callable[[], None]
-    ) -> str:
-        return digest(children)
+    def digest(self, label: str, children: Sequence[tuple[str, str]], booking: Asks) -> Digest:
+        text = digest(children)
+        return audited(text, losses.audit(children, text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """What a system model is told to write summaries, and what is made of its answer. Pure."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import dropwhile, islice
 from typing import NamedTuple
 
 from chat.prompt import Said
@@ -49,7 +51,17 @@ earlier one, keep the later.
 
 {_RULES}"""
 
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+# Particulars, of those that were left out, that the writer is told of.
+_MOST_MISSING = 50
+
+_AGAIN = f"""\
+These particulars of the notes are not in your digest. Write it once more, with those of them that \
+matter, in two to {DIGEST.bullets} bullets and at most {DIGEST.words} words in all:"""
+
+# What is not closed is all thought.
+_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+# How a JSON document begins, and no bullet, label or date in brackets.
+_JSON = re.compile(r"[{\[]\s*(?:[\"'{\[]|[}\]]\s*$)")
 _CODE_FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
 _BULLET = re.compile(r"^\s*(?:[-*+•–—]|\(?\d{1,2}[.)])\s+")
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s|\*\*[^*]+\*\*:?\s*$|[-=*_]{3,}\s*$)")
@@ -92,17 +104,27 @@ def digest(label: str, children: Sequence[tuple[str, str]]) -> list[Said]:
     ]
 
 
+def again(asked: Sequence[Said], answer: str, missing: Iterable[str]) -> list[Said]:
+    """Asks for a digest once more, after `asked` got `answer`, in which `missing` was left out."""
+    listed = "\n".join(f"- {_on_one_line(text)}" for text in islice(missing, _MOST_MISSING))
+    return [
+        *asked,
+        Said("assistant", answer),
+        Said("user", f"{_AGAIN}\n{_tagged('memory', listed)}"),
+    ]
+
+
 def tidy(text: str, max_bullets: int, max_words: int) -> str:
     """A model's answer as bullets that start with "- ", within both limits.
 
     Thoughts, code fences, headings, preambles and closing words go; so do bullets beyond the
-    limits. Text is cut at the end of a bullet or sentence, and inside the very first sentence only
-    if that one alone is too long. Raises ValueError, with the reason for people, when nothing
-    usable is left.
+    limits. Of a JSON document, the strings are the bullets. Text is cut at the end of a bullet or
+    sentence, and inside the very first sentence only if that one alone is too long. Raises
+    ValueError, with the reason for people, when nothing usable is left.
     """
     if not text.strip():
         raise ValueError("the answer was empty")
-    bullets = _bullets(_THINKING.sub("", text))
+    bullets = _bullets(_out_of_json(_THINKING.sub("", text)))
     if not bullets:
         raise ValueError("the answer was only a preamble")
     kept: list[str] = []
@@ -155,9 +177,43 @@ def _bullets(text: str) -> list[str]:
     return [said for said in found if re.search(r"\w", said)]
 
 
+def _out_of_json(text: str) -> str:
+    """The strings of a JSON document as bullets; any other text as it is. Raises ValueError."""
+    lines = [line for line in text.splitlines() if line.strip() and not _is_chrome(line)]
+    bare = "\n".join(dropwhile(_is_preamble, lines)).strip()
+    if not _JSON.match(bare):
+        return text
+    try:
+        document, _ = json.JSONDecoder().raw_decode(bare)
+        found = list(_strings(document))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError("the answer was broken JSON") from error
+    if not found:
+        raise ValueError("the answer was JSON without a text")
+    return "\n".join(f"- {_BULLET.sub('', line)}" for one in found for line in one.splitlines())
+
+
+def _strings(document: object) -> Iterator[str]:
+    """Those in the values of a document. Raises ValueError for what calls a tool."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, list):
+        for one in document:
+            yield from _strings(one)
+    elif isinstance(document, dict):
+        if any({"name", key} <= document.keys() for key in ("arguments", "parameters")):
+            raise ValueError("the answer was the call of a tool")
+        for one in document.values():
+            yield from _strings(one)
+
+
 def _without_preamble(line: str) -> str:
     """What a line says after "Here is a summary:"; the line itself when it starts otherwise."""
     return line.partition(":")[2].strip(" *_") if _PREAMBLE.match(line) else line
+
+
+def _is_preamble(line: str) -> bool:
+    return bool(_PREAMBLE.match(line) and not _JSON.match(line))
 
 
 def _is_chrome(line: str) -> bool:

@@ -1,0 +1,238 @@
+"""What a digest does not carry of its children is found, and little else."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.layers import losses
+from memory.layers.losses import audit, missing
+from memory.layers.particulars import Particular, particulars
+from memory.layers.particulars.kinds import MOST_CHARACTERS, Kind
+
+# Summaries as they are written, with all that a reader would miss in a digest of them.
+SUMMARIES = [
+    (
+        "- Ana decided to move the cutover to 3 March 2026; Ben Adler owns it, see INFRA-2231 and"
+        " https://wiki.example.org/cutover?x=1.",
+        "2026-03-03 | ana | ben adler | infra-2231 | wiki.example.org/cutover?x=1",
+    ),
+    (
+        "- The platform team budgets €1,200 (about $1.3k) and 12.5% for PostgreSQL 18.1.2;"
+        " downtime is 90 minutes from 14:05.",
+        "1200 eur | 1300 usd | 12.5 | postgresql | 18.1.2 | 90 min | 14:05",
+    ),
+    (
+        "- Open question: who pages on the night of the 3rd? Contact ana@example.org or @carla,"
+        " ticket #4512.",
+        "ana@example.org | @carla | #4512",
+    ),
+    (
+        "- Yesterday we agreed on v1.2.3, commit a1b2c3d4e5, /etc/strata/conf.d, max_wal_size and"
+        " 10.0.0.12:5432.",
+        "1.2.3 | a1b2c3d4e5 | /etc/strata/conf.d | max_wal_size | 10.0.0.12:5432",
+    ),
+    (
+        "- Deployment was moved to Vienna by Acme Corp. In March 2026, 3 servers, 250 users and a"
+        " 2 GB cache.",
+        "vienna | acme corp | 2026-03 | 250 | 2 gb",
+    ),
+    (
+        "- Caroline's friend Melanie lives in Sweden; they met at the LGBTQ group on May 7th, 2023"
+        " at 2:30 pm.",
+        "caroline | melanie | sweden | lgbtq | 2023-05-07 | 14:30",
+    ),
+    ("- Ana: “We keep PgBouncer in transaction mode.”", "ana | pgbouncer"),
+    ("- Assistant: “That depends on the plan.”", ""),
+    ("- They will meet next week to talk about the open questions; nothing is settled.", ""),
+    ("- Next Steps And Open Questions For Review", ""),
+    ("- Rollback was rehearsed. Monitoring is next. Traffic moves on Monday.", ""),
+    ("- 1. The 2nd attempt took three tries, 2 of them failed.", ""),
+    (
+        "- Am 12.03.2026 um 14.05 Uhr übernimmt Ana Kovač den Umzug der Datenbank; das Budget"
+        " beträgt 1.200,50 €.",
+        "2026-03-12 | 14:05 | ana kovač | 1200.5 eur",
+    ),
+    (
+        "- Die Entscheidung über den Anbieter fällt am 4. April; Frau Müller prüft den Vertrag in"
+        " 3 Wochen, 40 Prozent Anzahlung.",
+        "--04-04 | müller | 3 week | 40",
+    ),
+    ("- Der Vertrag und die Kündigung sind mit dem Betriebsrat abgestimmt.", ""),
+    (
+        "- Camille a confirmé que la bascule aura lieu le 3 mars 2026 à 14h05 à Lyon ; budget :"
+        " 1 200 €, 12,5 % de marge.",
+        "camille | 2026-03-03 | 14:05 | lyon | 1200 eur | 12.5",
+    ),
+    ("- L'équipe de Pierre Martin préfère attendre la réunion de vendredi.", "pierre martin"),
+    (
+        "- Ana decidió mover la migración al 3 de marzo de 2026; el presupuesto de Telefónica es"
+        " de 2 millones de euros.",
+        "ana | 2026-03-03 | telefónica | 2000000 eur",
+    ),
+    ("- La reunión se aplazó porque nadie había leído el contrato.", ""),
+    (
+        "- Аня предложила перенести запуск на 3 марта 2026 года; бюджет 500 тыс. руб., встреча в"
+        " Москве через 2 недели.",
+        "ан | 2026-03-03 | 500000 rub | москв | 2 week",
+    ),
+    ("- Команда решила подождать. Открытый вопрос: кто дежурит ночью?", ""),
+    (
+        "- 田中さんは3月3日14時05分にPostgreSQL 18への移行を行う。予算は3万円、停止は90分。",
+        "田中 | --03-03 | 14:05 | postgresql | 18 | 30000 jpy | 90 min",
+    ),
+    ("- 移行の担当はまだ決まっていない。皆さんの意見を待つ。", ""),
+    ("- Ο Γιώργος θα στείλει το συμβόλαιο στην Αθήνα στις 10:30.", "γιωργοσ | αθην | 10:30"),
+]
+
+
+@pytest.mark.parametrize(("summary", "expected"), SUMMARIES)
+def test_the_particulars_of_a_summary_are_found_and_nothing_else(summary, expected):
+    assert {one.form for one in particulars(summary)} == set(filter(None, expected.split(" | ")))
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        ["3 March 2026", "March 3, 2026", "3rd of March 2026", "2026-03-03", "03.03.2026"]
+        + ["3. März 2026", "3 mars 2026", "3 de marzo de 2026", "3 марта 2026", "2026年3月3日"],
+        ["14:05", "2:05 pm", "14h05", "14.05 Uhr", "14:05:00", "14時05分"],
+        ["1,000", "1.000", "1 000", "1’000", "1000", "1k"],
+        ["1,250.5", "1.250,5", "1250.50", "1250,5"],
+        ["€1,200", "1.200 €", "EUR 1200", "1,200 euros", "€1.2k", "1,2 tausend Euro"],
+        ["12.5%", "12,5 %", "12.5 percent", "12,5 Prozent", "12,5 pour cent"],
+        ["90 minutes", "90 min", "90-minute", "90 Minuten", "90 минут", "90分"],
+        ["https://Example.org/a", "http://www.example.org/a/", "example.org/a"],
+        ["see v1.2.3", "see 1.2.3", "see V1.2.3".lower()],
+        ["for Ana", "for Ana's", "for Ana’s", "Ana said"],
+        ["в Москве", "из Москвы", "о Москве"],
+        ["`max_wal_size`", "max_wal_size"],
+    ],
+    ids=lambda several: several[0],
+)
+def test_what_is_written_in_several_ways_is_the_same(several):
+    for one in several:
+        for other in several:
+            assert not missing([one], other), (one, other)
+
+
+@pytest.mark.parametrize(
+    ("child", "digest"),
+    [
+        ("on 3 March 2026", "on 4 March 2026"),
+        ("on 3 March", "in March"),
+        ("on 3 March 2026", "on 3 March 2027"),
+        ("for Ana Kovač", "for Ana"),
+        ("€1,200", "€1,300"),
+        ("€1,200", "$1,200"),
+        ("90 minutes", "90 hours"),
+        ("12%", "13%"),
+        ("INFRA-2231", "INFRA-2232"),
+        ("https://example.org/a", "https://example.org/b"),
+        ("from Vienna", "from there"),
+    ],
+)
+def test_what_is_not_the_same_is_missed(child, digest):
+    assert missing([child], digest)
+
+
+@pytest.mark.parametrize(
+    ("child", "digest"),
+    [
+        ("it stays with Kubernetes", "- Kubernetes stays."),
+        ("the read replica of Vienna", "vienna keeps its read replica"),
+        ("on 3 March", "on 2026-03-03"),
+        ("on 2026-03-03", "on 3 March"),
+        ("in March 2026", "on 3 March 2026"),
+        ("3 weeks", "three weeks"),
+        ("250 users", "€250"),
+        ("in `conf.d`", "in conf.d"),
+        ("on 3/4/2026", "on 3 April 2026"),
+        ("on 3/4/2026", "on March 4, 2026"),
+    ],
+)
+def test_what_is_told_in_another_way_is_not_missed(child, digest):
+    assert not missing([child], digest)
+
+
+def test_a_date_that_the_childs_label_tells_is_not_looked_for():
+    label = "Thu 12 Mar 2026 · Cutover on 3 April"
+    told = audit([(label, "- On 12 March 2026 Ana agreed to move it to 3 April.")], "- Moved.")
+    assert [one.form for one in told.missing] == ["--04-03", "ana"]
+    assert (told.held, told.share) == (2, 0.0)
+
+
+def test_the_share_is_of_what_the_children_hold():
+    children = [("", "for Ana, INFRA-1, 12%"), ("", "for Ana and Ben")]
+    assert audit(children, "- Ana and INFRA-1").share == pytest.approx(2 / 4)
+    assert audit([("", "nothing in particular")], "- Nothing.").share == 1
+
+
+def test_a_long_list_says_how_many_it_leaves_out():
+    children = [("", " ".join(f"INFRA-{number}" for number in range(80)))]
+    listed = audit(children, "- Nothing.").listed()
+    assert len(listed) == losses.MOST_LISTED
+    assert listed[0] == {"kind": "identifier", "text": "INFRA-0"}
+    assert listed[-1] == {"kind": "more", "text": "31"}
+
+
+WORDS = st.sampled_from(
+    """Ana Ben Vienna the moved to on and of 3 March 2026 12% €5 INFRA-7 #12 v1.2.3 90 min . ; : “ ”
+    14:05 owns said Москве Аня и 3月3日 田中さん der Umzug Team a_b ana@example.org https://x.org/a
+    - ( ) 1,000 1 000 GitHub SLA's @carla /etc/x 10k""".split()
+)
+TEXTS = st.lists(WORDS | st.text(max_size=8), max_size=25).map(" ".join) | st.text(max_size=80)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TEXTS, max_size=5))
+def test_the_children_together_lose_nothing(children):
+    assert missing(children, "\n".join(children)) == []
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TEXTS, max_size=4), TEXTS, TEXTS)
+def test_who_says_more_loses_no_more(children, digest, further):
+    assert set(missing(children, f"{digest}\n{further}")) <= set(missing(children, digest))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(TEXTS, max_size=4).flatmap(lambda all: st.tuples(st.just(all), st.permutations(all))),
+    TEXTS,
+)
+def test_the_order_of_the_children_changes_nothing(orders, digest):
+    one, other = orders
+    assert set(missing(one, digest)) == set(missing(other, digest))
+
+
+@pytest.mark.parametrize(
+    "bit",
+    [
+        "a",
+        "1 ",
+        "1,",
+        "Ana ",
+        "3月",
+        "田中さん",
+        "a'",
+        "A-",
+        "a_",
+        "a.",
+        "2026-",
+        "<",
+        "1 000 ",
+        ":",
+    ],
+)
+def test_a_megabyte_takes_bounded_time(bit):
+    text = bit * (1_000_000 // len(bit))
+    begun = time.process_time()
+    audit([("", text)], text)
+    assert time.process_time() - begun < 20
+    assert len(text) > 5 * MOST_CHARACTERS
+
+
+def test_a_particular_is_the_same_however_it_is_written():
+    assert Particular(Kind.NAME, "ana", "Ana's") == Particular(Kind.NAME, "ana", "Ana")

@@ -1,0 +1,28 @@
+import pytest
+
+from memory.layers.summarising.scripts import strange, used
+
+ENGLISH = used("The cutover is on 3 March.")
+JAPANESE = used("移行は3月3日です。")
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "script"),
+    [
+        ("- The cutover is on 3 March.", ENGLISH, ""),
+        ("- Die Umstellung ist am 3. März.", ENGLISH, ""),
+        ("- 切换日期是三月三日。", ENGLISH, "Chinese"),
+        ("- 切换日期是 3 月，负责人是 Ana。", ENGLISH, "Chinese"),
+        ("- Переход третьего марта.", ENGLISH, "Cyrillic"),
+        ("- The Переход is on 3 March.", ENGLISH, ""),
+        ("- The cutover is on 3 March.", JAPANESE, "Latin"),
+        ("- 移行は3月3日です。", JAPANESE, ""),
+        ("- 切换日期是三月三日。", JAPANESE, ""),
+        ("- 移行は3月3日です。PostgreSQL 18", JAPANESE, ""),
+        ("- PostgreSQL 18 on 3 March", used("PostgreSQL を 18 に"), ""),
+        ("- 12.5 %", ENGLISH, ""),
+        ("- The cutover is on 3 March.", used("12 + 3"), ""),
+    ],
+)
+def test_a_script_that_the_material_lacks_is_strange(text, known, script):
+    assert strange(text, known) == script

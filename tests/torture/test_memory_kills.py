@@ -108,6 +108,13 @@ class Model:
 
         self._wait(lambda: answered() >= number, process)
 
+    def wait_for_any(self, worker: str, within: float) -> None:
+        """Until `worker` asks something that it did not ask before, or so many seconds are over."""
+        before, deadline = len(self.by(worker)), time.monotonic() + within
+        with self.change:
+            while len(self.by(worker)) == before and time.monotonic() < deadline:
+                self.change.wait(0.1)
+
     def wait_for_call(self, worker: str, number: int, process) -> Call | None:
         """The call with this number of `worker`, under way; None when it does not come."""
         self._wait(lambda: len(self.by(worker)) >= number, process)

@@ -33,6 +33,11 @@ class ProjectForm(forms.ModelForm):
             "idle_minutes",
             "review_memories",
             "timezone",
+            "roll_percent",
+            "day_after_days",
+            "week_after_days",
+            "month_after_days",
+            "memory_daily_tokens",
         )
         labels = {
             "chat_model": _("Chat model"),
@@ -43,6 +48,26 @@ class ProjectForm(forms.ModelForm):
             "idle_minutes": _("Minutes of silence before a chat is summarised"),
             "review_memories": _("Review new memories"),
             "timezone": _("Time zone"),
+            "roll_percent": _("Settle above this percentage of the budget"),
+            "day_after_days": _("Chats settle into a day after days"),
+            "week_after_days": _("Days settle into a week after days"),
+            "month_after_days": _("Weeks settle into a month after days"),
+            "memory_daily_tokens": _("Tokens that memory may spend a day"),
+        }
+        help_texts = {
+            "roll_percent": _(
+                "As long as all summaries together stay below it, each is kept as it is. At 125, "
+                "a budget of 2,000 tokens may hold 2,500 before older ones are drawn together."
+            ),
+            "day_after_days": _(
+                "A chat younger than this keeps a summary of its own, however full it gets."
+            ),
+            "week_after_days": _("A day younger than this stays a day."),
+            "month_after_days": _("A week younger than this stays a week."),
+            "memory_daily_tokens": _(
+                "Once models have taken so many to write summaries, the rest waits until midnight "
+                "in the project’s time zone; the activity page says so. Empty: no limit."
+            ),
         }
         widgets = {"instructions": forms.Textarea(attrs={"rows": 5, "data-grows": ""})}
 
@@ -60,6 +85,16 @@ class ProjectForm(forms.ModelForm):
                 "idle_minutes",
                 "review_memories",
                 "timezone",
+            ),
+        ),
+        (
+            _("How memory settles"),
+            (
+                "roll_percent",
+                "day_after_days",
+                "week_after_days",
+                "month_after_days",
+                "memory_daily_tokens",
             ),
         ),
     )

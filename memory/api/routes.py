@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from chat.access import session_for_writing
 from chat.models import Visibility
 from memory.access import entries_for
+from memory.api.activity import Activities, Usage
 from memory.api.serializers import (
     BankSerializer,
     EntrySerializer,
@@ -96,5 +97,7 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/", Memory.as_view(), name="api-memory"),
     path("projects/<slug:slug>/memory/entries/", Entries.as_view(), name="api-entries"),
     path("projects/<slug:slug>/memory/entries/<uuid:pk>/", OneEntry.as_view(), name="api-entry"),
+    path("projects/<slug:slug>/activity/", Activities.as_view(), name="api-activity"),
+    path("projects/<slug:slug>/usage/", Usage.as_view(), name="api-usage"),
     path("sessions/<uuid:pk>/summarize/", Summarize.as_view(), name="api-summarize"),
 ]

@@ -14,6 +14,7 @@ from chat.signals import (
     import_planned,
     message_added,
     message_changed,
+    private_text_opened,
     session_deleted,
     session_expired,
     session_made_private,
@@ -23,7 +24,8 @@ from memory.forgetting import Scope, forget, graves
 from memory.layers import review
 from memory.layers.coverage import contributes, recount
 from memory.layers.summarising import EXTRACTIVE
-from memory.models import Cursor, Entry, Waiting
+from memory.models import Cursor, Entry, Verb, Waiting
+from memory.models.activity import note
 from memory.models.cursors import nudge
 from projects.models import Project
 
@@ -90,6 +92,11 @@ def keep_out_what_was_forgotten(
     project: Project, subjects: Collection[str], **kwargs: object
 ) -> set[str]:
     return graves.buried(project, subjects)
+
+
+@receiver(private_text_opened)
+def leave_a_trace(session: Session, by, **kwargs: object) -> None:
+    note(session.project_id, Verb.READ, by=by, session_id=session.pk, count=1)
 
 
 @receiver(post_save, sender=Project)

@@ -1,7 +1,7 @@
 """A whole Strata in processes of its own, and a browser to look at it. No ORM here."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -15,10 +15,14 @@ from tests.server import PASSWORD, Web, installed
 
 @dataclass(frozen=True)
 class Server:
-    """A running Strata with the users `admin` and `edgar`, and the model that answers in it."""
+    """A running Strata with the users `admin` and `edgar`, and the model that answers in it.
+
+    `manage` runs a command of manage.py beside it.
+    """
 
     url: str
     model: ScriptedModel
+    manage: Callable[..., str]
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +31,7 @@ def running(tmp_path_factory) -> Iterator[Server]:
     with ScriptedModel() as model, installed(data_dir, model) as strata, Web(strata) as web:
         account = ("--username=edgar", "--email=edgar@example.org")
         strata.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
-        yield Server(web.url, model)
+        yield Server(web.url, model, strata.manage)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
-from chat.models import Message, Role, Session
+from chat.models import Message, Role, Session, Visibility
 from projects import access
 from projects.models import Membership
 from projects.models import Role as MemberRole
@@ -36,6 +36,20 @@ def session_for_managing(user, pk, token=None) -> Session:
     """As `session_for_reading`, for its creator as long as they may write, and for owners."""
     session = session_for_reading(user, pk, token)
     if not may_manage(access.membership(user, session.project.slug, token=token), session):
+        raise Http404
+    return session
+
+
+def deleted_session_for_managing(user, pk, token=None) -> Session:
+    """A session that was deleted, for those who may manage it, or Http404."""
+    session = (
+        Session.objects.exclude(deleted_at=None).select_related("project").filter(pk=pk).first()
+    )
+    if session is None:
+        raise Http404
+    member = access.membership(user, session.project.slug, token=token)
+    others = session.visibility == Visibility.PRIVATE and session.creator_id != member.user_id
+    if others or not may_manage(member, session):
         raise Http404
     return session
 

@@ -2,16 +2,17 @@
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.utils.text import Truncator
 
 from chat.models import Attachment, Import, Message, MessageRevision, Reaction, Session
+from chat.veil import Veiled
 from projects.admin import LookOnly
 
 
 @admin.register(Session)
-class SessionAdmin(admin.ModelAdmin):
+class SessionAdmin(Veiled):
+    of_session = ""
     list_display = (
-        "label",
+        "titled",
         "project",
         "creator",
         "visibility",
@@ -57,13 +58,17 @@ class SessionAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj=None) -> bool:
         return False
 
+    @admin.display(description="title")
+    def titled(self, session: Session) -> str:
+        return self.told(session, session.label)
+
     def save_model(self, request, obj: Session, form, change: bool) -> None:
         # Only what was changed: a message may arrive meanwhile and move `last_seq`.
         obj.save(update_fields=form.changed_data)
 
 
 @admin.register(Message)
-class MessageAdmin(LookOnly):
+class MessageAdmin(Veiled, LookOnly):
     list_display = (
         "excerpt",
         "role",
@@ -84,13 +89,14 @@ class MessageAdmin(LookOnly):
 
     @admin.display(description="text")
     def excerpt(self, message: Message) -> str:
-        return Truncator(message.text or message.error).chars(60) or "—"
+        return self.told(message, message.text or message.error)
 
 
 @admin.register(MessageRevision)
-class MessageRevisionAdmin(LookOnly):
+class MessageRevisionAdmin(Veiled, LookOnly):
+    of_session = "message__session"
     list_display = ("excerpt", "version", "edited_by", "edited_at")
-    list_select_related = ("edited_by",)
+    list_select_related = ("edited_by", "message__session")
     date_hierarchy = "edited_at"
     ordering = ("-id",)
     search_fields = ("text", "=message__id", "edited_by__username")
@@ -98,7 +104,7 @@ class MessageRevisionAdmin(LookOnly):
 
     @admin.display(description="text")
     def excerpt(self, revision: MessageRevision) -> str:
-        return Truncator(revision.text).chars(60) or "—"
+        return self.told(revision, revision.text)
 
 
 @admin.register(Reaction)
@@ -112,15 +118,19 @@ class ReactionAdmin(LookOnly):
 
 
 @admin.register(Attachment)
-class AttachmentAdmin(LookOnly):
-    list_display = ("name", "media_type", "width", "height", "size", "uploaded_by", "created_at")
+class AttachmentAdmin(Veiled, LookOnly):
+    list_display = ("called", "media_type", "width", "height", "size", "uploaded_by", "created_at")
     list_filter = ("media_type",)
-    list_select_related = ("uploaded_by",)
+    list_select_related = ("uploaded_by", "session")
     date_hierarchy = "created_at"
     ordering = ("-id",)
     search_fields = ("name", "description", "=session__id", "sha256")
     raw_id_fields = ("project", "session", "message", "uploaded_by")
     exclude = ("file",)
+
+    @admin.display(description="name")
+    def called(self, attachment: Attachment) -> str:
+        return self.told(attachment, attachment.name)
 
 
 @admin.register(Import)

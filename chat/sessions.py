@@ -98,8 +98,8 @@ def delete_session(session: Session) -> None:
 @transaction.atomic
 def restore_session(session_id: UUID) -> Session | None:
     """Takes the deletion of a session back; None when it is too late, or was not deleted."""
-    rows = Session.objects.select_for_update().filter(pk=session_id, deleted_at__isnull=False)
-    session = rows.first()
+    in_time = Session.objects.filter(pk=session_id, deleted_at__gte=Now() - UNDO_WINDOW)
+    session = in_time.select_for_update().first()
     if session is None:
         return None
     session.deleted_at = None

@@ -22,6 +22,9 @@ session_restored = Signal()
 # session: the deleted Session whose time to be restored is over. Whoever holds something of it lets
 # go of it; the row itself may be gone afterwards.
 session_expired = Signal()
+# session, by: a private Session whose words the user by, a member of staff, was shown in the admin.
+# Sent outside of any transaction.
+private_text_opened = Signal()
 # project, subjects: ids, and marks of sources (chat.importers.sources), of what is about to be
 # imported. Each receiver answers with the set of those that must not come back.
 import_planned = Signal()

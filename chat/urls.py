@@ -21,6 +21,7 @@ urlpatterns = [
     path("projects/<slug:slug>/chats/<uuid:pk>/events/", views.events, name="session-events"),
     path("projects/<slug:slug>/chats/<uuid:pk>/clear/", views.clear, name="session-clear"),
     path("projects/<slug:slug>/chats/<uuid:pk>/delete/", views.delete, name="session-delete"),
+    path("projects/<slug:slug>/chats/<uuid:pk>/restore/", views.restore, name="session-restore"),
     path(
         "projects/<slug:slug>/chats/<uuid:pk>/export/", imports_pages.export, name="session-export"
     ),

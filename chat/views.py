@@ -3,9 +3,11 @@
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db import transaction
+from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import access, attachments, changes, pages, search
@@ -13,11 +15,13 @@ from chat import prompt as prompts
 from chat.api import streaming
 from chat.forms import MessageForm, NewChatForm, SessionForm
 from chat.models import Message, Session, SessionStatus
-from chat.sessions import delete_session, update_session
+from chat.sessions import UNDO_WINDOW, delete_session, restore_session, update_session
 from projects.access import membership, project_for_writing
 from projects.models import Membership
 
 CHATS_A_PAGE = 50
+# In the browser session: the chat that was deleted last.
+JUST_DELETED = "just_deleted"
 
 
 @login_required
@@ -144,7 +148,29 @@ def delete(request: HttpRequest, slug: str, pk) -> HttpResponse:
     if request.method == "GET":
         return _confirm(request, chat_session, "delete")
     delete_session(chat_session)
+    request.session[JUST_DELETED] = str(chat_session.pk)
     return redirect("project", slug)
+
+
+@login_required
+@require_POST
+def restore(request: HttpRequest, slug: str, pk) -> HttpResponse:
+    """Takes the deletion of a chat back, as long as that is possible."""
+    deleted = access.deleted_session_for_managing(request.user, pk)
+    if deleted.project.slug != slug or restore_session(deleted.pk) is None:
+        raise Http404(_("This chat was deleted too long ago."))
+    return redirect("session", slug, pk)
+
+
+def _just_deleted(request: HttpRequest, member: Membership) -> Session | None:
+    """The chat that whoever asks deleted last in this browser, while it can be brought back."""
+    pk = request.session.get(JUST_DELETED)
+    if pk is None:
+        return None
+    in_time = Session.objects.filter(
+        pk=pk, project=member.project, deleted_at__gte=Now() - UNDO_WINDOW
+    )
+    return in_time.first()
 
 
 def _confirm(request: HttpRequest, chat_session: Session, what: str) -> HttpResponse:
@@ -174,6 +200,7 @@ def _project_page(
         "archived": archived,
         "any_archived": chats.filter(archived_at__isnull=False).exists(),
         "form": form,
+        "just_deleted": _just_deleted(request, member),
     }
     return render(request, "chat/project.html", context, status=status)
 

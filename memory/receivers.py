@@ -15,6 +15,7 @@ from chat.signals import (
     memories_imported,
     message_added,
     message_changed,
+    private_text_opened,
     session_deleted,
     session_expired,
     session_made_private,
@@ -24,7 +25,8 @@ from memory.forgetting import Scope, forget, graves
 from memory.layers import imported, review
 from memory.layers.coverage import contributes, recount
 from memory.layers.summarising import EXTRACTIVE
-from memory.models import Cursor, Entry, Waiting
+from memory.models import Cursor, Entry, Verb, Waiting
+from memory.models.activity import note
 from memory.models.cursors import nudge
 from projects.models import Project
 
@@ -91,6 +93,11 @@ def keep_out_what_was_forgotten(
     project: Project, subjects: Collection[str], **kwargs: object
 ) -> set[str]:
     return graves.buried(project, subjects)
+
+
+@receiver(private_text_opened)
+def leave_a_trace(session: Session, by, **kwargs: object) -> None:
+    note(session.project_id, Verb.READ, by=by, session_id=session.pk, count=1)
 
 
 @receiver(post_save, sender=Project)

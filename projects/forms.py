@@ -35,6 +35,11 @@ class ProjectForm(forms.ModelForm):
             "review_memories",
             "share_raw_turns",
             "timezone",
+            "roll_percent",
+            "day_after_days",
+            "week_after_days",
+            "month_after_days",
+            "memory_daily_tokens",
         )
         labels = {
             "chat_model": _("Chat model"),
@@ -47,8 +52,26 @@ class ProjectForm(forms.ModelForm):
             "review_memories": _("Review new memories"),
             "share_raw_turns": _("Share what was said word for word"),
             "timezone": _("Time zone"),
+            "roll_percent": _("Settle above this percentage of the budget"),
+            "day_after_days": _("Chats settle into a day after days"),
+            "week_after_days": _("Days settle into a week after days"),
+            "month_after_days": _("Weeks settle into a month after days"),
+            "memory_daily_tokens": _("Tokens that memory may spend a day"),
         }
         help_texts = {
+            "roll_percent": _(
+                "As long as all summaries together stay below it, each is kept as it is. At 125, "
+                "a budget of 2,000 tokens may hold 2,500 before older ones are drawn together."
+            ),
+            "day_after_days": _(
+                "A chat younger than this keeps a summary of its own, however full it gets."
+            ),
+            "week_after_days": _("A day younger than this stays a day."),
+            "month_after_days": _("A week younger than this stays a week."),
+            "memory_daily_tokens": _(
+                "Once models have taken so many to write summaries, the rest waits until midnight "
+                "in the project’s time zone; the activity page says so. Empty: no limit."
+            ),
             "keep_deleted": _(
                 "Pages, memory and search lose a deleted message; prompts keep it, tagged with the "
                 "time of its deletion."
@@ -82,6 +105,16 @@ class ProjectForm(forms.ModelForm):
                 "review_memories",
                 "share_raw_turns",
                 "timezone",
+            ),
+        ),
+        (
+            _("How memory settles"),
+            (
+                "roll_percent",
+                "day_after_days",
+                "week_after_days",
+                "month_after_days",
+                "memory_daily_tokens",
             ),
         ),
     )

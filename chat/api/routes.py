@@ -7,6 +7,7 @@ from chat.api import attachments, exports, imports, messages, sessions
 urlpatterns = [
     path("projects/<slug:slug>/sessions/", sessions.Sessions.as_view(), name="api-sessions"),
     path("sessions/<uuid:pk>/", sessions.OneSession.as_view(), name="api-session"),
+    path("sessions/<uuid:pk>/restore/", sessions.Restore.as_view(), name="api-restore"),
     path("sessions/<uuid:pk>/close/", sessions.Close.as_view(), name="api-close"),
     path("sessions/<uuid:pk>/clear/", sessions.Clear.as_view(), name="api-clear"),
     path("sessions/<uuid:pk>/fork/", sessions.Fork.as_view(), name="api-fork"),

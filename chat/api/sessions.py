@@ -1,6 +1,7 @@
 """/api/v1/…/sessions/: conversations, how they are kept, and what stands in their prompts."""
 
 from django.db.models import QuerySet
+from django.http import Http404
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, status
@@ -13,7 +14,7 @@ from chat.api.answering import refusing
 from chat.api.serializers import ForkSerializer, PromptSerializer, SessionSerializer
 from chat.models import Session
 from chat.models.sessions import SessionStatus
-from chat.sessions import counted, delete_session, update_session
+from chat.sessions import counted, delete_session, restore_session, update_session
 from projects.access import project_for_reading, project_for_writing
 
 
@@ -74,6 +75,18 @@ class OneSession(generics.RetrieveUpdateDestroyAPIView):
 
     def perform_destroy(self, instance: Session) -> None:
         delete_session(instance)
+
+
+class Restore(APIView):
+    """Takes a deletion back within ten minutes of it; 404 when that is too late."""
+
+    @extend_schema(request=None, responses=SessionSerializer)
+    def post(self, request, pk) -> Response:
+        deleted = access.deleted_session_for_managing(request.user, pk, request.auth)
+        session = restore_session(deleted.pk)
+        if session is None:
+            raise Http404
+        return tell(session)
 
 
 class Close(APIView):

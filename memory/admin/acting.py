@@ -10,5 +10,12 @@ class Acting(LookOnly):
     """To be looked at by staff, and acted on by those who may change the model."""
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        codename = get_permission_codename("change", self.opts)
+        return self._has(request, "change")
+
+    def has_forget_permission(self, request: HttpRequest) -> bool:
+        """For what cannot be taken back."""
+        return self._has(request, "delete")
+
+    def _has(self, request: HttpRequest, what: str) -> bool:
+        codename = get_permission_codename(what, self.opts)
         return request.user.has_perm(f"{self.opts.app_label}.{codename}")

@@ -1,16 +1,39 @@
 """What is kept: its texts, and what moderators do to them."""
 
 from collections.abc import Callable
+from typing import Any
+from uuid import UUID
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils.text import Truncator
+from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import PermissionDenied
+from django.db.models import Case, Count, QuerySet, Value, When
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import path
 
+from chat.veil import Veiled
 from memory.admin.acting import Acting
-from memory.layers import review
+from memory.admin.moderating import Moderating
+from memory.comparing import compared, texts_of
 from memory.models import Entry, EntryRevision, State
+from memory.moderation import Act, state_against
 from projects.admin import LookOnly
+
+
+class StateFilter(admin.SimpleListFilter):
+    """By state, each with how many there are; what waits for review first."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin):
+        rows = Entry.objects.order_by().values_list("state").annotate(Count("pk"))
+        counts = dict(rows)
+        return [(value, f"{label} ({counts.get(value, 0)})") for value, label in State.choices]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        return queryset.filter(state=self.value()) if self.value() else queryset
 
 
 class RevisionInline(admin.TabularInline):
@@ -28,81 +51,91 @@ class RevisionInline(admin.TabularInline):
         return False
 
 
+def _action(act: Act) -> Callable:
+    """`act` as an action of the list."""
+
+    def run(model_admin: Any, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
+        return model_admin.moderate(request, queryset, act)
+
+    run.__name__ = act.value
+    for_good = act in (Act.FORGET, Act.REDACT)
+    return admin.action(run, description=act.label, permissions=["forget" if for_good else "act"])
+
+
 @admin.register(Entry)
-class EntryAdmin(Acting):
-    """Texts are edited in the app, which keeps the earlier ones and rewrites the digests above."""
+class EntryAdmin(Moderating, Acting):
+    """Its fields are not changed by hand: what is done to it keeps the earlier texts, has the
+    digests above written anew, and is on the record.
+    """
 
     list_display = (
         "__str__",
         "excerpt",
         "project",
         "state",
+        "waits_because",
         "pinned",
         "tokens",
-        "message_count",
-        "revision",
-        "written_by",
         "last_source_at",
     )
-    list_filter = ("granularity", "state", "pinned")
-    list_select_related = ("project",)
+    list_filter = (StateFilter, "granularity", "waits_because", "pinned", "withheld")
+    list_select_related = ("project", "session")
     date_hierarchy = "last_source_at"
-    ordering = ("-id",)
-    search_fields = ("summary", "=period_key", "=session__id", "project__slug")
+    ordering = (Case(When(state=State.PROPOSED, then=Value(0)), default=Value(1)), "-id")
+    search_fields = ("summary", "=id", "=period_key", "=session__id", "project__slug")
     exclude = ("sources_hash",)
     inlines = (RevisionInline,)
-    actions = ("approve", "hide", "pin", "unpin")
+    actions = tuple(_action(act) for act in Act)
+    change_form_template = "admin/memory/entry/change_form.html"
 
-    @admin.action(description="Approve what waits for review", permissions=["act"])
-    def approve(self, request: HttpRequest, queryset: QuerySet) -> None:
-        waiting = queryset.filter(state=State.PROPOSED)
-        self._each(request, waiting, lambda entry: review.set_hidden(entry, False), "Approved")
-
-    @admin.action(description="Hide", permissions=["act"])
-    def hide(self, request: HttpRequest, queryset: QuerySet) -> None:
-        shown = queryset.exclude(state=State.HIDDEN)
-        self._each(request, shown, lambda entry: review.set_hidden(entry, True), "Hidden")
-
-    @admin.action(description="Pin", permissions=["act"])
-    def pin(self, request: HttpRequest, queryset: QuerySet) -> None:
-        loose = queryset.filter(pinned=False)
-        self._each(request, loose, lambda entry: review.pin(entry, True), "Pinned")
-
-    @admin.action(description="Unpin", permissions=["act"])
-    def unpin(self, request: HttpRequest, queryset: QuerySet) -> None:
-        pinned = queryset.filter(pinned=True)
-        self._each(request, pinned, lambda entry: review.pin(entry, False), "Unpinned")
-
-    def _each(
-        self,
-        request: HttpRequest,
-        entries: QuerySet[Entry],
-        change: Callable[[Entry], Entry],
-        done: str,
-    ) -> None:
-        """Changes each by itself, noted in the admin's log; tells which were refused, and why."""
-        changed = 0
-        for entry in entries:
-            try:
-                self.log_change(request, change(entry), done)
-                changed += 1
-            except review.Refused as refused:
-                self.message_user(request, f"{entry}: {refused}", messages.ERROR)
-        self.message_user(request, f"{done}: {changed}.")
+    class Media:
+        css = {"all": ("css/admin.css",)}
 
     @admin.display(description="summary")
     def excerpt(self, entry: Entry) -> str:
-        return Truncator(entry.summary).chars(60)
+        return self.told(entry, entry.summary)
+
+    def get_urls(self):
+        texts = self.admin_site.admin_view(self.texts)
+        return [path("<uuid:pk>/texts/", texts, name="memory_entry_texts"), *super().get_urls()]
+
+    def texts(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """Two of the texts of an entry, side by side."""
+        entry = self.get_object(request, str(pk))
+        if entry is None:
+            raise Http404
+        if not self.has_view_permission(request, entry):
+            raise PermissionDenied
+        self.leave_trace(request, entry)
+        context = self.admin_site.each_context(request) | {
+            "title": f"The texts of {entry}",
+            "opts": self.opts,
+            "entry": entry,
+            "media": self.media,
+        }
+        template = "admin/memory/entry/texts.html"
+        return TemplateResponse(request, template, context | compared(texts_of(entry), request.GET))
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        entry = kwargs.get("obj")
+        if entry is not None:
+            acts = self.acts_for(request)
+            context["acts"] = [act for act in acts if not state_against(act, entry)]
+            context["picked"] = ACTION_CHECKBOX_NAME
+        return super().render_change_form(request, context, *args, **kwargs)
 
 
 @admin.register(EntryRevision)
-class EntryRevisionAdmin(LookOnly):
+class EntryRevisionAdmin(Veiled, LookOnly):
+    of_session = "entry__session"
     list_display = ("entry", "revision", "excerpt", "project", "written_by", "written_at")
-    list_select_related = ("entry", "project")
+    list_select_related = ("entry__session", "project")
     date_hierarchy = "written_at"
     ordering = ("-id",)
     search_fields = ("summary", "=entry__id", "project__slug")
 
     @admin.display(description="summary")
     def excerpt(self, revision: EntryRevision) -> str:
-        return Truncator(revision.summary).chars(60)
+        return self.told(revision, revision.summary)

@@ -1,8 +1,12 @@
 """The records that memory keeps of itself."""
 
-from django.contrib import admin
+from typing import Any
 
-from memory.models import Activity, EntryState, RenderedBank, Tombstone
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+
+from memory.models import Activity, EntryState, RenderedBank, Tombstone, Verb
+from memory.schedule import still_awaiting
 from projects.admin import LookOnly
 
 
@@ -14,6 +18,15 @@ class ActivityAdmin(LookOnly):
     date_hierarchy = "at"
     search_fields = ("=entry_id", "=session_id", "=message_id", "project__slug", "by__username")
     ordering = ("-id",)
+    change_form_template = "admin/memory/activity/change_form.html"
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        act = kwargs.get("obj")
+        if act is not None and act.verb == Verb.FORGOTTEN:
+            context["waiting"] = still_awaiting(act)
+        return super().render_change_form(request, context, *args, **kwargs)
 
 
 @admin.register(Tombstone)
@@ -42,3 +55,5 @@ class RenderedBankAdmin(LookOnly):
     list_select_related = ("project",)
     search_fields = ("project__slug", "project__name")
     ordering = ("-pk",)
+    # It holds what was made of private sessions; the entries' own pages tell who read those.
+    exclude = ("text",)

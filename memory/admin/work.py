@@ -47,7 +47,7 @@ class CursorAdmin(LeasedAdmin):
     )
     list_select_related = ("session", "project")
     date_hierarchy = "session__last_activity_at"
-    search_fields = ("session__title", "=session__id", "project__slug")
+    search_fields = ("=session__id", "project__slug")
     ordering = ("-failures", "-pk")
 
 

@@ -20,6 +20,7 @@ from rest_framework.views import APIView
 from chat.access import session_for_writing
 from chat.models import Session, Visibility
 from memory.access import entries_for
+from memory.api.activity import Activities, Usage
 from memory.api.forgetting import Forget, ForgettingSerializer, receipt_of
 from memory.api.serializers import (
     BankSerializer,
@@ -172,6 +173,8 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/", Memory.as_view(), name="api-memory"),
     path("projects/<slug:slug>/memory/entries/", Entries.as_view(), name="api-entries"),
     path("projects/<slug:slug>/memory/entries/<uuid:pk>/", OneEntry.as_view(), name="api-entry"),
+    path("projects/<slug:slug>/activity/", Activities.as_view(), name="api-activity"),
+    path("projects/<slug:slug>/usage/", Usage.as_view(), name="api-usage"),
     path("projects/<slug:slug>/forget/", Forget.as_view(), name="api-forget"),
     path("sessions/<uuid:pk>/summarize/", Summarize.as_view(), name="api-summarize"),
 ]

@@ -11,7 +11,7 @@ from memory.access import may_decide
 from memory.layers import review
 from memory.layers.bank import Bank
 from memory.layers.rendering import Rendered
-from memory.models import Entry, State
+from memory.models import Entry, Reason, State
 
 
 class LeftOutSerializer(serializers.Serializer):
@@ -55,6 +55,12 @@ class EntrySerializer(serializers.ModelSerializer):
     children = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
     covers = serializers.SerializerMethodField()
     state = serializers.ChoiceField(State.choices, help_text="Can be set to live and to hidden.")
+    reason = serializers.ChoiceField(
+        Reason.choices,
+        write_only=True,
+        required=False,
+        help_text="Why it is changed, for the activity log.",
+    )
 
     class Meta:
         model = Entry
@@ -69,6 +75,9 @@ class EntrySerializer(serializers.ModelSerializer):
             "state",
             "pinned",
             "withheld",
+            "waits_because",
+            "losses",
+            "particulars",
             "revision",
             "parent",
             "children",
@@ -77,13 +86,14 @@ class EntrySerializer(serializers.ModelSerializer):
             "last_source_at",
             "written_by",
             "written_at",
+            "reason",
         )
-        read_only_fields = tuple(sorted({*fields} - {"summary", "state", "pinned"}))
+        read_only_fields = tuple(sorted({*fields} - {"summary", "state", "pinned", "reason"}))
         extra_kwargs = {"summary": {"max_length": 5_000}}
 
     def to_representation(self, instance: Entry) -> dict[str, Any]:
         told = super().to_representation(instance)
-        return told | {"summary": ""} if instance.withheld else told
+        return told | {"summary": "", "losses": []} if instance.withheld else told
 
     @extend_schema_field(CoversSerializer(allow_null=True))
     def get_covers(self, entry: Entry) -> dict[str, Any] | None:
@@ -111,11 +121,14 @@ class EntrySerializer(serializers.ModelSerializer):
 
     @transaction.atomic
     def update(self, instance: Entry, validated_data: dict[str, Any]) -> Entry:
-        user = self.context["request"].user
+        act = {
+            "by": self.context["request"].user,
+            "reason": validated_data.get("reason", Reason.OTHER),
+        }
         changes = {
-            "summary": lambda summary: review.edit(instance, summary, user),
-            "state": lambda state: review.set_hidden(instance, state == State.HIDDEN),
-            "pinned": lambda pinned: review.pin(instance, pinned),
+            "summary": lambda summary: review.edit(instance, summary, **act),
+            "state": lambda state: review.set_hidden(instance, state == State.HIDDEN, **act),
+            "pinned": lambda pinned: review.pin(instance, pinned, **act),
         }
         for name, change in changes.items():
             if name in validated_data:

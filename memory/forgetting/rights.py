@@ -1,25 +1,31 @@
 """Who may have what forgotten."""
 
-from chat.models import Message, Session
+from django.db.models import Q
+
+from chat.models import Message, Session, Visibility
 from memory.forgetting import Scope
+from memory.models import Entry
 from projects.models import Membership, Role
 
 
 def may_forget(member: Membership, scope: Scope) -> bool:
-    """Owners anything in their project; whoever writes in it their own words, and the sessions
-    that they began and that nobody else has spoken in.
+    """Owners anything in their project. Whoever writes in it: their own words, the sessions that
+    they began and nobody else spoke in, and all of a private session of theirs.
     """
     if member.role == Role.OWNER:
         return True
-    if not member.may_write or scope.entry is not None:
+    if not member.may_write:
         return False
-    own = {"project": member.project, "author": member.user_id}
+    mine = Q(session__creator=member.user_id, session__visibility=Visibility.PRIVATE)
     if scope.user is not None:
         return scope.user == member.user_id
     if scope.message is not None:
-        return Message.objects.filter(pk=scope.message, **own).exists()
-    if scope.session is None:
-        return False
-    begun = Session.objects.filter(pk=scope.session, creator=member.user_id)
-    spoken = Message.objects.filter(session=scope.session).exclude(author=None)
-    return begun.exists() and not spoken.exclude(author=member.user_id).exists()
+        messages = Message.objects.filter(project=member.project, pk=scope.message)
+        return messages.filter(mine | Q(author=member.user_id)).exists()
+    if scope.entry is not None:
+        return Entry.objects.filter(mine, project=member.project, pk=scope.entry).exists()
+    if scope.session is not None:
+        begun = Session.objects.filter(pk=scope.session, creator=member.user_id)
+        spoken = Message.objects.filter(session=scope.session).exclude(author=None)
+        return begun.exists() and not spoken.exclude(author=member.user_id).exists()
+    return False

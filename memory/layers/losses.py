@@ -41,6 +41,13 @@ class Audit:
         return [*kept, {"kind": MORE, "text": str(len(found) - len(kept))}]
 
 
+def number(listed: Sequence[dict[str, str]]) -> int:
+    """How many losses a list of them stands for: its last may tell how many more there are."""
+    if listed and listed[-1]["kind"] == MORE:
+        return len(listed) - 1 + int(listed[-1]["text"])
+    return len(listed)
+
+
 def audit(children: Iterable[tuple[str, str]], digest: str) -> Audit:
     """Looks in `digest` for what its children tell, given as (label, summary) each.
 

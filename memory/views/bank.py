@@ -1,45 +1,28 @@
 """What a project remembers, as a picture of its layers, and what still waits to be remembered."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import groupby
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from chat.access import sessions_for
-from memory.access import entries_for, may_decide
+from memory.access import entries_for, may_decide, may_forget
 from memory.layers.periods import Granularity
 from memory.layers.rendering import Rendered, rendered_bank
-from memory.models import Cursor, Entry, State
+from memory.models import Entry, State
+from memory.schedule import waiting
 from projects.access import membership
-from projects.models import Membership, Project
+from projects.models import Membership
 
 ENTRIES_A_LAYER = 200
-WAITING_SHOWN = 50
 PROPOSED_SHOWN = 20
 HIDDEN_SHOWN = 50
 # What is spoken for by its digest, or hidden, is not drawn: the digest's page leads to it.
 DRAWN = (State.LIVE, State.PROPOSED, State.FADED, State.STALE)
 # A block this long fills the width, unless there are longer ones.
 FULL_WIDTH_TOKENS = 180
-LONG_AGO = datetime.min.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """A conversation that no entry covers yet. `title` is empty when the reader may not know it.
-
-    `due_at` is None when it is due now.
-    """
-
-    cursor: Cursor
-    title: str
-    due_at: datetime | None
 
 
 @login_required
@@ -60,9 +43,10 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
         "scale": max([FULL_WIDTH_TOKENS, *(entry.tokens for entry in drawn)]),
         "bank": bank,
         "left_out": _left_out(member, bank),
-        "waiting": _waiting(request.user, project),
+        "waiting": waiting(request.user, project),
         "proposed": _proposed(member, drawn) if member.may_write else [],
         "hidden": _hidden(member) if member.may_write else [],
+        "may_forget": may_forget(member),
     }
     return render(request, "memory/bank.html", context)
 
@@ -86,8 +70,8 @@ def _marks(drawn: Iterable[Entry]) -> set[str]:
 
 def _proposed(member: Membership, drawn: Iterable[Entry]) -> list[tuple[Entry, bool]]:
     """What waits for review, and for each whether the member decides on it."""
-    waiting = [entry for entry in drawn if entry.state == State.PROPOSED]
-    return [(entry, may_decide(member, entry)) for entry in waiting[:PROPOSED_SHOWN]]
+    waits = [entry for entry in drawn if entry.state == State.PROPOSED]
+    return [(entry, may_decide(member, entry)) for entry in waits[:PROPOSED_SHOWN]]
 
 
 def _hidden(member: Membership) -> list[Entry]:
@@ -100,22 +84,3 @@ def _left_out(member: Membership, bank: Rendered) -> list[tuple[Entry, str]]:
     reasons = dict(bank.left_out[:ENTRIES_A_LAYER])
     entries = entries_for(member).filter(pk__in=reasons).newest_first()
     return [(entry, reasons[entry.pk]) for entry in entries]
-
-
-def _waiting(user, project: Project) -> list[Waiting]:
-    """The conversations to be summarised, the next one first."""
-    cursors = Cursor.objects.waiting().filter(project=project).select_related("session", "project")
-    soonest = list(cursors.order_by("session__last_activity_at")[:WAITING_SHOWN])
-    readable = set(
-        sessions_for(user).filter(pk__in=[one.pk for one in soonest]).values_list("pk", flat=True)
-    )
-    now = timezone.now()
-    waiting = [
-        Waiting(
-            cursor=cursor,
-            title=cursor.session.label if cursor.pk in readable else "",
-            due_at=cursor.due_at if cursor.due_at and cursor.due_at > now else None,
-        )
-        for cursor in soonest
-    ]
-    return sorted(waiting, key=lambda one: one.due_at or LONG_AGO)

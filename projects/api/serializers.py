@@ -36,6 +36,11 @@ class ProjectSerializer(SavesWhatChanged):
             "keep_deleted",
             "history_limit",
             "timezone",
+            "roll_percent",
+            "day_after_days",
+            "week_after_days",
+            "month_after_days",
+            "memory_daily_tokens",
             "created_at",
         )
         extra_kwargs = {"slug": {"required": False, "help_text": "Empty: made from the name."}}

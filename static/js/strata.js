@@ -5,3 +5,5 @@ import "./composer.js";
 import "./copy.js";
 import "./drawer.js";
 import "./live.js";
+import "./picking.js";
+import "./polling.js";

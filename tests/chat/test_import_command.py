@@ -165,7 +165,7 @@ def test_what_a_member_keeps_private_gets_nothing_from_others(project, owner, ed
     Session.objects.update(visibility=Visibility.PRIVATE)
     result = import_file(project, owner, "x.jsonl", io.BytesIO(lines("One", "Two").encode()))
     assert (result.sessions, result.imported, result.refused) == (0, 0, 1)
-    assert result.errors == ["The chat of 2026-03-03 09:00: a member keeps it private."]
+    assert result.errors == ["The chat of 2025-03-03 12:00: a member keeps it private."]
     mine = import_file(project, editor, "x.jsonl", io.BytesIO(lines("One", "Two").encode()))
     assert (mine.imported, mine.skipped) == (1, 1)
 

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -19,12 +19,13 @@ from tests.server import PASSWORD, Web, installed
 class Server:
     """A running Strata with the users `admin` and `edgar`, and the model that answers in it.
 
-    `token` opens the API for `admin`.
+    `token` opens the API for `admin`; `manage` runs a command of manage.py beside it.
     """
 
     url: str
     model: ScriptedModel
     token: str
+    manage: Callable[..., str]
 
     def api(self, method: str, path: str, body: object = None) -> None:
         """Does as `admin` what a program would."""
@@ -41,7 +42,7 @@ def running(tmp_path_factory) -> Iterator[Server]:
     with ScriptedModel() as model, installed(data_dir, model) as strata, Web(strata) as web:
         account = ("--username=edgar", "--email=edgar@example.org")
         strata.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
-        yield Server(web.url, model, strata.manage("create_token", "admin"))
+        yield Server(web.url, model, strata.manage("create_token", "admin"), strata.manage)
 
 
 @pytest.fixture

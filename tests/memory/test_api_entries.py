@@ -4,7 +4,7 @@ import pytest
 
 from chat.models import Session, Visibility
 from memory.layers.bank import item_tokens
-from memory.models import Entry, EntryRevision, State
+from memory.models import Activity, Entry, EntryRevision, State
 
 pytestmark = pytest.mark.django_db
 
@@ -268,3 +268,26 @@ def test_what_its_creator_rejects_from_a_private_session_is_withheld(
     told = patch(leaf, editor, state="hidden").json()
     assert (told["state"], told["withheld"], told["summary"]) == ("hidden", True, "")
     assert api(owner).get(f"{URL}{leaf.pk}/").json()["summary"] == ""
+
+
+def test_a_change_is_on_the_record_with_who_and_why(patch, owner, leaf):
+    patch(leaf, pinned=True, reason="checked")
+    patch(leaf, state="hidden")
+    acts = Activity.objects.order_by("id").values_list("verb", "by", "reason")
+    assert list(acts) == [("pinned", owner.pk, "checked"), ("hidden", owner.pk, "other")]
+
+
+def test_a_reason_that_is_none_of_ours_is_refused(patch, leaf):
+    assert patch(leaf, pinned=True, reason="whim").status_code == 400
+    assert not Entry.objects.get(pk=leaf.pk).pinned
+
+
+def test_what_a_digest_lost_and_why_an_entry_waits_are_told(api, owner, day):
+    Entry.objects.filter(pk=day.pk).update(
+        losses=["OPS-4419"], particulars=7, waits_because="asked"
+    )
+    told = api(owner).get(f"{URL}{day.pk}/").json()
+    assert (told["losses"], told["particulars"]) == (["OPS-4419"], 7)
+    assert told["waits_because"] == "asked"
+    Entry.objects.filter(pk=day.pk).update(withheld=True)
+    assert api(owner).get(f"{URL}{day.pk}/").json()["losses"] == []

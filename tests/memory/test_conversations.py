@@ -155,6 +155,7 @@ def test_a_failure_invents_nothing_and_stays_due(session, scripted, settings, tr
     assert cycle.due(later()).sessions == []
 
     Cursor.objects.update(next_try_at=Now())
+    settings.MODEL_TIMEOUT = 60
     scripted.say("- The cutover is on 3 March.")
     assert summarise(session.pk, later())
     cursor.refresh_from_db()

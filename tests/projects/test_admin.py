@@ -183,37 +183,6 @@ def act(client, model, action: str) -> str:
     return client.post(page(model, "changelist"), form, follow=True).content.decode()
 
 
-@pytest.mark.parametrize(
-    ("before", "action", "after"),
-    [
-        ({"state": "proposed"}, "approve", ("live", False)),
-        ({"state": "hidden"}, "approve", ("hidden", False)),
-        ({"state": "live"}, "hide", ("hidden", False)),
-        ({"state": "live"}, "pin", ("live", True)),
-        ({"state": "live", "pinned": True}, "unpin", ("live", False)),
-    ],
-)
-def test_moderators_act_on_entries(staff, house, before, action, after):
-    Entry.objects.update(**before)
-    act(staff("view_entry", "change_entry"), Entry, action)
-    entry = Entry.objects.get()
-    assert (entry.state, entry.pinned) == after
-
-
-def test_a_refused_act_says_why(staff, house):
-    Project.objects.update(bank_max_tokens=10)
-    assert "half of the budget" in act(staff("view_entry", "change_entry"), Entry, "pin")
-    assert not Entry.objects.get().pinned
-
-
-@pytest.mark.parametrize("action", ["approve", "hide", "pin", "unpin"])
-def test_who_may_only_look_does_not_act_on_entries(staff, house, action):
-    before = Entry.objects.values().get()
-    listed = act(staff("view_entry"), Entry, action)
-    assert f'value="{action}"' not in listed
-    assert Entry.objects.values().get() == before
-
-
 def test_who_may_only_look_has_nothing_tried_again(staff, house):
     Cursor.objects.update(next_try_at="2030-01-01T00:00Z")
     assert 'value="try_again"' not in act(staff("view_cursor"), Cursor, "try_again")

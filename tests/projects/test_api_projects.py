@@ -137,3 +137,16 @@ def test_a_token_does_what_its_scopes_allow(api, owner, project):
 def test_an_unknown_route_answers_in_json(api, owner):
     answer = api(owner).get("/api/v1/nowhere/")
     assert (answer.status_code, answer.json()) == (404, {"detail": "Not found."})
+
+
+def test_how_memory_settles_is_told_and_set(api, owner, project):
+    client = api(owner)
+    told = client.get(ONE).json()
+    assert (told["roll_percent"], told["memory_daily_tokens"]) == (125, None)
+    assert (told["day_after_days"], told["week_after_days"], told["month_after_days"]) == (1, 7, 30)
+    changed = client.patch(ONE, {"roll_percent": 150, "memory_daily_tokens": 5_000}, format="json")
+    assert changed.status_code == 200
+    refused = client.patch(ONE, {"roll_percent": 99}, format="json")
+    assert refused.status_code == 400
+    project.refresh_from_db()
+    assert (project.roll_percent, project.memory_daily_tokens) == (150, 5_000)

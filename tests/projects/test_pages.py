@@ -32,6 +32,11 @@ SETTINGS = {
     "history_limit": 100,
     "memory_enabled": "on",
     "bank_max_tokens": 2000,
+    "roll_percent": 125,
+    "day_after_days": 1,
+    "week_after_days": 7,
+    "month_after_days": 30,
+    "memory_daily_tokens": "",
     "idle_minutes": 10,
     "timezone": "UTC",
 }
@@ -298,3 +303,34 @@ def test_what_is_not_there_says_so_in_our_own_words(olive):
 @pytest.mark.parametrize("name", ["404", "403", "403_csrf", "413", "500"])
 def test_an_error_page_needs_nothing_to_be_shown(name):
     assert "To your projects" in render_to_string(f"{name}.html")
+
+
+def test_how_memory_settles_is_set_and_explained(client, owner, project):
+    client.force_login(owner)
+    page = client.get("/projects/billing/settings/").content.decode()
+    assert "How memory settles" in page
+    assert "A day younger than this stays a day." in page
+    settling = {
+        "roll_percent": 150,
+        "day_after_days": 2,
+        "week_after_days": 10,
+        "month_after_days": 60,
+        "memory_daily_tokens": 50_000,
+    }
+    client.post("/projects/billing/settings/", SETTINGS | settling)
+    project.refresh_from_db()
+    assert {name: getattr(project, name) for name in settling} == settling
+    emptied = {"initial-memory_daily_tokens": 50_000, "memory_daily_tokens": ""}
+    client.post("/projects/billing/settings/", SETTINGS | settling | emptied)
+    project.refresh_from_db()
+    assert project.memory_daily_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("roll_percent", 99), ("week_after_days", -1), ("memory_daily_tokens", 1)]
+)
+def test_what_memory_cannot_settle_by_is_refused(client, owner, project, name, value):
+    client.force_login(owner)
+    response = client.post("/projects/billing/settings/", SETTINGS | {name: value})
+    assert response.status_code == 400
+    assert 'class="error"' in response.content.decode()

@@ -1,0 +1,36 @@
+"""What was done, as a reader of the project may know it: with links to what they may open."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from chat.access import sessions_for
+from chat.models import Session
+from memory.access import entries_for
+from memory.models import Activity, Entry
+from projects.models import Membership
+
+ROWS_A_PAGE = 50
+
+
+@dataclass(frozen=True)
+class Row:
+    """An act, and what it was done to as far as that is still there and the reader may open it."""
+
+    act: Activity
+    entry: Entry | None
+    session: Session | None
+
+
+def rows(member: Membership, activities: QuerySet[Activity]) -> list[Row]:
+    """The newest ROWS_A_PAGE of `activities`: three queries, however many they are."""
+    acts = list(activities.select_related("by").order_by("-id")[:ROWS_A_PAGE])
+    entries = entries_for(member).in_bulk(_named(acts, "entry_id"))
+    readable = sessions_for(member.user).filter(project=member.project)
+    sessions = readable.in_bulk(_named(acts, "session_id"))
+    return [Row(act, entries.get(act.entry_id), sessions.get(act.session_id)) for act in acts]
+
+
+def _named(acts: Sequence[Activity], column: str) -> set:
+    return {getattr(act, column) for act in acts} - {None}

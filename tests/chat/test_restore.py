@@ -1,0 +1,98 @@
+"""A chat that was deleted is brought back within ten minutes, by who may manage it."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from chat.models import Session, Visibility
+from chat.sessions import UNDO_WINDOW, delete_session
+
+pytestmark = pytest.mark.django_db
+
+CHATS = "/projects/billing/"
+
+
+@pytest.fixture
+def deleted(session):
+    delete_session(session)
+    return session
+
+
+def standing() -> bool:
+    return Session.objects.standing().exists()
+
+
+def expire() -> None:
+    late = timezone.now() - UNDO_WINDOW - timedelta(seconds=1)
+    Session.objects.update(deleted_at=late)
+
+
+def test_who_deleted_it_is_offered_to_undo_it(client, editor, session):
+    client.force_login(editor)
+    shown = client.post(f"{CHATS}chats/{session.pk}/delete/", follow=True).content.decode()
+    restore = f"{CHATS}chats/{session.pk}/restore/"
+    assert "“The cutover” is deleted." in shown
+    assert restore in shown
+    response = client.post(restore, follow=True)
+    assert response.redirect_chain == [(f"{CHATS}chats/{session.pk}/", 302)]
+    assert standing()
+    assert restore not in client.get(CHATS).content.decode()
+
+
+def test_nobody_else_is_offered_it_nor_anybody_too_late(client, owner, editor, session):
+    client.force_login(editor)
+    client.post(f"{CHATS}chats/{session.pk}/delete/")
+    expire()
+    assert "Undo" not in client.get(CHATS).content.decode()
+    Session.objects.update(deleted_at=timezone.now())
+    client.force_login(owner)
+    assert "Undo" not in client.get(CHATS).content.decode()
+
+
+def test_too_late_it_is_gone(client, api, editor, deleted):
+    expire()
+    client.force_login(editor)
+    assert client.post(f"{CHATS}chats/{deleted.pk}/restore/").status_code == 404
+    assert api(editor).post(f"/api/v1/sessions/{deleted.pk}/restore/").status_code == 404
+    assert not standing()
+
+
+def test_the_api_restores_it(api, editor, deleted):
+    response = api(editor).post(f"/api/v1/sessions/{deleted.pk}/restore/")
+    assert response.status_code == 200
+    assert response.json()["title"] == "The cutover"
+    assert standing()
+
+
+def test_what_was_not_deleted_is_not_restored(api, editor, session):
+    assert api(editor).post(f"/api/v1/sessions/{session.pk}/restore/").status_code == 404
+
+
+def test_only_who_may_manage_it_restores_it(
+    client, api, owner, editor, viewer, stranger, person, project, deleted
+):
+    from projects.models import Membership
+
+    other = person("enno")
+    Membership.objects.create(project=project, user=other, role="editor")
+    for user in (other, viewer, stranger):
+        client.force_login(user)
+        assert client.post(f"{CHATS}chats/{deleted.pk}/restore/").status_code == 404
+        assert api(user).post(f"/api/v1/sessions/{deleted.pk}/restore/").status_code == 404
+    assert not standing()
+    assert api(owner).post(f"/api/v1/sessions/{deleted.pk}/restore/").status_code == 200
+
+
+def test_a_private_one_is_for_who_began_it(api, owner, editor, deleted):
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    assert api(owner).post(f"/api/v1/sessions/{deleted.pk}/restore/").status_code == 404
+    assert api(editor).post(f"/api/v1/sessions/{deleted.pk}/restore/").status_code == 200
+
+
+def test_a_token_of_another_project_does_not_reach_it(api, owner, deleted):
+    from projects.creation import create_project
+
+    other = create_project(owner, name="Other")
+    client = api(owner, project=other)
+    assert client.post(f"/api/v1/sessions/{deleted.pk}/restore/").status_code == 404

@@ -1,0 +1,198 @@
+"""The activity log: what was done, and what is due next."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from chat.models import Session, Visibility
+from memory.models import Activity, Call, Cursor, Entry, Ladder, Nudge, State, Verb
+from memory.models.activity import note
+
+pytestmark = pytest.mark.django_db
+
+ACTIVITY = "/projects/billing/memory/activity/"
+
+
+@pytest.fixture
+def read(client):
+    def get(user, query: str = "") -> str:
+        client.force_login(user)
+        response = client.get(ACTIVITY + query)
+        assert response.status_code == 200
+        return " ".join(response.content.decode().split())
+
+    return get
+
+
+def done(text: str) -> str:
+    return text.partition('id="done"')[2]
+
+
+def test_what_was_done_is_told_with_who_why_how_long_and_for_how_much(
+    read, owner, editor, project, entry
+):
+    note(project.pk, Verb.HIDDEN, by=editor, reason="outdated", entry_id=entry.pk)
+    cost = {"calls": 2, "input_tokens": 900, "output_tokens": 80, "cost": Decimal("0.0041")}
+    note(
+        project.pk,
+        Verb.SUMMARISED,
+        entry_id=entry.pk,
+        granularity="conversation",
+        period_key="2026-03-12",
+        duration_ms=3_240,
+        **cost,
+    )
+    note(project.pk, Verb.FAILED, session_id=entry.session_id, reason="It did not answer in time.")
+    text = done(read(owner))
+    assert "<b>edgar</b> hid" in text
+    assert "It is outdated" in text
+    assert "<b>Strata</b> summarised a conversation" in text
+    assert "2 calls, 900 + 80 tokens" in text
+    assert "3.2 s" in text
+    assert "$0.0041" in text
+    assert "It did not answer in time." in text
+    assert f"/projects/billing/memory/{entry.pk}/" in text
+    assert text.index("failed") < text.index("summarised") < text.index("hid")
+
+
+def test_why_somebody_did_it_and_why_something_waits_are_told_apart(read, owner, project):
+    note(project.pk, Verb.HIDDEN, by=owner, reason="private")
+    assert "It is private" in done(read(owner))
+    note(project.pk, Verb.PROPOSED, reason="private")
+    assert "it quotes a private chat" in done(read(owner))
+
+
+@pytest.mark.parametrize(
+    ("query", "verbs"),
+    [
+        ("?verb=pinned", {"pinned"}),
+        ("?by=strata", {"rolled up a period"}),
+        ("?verb=pinned&by=strata", set()),
+    ],
+)
+def test_it_is_filtered_by_what_and_by_whom(read, owner, project, query, verbs):
+    note(project.pk, Verb.PINNED, by=owner)
+    note(project.pk, Verb.ROLLED_UP)
+    text = done(read(owner, query))
+    assert {one for one in ("pinned", "rolled up a period") if f"</b> {one}" in text} == verbs
+
+
+def test_it_is_filtered_by_a_person(read, owner, editor, project):
+    note(project.pk, Verb.PINNED, by=owner)
+    note(project.pk, Verb.HIDDEN, by=editor)
+    text = done(read(owner, f"?by={editor.pk}"))
+    assert "<b>edgar</b>" in text
+    assert "<b>olive</b>" not in text
+
+
+@pytest.mark.parametrize("query", ["?verb=dreamt", "?by=me", "?before=yesterday"])
+def test_a_bad_filter_is_refused(client, owner, project, query):
+    client.force_login(owner)
+    assert client.get(ACTIVITY + query).status_code == 400
+
+
+def test_older_ones_are_a_link_away(client, read, owner, project):
+    for _ in range(51):
+        note(project.pk, Verb.PINNED, by=owner)
+    text = read(owner, "?verb=pinned")
+    link = text.partition('class="pager"><a href="')[2].partition('"')[0].replace("&amp;", "&")
+    older = read(owner, link)
+    assert older.count("</b> pinned") == 1
+    # What is past does not change: nothing asks for it again.
+    assert "data-poll" in text
+    assert "data-poll" not in older
+
+
+def test_the_page_asks_for_its_live_part(client, read, owner, project):
+    note(project.pk, Verb.PINNED, by=owner)
+    part = read(owner, "?part=log")
+    assert "</b> pinned" in part
+    assert "Due next" in part
+    assert "<html" not in part
+
+
+def test_nobody_is_led_to_what_they_may_not_open(read, owner, editor, entry):
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    note(entry.project_id, Verb.READ, session_id=entry.session_id)
+    assert str(entry.session_id) in done(read(editor))
+    text = done(read(owner))
+    assert "opened the private text of" in text
+    assert str(entry.session_id) not in text
+    assert "The cutover" not in text
+
+
+def test_what_is_due_is_told_with_when(read, owner, project, chat):
+    Cursor.objects.update(
+        failures=2,
+        next_try_at=datetime(2026, 3, 12, 10, tzinfo=UTC),
+        last_error="The model refused the key.",
+    )
+    ripe = datetime(2031, 5, 3, 9, tzinfo=UTC)
+    Nudge.objects.all().delete()
+    Ladder.objects.update_or_create(project=project, defaults={"ripe_at": ripe})
+    text = read(owner)
+    assert "failed 2 times, next try 12 Mar, 10:00" in text
+    assert "The model refused the key." in text
+    assert "may settle further 3 May 2031, 09:00" in text
+    Nudge.objects.create(project=project)
+    assert "looked through at the next cycle" in read(owner)
+    Ladder.objects.update(next_try_at=ripe, last_error="It answered in another language.")
+    assert "It answered in another language. Next try 3 May, 09:00." in read(owner)
+
+
+def test_what_waits_to_be_written_anew_is_listed(read, owner, entry):
+    assert "<dd>nothing</dd>" in read(owner)
+    Entry.objects.update(state=State.STALE)
+    assert f'1: <a href="/projects/billing/memory/{entry.pk}/"' in read(owner)
+
+
+def test_todays_allowance_and_when_it_goes_on(read, owner, project):
+    Call.objects.create(
+        project=project, kind="digest", model="m", input_tokens=900, output_tokens=200
+    )
+    assert "1100 tokens, no limit" in read(owner)
+    project.memory_daily_tokens = 5_000
+    project.timezone = "Asia/Tokyo"
+    project.save()
+    assert "1100 of 5000 tokens" in read(owner)
+    project.memory_daily_tokens = 1_000
+    project.save()
+    tomorrow = timezone.localdate(timezone=project.zone) + timedelta(days=1)
+    assert f"goes on {tomorrow.day} {tomorrow:%b}, 00:00" in read(owner)
+
+
+def test_a_project_that_does_not_remember_has_nothing_due(read, owner, project):
+    project.memory_enabled = False
+    project.save()
+    assert "nothing is due" in read(owner)
+
+
+def test_viewers_read_it_and_strangers_get_404(client, read, viewer, stranger, project):
+    read(viewer)
+    client.force_login(stranger)
+    assert client.get(ACTIVITY).status_code == 404
+
+
+def test_it_takes_the_same_queries_however_much_there_is(client, owner, project, remember):
+    client.force_login(owner)
+
+    def more(count: int) -> None:
+        for number in range(count):
+            chat = Session.objects.create(project=project, creator=owner, title=f"Chat {number}")
+            made = remember(f"- {number}", chat, state=State.STALE)
+            Cursor.objects.create(session=chat, project=project, unsummarised_messages=2)
+            note(project.pk, Verb.SUMMARISED, by=owner, entry_id=made.pk, session_id=chat.pk)
+
+    more(2)
+    client.get(ACTIVITY)
+    with CaptureQueriesContext(connection) as few:
+        client.get(ACTIVITY)
+    more(15)
+    with CaptureQueriesContext(connection) as many:
+        client.get(ACTIVITY)
+    assert len(many) == len(few) <= 18
+    assert Activity.objects.count() == 17

@@ -1,0 +1,110 @@
+"""/api/v1/projects/{slug}/usage/: what the writing of memories cost."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from memory.models import Call
+
+pytestmark = pytest.mark.django_db
+
+URL = "/api/v1/projects/billing/usage/"
+SPAN = {"since": "2026-03-01T00:00Z", "until": "2026-03-31T00:00Z"}
+
+
+@pytest.fixture
+def call(project):
+    def make(at: datetime | None = None, **fields) -> Call:
+        usual = {"kind": "digest", "model": "openai-chat:a", "outcome": "answered"}
+        numbers = {"input_tokens": 100, "output_tokens": 10, "duration_ms": 500}
+        made = Call.objects.create(project=project, **usual | numbers | fields)
+        if at is not None:
+            Call.objects.filter(pk=made.pk).update(started_at=at)
+        return made
+
+    return make
+
+
+def test_calls_are_summed_by_day_kind_and_model(api, owner, call):
+    at = datetime(2026, 3, 12, 10, tzinfo=UTC)
+    call(at, cost=Decimal("0.01"))
+    call(at + timedelta(hours=2), cost=Decimal("0.02"))
+    call(at, kind="conversation", outcome="It did not answer in time.")
+    call(at + timedelta(days=1), model="openai-chat:b")
+    told = api(owner).get(URL, SPAN).json()
+    assert [(row["day"], row["kind"], row["model"], row["calls"]) for row in told["results"]] == [
+        ("2026-03-13", "digest", "openai-chat:b", 1),
+        ("2026-03-12", "conversation", "openai-chat:a", 1),
+        ("2026-03-12", "digest", "openai-chat:a", 2),
+    ]
+    assert told["results"][2] == {
+        "day": "2026-03-12",
+        "kind": "digest",
+        "model": "openai-chat:a",
+        "calls": 2,
+        "unanswered": 0,
+        "input_tokens": 200,
+        "output_tokens": 20,
+        "cost": "0.030000",
+        "duration_ms": 1000,
+    }
+    assert told["results"][1]["unanswered"] == 1
+    assert told["results"][0]["cost"] is None
+
+
+def test_a_day_is_one_of_the_projects_zone(api, owner, project, call):
+    project.timezone = "Pacific/Kiritimati"
+    project.save()
+    call(datetime(2026, 3, 12, 10, tzinfo=UTC))
+    [row] = api(owner).get(URL, SPAN).json()["results"]
+    assert row["day"] == "2026-03-13"
+
+
+def test_the_end_is_not_part_of_the_span(api, owner, call):
+    call(datetime(2026, 3, 1, tzinfo=UTC))
+    call(datetime(2026, 3, 31, tzinfo=UTC))
+    assert [row["day"] for row in api(owner).get(URL, SPAN).json()["results"]] == ["2026-03-01"]
+
+
+def test_unless_told_otherwise_it_is_the_last_thirty_days(api, owner, call):
+    now = datetime.now(UTC)
+    call(now - timedelta(days=29))
+    call(now - timedelta(days=31))
+    assert len(api(owner).get(URL).json()["results"]) == 1
+
+
+def test_todays_allowance(api, owner, project, call):
+    call()
+    told = api(owner).get(URL).json()["today"]
+    assert (told["spent"], told["limit"], told["is_spent"]) == (110, None, False)
+    project.memory_daily_tokens = 1_000
+    project.save()
+    call(input_tokens=900)
+    told = api(owner).get(URL).json()["today"]
+    assert (told["spent"], told["limit"], told["is_spent"]) == (1_020, 1_000, True)
+    assert datetime.fromisoformat(told["resumes_at"]) > datetime.now(UTC)
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"since": "spring"}, "since"),
+        ({"until": "spring"}, "until"),
+        ({"since": "2026-03-02T00:00Z", "until": "2026-03-01T00:00Z"}, "since"),
+        ({"since": "2024-03-02T00:00Z", "until": "2026-03-01T00:00Z"}, "since"),
+    ],
+)
+def test_a_span_that_makes_no_sense_is_a_400(api, owner, project, query, field):
+    response = api(owner).get(URL, query)
+    assert response.status_code == 400
+    assert set(response.json()) == {field}
+
+
+def test_other_projects_are_not_counted_and_strangers_get_404(api, owner, stranger, project, call):
+    from projects.creation import create_project
+
+    other = create_project(owner, name="Other")
+    Call.objects.create(project=other, kind="digest", model="m", input_tokens=9)
+    assert api(owner).get(URL).json()["results"] == []
+    assert api(stranger).get(URL).status_code == 404

@@ -1,0 +1,136 @@
+"""One entry: its texts compared, its lineage, its losses, and what was done to it."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chat.models import Session, Visibility
+from chat.replies import draft, post_messages
+from memory.layers import review
+from memory.models import Entry, State, Verb
+from memory.models.activity import note
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def read(client):
+    def get(user, entry: Entry, query: str = "") -> str:
+        client.force_login(user)
+        response = client.get(f"/projects/billing/memory/{entry.pk}/{query}")
+        assert response.status_code == 200
+        return " ".join(response.content.decode().split())
+
+    return get
+
+
+def test_the_last_two_texts_stand_side_by_side(read, owner, entry):
+    review.edit(entry, "- The replica stays ten days", owner)
+    text = read(owner, entry)
+    assert "stays <del>seven </del>days" in text
+    assert "stays <ins>ten </ins>days" in text
+
+
+def test_any_two_texts_are_compared(read, owner, entry):
+    for summary in ("- The replica stays ten days", "- The replica went"):
+        review.edit(entry, summary, owner)
+        entry.refresh_from_db()
+    text = read(owner, entry, "?from=1&to=2")
+    assert "<del>seven </del>" in text
+    assert "<ins>ten </ins>" in text
+    assert "<ins>went</ins>" not in text
+    # What is no revision of it is as good as none.
+    assert "<ins>went</ins>" in read(owner, entry, "?from=x&to=99")
+
+
+def test_what_people_wrote_is_escaped_in_the_comparison(read, owner, entry):
+    review.edit(entry, "- <script>alert(1)</script>", owner)
+    text = read(owner, entry)
+    assert "<ins>&lt;script&gt;alert(1)&lt;/script&gt;</ins>" in text
+    assert "<script>alert" not in text
+
+
+def test_earlier_texts_of_a_private_chat_are_for_its_creator(read, owner, editor, entry):
+    review.edit(entry, "- Less", editor)
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    assert "seven" in read(editor, entry)
+    assert "seven" not in read(owner, entry, "?from=1&to=2")
+
+
+def test_its_chain_of_digests_is_shown(read, owner, entry, day, remember):
+    week = remember("- A week", granularity="week", period_key="2026-W11")
+    Entry.objects.filter(pk=day.pk).update(parent=week, state=State.ABSORBED)
+    up = read(owner, entry).partition("Settled into")[2].partition("</p>")[0]
+    assert up.index(str(day.pk)) < up.index(str(week.pk))
+
+
+def test_a_digest_is_followed_down_to_the_very_message(read, owner, entry, day, remember):
+    week = remember("- A week", granularity="week", period_key="2026-W11")
+    Entry.objects.filter(pk=day.pk).update(parent=week, state=State.ABSORBED)
+    text = read(owner, week)
+    assert text.index(f"/memory/{day.pk}/") < text.index(f"/memory/{entry.pk}/")
+    assert f"/projects/billing/chats/{entry.session_id}/?through=2#m2" in text
+    assert "Does the replica stay up after it?" in text
+
+
+def test_messages_of_a_private_chat_are_not_followed_to(read, owner, editor, entry, day):
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    text = read(owner, day)
+    assert "those of a private chat" in text
+    assert "Does the replica stay up" not in text
+    assert str(entry.session_id) not in text
+    assert "Does the replica stay up" in read(editor, day)
+
+
+def test_what_it_lost_and_the_share_that_it_kept(read, owner, day):
+    assert "It does not carry" not in read(owner, day)
+    Entry.objects.filter(pk=day.pk).update(
+        particulars=42,
+        losses=[
+            {"kind": "identifier", "text": "OPS-4419"},
+            {"kind": "date", "text": "<b>3 March</b>"},
+        ],
+    )
+    text = read(owner, day)
+    assert "40 of 42 names, dates, numbers" in text
+    assert "<code>OPS-4419</code>, <code>&lt;b&gt;3 March&lt;/b&gt;</code>" in text
+    Entry.objects.filter(pk=day.pk).update(withheld=True)
+    assert "OPS-4419" not in read(owner, day)
+
+
+def test_why_it_waits(read, owner, entry):
+    Entry.objects.update(state=State.PROPOSED, waits_because="instructions")
+    assert "because it reads like instructions to a model" in read(owner, entry)
+
+
+def test_what_was_done_to_it(read, owner, entry):
+    note(entry.project_id, Verb.REWRITTEN, entry_id=entry.pk, duration_ms=65_000)
+    review.pin(entry, True, owner, "checked")
+    text = read(owner, entry).partition("What was done to it")[2]
+    assert "<b>olive</b> pinned" in text
+    assert "It was checked" in text
+    assert "1 min 5 s" in text
+
+
+def test_how_it_stood(read, owner, entry):
+    review.set_hidden(entry, True, owner)
+    text = read(owner, entry).partition("How it stood")[2]
+    assert text.index("hidden by a moderator") < text.index("in the prompt")
+
+
+def test_the_page_takes_the_same_queries_however_much_is_below(
+    client, owner, project, remember, day
+):
+    client.force_login(owner)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            client.get(f"/projects/billing/memory/{day.pk}/")
+        return len(captured)
+
+    few = queries()
+    for number in range(8):
+        chat = Session.objects.create(project=project, creator=owner, title=f"Chat {number}")
+        post_messages(chat, [draft(f"Word {number}", author=owner), draft("And.", author=owner)])
+        remember(f"- {number}", chat, parent=day, state=State.ABSORBED)
+    assert queries() == few

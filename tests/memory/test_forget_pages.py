@@ -1,0 +1,245 @@
+"""Having something forgotten: the question, the preview, the deed, the receipt."""
+
+from datetime import UTC, datetime
+from functools import reduce
+
+import pytest
+
+from chat.models import Message, Session, Visibility
+from chat.replies import draft, finalise, post_message, post_messages
+from chat.sessions import create_session
+from memory.models import Activity, Entry, State, Verb
+from projects.creation import create_project
+
+pytestmark = pytest.mark.django_db
+
+FORGET = "/projects/billing/memory/forget/"
+SECRET = "The vault opens with the number nine four seven two."
+
+
+@pytest.fixture
+def told(chat, editor) -> Message:
+    return post_message(chat, SECRET, author=editor)
+
+
+@pytest.fixture
+def preview(client):
+    def get(user, /, **asked):
+        client.force_login(user)
+        return client.get(FORGET, asked)
+
+    return get
+
+
+@pytest.fixture
+def forget(client):
+    def post(user, /, **asked):
+        client.force_login(user)
+        return client.post(FORGET, {"reason": "private", **asked}, follow=True)
+
+    return post
+
+
+def text_of(response) -> str:
+    return " ".join(response.content.decode().split())
+
+
+def test_a_message_is_previewed_and_nothing_changes(preview, owner, told):
+    text = text_of(preview(owner, message=told.pk))
+    assert SECRET in text
+    assert "<dt>1</dt><dd>messages, with the replies to them</dd>" in text
+    assert "Forget for good" in text
+    assert Message.objects.filter(text=SECRET).exists()
+    assert not Activity.objects.filter(verb=Verb.FORGOTTEN).exists()
+
+
+def test_then_it_goes_and_there_is_a_receipt(forget, owner, told):
+    text = text_of(forget(owner, message=told.pk))
+    assert not Message.objects.filter(text=SECRET).exists()
+    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    assert (act.by, act.reason) == (owner, "private")
+    assert str(act.pk) in text
+    assert "1 phrase of it was looked for" in text
+    assert "<b>not found</b>" in text
+    assert "vault" not in text
+
+
+def test_a_chat_is_forgotten_with_everything_in_it(forget, preview, owner, chat, entry):
+    assert "The cutover" in text_of(preview(owner, session=chat.pk))
+    forget(owner, session=chat.pk)
+    assert not Session.objects.exists()
+    assert not Entry.objects.exists()
+
+
+def test_a_memory_is_forgotten_and_its_messages_stay(forget, owner, entry):
+    forget(owner, entry=entry.pk)
+    assert not Entry.objects.exists()
+    assert Message.objects.filter(remembered=False).count() == 2
+
+
+def test_its_messages_go_too_where_that_is_wanted(forget, preview, owner, entry):
+    text = text_of(preview(owner, entry=entry.pk, sources="on"))
+    assert "<dt>2</dt><dd>messages" in text
+    assert '<input type="hidden" name="sources" value="on">' in text
+    forget(owner, entry=entry.pk, sources="on")
+    assert not Message.objects.exclude(text="").exists()
+
+
+def test_owners_are_asked_whose_words_or_from_when(preview, owner, editor, project):
+    text = text_of(preview(owner))
+    assert 'name="user"' in text
+    assert 'type="datetime-local"' in text
+    assert '<option value="edgar">' in text
+
+
+def test_everything_by_somebody_goes(forget, preview, owner, editor, chat):
+    assert "Everything said by edgar" in text_of(preview(owner, user="edgar"))
+    forget(owner, user="edgar")
+    assert not Message.objects.filter(author=editor).exists()
+
+
+def test_before_is_a_moment_in_the_projects_zone(forget, preview, owner, project):
+    project.timezone = "Pacific/Kiritimati"
+    project.save()
+    talk = create_session(project, owner)
+    # 09:30 on the first on Kiritimati.
+    at = datetime(2024, 12, 31, 19, 30, tzinfo=UTC)
+    post_messages(talk, [draft("Old.", author=owner, created_at=at), draft("New.", author=owner)])
+    assert "No text goes" in text_of(preview(owner, before="2025-01-01T09:00"))
+    assert "before 1 Jan 2025, 10:00" in text_of(preview(owner, before="2025-01-01T10:00"))
+    forget(owner, before="2025-01-01T10:00")
+    assert list(talk.messages.values_list("text", flat=True)) == ["", "New."]
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"user": "nobody"}, "Nobody of this name has been here."),
+        ({"before": "soon"}, "Enter a valid date/time."),
+        ({"user": "", "before": ""}, "Say what is to be forgotten."),
+    ],
+)
+def test_what_names_nothing_is_refused_beside_the_field(preview, owner, project, asked, complaint):
+    response = preview(owner, **asked)
+    assert response.status_code == 400
+    assert complaint in text_of(response)
+
+
+def test_whether_somebody_elsewhere_has_an_account_is_not_told(preview, owner, project, stranger):
+    assert "Nobody of this name" in text_of(preview(owner, user="stan"))
+
+
+def test_without_a_reason_of_ours_nothing_goes(forget, owner, told):
+    assert forget(owner, message=told.pk, reason="whim").status_code == 400
+    assert Message.objects.filter(text=SECRET).exists()
+
+
+def test_editors_viewers_and_strangers_have_nothing_shared_forgotten(
+    forget, preview, owner, editor, viewer, stranger, told, entry
+):
+    Message.objects.update(author=owner)
+    Session.objects.update(creator=owner)
+    wishes = (
+        {"message": told.pk},
+        {"session": told.session_id},
+        {"entry": entry.pk},
+        {"user": "olive"},
+        {"before": "2030-01-01T00:00"},
+        {},
+    )
+    for user in (editor, viewer, stranger):
+        for wish in wishes:
+            assert preview(user, **wish).status_code == 404
+            assert forget(user, **wish).status_code == 404
+    assert Message.objects.filter(text=SECRET).exists()
+
+
+def test_who_began_a_private_chat_has_its_words_forgotten(forget, preview, editor, told, entry):
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    assert preview(editor, message=told.pk).status_code == 200
+    assert preview(editor, entry=entry.pk).status_code == 200
+    assert preview(editor, session=told.session_id, user="edgar").status_code == 200
+    assert forget(editor, session=told.session_id).status_code == 200
+    assert not Session.objects.exists()
+
+
+def test_a_private_chat_of_somebody_else_is_not_there_for_owners(preview, owner, told):
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    assert preview(owner, message=told.pk).status_code == 404
+    assert preview(owner, session=told.session_id).status_code == 404
+
+
+def test_what_is_of_another_project_is_not_there(client, owner, told, entry):
+    create_project(owner, name="Other", slug="other")
+    client.force_login(owner)
+    for asked in ({"message": told.pk}, {"session": told.session_id}, {"entry": entry.pk}):
+        assert client.get(FORGET, asked).status_code == 200
+        assert client.get(FORGET.replace("billing", "other"), asked).status_code == 404
+
+
+def test_the_receipt_counts_what_still_waits(client, forget, owner, told, remember, chat):
+    summary = remember("- A vault, and the cutover", chat, last_seq=3)
+    text = text_of(forget(owner, message=told.pk))
+    assert "<b>1 of 1</b> still waits" in text
+    assert 'data-poll="?part=waiting"' in text
+    Entry.objects.filter(pk=summary.pk).update(state=State.LIVE)
+    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    part = client.get(f"/projects/billing/memory/receipts/{act.pk}/?part=waiting")
+    assert "has been written anew" in text_of(part)
+    assert "<html" not in text_of(part)
+
+
+def test_the_receipt_leads_to_replies_and_places_that_the_reader_may_open(
+    client, forget, owner, viewer, told, remember, chat, project
+):
+    summary = remember("- A vault, and the cutover", chat, last_seq=3)
+    elsewhere = create_session(project, owner)
+    reply = post_message(elsewhere, "", role="assistant")
+    item = {"kind": "conversation", "id": str(summary.pk), "revision": 1, "tokens": 9}
+    receipt = {"budget": 9, "sections": [{"name": "bank", "tokens": 9, "items": [item]}]}
+    Message.objects.filter(pk=reply.pk).update(status="streaming")
+    finalise(Message.objects.get(pk=reply.pk), "Something.", "complete", {"receipt": receipt})
+    post_message(elsewhere, f"I repeat: {SECRET}", author=owner)
+    text = text_of(forget(owner, message=told.pk))
+    place = f"/projects/billing/chats/{elsewhere.pk}/?through="
+    assert f"{place}1#m1" in text
+    assert f"{place}2#m2" in text
+    Session.objects.filter(pk=elsewhere.pk).update(visibility=Visibility.PRIVATE)
+    client.force_login(viewer)
+    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    text = text_of(client.get(f"/projects/billing/memory/receipts/{act.pk}/"))
+    assert str(elsewhere.pk) not in text
+    assert "1 in a chat that you may not open" in text
+    assert "1 place that you may not open" in text
+
+
+def test_a_receipt_is_for_members(client, forget, owner, stranger, told):
+    forget(owner, message=told.pk)
+    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    client.force_login(stranger)
+    assert client.get(f"/projects/billing/memory/receipts/{act.pk}/").status_code == 404
+    other = Activity.objects.create(project=act.project, verb=Verb.PINNED)
+    client.force_login(owner)
+    assert client.get(f"/projects/billing/memory/receipts/{other.pk}/").status_code == 404
+
+
+def test_forgetting_is_in_reach_for_those_who_may(client, owner, editor, told, entry):
+    links = {
+        f"/projects/billing/chats/{told.session_id}/": [
+            f"{FORGET}?message={told.pk}",
+            f"{FORGET}?session={told.session_id}",
+        ],
+        f"/projects/billing/memory/{entry.pk}/": [f"{FORGET}?entry={entry.pk}"],
+        "/projects/billing/memory/": [f'"{FORGET}"'],
+    }
+    for page, wanted in links.items():
+        client.force_login(owner)
+        text = text_of(client.get(page))
+        assert [link for link in wanted if link not in text] == []
+        client.force_login(editor)
+        # What they said themselves is theirs to have forgotten.
+        own = [f"{FORGET}?message={pk}" for pk in Message.objects.values_list("pk", flat=True)]
+        text = text_of(client.get(page))
+        assert FORGET not in reduce(lambda left, link: left.replace(link, ""), own, text)
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    assert FORGET in text_of(client.get(f"/projects/billing/chats/{told.session_id}/"))

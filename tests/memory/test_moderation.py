@@ -1,0 +1,132 @@
+"""Acts on entries, one or many, and what is said of them beforehand."""
+
+import pytest
+
+from memory.forgetting import Scope, forget
+from memory.impact import preview
+from memory.models import Activity, Entry, EntryRevision, State, Verb
+from memory.moderation import Act, Wish, carry_out
+
+pytestmark = pytest.mark.django_db
+
+
+def nothing_against(entry, act) -> str:
+    return ""
+
+
+@pytest.fixture
+def foresee(project, owner):
+    def run(act: Act, *entries: Entry, **fields):
+        return preview(project, Wish(act, owner, **fields), entries, nothing_against)
+
+    return run
+
+
+@pytest.fixture
+def three(remember, project, editor):
+    """Three summaries that wait for review, each of its own chat."""
+    from chat.models import Session
+
+    sessions = [Session.objects.create(project=project, creator=editor) for _ in range(3)]
+    return [
+        remember(f"- Point {number}", one, state=State.PROPOSED, waits_because="asked")
+        for number, one in enumerate(sessions)
+    ]
+
+
+def test_each_is_done_by_itself_with_its_reason_on_the_record(three, owner):
+    Entry.objects.filter(pk=three[1].pk).update(state=State.LIVE)
+    outcome = carry_out(Wish(Act.APPROVE, owner, "checked"), three, nothing_against)
+    assert [entry.pk for entry in outcome.done] == [three[0].pk, three[2].pk]
+    assert outcome.refused == [(three[1], "This was decided meanwhile.")]
+    acts = Activity.objects.filter(verb=Verb.APPROVED)
+    assert {(act.entry_id, act.by, act.reason) for act in acts} == {
+        (three[0].pk, owner, "checked"),
+        (three[2].pk, owner, "checked"),
+    }
+
+
+def test_what_went_meanwhile_is_refused(three, owner, project):
+    forget(project, Scope(entry=three[0].pk))
+    outcome = carry_out(Wish(Act.APPROVE, owner), three[:1], nothing_against)
+    assert outcome.refused == [(three[0], "It is gone.")]
+
+
+def test_a_preview_changes_nothing(three, foresee):
+    before = list(Entry.objects.order_by("pk").values())
+    acts = Activity.objects.count()
+    impact = foresee(Act.APPROVE, *three)
+    assert len(impact.outcome.done) == 3
+    assert list(Entry.objects.order_by("pk").values()) == before
+    assert Activity.objects.count() == acts
+
+
+def test_the_bank_before_and_after_is_told(three, foresee):
+    impact = foresee(Act.APPROVE, *three[:2])
+    assert (impact.before.text, impact.before.tokens) == ("", 0)
+    assert "Point 0" in impact.after.text
+    assert "Point 1" in impact.after.text
+    assert "Point 2" not in impact.after.text
+    assert impact.after.tokens > 0
+
+
+@pytest.mark.parametrize("act", [Act.HIDE, Act.PIN])
+def test_all_digests_above_are_counted(entry, day, remember, foresee, act):
+    week = remember("- A week", granularity="week", period_key="2026-W11")
+    Entry.objects.filter(pk=day.pk).update(parent=week, state=State.ABSORBED)
+    impact = foresee(act, entry)
+    assert (impact.summaries, impact.digests) == (0, 2)
+
+
+def test_an_edit_counts_digests_once_however_many_are_below(remember, entry, day, foresee):
+    assert foresee(Act.EDIT, entry, text="- Another").digests == 1
+
+
+def test_a_summary_to_be_written_anew_is_counted_apart(entry, day, foresee):
+    impact = foresee(Act.RESUMMARISE, entry)
+    assert (impact.summaries, impact.digests) == (1, 1)
+
+
+def test_what_would_be_refused_is_told_with_the_reason(three, foresee):
+    impact = foresee(Act.HIDE, *three)
+    assert [reason for _, reason in impact.outcome.refused] == [
+        "This is not among what is remembered."
+    ] * 3
+    assert impact.digests == 0
+
+
+def test_several_forgettings_are_summed_and_a_digest_takes_its_own_along(entry, day, foresee):
+    total = foresee(Act.FORGET, entry, day).total
+    assert total.removed["entries"] == 2
+    assert total.awaiting_rewrite == 0
+    assert foresee(Act.FORGET, entry, day, sources=True).total.removed["messages"] == 2
+    assert Entry.objects.count() == 2
+
+
+def test_a_digest_left_with_something_is_counted_once(remember, entry, day, project, foresee):
+    from chat.models import Session
+
+    others = [Session.objects.create(project=project) for _ in range(2)]
+    more = [remember(f"- More {one.pk}", one, parent=day, state="absorbed") for one in others]
+    total = foresee(Act.FORGET, entry, more[0]).total
+    assert total.removed["entries"] == 2
+    assert total.awaiting_rewrite == 1
+
+
+def test_a_redaction_leaves_no_revision_with_the_words(entry, day, owner):
+    carry_out(Wish(Act.EDIT, owner, text="- Ana says seven days"), [entry], nothing_against)
+    carry_out(Wish(Act.REDACT, owner, text="seven days"), [entry], nothing_against)
+    assert not EntryRevision.objects.filter(summary__contains="seven days").exists()
+    assert Entry.objects.get(pk=day.pk).withheld
+
+
+def test_an_edit_of_a_text_that_was_changed_meanwhile_is_refused(entry, owner, editor):
+    carry_out(Wish(Act.EDIT, editor, text="- Theirs"), [entry], nothing_against)
+    outcome = carry_out(Wish(Act.EDIT, owner, text="- Mine", revision=1), [entry], nothing_against)
+    assert "changed this text while you wrote" in outcome.refused[0][1]
+    assert Entry.objects.get(pk=entry.pk).summary == "- Theirs"
+
+
+def test_a_digest_that_waits_to_be_rewritten_anyway_is_counted_too(entry, day, foresee):
+    Entry.objects.filter(pk=day.pk).update(state=State.STALE)
+    assert foresee(Act.HIDE, entry).digests == 1

@@ -1,0 +1,267 @@
+"""The queue, and the page between a choice and the deed."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chat.models import Session, Visibility
+from memory.models import Activity, Entry, State, Verb
+
+pytestmark = pytest.mark.django_db
+
+REVIEW = "/projects/billing/memory/review/"
+ACT = "/projects/billing/memory/act/"
+NOBODYS = "0190163d-8694-739b-aea5-966c26f8ad91"
+
+
+@pytest.fixture
+def waiting(remember, project, editor):
+    """Makes so many summaries that wait for review, each of its own chat."""
+
+    def make(count: int = 3, **fields) -> list[Entry]:
+        made = []
+        for number in range(count):
+            chat = Session.objects.create(project=project, creator=editor)
+            usual = {"state": State.PROPOSED, "waits_because": "asked"}
+            made.append(remember(f"- Point {number} of review", chat, **usual | fields))
+        return made
+
+    return make
+
+
+def listed(client, user, query: str = "") -> str:
+    client.force_login(user)
+    response = client.get(REVIEW + query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def shown(client, user, query: str = "") -> set[str]:
+    text = listed(client, user, query)
+    return {str(pk) for pk in Entry.objects.values_list("pk", flat=True) if f"pick-{pk}" in text}
+
+
+def ask(client, user, **fields):
+    client.force_login(user)
+    return client.post(ACT, fields, follow=True)
+
+
+def states() -> list[str]:
+    return sorted(Entry.objects.values_list("state", flat=True))
+
+
+def test_what_waits_stands_first_with_counts_and_reasons(client, owner, entry, waiting):
+    waiting(2)
+    waiting(1, waits_because="instructions")
+    text = listed(client, owner)
+    assert "waits for review <span>3</span>" in text
+    assert "in the prompt <span>1</span>" in text
+    assert "it reads like instructions to a model <span>1</span>" in text
+    assert str(entry.pk) not in text
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("?state=proposed", 3),
+        ("?state=live", 1),
+        ("?state=", 4),
+        ("?state=&layer=conversation", 4),
+        ("?state=&layer=day", 0),
+        ("?state=proposed&because=private", 0),
+        ("?state=&q=replica", 1),
+        ("?state=&q=replica+point", 0),
+        ("?state=&since=2026-03-12&until=2026-03-12", 4),
+        ("?state=&since=2026-03-13", 0),
+        ("?state=&until=2026-03-11", 0),
+    ],
+)
+def test_it_is_filtered(client, owner, entry, waiting, query, count):
+    waiting(3)
+    assert len(shown(client, owner, query)) == count
+
+
+def test_a_day_is_one_of_the_projects_zone(client, owner, entry, project):
+    # 10:00 in London is the next day on Kiritimati.
+    project.timezone = "Pacific/Kiritimati"
+    project.save()
+    assert shown(client, owner, "?state=&since=2026-03-13") == {str(entry.pk)}
+
+
+def test_words_of_a_withheld_text_find_nothing(client, owner, entry):
+    Entry.objects.update(withheld=True)
+    assert shown(client, owner, "?state=&q=replica") == set()
+
+
+@pytest.mark.parametrize("query", ["?since=yesterday", "?state=wild"])
+def test_a_bad_filter_says_so(client, owner, entry, query):
+    client.force_login(owner)
+    response = client.get(REVIEW + query)
+    assert response.status_code == 400
+    assert 'class="error"' in response.content.decode()
+
+
+def test_the_list_takes_the_same_queries_however_much_there_is(client, owner, waiting):
+    client.force_login(owner)
+    waiting(2)
+    client.get(REVIEW)
+    with CaptureQueriesContext(connection) as few:
+        client.get(REVIEW)
+    waiting(20)
+    with CaptureQueriesContext(connection) as many:
+        client.get(REVIEW)
+    assert len(many) == len(few) <= 12
+
+
+def test_a_viewer_reads_and_is_offered_nothing(client, viewer, waiting):
+    waiting(1)
+    text = listed(client, viewer)
+    assert "Point 0" in text
+    assert 'type="checkbox"' not in text
+    assert "memory/act/" not in text
+
+
+def test_editors_are_not_offered_to_forget(client, editor, owner, waiting):
+    waiting(1)
+    assert 'value="forget"' not in listed(client, editor)
+    assert 'value="forget"' in listed(client, owner)
+
+
+def test_strangers_get_404(client, stranger, project):
+    client.force_login(stranger)
+    assert client.get(REVIEW).status_code == 404
+    assert client.post(ACT, {"action": "hide"}).status_code == 404
+
+
+def test_what_waits_from_anothers_private_chat_is_not_listed(client, owner, editor, waiting):
+    [secret] = waiting(1)
+    Session.objects.filter(pk=secret.session_id).update(visibility=Visibility.PRIVATE)
+    assert str(secret.pk) not in listed(client, owner)
+    assert str(secret.pk) in listed(client, editor)
+    assert ask(client, owner, entries=secret.pk, action="approve").status_code == 404
+
+
+def test_first_it_is_told_what_would_change(client, owner, entry, day):
+    text = ask(client, owner, entries=entry.pk, action="hide").content.decode()
+    assert "<b>1 digest</b> will be rewritten." in text
+    assert "What the model reads, before and after" in text
+    assert "<del>- A day about the replica</del>" in " ".join(text.split())
+    assert 'name="confirmed"' in text
+    assert Entry.objects.get(pk=entry.pk).state == State.ABSORBED
+
+
+def test_then_it_is_done_with_the_reason(client, owner, entry, day):
+    fields = {"entries": entry.pk, "action": "hide", "reason": "duplicate", "confirmed": "yes"}
+    assert "Hidden: 1." in ask(client, owner, **fields).content.decode()
+    assert Entry.objects.get(pk=entry.pk).state == State.HIDDEN
+    assert Activity.objects.get(verb=Verb.HIDDEN).reason == "duplicate"
+
+
+def test_without_a_reason_of_ours_nothing_is_done(client, owner, entry):
+    fields = {"entries": entry.pk, "action": "hide", "reason": "whim", "confirmed": "yes"}
+    assert ask(client, owner, **fields).status_code == 400
+    assert Entry.objects.get(pk=entry.pk).state == State.LIVE
+
+
+def test_many_are_done_at_once_and_refusals_are_reported(client, owner, entry, waiting):
+    chosen = [entry.pk, *(one.pk for one in waiting(3))]
+    text = ask(client, owner, entries=chosen, action="approve").content.decode()
+    assert "1 stays as it is:" in text
+    assert "This was decided meanwhile." in text
+    fields = {"entries": chosen, "action": "approve", "reason": "checked", "confirmed": "yes"}
+    response = ask(client, owner, **fields, back=f"{REVIEW}?state=live")
+    assert response.redirect_chain == [(f"{REVIEW}?state=live", 302)]
+    text = response.content.decode()
+    assert "Approved: 3." in text
+    assert "This was decided meanwhile." in text
+    assert states() == ["live"] * 4
+
+
+def test_one_of_a_list_is_decided_by_its_own_button(client, owner, waiting):
+    one, other, _ = waiting(3)
+    fields = {"one": f"reject {one.pk}", "entries": [other.pk], "action": "pin"}
+    text = ask(client, owner, **fields).content.decode()
+    assert f'name="entries" value="{one.pk}"' in text
+    assert str(other.pk) not in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"action": "approve"}, "Nothing was selected."),
+        ({"action": "approve", "entries": "x"}, "Nothing was selected."),
+        ({"action": "burn", "entries": [NOBODYS, NOBODYS]}, "There is no such action."),
+        ({"action": "edit", "entries": [NOBODYS, NOBODYS]}, "one entry at a time"),
+        ({"action": "hide", "entries": [NOBODYS] * 201}, "too much at once"),
+    ],
+)
+def test_what_makes_no_sense_is_told(client, owner, project, fields, complaint):
+    assert complaint in ask(client, owner, **fields).content.decode()
+
+
+@pytest.mark.parametrize("back", ["https://elsewhere.example/", "//elsewhere.example", "x"])
+def test_it_leads_back_to_pages_of_ours_only(client, owner, entry, back):
+    fields = {"entries": entry.pk, "action": "pin", "reason": "other", "confirmed": "yes"}
+    response = ask(client, owner, **fields, back=back)
+    assert response.redirect_chain == [(f"/projects/billing/memory/{entry.pk}/", 302)]
+
+
+def test_an_edit_is_shown_beside_the_text_of_now_first(client, editor, entry):
+    fields = {"entries": entry.pk, "action": "edit", "text": "- The replica stays <b>ten</b> days"}
+    text = ask(client, editor, **fields, revision=1).content.decode()
+    assert "<del>seven </del>" in text
+    assert "<ins>&lt;b&gt;ten&lt;/b&gt; </ins>" in text
+    assert Entry.objects.get(pk=entry.pk).summary == "- The replica stays seven days"
+
+
+def test_who_was_overtaken_keeps_what_they_wrote_and_sees_the_text_of_now(client, editor, entry):
+    sent = {"entries": entry.pk, "action": "edit", "reason": "wrong", "confirmed": "yes"}
+    ask(client, editor, **sent, text="- Theirs", revision=1)
+    response = ask(client, editor, **sent, text="- Mine", revision=1)
+    assert response.status_code == 400
+    text = response.content.decode()
+    assert "changed this text while you wrote" in text
+    assert "<del>- Theirs</del>" in text or "Theirs" in text
+    assert "- Mine</textarea>" in text
+    assert 'name="revision" value="2"' in text
+    ask(client, editor, **sent, text="- Mine", revision=2)
+    assert Entry.objects.get(pk=entry.pk).summary == "- Mine"
+
+
+def test_words_are_redacted_by_an_owner(client, owner, editor, entry):
+    sent = {"entries": entry.pk, "action": "redact", "text": "seven", "reason": "private"}
+    text = ask(client, editor, **sent, confirmed="yes").content.decode()
+    assert "Only owners have something forgotten." in text
+    assert 'name="text"' in ask(client, owner, entries=entry.pk, action="redact").content.decode()
+    ask(client, owner, **sent, confirmed="yes")
+    assert Entry.objects.get(pk=entry.pk).summary == "- The replica stays […] days"
+
+
+def test_words_that_are_not_there_are_refused_and_kept(client, owner, entry):
+    sent = {"entries": entry.pk, "action": "redact", "text": "eleven", "reason": "private"}
+    response = ask(client, owner, **sent)
+    assert response.status_code == 400
+    assert "does not hold these words" in response.content.decode()
+    assert "eleven" in response.content.decode()
+
+
+def test_many_are_forgotten_at_once_each_with_a_receipt(client, owner, entry, waiting):
+    chosen = [entry.pk, waiting(1)[0].pk]
+    text = ask(client, owner, entries=chosen, action="forget").content.decode()
+    assert "<dt>2</dt><dd>summaries and digests</dd>" in text
+    assert Entry.objects.count() == 2
+    sent = {"entries": chosen, "action": "forget", "reason": "private", "confirmed": "yes"}
+    response = ask(client, owner, **sent)
+    assert not Entry.objects.exists()
+    assert response.content.decode().count(">receipt</a>") == 2
+
+
+def test_every_act_without_a_script_style_or_handler(client, owner, entry, waiting):
+    chosen = [entry.pk, waiting(1)[0].pk]
+    for text in (
+        listed(client, owner, "?state="),
+        ask(client, owner, entries=chosen, action="hide").content.decode(),
+    ):
+        assert " style=" not in text
+        assert " onclick=" not in text
+        assert "<script>" not in text

@@ -254,9 +254,7 @@ def _commit(
         with at(now):
             entry.save(force_insert=True)
         recount(session, stretch.last_seq, through=stretch.last_seq)
-        _record(Verb.SUMMARISED, entry, booking)
-        if waits:
-            note(entry.project_id, Verb.PROPOSED, entry_id=entry.pk, reason=waits)
+        _record(Verb.PROPOSED if waits else Verb.SUMMARISED, entry, booking)
         nudge(entry.project_id)
     lease.release()
     return kept
@@ -302,7 +300,7 @@ def _commit_rewritten(
     there.sources_hash = stretch.fingerprint
     with at(now):
         there.save()
-    _record(Verb.REWRITTEN, there, written.booking)
+    _record(Verb.PROPOSED if waits else Verb.REWRITTEN, there, written.booking)
     return there
 
 
@@ -343,6 +341,7 @@ def _record(verb: Verb, entry: Entry, booking: Booking) -> None:
         granularity=entry.granularity,
         period_key=entry.period_key,
         count=entry.message_count,
+        reason=entry.waits_because,
         **booking.totals(),
     )
 

@@ -217,9 +217,8 @@ def _commit(
         if above is not None:
             review.mark_stale(above)
     verb = Verb.ROLLED_UP if is_new else Verb.REWRITTEN
-    _record(verb, digest, ids, **booking.totals())
-    if waits:
-        _record(Verb.PROPOSED, digest, (), reason=waits)
+    verb = Verb.PROPOSED if waits else verb
+    _record(verb, digest, ids, reason=digest.waits_because, **booking.totals())
 
 
 def _record(verb: Verb, digest: Entry, related: Iterable[UUID], **fields: Any) -> None:

@@ -9,7 +9,17 @@ from django.http import HttpRequest
 from django.utils.text import Truncator
 
 from memory.layers import review
-from memory.models import Cursor, Entry, EntryRevision, Ladder, State
+from memory.models import (
+    Chunk,
+    Corpus,
+    Cursor,
+    Entry,
+    EntryRevision,
+    IndexCursor,
+    Ladder,
+    State,
+    Vector,
+)
 from projects.admin import LookOnly
 
 
@@ -164,3 +174,56 @@ class EntryRevisionAdmin(LookOnly):
     @admin.display(description="summary")
     def excerpt(self, revision: EntryRevision) -> str:
         return Truncator(revision.summary).chars(60)
+
+
+@admin.register(IndexCursor)
+class IndexCursorAdmin(LeasedAdmin):
+    """What is behind or failed to be indexed, and why."""
+
+    list_display = (
+        "session",
+        "project",
+        "indexed_through",
+        "wanted",
+        "done",
+        "failures",
+        "next_try_at",
+        "last_error",
+        "lease_until",
+    )
+    list_select_related = ("session", "project")
+    search_fields = ("session__title", "=session__id", "project__slug")
+    ordering = ("-failures", "-pk")
+
+
+@admin.register(Chunk)
+class ChunkAdmin(LookOnly):
+    list_display = ("source_id", "excerpt", "project", "speaker", "tokens", "occurred_at")
+    list_filter = ("source_type", "role")
+    list_select_related = ("project",)
+    date_hierarchy = "occurred_at"
+    ordering = ("-id",)
+    search_fields = ("text", "=source", "project__slug")
+    exclude = ("terms", "pieces")
+
+    @admin.display(description="text")
+    def excerpt(self, chunk: Chunk) -> str:
+        return Truncator(chunk.text).chars(60)
+
+
+@admin.register(Vector)
+class VectorAdmin(LookOnly):
+    list_display = ("chunk", "embedder", "project")
+    list_select_related = ("chunk", "project")
+    ordering = ("-id",)
+    search_fields = ("=chunk__id", "=chunk__source", "project__slug", "embedder")
+    exclude = ("embedding",)
+
+
+@admin.register(Corpus)
+class CorpusAdmin(LookOnly):
+    list_display = ("project", "chunks", "changes", "counted_at")
+    list_select_related = ("project",)
+    search_fields = ("project__slug", "project__name")
+    ordering = ("-chunks",)
+    exclude = ("terms", "counts")

@@ -19,6 +19,8 @@ from memory.layers import review
 from memory.layers.coverage import contributes, recount
 from memory.layers.summarising import EXTRACTIVE
 from memory.models import Cursor, Entry
+from memory.recall import indexing
+from memory.tasks import wake_indexing
 
 
 @receiver(message_added)
@@ -70,3 +72,20 @@ def withhold_what_was_made_of_it(session: Session, **kwargs: object) -> None:
 def have_quotes_reviewed(session: Session, **kwargs: object) -> None:
     """Extractive entries quote, and what is private now is not to be quoted to others unseen."""
     review.propose(session.entries.filter(written_by=EXTRACTIVE))
+
+
+@receiver(message_added)
+def index_added(session: Session, messages: list[Message], **kwargs: object) -> None:
+    if messages:
+        indexing.mark(session, min(message.seq for message in messages))
+        wake_indexing()
+
+
+@receiver(message_changed)
+def index_changed(session: Session, messages: list[Message], **kwargs: object) -> None:
+    """What was edited, deleted or left the path is out of recall before this is committed."""
+    if messages:
+        seqs = [message.seq for message in messages]
+        indexing.mark(session, min(seqs))
+        indexing.withdraw(session, seqs)
+        wake_indexing()

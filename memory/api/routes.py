@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from chat.access import session_for_writing
 from chat.models import Visibility
 from memory.access import entries_for
+from memory.api.recall import Recall
 from memory.api.serializers import (
     BankSerializer,
     EntrySerializer,
@@ -96,5 +97,6 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/", Memory.as_view(), name="api-memory"),
     path("projects/<slug:slug>/memory/entries/", Entries.as_view(), name="api-entries"),
     path("projects/<slug:slug>/memory/entries/<uuid:pk>/", OneEntry.as_view(), name="api-entry"),
+    path("projects/<slug:slug>/recall/", Recall.as_view(), name="api-recall"),
     path("sessions/<uuid:pk>/summarize/", Summarize.as_view(), name="api-summarize"),
 ]

@@ -1,4 +1,16 @@
+from memory.models.chunks import Chunk, Corpus, IndexCursor, SourceType, Vector
 from memory.models.cursors import Cursor, Ladder
 from memory.models.entries import Entry, EntryRevision, State
 
-__all__ = ["Cursor", "Entry", "EntryRevision", "Ladder", "State"]
+__all__ = [
+    "Chunk",
+    "Corpus",
+    "Cursor",
+    "Entry",
+    "EntryRevision",
+    "IndexCursor",
+    "Ladder",
+    "SourceType",
+    "State",
+    "Vector",
+]

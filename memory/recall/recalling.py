@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from chat.storable import storable
 from memory.recall import embedders, fusion, packing, pieces, question, search, signals
 from memory.recall.embedders.base import Matrix
 from memory.recall.search import Found, Scope, Term
@@ -56,7 +57,7 @@ def recall(
     a budget, those that fit whole into `token_budget` tokens, in time order. Without a query, the
     most recent.
     """
-    query = query.strip()[:LONGEST]
+    query = storable(query).strip()[:LONGEST]
     if not query:
         latest = search.recent(scope, limit or MOST)
         packed = packing.pack((row.tokens for row in latest), token_budget, limit)

@@ -7,7 +7,6 @@ from datetime import datetime
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chat.storable import storable
 from memory.recall import embedders, fusion, packing, pieces, question, search, signals
@@ -64,9 +63,9 @@ def recall(
         found = [_result(latest[place], -place, {}) for place in packed]
         return found if token_budget is None else in_time_order(found)
     judged = _judged(scope, query)
-    ranked = [place for place in judged.order.tolist() if judged.rows[place].fits]
+    ranked = judged.order
     packed = packing.pack((judged.rows[place].tokens for place in ranked), token_budget, limit)
-    found = [judged.result(ranked[place]) for place in packed]
+    found = judged.results([ranked[place] for place in packed]) if packed else []
     return found if token_budget is None else in_time_order(found)
 
 
@@ -76,21 +75,29 @@ def in_time_order(results: Iterable[Result]) -> list[Result]:
 
 @dataclass(frozen=True)
 class _Judged:
-    """The rows of a search with their scores, and what each signal gave."""
+    """The rows of a search with their scores, and what each signal gave to each row."""
 
     rows: Sequence[Found]
     scores: Floats
     parts: Mapping[str, Floats]
 
     @property
-    def order(self) -> NDArray[np.int64]:
-        """The places of the rows, the best first."""
-        return np.argsort(-self.scores, kind="stable")
+    def order(self) -> list[int]:
+        """The places of the rows that may be results, the best first."""
+        best_first = np.argsort(-self.scores, kind="stable").tolist()
+        return [place for place in best_first if self.rows[place].fits]
 
-    def result(self, place: int) -> Result:
-        told = {name: round(float(values[place]), 4) for name, values in self.parts.items()}
-        seen = {name: value for name, value in told.items() if value}
-        return _result(self.rows[place], float(self.scores[place]), seen)
+    def results(self, places: Sequence[int]) -> list[Result]:
+        """The rows at these places, the signals in thousandths."""
+        told = np.round(np.stack(list(self.parts.values()), axis=1)[places].astype(float), 3)
+        return [
+            _result(
+                self.rows[place],
+                float(self.scores[place]),
+                {name: value for name, value in zip(self.parts, values, strict=True) if value},
+            )
+            for place, values in zip(places, told.tolist(), strict=True)
+        ]
 
 
 def _judged(scope: Scope, query: str) -> _Judged:

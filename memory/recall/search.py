@@ -18,7 +18,7 @@ from memory.recall.embedders.base import Matrix
 from projects.models import Project
 
 # Candidates of each kind; each brings its neighbours along.
-CANDIDATES = 100
+CANDIDATES = 80
 NEIGHBOURS = 3
 # Rows that words may find: beyond it the commonest words are left to the vectors.
 MOST_MATCHES = 4_000

@@ -7,6 +7,7 @@ Section, or None when it has nothing to say; like a context processor, it knows 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -20,6 +21,8 @@ from chat.window import PER_MESSAGE
 
 # What is left for the answer itself, as a share of the model's context.
 REPLY_SHARE = 0.25
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -70,16 +73,25 @@ class Turn:
     """The reply being prepared: `reply_to` is the last message on its path, None before any.
 
     `reply_to` need not be written yet, as long as it has its `seq` and its parent.
-    `budget` is what the section now running may take, in tokens.
+    `budget` is what the section now running may take, in tokens; `shown` are the ids of what the
+    sections before it show.
     """
 
     session: Session
     reply_to: Message | None
     budget: int = 0
+    shown: set[UUID] = field(default_factory=set)
+    _handed_on: dict[str, object] = field(default_factory=dict)
 
     @property
     def project(self):
         return self.session.project
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for all sections that ask for it by this name."""
+        if name not in self._handed_on:
+            self._handed_on[name] = make()
+        return cast(T, self._handed_on[name])
 
     @cached_property
     def path(self) -> list[Message]:
@@ -209,6 +221,7 @@ def build(turn: Turn) -> Prompt:
         if section is not None:
             sections.append(section)
             left -= section.tokens
+            turn.shown.update(item.id for item in section.items)
     if closing is not None:
         sections.append(closing)
     return Prompt(tuple(sections), budget, model)

@@ -43,6 +43,13 @@ def words(value: str) -> list[str]:
     return [word.strip() for word in value.split(",") if word.strip()]
 
 
+def word(value: str) -> str:
+    """Letters, digits and underscores, as names in a database have."""
+    if not value.replace("_", "").isalnum():
+        raise ValueError(value)
+    return value
+
+
 def integer(low: int, high: int) -> Callable[[str], int]:
     """A parser for whole numbers from `low` to `high`."""
 

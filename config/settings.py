@@ -7,7 +7,7 @@ from csp.constants import NONCE, NONE, SELF
 from dotenv import load_dotenv
 
 from config import embedded
-from config.environment import flag, integer, model_name, read, text, url, words
+from config.environment import flag, integer, model_name, read, text, url, word, words
 from config.secrets import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -126,11 +126,49 @@ CLOSE_AFTER_DAYS = read(
     "STRATA_CLOSE_AFTER_DAYS", 30, integer(1, 36_500), "a number of days from 1"
 )
 
+# How what was said is found again.
+
+EMBEDDER = read(
+    "STRATA_EMBEDDER",
+    "static",
+    model_name("static", "hash"),
+    "`static` or an embedding model's name such as openai:text-embedding-3-small",
+)
+# 0: the embedder's own, which for a model elsewhere is not known.
+EMBEDDING_DIMENSIONS = read(
+    "STRATA_EMBEDDING_DIMENSIONS",
+    0,
+    integer(1, 4_000),
+    "the number of dimensions of its vectors, from 1 to 4000",
+)
+if ":" in EMBEDDER and not EMBEDDING_DIMENSIONS:
+    raise SystemExit(
+        "strata: STRATA_EMBEDDING_DIMENSIONS takes the number of dimensions of the vectors of "
+        "STRATA_EMBEDDER, from 1 to 4000"
+    )
+# PostgreSQL's text search configuration, which cuts texts into words and words to their stems.
+SEARCH_LANGUAGE = read(
+    "STRATA_SEARCH_LANGUAGE",
+    "english",
+    word,
+    "a text search configuration of PostgreSQL such as english, german or simple",
+)
+# Consecutive messages of one speaker are one excerpt.
+MERGE_TURNS = read("STRATA_MERGE_TURNS", True, flag, "on or off")
+# A message with one of these, in any inflection, can be recalled however short it is.
+TASK_VERBS = (
+    "approve assign book build buy call cancel change check close decide deploy do draft email "
+    "finish fix invite merge move order pay postpone print release remind remove reply review "
+    "schedule send ship sign start stop submit test update write"
+).split()
+
 # A prompt is these sections in this order: from what changes least to what changes most.
 CHAT_PROMPT_SECTIONS = [
     "chat.sections.persona",
     "memory.sections.bank",
     "chat.sections.history",
+    "memory.sections.gists",
+    "memory.sections.details",
     "chat.sections.message",
 ]
 # Each takes a queryset of sessions and returns it with one more number, which lists tell.

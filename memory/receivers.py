@@ -28,6 +28,8 @@ from memory.layers.summarising import EXTRACTIVE
 from memory.models import Cursor, Entry, Verb, Waiting
 from memory.models.activity import note
 from memory.models.cursors import nudge
+from memory.recall import indexing
+from memory.tasks import wake_indexing
 from projects.models import Project
 
 
@@ -117,3 +119,20 @@ def propose_memories(
     session: Session, messages: list[Message], source: str, **kwargs: object
 ) -> None:
     imported.propose(session, messages, source)
+
+
+@receiver(message_added)
+def index_added(session: Session, messages: list[Message], **kwargs: object) -> None:
+    if messages:
+        indexing.mark(session, min(message.seq for message in messages))
+        wake_indexing()
+
+
+@receiver(message_changed)
+def index_changed(session: Session, messages: list[Message], **kwargs: object) -> None:
+    """What was edited, deleted or left the path is out of recall before this is committed."""
+    if messages:
+        seqs = [message.seq for message in messages]
+        indexing.mark(session, min(seqs))
+        indexing.withdraw(session, seqs)
+        wake_indexing()

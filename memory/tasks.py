@@ -1,14 +1,26 @@
 """Memory's work in the background. The database is the truth: a lost task is found again."""
 
+import logging
+import time
 from datetime import UTC, datetime
 from uuid import UUID
 
 from celery import shared_task
+from django.db import connection, transaction
 
 from memory.layers import conversations, cycle, digests
+from memory.recall import indexing
+
+log = logging.getLogger(__name__)
 
 # What a cycle starts is void when the next one has come and found it again.
 CYCLE_SECONDS = 60
+# A task indexes for so long, and leaves the rest to another.
+INDEXING_SECONDS = 240
+# Seconds for which a broker that was away is not asked again, since asking takes time.
+PATIENCE = 10.0
+
+_broker_is_away_until = 0.0
 
 
 @shared_task
@@ -40,3 +52,31 @@ def rewrite_entry(entry_id: str) -> None:
 def settle_project(project_id: str) -> None:
     """Lets one project's layers settle."""
     digests.settle(UUID(project_id), datetime.now(UTC))
+
+
+@shared_task
+def run_indexing() -> None:
+    """Indexes what changed. Runs after each change, and every minute for what was missed."""
+    indexing.catch_up(seconds=INDEXING_SECONDS)
+    if indexing.is_behind():
+        run_indexing.apply_async(expires=CYCLE_SECONDS)
+
+
+def wake_indexing() -> None:
+    """Has what this transaction changes indexed once it is committed: one message, however many
+    changes. Should the broker be away, the chat goes on and the beat finds the work.
+    """
+    if not any(hook is _send for _, hook, *_ in connection.run_on_commit):
+        transaction.on_commit(_send)
+
+
+def _send() -> None:
+    global _broker_is_away_until
+    if time.monotonic() < _broker_is_away_until:
+        return
+    try:
+        run_indexing.apply_async(expires=CYCLE_SECONDS, retry=False)
+    except Exception as error:
+        # Each broker has its own. Whatever it was, what was said is said, and the sweep finds it.
+        log.warning("indexing_not_woken cause=%r", error)
+        _broker_is_away_until = time.monotonic() + PATIENCE

@@ -53,6 +53,16 @@ def quick_passwords(settings) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
+@pytest.fixture(autouse=True)
+def woken(monkeypatch) -> list[dict]:
+    """How often, and with which options, the broker was asked to have something indexed."""
+    from memory.tasks import run_indexing
+
+    calls: list[dict] = []
+    monkeypatch.setattr(run_indexing, "apply_async", lambda **options: calls.append(options))
+    return calls
+
+
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[ScriptedModel]:
     with ScriptedModel() as server:

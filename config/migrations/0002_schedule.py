@@ -5,6 +5,7 @@ from django.db import migrations
 # name, task, every, period
 SCHEDULE = [
     ("Memory cycle", "memory.tasks.run_cycle", 1, "minutes"),
+    ("Sweep of what is not indexed", "memory.tasks.run_indexing", 1, "minutes"),
     ("Sweep of interrupted replies", "chat.tasks.sweep_interrupted", 20, "seconds"),
     ("Sweep of images never sent", "chat.tasks.sweep_attachments", 1, "hours"),
     ("Sweep of unfinished imports", "chat.tasks.sweep_imports", 1, "minutes"),

@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from memory.admin.acting import Acting
-from memory.models import Call, Cursor, Ladder, Nudge
+from memory.models import Call, Cursor, IndexCursor, Ladder, Nudge
 from projects.admin import LookOnly
 
 
@@ -85,3 +85,23 @@ class CallAdmin(LookOnly):
     date_hierarchy = "started_at"
     search_fields = ("model", "project__slug", "=session_id")
     ordering = ("-id",)
+
+
+@admin.register(IndexCursor)
+class IndexCursorAdmin(LeasedAdmin):
+    """What is behind or failed to be indexed, and why."""
+
+    list_display = (
+        "session",
+        "project",
+        "indexed_through",
+        "wanted",
+        "done",
+        "failures",
+        "next_try_at",
+        "last_error",
+        "lease_until",
+    )
+    list_select_related = ("session", "project")
+    search_fields = ("=session__id", "project__slug")
+    ordering = ("-failures", "-pk")

@@ -22,6 +22,7 @@ from chat.models import Session, Visibility
 from memory.access import entries_for
 from memory.api.activity import Activities, Usage
 from memory.api.forgetting import Forget, ForgettingSerializer, receipt_of
+from memory.api.recall import Recall
 from memory.api.serializers import (
     BankSerializer,
     EntrySerializer,
@@ -176,5 +177,6 @@ urlpatterns = [
     path("projects/<slug:slug>/activity/", Activities.as_view(), name="api-activity"),
     path("projects/<slug:slug>/usage/", Usage.as_view(), name="api-usage"),
     path("projects/<slug:slug>/forget/", Forget.as_view(), name="api-forget"),
+    path("projects/<slug:slug>/recall/", Recall.as_view(), name="api-recall"),
     path("sessions/<uuid:pk>/summarize/", Summarize.as_view(), name="api-summarize"),
 ]

@@ -3,6 +3,7 @@
 Whoever adds a column that may hold such words adds it here; a test finds what is missing.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
@@ -29,16 +30,20 @@ from memory.layers.coverage import recount
 from memory.models import (
     Activity,
     Call,
+    Chunk,
     Cursor,
     Entry,
     EntryRevision,
     EntryState,
+    IndexCursor,
     Ladder,
     RenderedBank,
     State,
     Tombstone,
+    Vector,
 )
 from memory.models.cursors import nudge
+from memory.recall import indexing
 from projects.models import Project, Token
 
 AT_ONCE = 5_000
@@ -154,6 +159,20 @@ def _entry_revisions(project: Project, found: Found) -> int:
     return _deleted(EntryRevision.objects.filter(entry__in=found.entries | found.withheld))
 
 
+def _chunks(project: Project, found: Found) -> int:
+    """What recall would quote. What is left of a session is indexed again."""
+    gone = _deleted(Chunk.objects.filter(project=project, session__in=found.sessions))
+    lost: dict[UUID, list[int]] = defaultdict(list)
+    for some in _batches(found.messages | found.unremembered):
+        rows = Message.objects.filter(project=project, pk__in=some, session__in=found.touched)
+        for session_id, seq in rows.values_list("session", "seq"):
+            lost[session_id].append(seq)
+    for session in Session.objects.filter(pk__in=lost):
+        gone += indexing.withdraw(session, lost[session.pk])
+        indexing.mark(session, min(lost[session.pk]))
+    return gone
+
+
 def _sessions(project: Project, found: Found) -> int:
     """Last: what is left of them goes along."""
     return _deleted(Session.objects.filter(pk__in=found.sessions))
@@ -178,6 +197,7 @@ STORES = (
     Store("titles", {}, _titles),
     Store("entry_revisions", {EntryRevision: ("summary",)}, _entry_revisions),
     Store("entries", {Entry: ("summary", "note", "losses")}, _entries),
+    Store("chunks", {Chunk: ("speaker", "text", "pieces", "terms")}, _chunks),
     Store("sessions", {Session: ("title", "source_key")}, _sessions),
     Store("rendered_bank", {RenderedBank: ("text", "included", "left_out")}, _bank),
 )
@@ -193,6 +213,10 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
     Activity: ("granularity", "period_key", "related", "reason", "receipt"),
     RenderedBank: ("text_hash", "fingerprint"),
     Call: ("model", "outcome"),
+    Chunk: ("language",),
+    # Numbers that whoever knows a word can compute, and nobody can read.
+    Vector: ("embedder",),
+    IndexCursor: ("last_error",),
     Cursor: ("last_error",),
     Ladder: ("last_error",),
     Entry: ("period_key", "zone", "sources_hash", "written_by"),

@@ -1,6 +1,7 @@
 from memory.models.activity import Activity, Reason, Verb
 from memory.models.banks import RenderedBank
 from memory.models.calls import Call, CallKind
+from memory.models.chunks import Chunk, Corpus, IndexCursor, SourceType, Vector
 from memory.models.cursors import Cursor, Ladder, Nudge
 from memory.models.entries import Entry, EntryRevision, EntryState, State, Waiting
 from memory.models.tombstones import Grave, Tombstone
@@ -9,17 +10,22 @@ __all__ = [
     "Activity",
     "Call",
     "CallKind",
+    "Chunk",
+    "Corpus",
     "Cursor",
     "Entry",
     "EntryRevision",
     "EntryState",
     "Grave",
+    "IndexCursor",
     "Ladder",
     "Nudge",
     "Reason",
     "RenderedBank",
+    "SourceType",
     "State",
     "Tombstone",
+    "Vector",
     "Verb",
     "Waiting",
 ]

@@ -12,11 +12,13 @@ from chat.models import Message, MessageRevision, Session
 from chat.replies import ask, draft, finalise, post_messages
 from chat.sessions import create_session
 from memory import forgetting
+from memory import recall as recalls
 from memory.forgetting import Refused, Scope, forget, preview
 from memory.layers import cycle
 from memory.layers.conversations import summarise
 from memory.layers.rendering import rendered_bank
-from memory.models import Activity, Entry, EntryRevision, Nudge, State, Tombstone, Verb
+from memory.models import Activity, Chunk, Entry, EntryRevision, Nudge, State, Tombstone, Verb
+from memory.recall.indexing import catch_up
 
 pytestmark = pytest.mark.django_db
 
@@ -361,3 +363,34 @@ def test_it_has_the_layers_looked_through(told, project):
     Nudge.objects.all().delete()
     forgetting.forget(project, Scope(message=told[0].pk))
     assert Nudge.objects.filter(project=project).exists()
+
+
+def test_recall_quotes_nothing_of_it_and_finds_what_is_left(told, session, owner, project):
+    catch_up()
+    scope = recalls.Scope(project, owner)
+    assert "nine four" in quoted(scope)
+    receipt = forget(project, Scope(message=told[0].pk))
+    assert receipt.removed["chunks"] >= 1
+    assert "nine four" not in quoted(scope)
+    catch_up()
+    assert "nine four" not in quoted(scope)
+    assert "3 March" in quoted(scope)
+    forget(project, Scope(session=session.pk))
+    assert not Chunk.objects.exists()
+
+
+def test_recall_quotes_nothing_of_a_deleted_session_until_it_is_restored(
+    told, session, owner, project
+):
+    catch_up()
+    scope = recalls.Scope(project, owner)
+    sessions.delete_session(session)
+    assert quoted(scope) == ""
+    sessions.restore_session(session.pk)
+    assert "nine four" in quoted(scope)
+
+
+def quoted(scope) -> str:
+    """What recall finds on everything that these tests speak of."""
+    found = recalls.recall(scope, "the vault opens with nine four seven two; cutover on 3 March")
+    return "\n".join(one.text for one in found)

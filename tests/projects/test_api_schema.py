@@ -25,6 +25,7 @@ def test_the_schema_is_valid_and_names_every_route(schema):
         "/api/v1/projects/{slug}/sessions/",
         "/api/v1/projects/{slug}/forget/",
         "/api/v1/projects/{slug}/memory/",
+        "/api/v1/projects/{slug}/recall/",
         "/api/v1/projects/{slug}/memory/entries/",
         "/api/v1/projects/{slug}/memory/entries/{id}/",
         "/api/v1/sessions/{id}/",

@@ -1,0 +1,186 @@
+"""What recall finds: excerpts of the record, their vectors, and how far indexing has come."""
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex, OpClass
+from django.db import models
+from django.db.models import F, Func, Q
+from django.db.models.functions import Cast
+from pgvector.django import HalfVectorField, HnswIndex
+
+from chat.models import Role, Session
+from memory.models.leased import Leased, LeasedQuerySet
+from projects.identifiers import new_id
+from projects.models import Project
+
+
+class SourceType(models.TextChoices):
+    TURN = "turn", "what was said"
+    NOTE = "note", "a note"
+
+
+class Chunk(models.Model):
+    """An excerpt that can be recalled: consecutive messages of one speaker, or part of a long one.
+
+    It is known by its source (for a turn the session) and its first place there; one that grows is
+    updated. Nothing but its vectors points at it, so that the table can be partitioned by project.
+
+    `terms` stand for the words of the text as full text search sees them, each hashed together
+    with the project: so one index over all projects finds those of one project alone.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    # Other indexes begin with it.
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    source_type = models.CharField(max_length=10, choices=SourceType.choices)
+    source = models.UUIDField(help_text="For a turn its session.")
+    session = models.ForeignKey(
+        Session, null=True, blank=True, on_delete=models.CASCADE, related_name="chunks"
+    )
+    first_seq = models.PositiveIntegerField()
+    last_seq = models.PositiveIntegerField()
+    part = models.PositiveIntegerField(default=0, help_text="Of a message that was split.")
+    role = models.CharField(max_length=10, choices=Role.choices)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+    speaker = models.CharField(max_length=300)
+    text = models.TextField()
+    tokens = models.PositiveIntegerField(
+        help_text="As it stands in prompts, with date and speaker (cl100k_base)."
+    )
+    occurred_at = models.DateTimeField()
+    language = models.CharField(
+        max_length=63, help_text="The text search configuration that cut it into terms."
+    )
+    terms = models.GeneratedField(
+        expression=Func("language", "project_id", "text", function="memory_terms"),
+        output_field=ArrayField(models.BigIntegerField()),
+        db_persist=True,
+    )
+    pieces = models.BinaryField(help_text="Its word pieces; see memory.recall.pieces.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "source_type", "source", "first_seq", "part"],
+                name="one_chunk_a_place",
+            ),
+            models.CheckConstraint(
+                condition=Q(source_type__in=SourceType.values), name="chunk_source_is_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(last_seq__gte=F("first_seq")), name="chunk_ends_after_it_begins"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["project", "-occurred_at"], name="chunk_recent"),
+            GinIndex(fields=["terms"], name="chunk_terms", fastupdate=False),
+        ]
+
+    def __str__(self) -> str:
+        return self.source_id
+
+    @property
+    def source_id(self) -> str:
+        """Which messages it holds, as `source:first-last`."""
+        return f"{self.source}:{self.first_seq}-{self.last_seq}"
+
+
+class Vector(models.Model):
+    """What an embedder makes of a chunk. Changing the embedder is adding vectors.
+
+    The column has no fixed dimensions; each embedder in use has an index over its own vectors.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    chunk = models.ForeignKey(Chunk, on_delete=models.CASCADE, related_name="vectors")
+    embedder = models.CharField(max_length=200)
+    embedding = HalfVectorField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "embedder", "chunk"], name="one_vector_a_chunk_and_embedder"
+            )
+        ]
+        indexes = [
+            # Of the built-in embedder. Others get theirs when they are first used; see
+            # memory.recall.embedders.indexes.
+            HnswIndex(
+                OpClass(
+                    Cast("embedding", HalfVectorField(dimensions=256)), name="halfvec_cosine_ops"
+                ),
+                name="vector_static_minilm_256",
+                condition=Q(embedder="static-minilm-256"),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.embedder} of {self.chunk_id}"
+
+
+class IndexCursorQuerySet(LeasedQuerySet):
+    def due(self) -> "IndexCursorQuerySet":
+        """Those whose session changed since it was indexed."""
+        return self.filter(wanted__gt=F("done"))
+
+
+class IndexCursor(Leased):
+    """How far the indexing of one session has come; chat does not know it.
+
+    Each change of the session raises `wanted`. Indexing sets `done` to the `wanted` that it found
+    at its beginning, unless there is a newer one at its end: then it is to be done again.
+    """
+
+    session = models.OneToOneField(
+        Session, primary_key=True, on_delete=models.CASCADE, related_name="index_cursor"
+    )
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    wanted = models.PositiveBigIntegerField(default=0, help_text="Changes so far.")
+    done = models.PositiveBigIntegerField(default=0, help_text="Changes that are indexed.")
+    dirty_from = models.PositiveIntegerField(
+        default=1, help_text="The first place that may differ from its chunks."
+    )
+    indexed_through = models.PositiveIntegerField(default=0)
+
+    objects = IndexCursorQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["project"], name="index_cursor_due", condition=Q(wanted__gt=F("done"))
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"index of {self.session_id} at {self.indexed_through}"
+
+
+class Corpus(models.Model):
+    """What search knows of a project as a whole: how many chunks, and in how many a term stands.
+
+    Counted now and then, not kept exact: `changes` are the chunks written since. A term that is
+    not among `terms` stands in less than `floor` chunks.
+    """
+
+    project = models.OneToOneField(
+        Project, primary_key=True, on_delete=models.CASCADE, related_name="corpus"
+    )
+    chunks = models.PositiveIntegerField(default=0)
+    changes = models.PositiveIntegerField(default=0)
+    terms = ArrayField(models.BigIntegerField(), default=list)
+    counts = ArrayField(models.IntegerField(), default=list)
+    floor = models.PositiveIntegerField(default=1)
+    counted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "corpora"
+
+    def __str__(self) -> str:
+        return f"corpus of {self.project_id}"

@@ -1,0 +1,6 @@
+"""Recall: what was said comes back, by meaning and by word. The package offers `recall`."""
+
+from memory.recall.recalling import Result, in_time_order, recall
+from memory.recall.search import Scope
+
+__all__ = ["Result", "Scope", "in_time_order", "recall"]

@@ -1,0 +1,228 @@
+"""Chunks and vectors follow the record: what changed in a session is cut and embedded anew.
+
+A change of a session raises its cursor's `wanted`, in the transaction of the change. Indexing
+claims the sessions that are behind, reads them, embeds outside of any transaction, and commits in
+one that checks that it still holds them and that nothing changed meanwhile. The database is the
+truth: a lost message or a killed worker delays, and loses nothing.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from django.db import connection, transaction
+from django.db.models import Case, F, IntegerField, Value, When
+from django.db.models.functions import Least, Now
+
+from chat.models import Session
+from memory.layers.leases import Lease, LeaseLost
+from memory.models import Chunk, IndexCursor, SourceType
+from memory.models.chunks import IndexCursorQuerySet
+from memory.recall import corpus, embedders, reading, writing
+from memory.recall.embedders import Embedder, EmbedderError
+from memory.recall.reading import Extent
+from projects.models import Project
+
+log = logging.getLogger(__name__)
+
+# Sessions that are indexed together.
+BATCH = 50
+# Renewed before each batch of texts that is embedded; a killed worker's sessions are free after it.
+LEASE = timedelta(seconds=60)
+
+
+@dataclass
+class Progress:
+    """What indexing did so far: sessions, chunks written, and sessions that failed."""
+
+    sessions: int = 0
+    chunks: int = 0
+    failed: int = 0
+
+
+@dataclass
+class Claim:
+    """Sessions that one worker holds, with what their cursors said when it took them."""
+
+    holder: UUID
+    cursors: list[IndexCursor] = field(default_factory=list)
+
+    @property
+    def ids(self) -> list[UUID]:
+        return [cursor.pk for cursor in self.cursors]
+
+    @property
+    def held(self) -> IndexCursorQuerySet:
+        """Those of the cursors that are still this worker's, by the database's clock."""
+        return IndexCursor.objects.filter(
+            pk__in=self.ids, lease_holder=self.holder, lease_until__gt=Now()
+        )
+
+    def renew(self) -> None:
+        """Starts the lease's time anew. Raises LeaseLost when all were taken over."""
+        if not self.held.update(lease_until=Now() + LEASE):
+            raise LeaseLost
+
+
+def mark(session: Session, seq: int) -> None:
+    """Has the session indexed from the place `seq` on; in the transaction of the change."""
+    cursor = IndexCursor(
+        session_id=session.pk, project_id=session.project_id, wanted=1, dirty_from=seq
+    )
+    sooner = Case(
+        When(wanted__gt=F("done"), then=Least(F("dirty_from"), Value(seq))),
+        default=Value(seq),
+        output_field=IntegerField(),
+    )
+    rows = IndexCursor.objects.filter(pk=session.pk)
+    if not rows.update(wanted=F("wanted") + 1, dirty_from=sooner):
+        cursor.save(force_insert=True)
+
+
+def catch_up(
+    project: Project | None = None,
+    progress: Callable[[Progress], None] = lambda progress: None,
+    seconds: float = float("inf"),
+    done: Progress | None = None,
+) -> Progress:
+    """Indexes what is behind, of one project or of all, until nothing is left to do or so many
+    seconds are over. Counts on in `done`.
+    """
+    done = done or Progress()
+    embedder = embedders.get()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and (claim := _claim(project)).cursors:
+        index(claim, embedder, done)
+        progress(done)
+    corpus.recount_changed(project)
+    return done
+
+
+def is_behind() -> bool:
+    """Whether there is something to index that nobody is at."""
+    return IndexCursor.objects.due().unheld().ready().exists()
+
+
+def _claim(project: Project | None) -> Claim:
+    """The next sessions that are behind, the longest waiting first. None waits for another."""
+    claim = Claim(uuid4())
+    due = IndexCursor.objects.due().unheld().ready()
+    if project is not None:
+        due = due.filter(project=project)
+    with transaction.atomic():
+        rows = due.select_related("session").select_for_update(skip_locked=True, of=("self",))
+        claim.cursors = list(rows.order_by("pk")[:BATCH])
+        IndexCursor.objects.filter(pk__in=claim.ids).update(
+            lease_holder=claim.holder, lease_until=Now() + LEASE
+        )
+    return claim
+
+
+def index(claim: Claim, embedder: Embedder, done: Progress) -> None:
+    """Indexes the claimed sessions together; where that fails, each by itself, so that one that
+    cannot be indexed costs the others nothing.
+    """
+    try:
+        done.chunks += _index(claim, embedder)
+        done.sessions += len(claim.cursors)
+    except LeaseLost:
+        log.info("lease_lost sessions=%s", len(claim.cursors))
+    except Exception as error:
+        if len(claim.cursors) == 1:
+            done.failed += 1
+            _give_back(claim, error)
+            return
+        for cursor in claim.cursors:
+            index(Claim(claim.holder, [cursor]), embedder, done)
+
+
+def _give_back(claim: Claim, error: Exception) -> None:
+    """It stays due, tried again later; the admin shows why."""
+    [session_id] = claim.ids
+    if isinstance(error, EmbedderError):
+        log.warning("memory_ingest_failed session=%s reason=%s", session_id, error)
+        reason = str(error)
+    else:
+        log.exception("memory_ingest_failed session=%s", session_id)
+        reason = f"Strata itself failed ({type(error).__name__})."
+    Lease(IndexCursor, session_id, claim.holder).fail(reason)
+
+
+def _index(claim: Claim, embedder: Embedder) -> int:
+    extents = reading.extents(claim.cursors)
+    plan = writing.plan(extents, embedder, claim.renew)
+    return _commit(claim, extents, plan)
+
+
+@transaction.atomic
+def _commit(claim: Claim, extents: Sequence[Extent], plan: writing.Plan) -> int:
+    """Writes the chunks of the sessions that are still held and did not change meanwhile.
+
+    First the sessions' rows, then the cursors', as whoever writes into a session does: nobody
+    then waits for the other in a circle.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM chat_session WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE", [claim.ids]
+        )
+    now = {cursor.pk: cursor for cursor in claim.held.order_by("pk").select_for_update()}
+    seen = {cursor.pk: cursor.wanted for cursor in claim.cursors}
+    same = {pk for pk, cursor in now.items() if cursor.wanted == seen[pk]}
+    written = writing.write(plan, same)
+    _move(extents, same)
+    # What changed meanwhile is free again, and still due.
+    IndexCursor.objects.filter(pk__in=now.keys() - same).update(lease_holder=None, lease_until=None)
+    return written
+
+
+def _move(extents: Iterable[Extent], same: set[UUID]) -> None:
+    """The cursors behind what was read; one whose session is longer than that stays due."""
+    moved = []
+    for extent in extents:
+        cursor = extent.cursor
+        if cursor.pk in same:
+            cursor.lease_holder = cursor.lease_until = cursor.next_try_at = None
+            cursor.failures, cursor.last_error = 0, ""
+            cursor.indexed_through = extent.through
+            cursor.dirty_from = extent.through + 1
+            cursor.done = cursor.done if extent.goes_on else cursor.wanted
+            moved.append(cursor)
+    IndexCursor.objects.bulk_update(
+        moved,
+        [
+            "lease_holder",
+            "lease_until",
+            "next_try_at",
+            "failures",
+            "last_error",
+            "indexed_through",
+            "dirty_from",
+            "done",
+        ],
+    )
+
+
+def withdraw(session: Session, seqs: Sequence[int]) -> int:
+    """Takes the chunks that hold any of these places out of recall at once, in the transaction of
+    the change, and returns how many; what is left of them comes back when the session is indexed.
+    """
+    if not seqs:
+        return 0
+    holding = Chunk.objects.filter(
+        project_id=session.project_id,
+        source_type=SourceType.TURN,
+        source=session.pk,
+        first_seq__lte=max(seqs),
+        last_seq__gte=min(seqs),
+    )
+    places = set(seqs)
+    gone = [
+        pk
+        for pk, first, last in holding.values_list("pk", "first_seq", "last_seq")
+        if any(first <= seq <= last for seq in places)
+    ]
+    Chunk.objects.filter(pk__in=gone).delete()
+    return len(gone)

@@ -1,0 +1,182 @@
+"""Turns become rows: what is new is embedded and added, what changed updated, what is gone goes."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from functools import reduce
+from operator import or_
+from uuid import UUID
+
+import numpy as np
+from django.conf import settings
+from django.db import connection
+from django.db.models import Q
+
+from chat import tokens
+from memory.models import Chunk, SourceType
+from memory.recall import corpus, packing, pieces, search
+from memory.recall.embedders import Embedder
+from memory.recall.embedders.base import Matrix
+from memory.recall.reading import Extent
+from projects.identifiers import new_id
+
+Place = tuple[int, int]
+# Texts that are embedded at a time.
+BATCH = 512
+UPDATED = (
+    "last_seq",
+    "role",
+    "author",
+    "speaker",
+    "text",
+    "tokens",
+    "occurred_at",
+    "language",
+    "pieces",
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be written: chunks with their vectors, and the ids of what goes."""
+
+    chunks: Sequence[Chunk]
+    vectors: Matrix
+    embedder: str
+    gone: Sequence[Chunk]
+
+
+def plan(extents: Sequence[Extent], embedder: Embedder, renew: Callable[[], None]) -> Plan:
+    """Compares the turns with the chunks that are there, and embeds what differs. `renew` is
+    called before each batch of texts, and what it raises ends the work. Raises EmbedderError.
+    """
+    known = _known(extents)
+    fresh: list[Chunk] = []
+    gone: list[Chunk] = []
+    for extent in extents:
+        there = known.get(extent.cursor.pk, {})
+        for chunk in _chunks(extent):
+            old = there.pop((chunk.first_seq, chunk.part), None)
+            if old is None or _differs(old, chunk):
+                chunk.pk = old.pk if old else chunk.pk
+                fresh.append(chunk)
+        gone += there.values()
+    return prepare(fresh, gone, embedder, renew)
+
+
+def prepare(
+    fresh: Sequence[Chunk],
+    gone: Sequence[Chunk],
+    embedder: Embedder,
+    renew: Callable[[], None] = lambda: None,
+) -> Plan:
+    """`fresh` with all that is worked out of their texts. Raises EmbedderError."""
+    texts = [chunk.text for chunk in fresh]
+    for chunk, packed in zip(fresh, pieces.pack(texts), strict=True):
+        chunk.pieces = packed
+        chunk.language = settings.SEARCH_LANGUAGE
+        chunk.tokens = tokens.count(packing.line(chunk.occurred_at, chunk.speaker, chunk.text, UTC))
+    return Plan(fresh, embedded(texts, embedder, renew), embedder.name, gone)
+
+
+def embedded(texts: Sequence[str], embedder: Embedder, renew: Callable[[], None]) -> Matrix:
+    """The vectors of `texts`, batch by batch. Raises EmbedderError."""
+    rows = []
+    for start in range(0, len(texts), BATCH):
+        renew()
+        rows.append(embedder.documents(texts[start : start + BATCH]))
+    return np.concatenate(rows) if rows else np.zeros((0, 1), np.float32)
+
+
+def _known(extents: Iterable[Extent]) -> dict[UUID, dict[Place, Chunk]]:
+    """The chunks that are there where the turns are, by source and place."""
+    wanted = reduce(or_, (_within(extent) for extent in extents))
+    rows = Chunk.objects.filter(
+        wanted,
+        project__in={extent.cursor.project_id for extent in extents},
+        source_type=SourceType.TURN,
+    )
+    found: dict[UUID, dict[Place, Chunk]] = {}
+    for chunk in rows.defer("terms"):
+        found.setdefault(chunk.source, {})[chunk.first_seq, chunk.part] = chunk
+    return found
+
+
+def _within(extent: Extent) -> Q:
+    within = Q(source=extent.cursor.pk, first_seq__gte=extent.start)
+    return within & Q(first_seq__lte=extent.through) if extent.goes_on else within
+
+
+def _chunks(extent: Extent) -> Iterator[Chunk]:
+    for turn in extent.turns:
+        yield Chunk(
+            project_id=extent.cursor.project_id,
+            source_type=SourceType.TURN,
+            source=extent.cursor.pk,
+            session_id=extent.cursor.pk,
+            first_seq=turn.first_seq,
+            last_seq=turn.last_seq,
+            part=turn.part,
+            role=turn.role,
+            author_id=extent.author_ids[turn.first_seq],
+            speaker=turn.author,
+            text=turn.text,
+            occurred_at=turn.at,
+        )
+
+
+def _differs(old: Chunk, new: Chunk) -> bool:
+    compared = ("last_seq", "role", "author_id", "speaker", "text", "occurred_at")
+    return old.language != settings.SEARCH_LANGUAGE or any(
+        getattr(old, name) != getattr(new, name) for name in compared
+    )
+
+
+def write(plan: Plan, sources: set[UUID]) -> int:
+    """Writes the part of `plan` that belongs to `sources`; how many chunks were written."""
+    gone = [chunk.pk for chunk in plan.gone if chunk.source in sources]
+    if gone:
+        Chunk.objects.filter(pk__in=gone).delete()
+    places = [place for place, chunk in enumerate(plan.chunks) if chunk.source in sources]
+    chunks = [plan.chunks[place] for place in places]
+    Chunk.objects.bulk_create(
+        chunks,
+        batch_size=1_000,
+        update_conflicts=True,
+        unique_fields=["project", "source_type", "source", "first_seq", "part"],
+        update_fields=UPDATED,
+    )
+    write_vectors(chunks, plan.vectors[places], plan.embedder)
+    corpus.note_changes(chunks, [one for one in plan.gone if one.source in sources])
+    return len(chunks)
+
+
+_VECTORS = """
+    INSERT INTO memory_vector (id, project_id, chunk_id, embedder, embedding)
+    SELECT id, project, chunk, %s, embedding::halfvec
+    FROM unnest(%s::uuid[], %s::uuid[], %s::uuid[], %s::text[]) row (id, project, chunk, embedding)
+    ON CONFLICT (project_id, embedder, chunk_id) DO UPDATE SET embedding = excluded.embedding
+"""
+_OTHERS = "DELETE FROM memory_vector WHERE chunk_id = ANY(%s) AND embedder <> %s"
+
+
+def write_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> None:
+    """Keeps the vectors of chunks whose text is new; those of other embedders are void."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OTHERS, [[chunk.pk for chunk in chunks], embedder])
+    add_vectors(chunks, vectors, embedder)
+
+
+def add_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> None:
+    """Keeps the vectors of chunks beside those of other embedders."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _VECTORS,
+            [
+                embedder,
+                [new_id() for _ in chunks],
+                [chunk.project_id for chunk in chunks],
+                [chunk.pk for chunk in chunks],
+                [search.literal(vector) for vector in vectors],
+            ],
+        )

@@ -1,0 +1,156 @@
+"""How messages are cut into turns."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chat import tokens
+from memory.recall.chunking import Rules, inflections, split, turns, worth_keeping
+
+AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
+LONG = "The cutover is on the third of March."
+
+
+@dataclass(frozen=True)
+class Said:
+    seq: int
+    text: str
+    role: str = "user"
+    author: str = "Ana"
+
+    @property
+    def at(self) -> datetime:
+        return AT + timedelta(minutes=self.seq)
+
+
+def cut(*messages: Said, **rules) -> list[tuple[int, int, int, str]]:
+    return [
+        (turn.first_seq, turn.last_seq, turn.part, turn.text)
+        for turn in turns(messages, Rules(**rules))
+    ]
+
+
+def test_each_speaker_has_a_turn():
+    reply = Said(2, "The platform team owns it, as far as I know.", "assistant", "Assistant")
+    assert [turn[:3] for turn in cut(Said(1, LONG), reply)] == [(1, 1, 0), (2, 2, 0)]
+
+
+def test_consecutive_messages_of_one_speaker_are_one_turn():
+    assert cut(Said(1, LONG), Said(2, LONG)) == [(1, 2, 0, f"{LONG}\n{LONG}")]
+
+
+def test_two_people_of_one_role_are_told_apart():
+    assert len(cut(Said(1, LONG), Said(2, LONG, author="Ben"))) == 2
+
+
+def test_merging_can_be_switched_off():
+    assert [turn[:2] for turn in cut(Said(1, LONG), Said(2, LONG), merge=False)] == [
+        (1, 1),
+        (2, 2),
+    ]
+
+
+def test_a_role_that_is_not_indexed_ends_a_turn():
+    tool = Said(2, "rows: 17, and so on and so forth", "tool", "")
+    assert [turn[:2] for turn in cut(Said(1, LONG), tool, Said(3, LONG))] == [(1, 1), (3, 3)]
+
+
+def test_what_says_too_little_is_left_out_and_still_ends_the_other_speakers_turn():
+    nod = Said(2, "Fine.", "assistant", "Assistant")
+    assert [turn[:2] for turn in cut(Said(1, LONG), nod, Said(3, LONG))] == [(1, 1), (3, 3)]
+
+
+def test_a_full_turn_is_followed_by_another():
+    found = cut(*(Said(seq, LONG) for seq in range(1, 60)))
+    assert len(found) > 1
+    assert all(tokens.count(turn[3]) <= 256 for turn in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("ok", False),
+        ("", False),
+        ("   ", False),
+        ("Why?", True),
+        ("何時？", True),
+        ("Deployed it", True),
+        ("we shipped", True),
+        ("ship", True),
+        ("paid", True),
+        ("nice ships sail", True),
+        ("shipyard", False),
+        ("exactly 20 letters!!", True),
+    ],
+)
+def test_a_short_message_is_kept_if_it_asks_or_speaks_of_a_task(text, kept):
+    verbs = frozenset({"deploy", "ship", "pay"})
+    assert worth_keeping(text, Rules(task_verbs=verbs)) is kept
+
+
+def test_verbs_are_known_in_every_inflection():
+    forms = inflections(frozenset({"decide", "commit", "try", "send"}))
+    assert {
+        *("decide", "decides", "decided", "deciding"),
+        *("commits", "committed", "committing"),
+        *("tries", "tried", "trying"),
+        *("sends", "sending", "sent"),
+    } <= forms
+
+
+def test_a_long_message_is_split_at_sentence_ends():
+    text = " ".join(f"Sentence number {number} says a little." for number in range(120))
+    parts = cut(Said(1, text))
+    assert [part[2] for part in parts] == list(range(len(parts)))
+    assert len(parts) > 1
+    assert all(part[3].endswith(".") and tokens.count(part[3]) <= 256 for part in parts)
+
+
+words = st.text(alphabet="abc .!?\n你é", max_size=300)
+conversations = st.lists(
+    st.tuples(words, st.sampled_from(["user", "assistant", "tool"]), st.sampled_from("AB")),
+    max_size=25,
+).map(
+    lambda said: [Said(seq, text, role, who) for seq, (text, role, who) in enumerate(said, start=1)]
+)
+rules = st.builds(Rules, merge=st.booleans(), most_tokens=st.integers(20, 60))
+
+
+@given(conversations, rules)
+def test_turns_are_in_order_and_disjoint_and_fit(messages, rules):
+    found = list(turns(messages, rules))
+    places = [(turn.first_seq, turn.part) for turn in found]
+    assert places == sorted(set(places))
+    for before, after in zip(found, found[1:], strict=False):
+        assert before.last_seq < after.first_seq or before.first_seq == after.first_seq
+    assert all(tokens.count(turn.text) <= rules.most_tokens for turn in found)
+
+
+@given(conversations, rules)
+def test_nothing_that_is_worth_keeping_is_lost(messages, rules):
+    found = list(turns(messages, rules))
+    for message in messages:
+        kept = message.role in rules.roles and worth_keeping(message.text, rules)
+        holding = [turn for turn in found if turn.first_seq <= message.seq <= turn.last_seq]
+        if kept:
+            assert {turn.author for turn in holding} == {message.author}
+            text = "".join("".join(turn.text.split()) for turn in holding)
+            assert "".join(message.text.split()) in text
+
+
+@given(conversations, rules)
+def test_cutting_anew_from_the_beginning_of_any_turn_gives_the_same_rest(messages, rules):
+    found = list(turns(messages, rules))
+    for number, turn in enumerate(found):
+        if turn.part == 0:
+            rest = [message for message in messages if message.seq >= turn.first_seq]
+            assert list(turns(rest, rules)) == found[number:]
+
+
+@given(st.text(max_size=600), st.integers(8, 50))
+def test_a_split_loses_nothing_but_white_space(text, most):
+    parts = list(split(text, most))
+    assert "".join("".join(parts).split()) == "".join(text.split())

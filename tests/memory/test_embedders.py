@@ -1,0 +1,162 @@
+"""Texts as vectors: the built-in embedder, that of the tests, and models elsewhere at the wire."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from memory.recall import pieces
+from memory.recall.embedders import EmbedderError, remote
+from memory.recall.embedders.hash import HashEmbedder
+from memory.recall.embedders.remote import RemoteEmbedder
+from memory.recall.embedders.static import FOLDER, static
+
+
+class Server(ThreadingHTTPServer):
+    """OpenAI's embeddings at the wire: vectors of three dimensions, once `failures` are over."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[dict] = []
+        self.failures: list[int] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append(asked)
+        status = self.server.failures.pop(0) if self.server.failures else 200
+        texts = asked["input"]
+        vectors = np.array([[len(text), 1, 0] for text in texts], "<f4")
+        data = [
+            {"object": "embedding", "index": place, "embedding": _encoded(vector, asked)}
+            for place, vector in enumerate(vectors)
+        ]
+        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        answer = {"object": "list", "model": "m", "data": data, "usage": usage}
+        body = json.dumps(answer if status == 200 else {"error": {"message": "no"}}).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _encoded(vector, asked) -> object:
+    if asked.get("encoding_format") == "base64":
+        return base64.b64encode(vector.tobytes()).decode()
+    return vector.tolist()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with Server() as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        monkeypatch.setattr(remote, "WAITS", (0.0, 0.0))
+        yield running
+        running.shutdown()
+
+
+def test_the_built_in_embedder_gives_what_its_library_gives():
+    from model2vec import StaticModel
+
+    texts = ["The cutover is on the third of March.", "", "Ωmega 你好 😀", "a " * 400]
+    theirs = StaticModel.from_pretrained(FOLDER, force_download=False).encode(texts)
+    lengths = np.maximum(np.linalg.norm(theirs, axis=1, keepdims=True), 1e-12)
+    np.testing.assert_allclose(static().documents(texts), theirs / lengths, atol=1e-5)
+
+
+def test_it_can_be_used_by_many_threads_at_once():
+    texts = [f"Message number {number} of many." for number in range(200)]
+    alone = static().documents(texts)
+    with ThreadPoolExecutor(8) as pool:
+        for rows in pool.map(static().documents, [texts] * 16):
+            np.testing.assert_array_equal(rows, alone)
+
+
+@pytest.mark.parametrize("embedder", [static(), HashEmbedder()], ids=lambda one: one.name)
+def test_vectors_have_length_one_and_the_same_text_the_same_vector(embedder):
+    rows = embedder.documents(["The cutover.", "A garden full of tulips."])
+    assert rows.shape == (2, embedder.dimensions)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(embedder.query("The cutover."), rows[0])
+
+
+def test_what_is_packed_of_texts_can_be_unpacked():
+    names, ids, sizes = pieces.unpack(pieces.pack(["We met Ana in Paris.", "", "no names"]))
+    assert names.tolist() == [2, 0, 0]
+    assert sizes.tolist() == [6, 0, 2]
+    assert ids[:6].tolist() == static().pieces(["We met Ana in Paris."])[0].tolist()
+
+
+def test_a_model_elsewhere_is_asked_in_batches(server, monkeypatch):
+    monkeypatch.setattr(remote, "BATCH", 2)
+    embedder = RemoteEmbedder("openai:small", 3)
+    rows = embedder.documents(["a", "bb", "ccc"])
+    assert rows.shape == (3, 3)
+    np.testing.assert_allclose(rows[2], np.array([3, 1, 0]) / np.sqrt(10), atol=1e-6)
+    assert [request["input"] for request in server.requests] == [["a", "bb"], ["ccc"]]
+    assert server.requests[0]["dimensions"] == 3
+    assert embedder.name == "openai:small@3"
+    # Another event loop each time, as in a web process.
+    np.testing.assert_allclose(embedder.query("ccc"), rows[2])
+
+
+def test_a_failure_that_passes_is_tried_again(server):
+    server.failures += [500] * 3
+    assert RemoteEmbedder("openai:small", 3).documents(["a"]).shape == (1, 3)
+
+
+def test_a_failure_that_stays_is_told_for_people(server):
+    server.failures += [401] * 20
+    with pytest.raises(EmbedderError, match="refused the key"):
+        RemoteEmbedder("openai:small", 3).documents(["a"])
+
+
+def test_other_dimensions_than_are_set_are_refused(server):
+    with pytest.raises(EmbedderError, match="STRATA_EMBEDDING_DIMENSIONS"):
+        RemoteEmbedder("openai:small", 4).query("a")
+
+
+def test_a_server_that_is_away_is_told_for_people(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(EmbedderError, match="could not be made"):
+        RemoteEmbedder("openai:small", 3).query("a")
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"STRATA_EMBEDDER": "nothing"}, "STRATA_EMBEDDER takes `static`"),
+        ({"STRATA_EMBEDDER": "openai:small"}, "STRATA_EMBEDDING_DIMENSIONS takes"),
+        ({"STRATA_EMBEDDING_DIMENSIONS": "many"}, "STRATA_EMBEDDING_DIMENSIONS takes"),
+        ({"STRATA_SEARCH_LANGUAGE": "no; such"}, "STRATA_SEARCH_LANGUAGE takes"),
+    ],
+)
+def test_a_wrong_setting_ends_the_start_with_one_line(variables, named):
+    ended = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1
+    [line] = ended.stderr.strip().splitlines()
+    assert named in line

@@ -1,0 +1,238 @@
+"""Chunks follow the record."""
+
+import pytest
+from django.db import connection
+
+from chat import changes
+from chat.models import Message, Session, Visibility
+from chat.replies import begin_reply, finalise, post_message
+from memory.models import Chunk, Corpus, IndexCursor, Vector
+from memory.recall import embedders, indexing, reading
+from memory.recall.embedders.hash import HashEmbedder
+from tests.memory.recalling import say, talk
+
+pytestmark = pytest.mark.django_db
+
+CUTOVER = "The cutover is on the third of March."
+BILLING = "The platform team owns billing from now on."
+REPLICA = "The replica stays for another week, to be sure."
+
+
+def chunks() -> list[tuple[int, int, str]]:
+    rows = Chunk.objects.order_by("first_seq", "part")
+    return list(rows.values_list("first_seq", "last_seq", "text"))
+
+
+def test_what_is_said_becomes_a_chunk_with_its_vector(project, owner):
+    session = talk(project, owner, CUTOVER)
+    [chunk] = Chunk.objects.all()
+    assert (chunk.text, chunk.speaker, chunk.author) == (CUTOVER, "olive", owner)
+    assert chunk.source_id == f"{session.pk}:1-1"
+    assert chunk.tokens > 10
+    [vector] = Vector.objects.all()
+    assert (vector.chunk, vector.embedder) == (chunk, "static-minilm-256")
+    cursor = session.index_cursor
+    assert (cursor.wanted, cursor.indexed_through) == (cursor.done, 1)
+
+
+def test_a_turn_that_grows_is_updated_in_place(project, owner):
+    session = talk(project, owner, CUTOVER)
+    [before] = Chunk.objects.all()
+    say(session, owner, BILLING)
+    [after] = Chunk.objects.all()
+    assert (after.pk, after.first_seq, after.last_seq) == (before.pk, 1, 2)
+    assert after.text == f"{CUTOVER}\n{BILLING}"
+    assert Vector.objects.count() == 1
+
+
+def test_indexing_twice_writes_nothing(project, owner):
+    session = talk(project, owner, CUTOVER)
+    IndexCursor.objects.update(wanted=5, done=4, dirty_from=1)
+    assert indexing.catch_up().chunks == 0
+    assert session.index_cursor.indexed_through == 1
+
+
+def test_the_broker_is_asked_once_after_each_transaction(
+    project, owner, woken, django_capture_on_commit_callbacks
+):
+    session = Session.objects.create(project=project, creator=owner)
+    with django_capture_on_commit_callbacks(execute=True):
+        post_message(session, CUTOVER, author=owner)
+        post_message(session, BILLING, author=owner)
+    assert len(woken) == 1
+
+
+def test_a_broker_that_is_away_harms_nothing(
+    project, owner, monkeypatch, caplog, django_capture_on_commit_callbacks
+):
+    def away(**options):
+        raise OSError("nobody there")
+
+    monkeypatch.setattr("memory.tasks.run_indexing.apply_async", away)
+    monkeypatch.setattr("memory.tasks._broker_is_away_until", 0.0)
+    session = Session.objects.create(project=project, creator=owner)
+    with django_capture_on_commit_callbacks(execute=True):
+        post_message(session, CUTOVER, author=owner)
+    assert "indexing_not_woken" in caplog.text
+    assert indexing.is_behind()
+
+
+def test_a_reply_is_indexed_once_it_is_said(project, owner):
+    session = talk(project, owner, CUTOVER)
+    asked = post_message(session, "Who owns billing after that?", author=owner)
+    reply = begin_reply(asked)
+    indexing.catch_up()
+    assert [chunk[:2] for chunk in chunks()] == [(1, 2)]
+    finalise(reply, BILLING, "complete", {})
+    indexing.catch_up()
+    assert chunks()[1] == (3, 3, BILLING)
+
+
+def test_an_edit_is_out_of_recall_at_once_and_back_with_its_new_text(project, owner):
+    session = talk(project, owner, CUTOVER)
+    changes.edit(session.messages.get(seq=1), BILLING, owner)
+    assert chunks() == []
+    indexing.catch_up()
+    assert chunks() == [(1, 1, BILLING)]
+
+
+def test_what_was_deleted_leaves_the_rest_of_its_turn(project, owner):
+    session = talk(project, owner, CUTOVER, BILLING, REPLICA)
+    changes.delete(session.messages.get(seq=2))
+    assert chunks() == []
+    indexing.catch_up()
+    assert chunks() == [(1, 3, f"{CUTOVER}\n{REPLICA}")]
+
+
+def test_a_branch_that_was_left_is_not_recalled(project, owner):
+    session = talk(project, owner, CUTOVER)
+    asked, reply = changes.rerun(session.messages.get(seq=1), REPLICA, owner)
+    finalise(reply, BILLING, "complete", {})
+    indexing.catch_up()
+    assert chunks() == [(asked.seq, asked.seq, REPLICA), (reply.seq, reply.seq, BILLING)]
+    changes.choose(session.messages.get(seq=1))
+    indexing.catch_up()
+    assert chunks() == [(1, 1, CUTOVER)]
+
+
+def test_a_chat_that_is_not_remembered_is_not_recalled(project, owner):
+    talk(project, owner, CUTOVER, remembered=False)
+    assert chunks() == []
+
+
+def test_a_fork_is_not_recalled_twice(project, owner):
+    session = talk(project, owner, CUTOVER)
+    changes.fork(session.messages.get(seq=1), owner)
+    indexing.catch_up()
+    assert [chunk.source for chunk in Chunk.objects.all()] == [session.pk]
+
+
+def test_a_deleted_session_takes_its_chunks_along(project, owner):
+    session = talk(project, owner, CUTOVER)
+    session.delete()
+    assert not Chunk.objects.exists() and not Vector.objects.exists()
+
+
+def test_a_failure_stays_due_and_says_why(project, owner, monkeypatch, caplog):
+    def fail(*args):
+        raise embedders.EmbedderError("The embedder is away.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HashEmbedder, "documents", fail)
+        patched.setattr(embedders, "get", lambda: HashEmbedder())
+        session = talk(project, owner, CUTOVER)
+    cursor = session.index_cursor
+    assert cursor.wanted > cursor.done
+    assert (cursor.failures, cursor.last_error) == (1, "The embedder is away.")
+    assert "memory_ingest_failed" in caplog.text
+    IndexCursor.objects.update(next_try_at=None)
+    indexing.catch_up()
+    assert chunks() == [(1, 1, CUTOVER)]
+
+
+def test_one_that_fails_does_not_keep_the_others(project, owner, monkeypatch):
+    bad = Session.objects.create(project=project, creator=owner)
+    good = Session.objects.create(project=project, creator=owner)
+    for session in (bad, good):
+        post_message(session, CUTOVER, author=owner)
+    real = reading.extents
+
+    def fail(cursors):
+        if any(cursor.pk == bad.pk for cursor in cursors):
+            raise RuntimeError("broken")
+        return real(cursors)
+
+    monkeypatch.setattr(reading, "extents", fail)
+    done = indexing.catch_up()
+    assert (done.sessions, done.failed) == (1, 1)
+    assert [chunk.source for chunk in Chunk.objects.all()] == [good.pk]
+
+
+def test_what_changes_while_it_is_read_is_read_again(project, owner, monkeypatch):
+    session = Session.objects.create(project=project, creator=owner)
+    post_message(session, CUTOVER, author=owner)
+    real, once = reading.extents, []
+
+    def interrupted(cursors):
+        extents = real(cursors)
+        if not once:
+            once.append(changes.edit(session.messages.get(seq=1), BILLING, owner))
+        return extents
+
+    monkeypatch.setattr(reading, "extents", interrupted)
+    indexing.catch_up()
+    assert chunks() == [(1, 1, BILLING)]
+
+
+def test_a_worker_that_was_overtaken_writes_nothing(project, owner, monkeypatch):
+    session = Session.objects.create(project=project, creator=owner)
+    post_message(session, CUTOVER, author=owner)
+    claim = indexing._claim(None)
+    IndexCursor.objects.update(lease_holder=session.pk)
+    indexing.index(claim, embedders.get(), indexing.Progress())
+    assert chunks() == []
+
+
+def test_a_session_longer_than_a_stretch_is_indexed_whole(project, owner, monkeypatch):
+    texts = [f"Message number {number} of a long talk." for number in range(60)]
+    session = talk(project, owner, *texts)
+    clean = chunks()
+    Chunk.objects.all().delete()
+    IndexCursor.objects.update(done=0, dirty_from=1)
+    monkeypatch.setattr(reading, "STRETCH", 25)
+    indexing.catch_up()
+    assert chunks() == clean
+    assert session.index_cursor.indexed_through == 60
+
+
+def test_nothing_but_small_words_does_not_hold_indexing_up(project, owner, monkeypatch):
+    monkeypatch.setattr(reading, "STRETCH", 10)
+    talk(project, owner, CUTOVER, *["ok"] * 50, REPLICA)
+    assert not indexing.is_behind()
+    assert [text for *_, text in chunks()][-1].endswith(REPLICA)
+
+
+def test_the_words_of_a_project_are_counted(project, owner):
+    talk(project, owner, CUTOVER)
+    talk(project, owner, CUTOVER, visibility=Visibility.PRIVATE)
+    corpus = Corpus.objects.get(pk=project.pk)
+    assert (corpus.chunks, corpus.changes) == (2, 0)
+    assert set(corpus.counts) == {2}
+
+
+def test_no_samples_of_texts_are_kept():
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'memory_chunk'::regclass "
+            "AND attstattarget = 0 ORDER BY attname"
+        )
+        assert [name for [name] in cursor.fetchall()] == ["pieces", "speaker", "terms", "text"]
+
+
+def test_many_sessions_take_no_more_queries(project, owner, django_assert_max_num_queries):
+    for number in range(20):
+        session = Session.objects.create(project=project, creator=owner)
+        post_message(session, f"{CUTOVER} {number}", author=owner)
+    with django_assert_max_num_queries(32):
+        indexing.catch_up()
+    assert Message.objects.count() == Chunk.objects.count() == 20

@@ -1,0 +1,51 @@
+"""What a question asks for beside its words."""
+
+from datetime import date
+
+import pytest
+
+from memory.recall.question import read, without
+
+
+def distances(question: str, day: date) -> list[int]:
+    return [days.distance(day) for days in read(question).days]
+
+
+@pytest.mark.parametrize(
+    ("question", "day", "expected"),
+    [
+        ("What happened on 8 May 2023?", date(2023, 5, 8), [0]),
+        ("What happened on May 8th, 2023?", date(2023, 5, 10), [2]),
+        ("What was decided on 2026-03-02?", date(2026, 3, 1), [-1]),
+        ("Where did she go in July?", date(2022, 7, 31), [0]),
+        ("Where did she go in July?", date(2022, 8, 2), [2]),
+        ("What did he buy in 2022?", date(2022, 1, 1), [0]),
+        ("What did he buy in 2022?", date(2023, 1, 1), [1]),
+        ("Who came in the winter?", date(2023, 1, 20), [0]),
+        ("Who came during the summer?", date(2023, 6, 1), [0]),
+        ("What was said on 30 February?", date(2023, 2, 28), [0]),
+        ("May I ask what it was?", date(2023, 5, 8), []),
+        ("What did she plan in May?", date(2023, 5, 8), [0]),
+        ("Was it on 99 March 2023-77-12?", date(2023, 3, 4), [0]),
+    ],
+)
+def test_it_may_name_days(question, day, expected):
+    assert distances(question, day) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("What did Melanie paint?", True),
+        ("What did Mel paint?", True),
+        ("What is Melanie's hobby?", True),
+        ("What did Melba paint?", False),
+        ("Me and you?", False),
+    ],
+)
+def test_it_may_name_a_speaker(question, named):
+    assert read(question).names("Melanie Smith") is named
+
+
+def test_the_names_of_speakers_are_left_out_of_what_it_is_about():
+    assert without("What did Mel paint?", ["Melanie Smith"]) == "What did  paint?"

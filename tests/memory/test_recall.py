@@ -1,0 +1,153 @@
+"""Recall: what is found, for whom, and what each filter leaves."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+
+from chat.models import Visibility
+from memory.models import SourceType
+from memory.recall import Scope, embedders, recall, search
+from projects.creation import create_project
+from tests.memory.recalling import AT, found, say, talk
+
+pytestmark = pytest.mark.django_db
+
+CUTOVER = "The cutover to the new database is on the third of March."
+BILLING = "The platform team owns billing from now on."
+GARDEN = "My sister planted tulips in her garden last weekend."
+
+
+@pytest.fixture
+def said(project, owner):
+    """Three conversations of the owner, a day apart."""
+    return [
+        talk(project, owner, text, at=AT + timedelta(days=number))
+        for number, text in enumerate((CUTOVER, BILLING, GARDEN))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("When is the cutover?", CUTOVER),
+        ("Who is responsible for billing?", BILLING),
+        ("Which flowers did her sibling grow?", GARDEN),
+    ],
+)
+def test_what_was_said_is_found_by_word_and_by_meaning(project, owner, said, question, answer):
+    assert found(project, owner, question)[0] == answer
+
+
+def test_a_result_tells_where_it_was_said_and_what_each_signal_gave(project, owner, said):
+    best = recall(Scope(project, owner), "When is the cutover?", limit=1)[0]
+    assert (best.session, best.first_seq, best.last_seq) == (said[0].pk, 1, 1)
+    assert (best.speaker, best.occurred_at) == ("olive", AT)
+    assert best.signals["meaning"] > 0
+    assert sum(best.signals.values()) == pytest.approx(best.score, abs=0.01)
+
+
+def test_without_a_question_the_latest_come_first(project, owner, said):
+    assert found(project, owner, "  ") == [GARDEN, BILLING, CUTOVER]
+
+
+def test_excerpts_are_packed_into_a_budget_in_time_order(project, owner, said):
+    results = recall(Scope(project, owner), "Who owns billing since the cutover?", token_budget=50)
+    assert 1 < len(results) < 3
+    assert sum(result.tokens for result in results) <= 50
+    times = [result.occurred_at for result in results]
+    assert times == sorted(times)
+
+
+def test_each_filter_is_kept(project, owner, editor, said):
+    question = "cutover billing garden"
+    say(said[1], editor, "Billing is a garden of its own, said the editor.", at=AT)
+    cases = [
+        ({"since": AT + timedelta(days=2)}, {GARDEN}),
+        ({"until": AT + timedelta(minutes=1), "author": owner}, {CUTOVER}),
+        ({"session": said[0].pk}, {CUTOVER}),
+        ({"exclude_session": said[1].pk}, {CUTOVER, GARDEN}),
+        ({"author": editor}, {"Billing is a garden of its own, said the editor."}),
+        ({"source_types": [SourceType.NOTE]}, set()),
+    ]
+    for scope, expected in cases:
+        assert set(found(project, owner, question, **scope)) == expected
+        assert set(found(project, owner, "", **scope)) == expected
+
+
+def test_a_filter_leaves_as_many_results_as_there_are(project, owner, monkeypatch):
+    monkeypatch.setattr(search, "CANDIDATES", 3)
+    talk(project, owner, *[f"{CUTOVER} {number}" for number in range(1)])
+    for number in range(20):
+        talk(project, owner, f"{CUTOVER} Really, number {number}.", at=AT + timedelta(days=30))
+    until = AT + timedelta(days=1)
+    assert found(project, owner, "When is the cutover?", until=until) == [f"{CUTOVER} 0"]
+
+
+def test_a_private_session_is_its_creators_alone(project, owner, editor):
+    talk(project, editor, CUTOVER, visibility=Visibility.PRIVATE)
+    project.share_raw_turns = True
+    assert found(project, owner, "When is the cutover?") == found(project, owner, "") == []
+    assert found(project, editor, "When is the cutover?") == [CUTOVER]
+
+
+def test_others_words_are_quoted_only_where_the_project_shares_them(project, owner, editor):
+    session = talk(project, editor, CUTOVER)
+    assert found(project, owner, "When is the cutover?") == []
+    project.share_raw_turns = True
+    assert found(project, owner, "When is the cutover?") == [CUTOVER]
+    session.visibility = Visibility.PRIVATE
+    session.save()
+    assert found(project, owner, "When is the cutover?") == []
+
+
+def test_ones_own_words_in_anothers_session_are_found(project, owner, editor):
+    session = talk(project, editor, CUTOVER)
+    say(session, owner, BILLING)
+    assert found(project, owner, "When is the cutover, and who owns billing?") == [BILLING]
+
+
+def test_for_all_readers_only_what_all_may_see_is_found(project, owner):
+    talk(project, owner, CUTOVER, visibility=Visibility.PRIVATE)
+    talk(project, owner, BILLING)
+    assert found(project, owner, "cutover and billing", shared_only=True) == [BILLING]
+    assert found(project, None, "cutover and billing", shared_only=True) == []
+
+
+def test_another_project_is_never_searched(project, owner, stranger):
+    other = create_project(stranger, name="Billing", share_raw_turns=True)
+    talk(other, stranger, CUTOVER)
+    assert found(project, owner, "When is the cutover?") == []
+    assert found(project, stranger, "When is the cutover?") == []
+
+
+def test_nobody_finds_nothing(project, owner, said):
+    assert found(project, AnonymousUser(), "When is the cutover?") == []
+
+
+def test_words_alone_find_while_the_embedder_is_away(project, owner, said, monkeypatch, caplog):
+    def away(self, text):
+        raise embedders.EmbedderError("It is away.")
+
+    monkeypatch.setattr("memory.recall.embedders.static.StaticEmbedder.query", away)
+    assert CUTOVER in found(project, owner, "When is the cutover?")
+    assert "recall_without_vectors" in caplog.text
+
+
+@pytest.mark.parametrize("question", ["?", "the of and", "'); --", "a\x00b", "😀", "%s %(x)s {0}"])
+def test_any_question_can_be_asked(project, owner, said, question):
+    recall(Scope(project, owner), question, token_budget=500)
+
+
+def test_large_projects_are_searched_by_the_index_and_find_the_same(
+    project, owner, said, monkeypatch
+):
+    question = "Which flowers did her sibling grow?"
+    exact = found(project, owner, question)
+    monkeypatch.setattr(search, "EXACT", 0)
+    assert found(project, owner, question) == exact
+
+
+def test_it_takes_two_queries(project, owner, said, django_assert_num_queries):
+    with django_assert_num_queries(2):
+        recall(Scope(project, owner), "When is the cutover?", token_budget=500)

@@ -26,7 +26,7 @@ MOST_TERMS = 40
 # Chunks of a project up to which every vector is compared; beyond it the index is asked.
 EXACT = 10_000
 # https://github.com/pgvector/pgvector#iterative-index-scans
-ITERATIVE = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "200"}
+ITERATIVE = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "400"}
 
 
 @dataclass(frozen=True)

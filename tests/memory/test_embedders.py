@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -26,6 +27,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.requests: list[dict] = []
         self.failures: list[int] = []
+        self.delay = 0.0
 
     @property
     def url(self) -> str:
@@ -41,6 +43,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append(asked)
+        time.sleep(self.server.delay)
         status = self.server.failures.pop(0) if self.server.failures else 200
         texts = asked["input"]
         vectors = np.array([[len(text), 1, 0] for text in texts], "<f4")
@@ -128,6 +131,13 @@ def test_a_failure_that_stays_is_told_for_people(server):
     server.failures += [401] * 20
     with pytest.raises(EmbedderError, match="refused the key"):
         RemoteEmbedder("openai:small", 3).documents(["a"])
+
+
+def test_a_server_that_hangs_does_not_keep_a_reader_waiting(server, monkeypatch):
+    monkeypatch.setitem(remote.PATIENCE, "query", 0.05)
+    server.delay = 0.5
+    with pytest.raises(EmbedderError, match="in time"):
+        RemoteEmbedder("openai:small", 3).query("a")
 
 
 def test_other_dimensions_than_are_set_are_refused(server):

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic_ai import exceptions
 from pydantic_ai.embeddings import Embedder as Client
 from pydantic_ai.embeddings import EmbeddingSettings
+from pydantic_ai.embeddings.result import EmbeddingResult, EmbedInputType
 
 from chat.providers.models import explain
 from memory.recall.embedders.base import EmbedderError, Matrix, unit
@@ -19,6 +20,8 @@ log = logging.getLogger(__name__)
 BATCH = 96
 # Seconds before another try. A query has a reader waiting, who is shown what words alone find.
 WAITS = (1.0, 4.0, 15.0)
+# Seconds until a call counts as lost. Behind a query waits a reader.
+PATIENCE = {"query": 4.0, "document": 60.0}
 
 
 class RemoteEmbedder:
@@ -50,10 +53,12 @@ class RemoteEmbedder:
                 time.sleep(wait)
         return self._embed(texts, "document")
 
-    def _embed(self, texts: Sequence[str], input_type: str) -> Matrix:
+    def _embed(self, texts: Sequence[str], input_type: EmbedInputType) -> Matrix:
         client = Client(self.model, settings=EmbeddingSettings(dimensions=self.dimensions))
         try:
-            result = asyncio.run(client.embed(list(texts), input_type=input_type))  # type: ignore[arg-type]
+            result = asyncio.run(_in_time(client, texts, input_type))
+        except TimeoutError as error:
+            raise EmbedderError(f"“{self.model}” did not answer in time.") from error
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise EmbedderError(explain(error).reason) from error
         except (ImportError, ValueError) as error:
@@ -66,3 +71,10 @@ class RemoteEmbedder:
                 "set STRATA_EMBEDDING_DIMENSIONS."
             )
         return unit(rows)
+
+
+async def _in_time(
+    client: Client, texts: Sequence[str], input_type: EmbedInputType
+) -> EmbeddingResult:
+    async with asyncio.timeout(PATIENCE[input_type]):
+        return await client.embed(list(texts), input_type=input_type)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from chat import tokens
 from chat.attachments import carry
 from chat.models import Message, MessageRevision, Reaction, Role, Session
-from chat.paths import latest_leaf, path_to
+from chat.paths import latest_leaf, moved, path_to
 from chat.replies import Below, begin_reply, draft, post_messages
 from chat.signals import message_changed
 
@@ -141,11 +141,9 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
     if message.role != Role.USER:
         raise Refused("Only what a person said can be asked again.")
     with _changing(message.session_id) as session:
-        left = _path(session)
         [asked] = post_messages(session, [draft(text, author=author)], at=Below(message.parent_id))
         carry([(message.pk, asked)])
         reply = begin_reply(asked)
-        _tell(session, _off_the_path(session, left))
     return asked, reply
 
 
@@ -158,7 +156,6 @@ def regenerate(reply: Message) -> tuple[Message, Message]:
         raise Refused("Only a reply can be regenerated.")
     with _changing(reply.session_id) as session:
         _fresh(reply, None)
-        left = _path(session)
         asked = Message.objects.get(pk=reply.parent_id)
         if asked.role != Role.USER:
             raise Refused("Only the reply to a message can be regenerated.")
@@ -166,18 +163,15 @@ def regenerate(reply: Message) -> tuple[Message, Message]:
             raise Refused("The message that it answers was deleted.")
         asked.session = session
         again = begin_reply(asked)
-        _tell(session, _off_the_path(session, left))
     return asked, again
 
 
 def choose(message: Message) -> Session:
     """Makes the path go through `message`, and on to the end of its latest branch."""
     with _changing(message.session_id) as session:
-        nodes = _tree(session)
-        before = {node.pk for node in path_to(nodes, session.head_id)}
-        session.head_id = latest_leaf(nodes, message.pk)
-        after = {node.pk for node in path_to(nodes, session.head_id)}
-        _tell(session, session.messages.filter(pk__in=before ^ after))
+        nodes = list(session.messages.only("session", "parent", "seq"))
+        before, session.head_id = session.head_id, latest_leaf(nodes, message.pk)
+        _tell(session, session.messages.filter(pk__in=moved(nodes, before, session.head_id)))
     return session
 
 
@@ -190,18 +184,29 @@ def fork(message: Message, user) -> Session:
     # Locked, so that nothing is copied while it is forgotten.
     origin = Session.objects.select_for_update().get(pk=message.session_id)
     path = path_to(origin.messages.select_related("author"), message.pk)
+    standing = [one for one in path if one.is_final and one.deleted_at is None]
     session = Session.objects.create(
         project=origin.project,
         creator=user,
-        title=origin.title,
+        title=origin.title if _is_titled_after(standing, origin) else "",
+        title_by_hand=origin.title_by_hand,
         visibility=origin.visibility,
         remembered=origin.remembered,
         history_limit=origin.history_limit,
     )
-    standing = [one for one in path if one.is_final and one.deleted_at is None]
     copies = post_messages(session, [_copy(one) for one in standing])
     carry(zip((one.pk for one in standing), copies, strict=True))
     return session
+
+
+def _is_titled_after(copied: list[Message], origin: Session) -> bool:
+    """Whether the title of `origin` was chosen, or was made of nothing but what is copied.
+
+    Else it would tell in the fork of what is not there, and stay when that is forgotten.
+    """
+    said = origin.messages.exclude(text="").order_by("seq")
+    first = (said.filter(role=role).first() for role in (Role.USER, Role.ASSISTANT))
+    return origin.title_by_hand or {one for one in first if one} <= {*copied}
 
 
 def _copy(message: Message) -> Message:
@@ -217,18 +222,3 @@ def _copy(message: Message) -> Message:
         created_at=message.created_at,
         copied_from_id=message.copied_from_id or message.pk,
     )
-
-
-def _tree(session: Session) -> list[Message]:
-    """Every message of the session, without its text."""
-    return list(session.messages.only("session", "parent", "seq"))
-
-
-def _path(session: Session) -> list[Message]:
-    return path_to(_tree(session), session.head_id)
-
-
-def _off_the_path(session: Session, before: list[Message]) -> Iterable[Message]:
-    """Those of `before` that the session's path no longer goes through."""
-    now = {message.pk for message in _path(session)}
-    return session.messages.filter(pk__in=[one.pk for one in before if one.pk not in now])

@@ -1,6 +1,6 @@
 """The path that counts through a conversation's tree of messages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -29,6 +29,12 @@ def path_to(messages: Iterable[N], head: UUID | None) -> list[N]:
         head = message.parent_id
     path.reverse()
     return path
+
+
+def moved(messages: Sequence[Node], before: UUID | None, after: UUID | None) -> set[UUID]:
+    """The messages that only one of two paths goes through, as the end of the path moves."""
+    left, joined = ({one.pk for one in path_to(messages, head)} for head in (before, after))
+    return left ^ joined
 
 
 class Placed(Node, Protocol):

@@ -15,6 +15,7 @@ from chat import prompt, providers, tokens
 from chat.attachments import claim
 from chat.database import in_thread
 from chat.models import Message, Role, Session, Status
+from chat.paths import moved
 from chat.providers import Delta, Finished, ProviderError
 from chat.signals import message_added, message_changed, turn_finished
 from chat.storable import storable
@@ -106,12 +107,13 @@ def post_messages(
     The session's row is locked while places are handed out, so that any number of writers get
     1, 2, 3 … without gap or double. The first draft follows the end of the session's path, or
     stands `at` another place; each later one without a parent follows the one before it. The path
-    then ends at the last draft.
+    then ends at the last draft. What it leaves, or goes through again, is told to have changed.
     """
     rows = Session.objects.select_for_update(of=("self",)).select_related("project")
     locked = rows.get(pk=session.pk)
     placed = isinstance(at, Placed)
     remembered = locked.remembered and locked.project.memory_enabled
+    left, was_empty = locked.head_id, not locked.last_seq
     before = at.parent if isinstance(at, Below) else locked.head_id
     for message in drafts:
         locked.last_seq += 1
@@ -132,7 +134,18 @@ def post_messages(
     for name in changed:
         setattr(session, name, getattr(locked, name))
     message_added.send(sender=Message, session=session, messages=written)
+    if drafts and not was_empty and (placed or drafts[0].parent_id != left):
+        _tell_of_the_path(session, left, written)
     return written
+
+
+def _tell_of_the_path(session: Session, left: UUID | None, written: Sequence[Message]) -> None:
+    """Tells which messages that were there before the path leaves now, or goes through again."""
+    nodes = list(session.messages.only("session", "parent", "seq"))
+    others = moved(nodes, left, session.head_id) - {message.pk for message in written}
+    if others:
+        rows = session.messages.filter(pk__in=others)
+        message_changed.send(sender=Message, session=session, messages=list(rows))
 
 
 async def stream_reply(

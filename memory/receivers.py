@@ -22,7 +22,7 @@ from chat.signals import (
     session_restored,
 )
 from memory.forgetting import Scope, forget, graves
-from memory.layers import imported, review
+from memory.layers import gaps, imported, review
 from memory.layers.coverage import contributes, recount
 from memory.layers.summarising import EXTRACTIVE
 from memory.models import Cursor, Entry, Verb, Waiting
@@ -62,6 +62,7 @@ def follow_the_change(session: Session, messages: list[Message], **kwargs: objec
     edited = [message.seq for message in messages if message.deleted_at is None]
     for entry in covering(session, edited):
         review.outdate(entry)
+    gaps.cover_again(session, edited)
 
 
 def covering(session: Session, seqs: Sequence[int]) -> QuerySet[Entry]:

@@ -151,7 +151,10 @@ def _entries(project: Project, found: Found) -> int:
     texts.blank(withheld)
     withheld.exclude(state=State.HIDDEN).update(state=State.STALE)
     nudge(project.pk)
-    return _deleted(Entry.objects.filter(pk__in=found.entries))
+    gone = _deleted(Entry.objects.filter(pk__in=found.entries))
+    # A child that loses its digest in the same breath has that noted before it goes itself.
+    EntryState.objects.filter(project=project, entry__in=found.entries).delete()
+    return gone
 
 
 def _entry_revisions(project: Project, found: Found) -> int:

@@ -277,12 +277,14 @@ def _commit_rewritten(
     lease.release()
     if there is None:
         return None
-    if there.withheld:
-        review.withhold(Entry.objects.filter(children=there.pk))
-    else:
-        review.outdate(there.parent)
     nudge(there.project_id)
+    with at(now):
+        if there.withheld or not written.summary:
+            review.withhold(Entry.objects.filter(children=there.pk), for_good=not written.summary)
+        else:
+            review.outdate(there.parent)
     if not written.summary:
+        # Nothing will know any more what the digests above it told of it.
         _record(Verb.DISSOLVED, there, written.booking)
         there.delete()
         return None

@@ -284,13 +284,13 @@ def _dissolve(lease: Lease, project: Project, now: datetime) -> bool:
     lease.fence()
     sources = Entry.objects.in_the_layers().filter(parent=OuterRef("pk"), pinned=False)
     empty = project.entries.rewritable().filter(~Exists(sources))
-    gone = list(empty.select_related("parent"))
-    for entry in gone:
-        if entry.parent is not None:
-            with at(now):
-                review.mark_stale(entry.parent)
-        _record(Verb.DISSOLVED, entry, ())
-        entry.delete()
+    gone = list(empty)
+    with at(now):
+        # Nothing will know any more that what was below them had a part in what is above.
+        review.withhold(Entry.objects.filter(children__in=gone), for_good=True)
+        for entry in gone:
+            _record(Verb.DISSOLVED, entry, ())
+            entry.delete()
     return bool(gone)
 
 

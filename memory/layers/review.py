@@ -23,6 +23,9 @@ from projects.models import Project
 PINNED_SHARE = 0.5
 # What is not in the layers.
 ASIDE = (State.HIDDEN, State.PROPOSED)
+# Stands for the hash of what an entry was written from, once that changed while it was aside: it is
+# to be written anew when it is taken in.
+OUTDATED = "outdated"
 
 
 class Refused(Exception):
@@ -133,9 +136,11 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = Reason.OTHER) 
     was_proposed = entry.state == State.PROPOSED
     if hidden and entry.state != State.HIDDEN:
         left, is_unread = entry.parent, was_proposed and _is_private(entry)
+        if entry.state == State.STALE:
+            entry.sources_hash = OUTDATED
         entry.state, entry.parent, entry.pinned = State.HIDDEN, None, False
         entry.waits_because = ""
-        entry.save(update_fields=["state", "parent", "pinned", "waits_because"])
+        entry.save(update_fields=["state", "parent", "pinned", "waits_because", "sources_hash"])
         if left is not None:
             withhold(Entry.objects.filter(pk=left.pk))
         if is_unread:
@@ -158,6 +163,7 @@ def propose(entries: QuerySet[Entry], because: Waiting) -> None:
     found = _lock(entries.exclude(state=State.HIDDEN))
     above = {entry.parent_id for entry in found if entry.parent_id}
     rows = Entry.objects.filter(pk__in=[entry.pk for entry in found])
+    rows.filter(state=State.STALE).update(sources_hash=OUTDATED)
     rows.update(state=State.PROPOSED, waits_because=because, parent=None, pinned=False)
     withhold(Entry.objects.filter(pk__in=above))
     for entry in found:
@@ -225,7 +231,7 @@ def mark_stale(entry: Entry) -> None:
     One that is hidden or waits for review stays so, and is rewritten when it is taken in.
     """
     rows = Entry.objects.filter(pk=entry.pk)
-    rows.filter(state__in=ASIDE).update(sources_hash="")
+    rows.filter(state__in=ASIDE).update(sources_hash=OUTDATED)
     rows.exclude(state__in=ASIDE).update(state=State.STALE)
 
 
@@ -261,8 +267,7 @@ def _is_private(entry: Entry) -> bool:
 
 
 def _is_outdated(entry: Entry) -> bool:
-    is_digest = entry.granularity != Granularity.CONVERSATION
-    return entry.withheld or (is_digest and not entry.sources_hash)
+    return entry.withheld or entry.sources_hash == OUTDATED
 
 
 def impact(entries: Iterable[Entry]) -> int:

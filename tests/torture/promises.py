@@ -1,0 +1,277 @@
+"""What memory promises (DESIGN, "Invariants"), asked of a whole project after each act."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.apps import apps
+from django.db import connection
+from django.db.models import CharField, JSONField, TextField
+
+from chat import tokens
+from chat.models import Message, MessageRevision
+from chat.paths import path_to
+from memory.layers import ladder, rendering
+from memory.layers.coverage import contributes
+from memory.layers.digests import _nodes, _room
+from memory.layers.history import bank_as_of
+from memory.layers.periods import Granularity, parent_key
+from memory.layers.rendering import Rendered, rendered_bank
+from memory.models import Activity, Cursor, Entry, EntryRevision, EntryState, Ladder, State
+from tests.torture.scribe import KNEW, NAME, NOTED, TOLD, WORD, words
+from tests.torture.team import Team
+
+LINES = (TOLD, KNEW, NOTED)
+# What waits for somebody, or for the next cycle.
+UNSETTLED = (State.STALE, State.PROPOSED, State.HIDDEN)
+
+
+def said_in(texts: Iterable[str], line: str = "") -> set[str]:
+    return {word for text in texts for word in words(text, line)}
+
+
+@dataclass
+class Record:
+    """All that there is in one project, read once."""
+
+    shown: Rendered
+    entries: list[Entry]
+    messages: list[Message]
+    cursors: list[Cursor]
+    # Earlier texts of messages and of entries.
+    were: list[MessageRevision]
+    were_entries: list[str]
+
+    @classmethod
+    def read(cls, team: Team) -> "Record":
+        return cls(
+            rendered_bank(team.project),
+            list(team.project.entries.select_related("session").order_by("session", "first_seq")),
+            list(Message.objects.select_related("session").order_by("session", "seq")),
+            list(Cursor.objects.select_related("session")),
+            list(MessageRevision.objects.all()),
+            list(EntryRevision.objects.values_list("summary", flat=True)),
+        )
+
+    def contributing(self, session_id) -> list[Message]:
+        """What the summaries of a session are to be written from, as it is now."""
+        own = [one for one in self.messages if one.session_id == session_id]
+        head = own[0].session.head_id if own else None
+        return [one for one in path_to(own, head) if contributes(one)]
+
+    def words_of(self, messages: Iterable[Message]) -> set[str]:
+        """In all texts that these messages have and had."""
+        texts = {one.pk: one.text for one in messages}
+        earlier = (one.text for one in self.were if one.message_id in texts)
+        return said_in([*texts.values(), *earlier])
+
+
+class Promises:
+    """Asks after each act; `settled` asks for more, after enough cycles."""
+
+    def __init__(self, team: Team) -> None:
+        self.team, self.project = team, team.project
+        self.bank: tuple[int, str | None] = (0, None)
+        # The words that might stand in the bank, by the moment.
+        self.candidates: dict[datetime, set[str]] = {}
+
+    def kept(self, is_settled: bool) -> None:
+        record = Record.read(self.team)
+        self.ranges_are_disjoint(record)
+        self.layers_are_a_ladder(record)
+        self.counts_are_right(record)
+        self.the_bank_holds(record)
+        self.nothing_is_shown_that_should_not_be(record)
+        self.what_is_forgotten_is_nowhere()
+        self.the_past_tells_nothing_new(record)
+        self.no_work_failed(record)
+        if is_settled:
+            self.everything_is_remembered_once(record)
+            self.nothing_waits(record)
+            self.texts_say_what_they_were_made_of(record)
+            self.what_does_not_fit_has_faded()
+
+    # At any instant.
+
+    def ranges_are_disjoint(self, record: Record) -> None:
+        through: dict = defaultdict(int)
+        for entry in record.entries:
+            if entry.session_id:
+                assert through[entry.session_id] < entry.first_seq, f"{entry} is inside another"
+                through[entry.session_id] = entry.last_seq
+        for cursor in record.cursors:
+            assert through[cursor.pk] <= cursor.summarised_through, "covered beyond the cursor"
+
+    def layers_are_a_ladder(self, record: Record) -> None:
+        entries = {entry.pk: entry for entry in record.entries}
+        digests = [one for one in record.entries if one.granularity != Granularity.CONVERSATION]
+        assert len({(one.granularity, one.period_key) for one in digests}) == len(digests)
+        for entry in record.entries:
+            if entry.parent_id is None:
+                assert entry.state != State.ABSORBED, f"{entry} is absorbed by nothing"
+                continue
+            parent, layer = entries[entry.parent_id], Granularity(entry.granularity)
+            assert entry.state in (State.ABSORBED, State.STALE), f"{entry} is {entry.state}"
+            assert not entry.pinned, f"{entry} is pinned and has a parent"
+            assert parent.granularity == layer.older
+            assert parent.period_key == parent_key(layer, entry.period_key)
+        last = EntryState.objects.order_by("entry", "-since", "-id").distinct("entry")
+        assert {stood.entry_id for stood in last} == set(entries)
+        for stood in last:
+            entry = entries[stood.entry_id]
+            then = (stood.state, stood.parent_id, stood.pinned, stood.withheld, stood.revision)
+            now = (entry.state, entry.parent_id, entry.pinned, entry.withheld, entry.revision)
+            assert then == now, f"the history of {entry} ends with {then} instead of {now}"
+
+    def counts_are_right(self, record: Record) -> None:
+        """A cursor counts what waits; what is not on the path may be counted, or not."""
+        for cursor in record.cursors:
+            left = {
+                one.pk: one.tokens
+                for one in record.messages
+                if one.session_id == cursor.pk
+                and one.seq > cursor.summarised_through
+                and contributes(one)
+            }
+            on_path = {one.pk for one in record.contributing(cursor.pk)} & left.keys()
+            counts = cursor.unsummarised_messages, cursor.unsummarised_tokens
+            most = len(left), sum(left.values())
+            least = len(on_path), sum(left[pk] for pk in on_path)
+            assert all(a <= b <= c for a, b, c in zip(least, counts, most, strict=True)), (
+                f"{counts} wait, instead of {least} to {most}"
+            )
+
+    def the_bank_holds(self, record: Record) -> None:
+        shown, most = record.shown, self.project.bank_max_tokens
+        assert tokens.count(shown.text) == shown.tokens <= most
+        fresh = rendering._render(rendering.bank_entries(self.project), most)
+        assert (shown.text, shown.left_out) == (fresh.text, fresh.left_out), "an old bank is shown"
+        assert [one.id for one in shown.included] == [one.id for one in fresh.included]
+        version, text = self.bank
+        assert shown.version >= version
+        assert (shown.version == version) == (shown.text == text), "version and text disagree"
+        self.bank = shown.version, shown.text
+        assert rendered_bank(self.project, most // 2).tokens <= most // 2
+
+    def nothing_is_shown_that_should_not_be(self, record: Record) -> None:
+        """What is aside of a digest, its children tell; what was copied stands under the name of
+        the original.
+        """
+        text = record.shown.text
+        own = [one for one in record.messages if one.copied_from_id is None]
+        told = [one for one in record.entries if one.session_id]
+        unshown = {
+            "deleted": record.words_of(one for one in own if one.deleted_at),
+            "of deleted sessions": record.words_of(one for one in own if one.session.deleted_at),
+            "hidden": said_in((o.summary for o in told if o.state == State.HIDDEN), TOLD),
+            "proposed": said_in((o.summary for o in told if o.state == State.PROPOSED), TOLD),
+            "withheld": said_in((o.summary for o in told if o.withheld), TOLD),
+        }
+        for what, forbidden in unshown.items():
+            shown = words(text, TOLD) & forbidden
+            assert not shown, f"{what}, and shown: {shown}"
+        lines = (line for line in text.splitlines() if line.startswith(LINES))
+        kept = [*(one.summary for one in record.entries), *(one.note for one in record.entries)]
+        left = said_in([*kept, *record.were_entries, *lines]) & self.team.unremembered
+        assert not left, f"remembered against somebody's will: {left}"
+
+    def what_is_forgotten_is_nowhere(self) -> None:
+        if self.team.gone:
+            pattern = rf"\m({'|'.join(sorted(self.team.gone))})\M"
+            with connection.cursor() as cursor:
+                cursor.execute(EVERYWHERE, [pattern] * EVERYWHERE.count("%s"))
+                found = cursor.fetchall()
+                assert found == [], f"forgotten, and there: {found}"
+        for act in Activity.objects.values_list():
+            assert not WORD.search(repr(act)), "somebody's words are on the record of what was done"
+
+    def the_past_tells_nothing_new(self, record: Record) -> None:
+        """The view of now is what is shown now; one of then tells nothing that stood not there."""
+        now = self.team.clock
+        assert bank_as_of(self.project, now).text == record.shown.text, "the view of now is another"
+        standing = {pk for pk, _ in record.shown.left_out} | {o.id for o in record.shown.included}
+        self.candidates[now] = said_in(one.summary for one in record.entries if one.pk in standing)
+        moments = list(self.candidates)
+        for moment in {moments[0], moments[-1], moments[len(self.team.gone) % len(moments)]}:
+            seen = bank_as_of(self.project, moment)
+            assert tokens.count(seen.text) <= self.project.bank_max_tokens
+            assert not words(seen.text) & self.team.gone, f"shown as of {moment}"
+            told = {word for line in LINES for word in words(seen.text, line)}
+            assert told <= self.candidates[moment], f"as of {moment} it did not stand there"
+
+    def no_work_failed(self, record: Record) -> None:
+        for row in (*record.cursors, *Ladder.objects.all()):
+            assert not row.last_error, row.last_error
+
+    # After enough cycles.
+
+    def everything_is_remembered_once(self, record: Record) -> None:
+        for cursor in record.cursors:
+            if cursor.session.deleted_at is not None:
+                continue
+            own = [one for one in record.entries if one.session_id == cursor.pk]
+            ranges = [range(entry.first_seq, entry.last_seq + 1) for entry in own]
+            for one in record.contributing(cursor.pk):
+                assert one.seq <= cursor.summarised_through, f"{one.text} is not summarised"
+                covering = sum(one.seq in stretch for stretch in ranges)
+                assert covering == 1, f"{one.text} is covered {covering} times"
+
+    def nothing_waits(self, record: Record) -> None:
+        """But what was made of a session that may still be brought back."""
+        above = {entry.pk: entry.parent_id for entry in record.entries}
+        waiting = {one.pk for one in record.entries if one.session and one.session.deleted_at}
+        for _ in Granularity:
+            waiting |= {above[pk] for pk in waiting}
+            waiting.discard(None)
+        for entry in record.entries:
+            if entry.pk not in waiting:
+                assert entry.state != State.STALE, f"{entry} is stale"
+                assert not entry.withheld or entry.state in UNSETTLED, f"{entry} is withheld"
+
+    def texts_say_what_they_were_made_of(self, record: Record) -> None:
+        children = defaultdict(list)
+        for entry in record.entries:
+            children[entry.parent_id].append(entry)
+        for entry in record.entries:
+            below = children[entry.pk]
+            if entry.state in UNSETTLED:
+                continue
+            if entry.session_id:
+                stretch = range(entry.first_seq, entry.last_seq + 1)
+                said = record.contributing(entry.session_id)
+                sources = [one for one in said if one.seq in stretch]
+                assert entry.message_count == len(sources) > 0
+                made_of = said_in(one.text for one in sources)
+            else:
+                assert entry.message_count == sum(one.message_count for one in below) > 0
+                assert entry.first_source_at == min(one.first_source_at for one in below)
+                assert entry.last_source_at == max(one.last_source_at for one in below)
+                made_of = said_in((one.summary for one in below), TOLD)
+            if entry.written_by == NAME:
+                told = words(entry.summary, TOLD)
+                assert told == made_of, f"{entry} tells {told} of {made_of}"
+                assert words(entry.note) <= words(entry.summary, NOTED)
+
+    def what_does_not_fit_has_faded(self) -> None:
+        nodes = _nodes(self.project)
+        faded = {node.id for node in nodes if node.state == State.FADED}
+        assert faded == ladder.fade(nodes, _room(self.project))
+
+
+def _everywhere() -> str:
+    """Looks for a pattern in each column that may hold text, of everything of chat and memory."""
+    columns = [
+        (model._meta.db_table, field.column)
+        for app in ("chat", "memory")
+        for model in apps.get_app_config(app).get_models()
+        for field in model._meta.concrete_fields
+        if isinstance(field, CharField | TextField | JSONField) and not field.choices
+    ]
+    return " UNION ALL ".join(
+        f'SELECT \'{table}.{name}\', "{name}"::text FROM {table} WHERE "{name}"::text ~ %s'
+        for table, name in columns
+    )
+
+
+EVERYWHERE = _everywhere()

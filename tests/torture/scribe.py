@@ -1,0 +1,55 @@
+"""A summariser that names everything it was told, so that a text shows what it was made of."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from memory.layers.summarising.parts import Line
+
+# What a message says, and what somebody writes by hand, once and never again.
+WORD = re.compile(r"\b[qe]\d+z\b")
+TOLD, KNEW, NOTED = "- told", "- knew", "- noted"
+NAME = "scribe"
+
+
+def words(text: str, line: str = "") -> set[str]:
+    """The words in `text`; with `line`, one of TOLD, KNEW and NOTED, only those in such lines."""
+    lines = (one for one in text.splitlines() if one.startswith(line))
+    return {word for one in lines for word in WORD.findall(one)}
+
+
+def bullet(line: str, found: Iterable[str]) -> str:
+    """One line with these words; empty for none."""
+    ordered = sorted(found, key=lambda word: int(word[1:-1]))
+    return " ".join([line, *ordered]) if ordered else ""
+
+
+def written(told: set[str], knew: set[str], noted: set[str]) -> str:
+    bullets = (bullet(TOLD, told), bullet(KNEW, knew - told), bullet(NOTED, noted))
+    return "\n".join(filter(None, bullets)) or "- nothing was said"
+
+
+class Scribe:
+    """As `summarising.get` gives one. What came before in a conversation it repeats as known."""
+
+    name = NAME
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def conversation(self, lines: Sequence[Line], previous: str, pulse: Callable[[], None]) -> str:
+        pulse()
+        self.calls += 1
+        told = {word for line in lines for word in words(line.text)}
+        return written(told, words(previous), set())
+
+    def digest(
+        self, label: str, children: Sequence[tuple[str, str]], pulse: Callable[[], None]
+    ) -> str:
+        pulse()
+        self.calls += 1
+        summaries = [summary for _, summary in children]
+        told, knew, noted = (
+            {word for summary in summaries for word in words(summary, line)}
+            for line in (TOLD, KNEW, NOTED)
+        )
+        return written(told, knew, noted)

@@ -9,6 +9,7 @@ from celery import shared_task
 from django.db import connection, transaction
 
 from memory.layers import conversations, cycle, digests
+from memory.models import Entry
 from memory.recall import indexing
 
 log = logging.getLogger(__name__)
@@ -39,13 +40,21 @@ def run_cycle() -> None:
 @shared_task
 def summarise_session(session_id: str, force: bool = False) -> None:
     """Summarises what is due of one session; with `force`, all that is there, at once."""
-    conversations.summarise(UUID(session_id), datetime.now(UTC), force=force)
+    _settle_next(conversations.summarise(UUID(session_id), datetime.now(UTC), force=force))
 
 
 @shared_task
 def rewrite_entry(entry_id: str) -> None:
     """Writes one stale conversation entry anew."""
-    conversations.rewrite(UUID(entry_id), datetime.now(UTC))
+    _settle_next(conversations.rewrite(UUID(entry_id), datetime.now(UTC)))
+
+
+def _settle_next(entry: Entry | None) -> None:
+    """Has the layers settle once the last of a project's conversations is written. In a busy
+    project each look of the beat might find another one due.
+    """
+    if entry is not None and cycle.due(datetime.now(UTC), entry.project).projects:
+        settle_project.apply_async([str(entry.project_id)], expires=CYCLE_SECONDS)
 
 
 @shared_task

@@ -9,6 +9,7 @@ from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 
 from memory.layers import conversations, digests
 from memory.models import Cursor, Entry, Ladder, Nudge, State
+from memory.models.cursors import CursorQuerySet
 from memory.models.entries import CONVERSATION
 from projects.models import Project
 
@@ -36,7 +37,8 @@ def due(now: datetime, project: Project | None = None) -> Due:
     One query, whose cost grows with what is due, not with what there is.
     """
     sessions = Cursor.objects.due(now).order_by("session__last_activity_at")
-    entries, projects = _rewrites().order_by("pk"), _ladders(now).order_by("pk")
+    entries = _rewrites(Cursor.objects.unheld()).order_by("pk")
+    projects = _ladders(now).order_by("pk")
     if project is not None:
         sessions, entries = sessions.filter(project=project), entries.filter(project=project)
         projects = projects.filter(pk=project.pk)
@@ -53,11 +55,11 @@ def _some(kind: str, rows: QuerySet) -> QuerySet:
     return named.values_list("kind", "pk")[:FAN_OUT]
 
 
-def _rewrites() -> QuerySet[Entry]:
-    """Conversation entries whose sources changed."""
-    free = Cursor.objects.unheld().ready().within_allowance()
+def _rewrites(cursors: CursorQuerySet) -> QuerySet[Entry]:
+    """Conversation entries, of the sessions of `cursors`, whose sources changed."""
+    cursors = cursors.ready().within_allowance()
     return Entry.objects.filter(
-        Exists(free.filter(session=OuterRef("session"))),
+        Exists(cursors.filter(session=OuterRef("session"))),
         state=State.STALE,
         granularity=CONVERSATION,
         project__memory_enabled=True,
@@ -69,13 +71,23 @@ def _rewrites() -> QuerySet[Entry]:
 def _ladders(now: datetime) -> QuerySet[Project]:
     """Projects in which something changed, or grew old, since their layers were looked through, and
     those in which that failed.
+
+    Not as long as conversations of theirs are to be written, or being written: a digest would only
+    have to be written again, and what is rolled would hang on who comes first.
     """
     waiting = Ladder.objects.unheld().ready().within_allowance()
     changed = Q(pk__in=Nudge.objects.values("project"))
     ripe = Q(pk__in=Ladder.objects.filter(Q(ripe_at__lte=now) | Q(failures__gt=0)).values("pk"))
     # A project that nobody has looked through yet has no ladder.
     free = Q(ladder=None) | Q(pk__in=waiting.values("pk"))
-    return Project.objects.filter(changed | ripe, free, memory_enabled=True, archived_at=None)
+    return Project.objects.filter(
+        changed | ripe,
+        free,
+        ~Exists(Cursor.objects.pending(now).filter(project=OuterRef("pk"))),
+        ~Exists(_rewrites(Cursor.objects.all()).filter(project=OuterRef("pk"))),
+        memory_enabled=True,
+        archived_at=None,
+    )
 
 
 @dataclass

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 # What the writer of a digest is told of an earlier text that somebody corrected by hand.
 BY_HAND = "Corrected by hand, and right where it differs from the notes"
+# No digest is written from what is in one of these states.
+UNSETTLED = (*review.ASIDE, State.STALE)
 # More rounds than this in one go would mean that the plan does not converge.
 MOST_ROUNDS = 1_000
 
@@ -114,13 +116,18 @@ class Sources:
     children: Sequence[Entry]
     fingerprint: str
 
+    @property
+    def are_settled(self) -> bool:
+        """Whether a digest may be written from them: none was pinned, put aside or outdated."""
+        return not any(child.pinned or child.state in UNSETTLED for child in self.children)
+
 
 def _sources(children: Iterable[UUID]) -> Sources:
     rows = Entry.objects.filter(pk__in=children).select_related("session")
     found = list(rows.order_by("first_source_at", "pk"))
     digest = hashlib.sha256()
     for entry in found:
-        aside = entry.state in (State.HIDDEN, State.PROPOSED, State.STALE)
+        aside = entry.state in UNSETTLED
         shown = f"{entry.pk} {entry.revision} {entry.pinned} {aside};"
         digest.update(shown.encode())
     return Sources(found, digest.hexdigest())
@@ -130,8 +137,11 @@ def _write(lease: Lease, project: Project, roll: ladder.Roll, now: datetime) -> 
     """Writes the digest of one period from all its children, and commits it.
 
     One whose sources are those it was written from stands as it stood, and no model is asked.
+    Raises SourcesChanged when they are not what they were when the roll was planned.
     """
     sources = _sources(roll.children)
+    if len(sources.children) < len(roll.children) or not sources.are_settled:
+        raise SourcesChanged
     booking = Booking(lease, project.pk)
     there = project.entries.filter(pk=roll.digest).first() if roll.digest else None
     if there is not None and there.summary and there.sources_hash == sources.fingerprint:

@@ -129,13 +129,13 @@ def next_look(
 def outdated(nodes: Sequence[Node]) -> list[Roll]:
     """The stale digests that can be rewritten now, from their current children, days first.
 
-    One with a stale child waits until that is rewritten, so that nothing withheld finds its way
-    back upward; ask again after each round. One without children has nothing to be written from
-    and is left to whoever took the last of them.
+    One with anything stale below it waits until that is rewritten, so that nothing withheld finds
+    its way back upward, and none is written twice; ask again after each round. One without children
+    has nothing to be written from and is left to whoever took the last of them.
     """
     children = _children(nodes)
     stale = {node.id for node in nodes if node.state == "stale"}
-    waiting = {node.parent for node in nodes if node.id in stale}
+    waiting = _above(nodes, stale)
     ready = [
         node
         for node in nodes
@@ -219,6 +219,18 @@ def _ripe(nodes: Iterable[Node], before: datetime, into: Granularity) -> dict[st
         elif node.state in VISIBLE and node.granularity.older == into:
             ripe[key].append(node)
     return {key: rolled for key, rolled in ripe.items() if key not in waiting}
+
+
+def _above(nodes: Iterable[Node], ids: Iterable[UUID]) -> set[UUID]:
+    """All digests above the nodes `ids`."""
+    parents = {node.id: node.parent for node in nodes}
+    found: set[UUID] = set()
+    for one in ids:
+        above = parents[one]
+        while above is not None and above not in found:
+            found.add(above)
+            above = parents.get(above)
+    return found
 
 
 def _children(nodes: Iterable[Node]) -> dict[UUID, list[Node]]:

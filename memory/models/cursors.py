@@ -26,8 +26,12 @@ class CursorQuerySet(LeasedQuerySet):
         )
 
     def due(self, now: datetime) -> "CursorQuerySet":
-        """Those to summarise at `now`: closed, idle or full, and neither held nor backing off, nor
-        over their project's allowance of today.
+        """Those to summarise at `now`, that nobody works on."""
+        return self.pending(now).unheld()
+
+    def pending(self, now: datetime) -> "CursorQuerySet":
+        """Those to summarise at `now`, or being summarised: closed, idle or full, and neither
+        backing off, nor over their project's allowance of today.
 
         `now` decides what is idle; leases, retries and allowances go by the database's clock.
         """
@@ -38,7 +42,7 @@ class CursorQuerySet(LeasedQuerySet):
         idle = Q(session__last_activity_at__lte=Value(now) - silence)
         full = Q(unsummarised_tokens__gte=FULL_TOKENS)
         closed = Q(session__status=SessionStatus.CLOSED)
-        return self.waiting().filter(idle | full | closed).unheld().ready().within_allowance()
+        return self.waiting().filter(idle | full | closed).ready().within_allowance()
 
 
 class Cursor(Leased):

@@ -69,10 +69,11 @@ def projects(owner):
 
 
 def make_due() -> None:
-    """DUE sessions wait to be summarised, and as many projects to be looked through."""
-    picked = Cursor.objects.order_by("pk").values_list("pk", flat=True)[:DUE]
-    Cursor.objects.filter(pk__in=list(picked)).update(unsummarised_messages=4)
-    Nudge.objects.bulk_create(Nudge(project=one) for one in Project.objects.all()[:DUE])
+    """DUE sessions wait to be summarised, and as many other projects to be looked through."""
+    picked = list(Cursor.objects.order_by("pk")[:DUE])
+    Cursor.objects.filter(pk__in=[one.pk for one in picked]).update(unsummarised_messages=4)
+    others = Project.objects.exclude(pk__in=[one.project_id for one in picked])
+    Nudge.objects.bulk_create(Nudge(project=one) for one in others[:DUE])
 
 
 def look(timed) -> list[float]:

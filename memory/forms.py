@@ -12,7 +12,8 @@ from django.utils.translation import gettext_lazy as _
 from chat.models import Message
 from memory.forgetting import Scope
 from memory.layers.periods import Granularity
-from memory.models import Reason, State, Verb, Waiting
+from memory.models import Block, Reason, State, Verb, Waiting
+from memory.models.blocks import LONGEST_BLOCK, validate_block_name
 from memory.models.entries import WORDS, EntryQuerySet
 from memory.moderation import USUAL_REASONS, WORDED, Act, Wish
 from memory.templatetags.layers import LAYERS
@@ -42,6 +43,41 @@ class EntryForm(forms.Form):
         help_text=_("One point a line, each after a hyphen. The text before is kept."),
     )
     revision = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+
+class BlockForm(forms.Form):
+    """A block's name and text, and the version that its editor read: 0 for one to be made."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=60,
+        validators=[validate_block_name],
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
+        help_text=_("Letters, digits and hyphens, such as house-rules."),
+    )
+    content = Lines(
+        label=_("Text"),
+        max_length=LONGEST_BLOCK,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4, "data-grows": ""}),
+    )
+    version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+
+    @classmethod
+    def of(cls, block: Block) -> "BlockForm":
+        told = {"name": block.name, "content": block.content, "version": block.version}
+        return cls(initial=told, auto_id=f"block-{block.pk}-%s")
+
+    def changed_to(self, block: Block) -> None:
+        """Somebody else was quicker: whoever saves this again has read what there is now."""
+        self.data = {name: self.data.get(name) for name in self.data} | {
+            "version": str(block.version)
+        }
+        self.add_error(
+            "content",
+            _("Somebody changed it since you opened it. It says now: “%(text)s”")
+            % {"text": block.content},
+        )
 
 
 class ActForm(forms.Form):

@@ -5,6 +5,7 @@ from django.urls import path
 from memory.views.activity import activity
 from memory.views.acts import act
 from memory.views.bank import memory
+from memory.views.blocks import shelves
 from memory.views.entries import entry
 from memory.views.forgetting import forget, receipt
 from memory.views.review import review
@@ -14,6 +15,7 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/review/", review, name="memory-review"),
     path("projects/<slug:slug>/memory/act/", act, name="memory-act"),
     path("projects/<slug:slug>/memory/activity/", activity, name="memory-activity"),
+    path("projects/<slug:slug>/memory/blocks/", shelves, name="memory-blocks"),
     path("projects/<slug:slug>/memory/forget/", forget, name="memory-forget"),
     path("projects/<slug:slug>/memory/receipts/<uuid:pk>/", receipt, name="memory-receipt"),
     path("projects/<slug:slug>/memory/<uuid:pk>/", entry, name="entry"),

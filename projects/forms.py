@@ -31,6 +31,7 @@ class ProjectForm(forms.ModelForm):
             "keep_deleted",
             "memory_enabled",
             "bank_max_tokens",
+            "blocks_max_tokens",
             "idle_minutes",
             "review_memories",
             "share_raw_turns",
@@ -48,6 +49,7 @@ class ProjectForm(forms.ModelForm):
             "keep_deleted": _("The assistant still sees deleted messages"),
             "memory_enabled": _("Remember conversations"),
             "bank_max_tokens": _("Memory budget, in tokens"),
+            "blocks_max_tokens": _("Budget of blocks, in tokens"),
             "idle_minutes": _("Minutes of silence before a chat is summarised"),
             "review_memories": _("Review new memories"),
             "share_raw_turns": _("Share what was said word for word"),
@@ -101,6 +103,7 @@ class ProjectForm(forms.ModelForm):
             (
                 "memory_enabled",
                 "bank_max_tokens",
+                "blocks_max_tokens",
                 "idle_minutes",
                 "review_memories",
                 "share_raw_turns",

@@ -81,6 +81,12 @@ class Project(models.Model):
         validators=[MinValueValidator(100), MaxValueValidator(100_000)],
         help_text="Tokens that the memory bank may take in each prompt.",
     )
+    blocks_max_tokens = models.PositiveIntegerField(
+        "budget of blocks",
+        default=1_000,
+        validators=[MinValueValidator(100), MaxValueValidator(20_000)],
+        help_text="Tokens that the project's blocks may take in each prompt; a member's own, too.",
+    )
     idle_minutes = models.PositiveIntegerField(
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(10_080)],

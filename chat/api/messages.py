@@ -1,6 +1,5 @@
 """/api/v1/…/messages/: what was said, and what becomes of it."""
 
-import re
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -8,7 +7,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, status
-from rest_framework.exceptions import NotFound, ParseError, ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -36,6 +35,7 @@ from chat.api.serializers import (
     StaleSerializer,
 )
 from chat.api.sessions import tell
+from chat.api.versions import IF_MATCH, asked_version, etag
 from chat.attachments import Refused, claim
 from chat.models import Message, MessageRevision, Role, Session
 from projects.api.pagination import NewestFirst
@@ -95,12 +95,6 @@ def _record(
     return message
 
 
-IF_MATCH = OpenApiParameter(
-    "If-Match",
-    str,
-    OpenApiParameter.HEADER,
-    description="The version that was read. A message changed since then answers 412.",
-)
 STALE = {412: StaleSerializer}
 
 
@@ -123,7 +117,7 @@ class OneMessage(APIView):
         message = access.message_for_changing(request.user, pk, request.auth)
         said = ContentSerializer(data=request.data, context={"message": message})
         said.is_valid(raise_exception=True)
-        content, version = said.validated_data["content"], _version(request)
+        content, version = said.validated_data["content"], asked_version(request)
         try:
             with refusing():
                 edited = changes.edit(message, content, request.user, version)
@@ -137,25 +131,10 @@ class OneMessage(APIView):
         message = access.message_for_changing(request.user, pk, request.auth)
         try:
             with refusing():
-                gone = changes.delete(message, _version(request))
+                gone = changes.delete(message, asked_version(request))
         except changes.Stale as stale:
             return _stale(request, stale)
-        return Response(status=status.HTTP_204_NO_CONTENT, headers=_etag(gone))
-
-
-def _version(request) -> int | None:
-    """The version that If-Match names, as a number or an entity tag; None when any will do."""
-    given = request.headers.get("If-Match", "*").strip()
-    if given == "*":
-        return None
-    found = re.fullmatch(r'(?:W/)?"(\d{1,9})"|(\d{1,9})', given)
-    if found is None:
-        raise ParseError('If-Match takes the version of the message, such as "3".')
-    return int(found[1] or found[2])
-
-
-def _etag(message: Message) -> dict[str, str]:
-    return {"ETag": f'"{message.version}"'}
+        return Response(status=status.HTTP_204_NO_CONTENT, headers=etag(gone.version))
 
 
 def _told(request, message: Message) -> dict[str, object]:
@@ -163,12 +142,12 @@ def _told(request, message: Message) -> dict[str, object]:
 
 
 def _tell(request, message: Message, code: int = status.HTTP_200_OK) -> Response:
-    return Response(_told(request, message), code, headers=_etag(message))
+    return Response(_told(request, message), code, headers=etag(message.version))
 
 
 def _stale(request, stale: changes.Stale) -> Response:
     told = {"detail": str(stale), "message": _told(request, stale.message)}
-    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=_etag(stale.message))
+    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=etag(stale.message.version))
 
 
 class Reactions(APIView):

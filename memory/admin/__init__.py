@@ -1,5 +1,5 @@
 """Memory in the admin."""
 
-from memory.admin import entries, recall, records, work
+from memory.admin import blocks, entries, recall, records, work
 
-__all__ = ["entries", "recall", "records", "work"]
+__all__ = ["blocks", "entries", "recall", "records", "work"]

@@ -49,7 +49,7 @@ class ResultSerializer(serializers.Serializer):
     occurred_at = serializers.DateTimeField()
 
 
-class FoundSerializer(serializers.Serializer):
+class ExcerptsSerializer(serializers.Serializer):
     results = ResultSerializer(many=True)
 
 
@@ -60,7 +60,7 @@ class Recall(APIView):
     shares raw turns.
     """
 
-    @extend_schema(parameters=[AskedSerializer], responses=FoundSerializer)
+    @extend_schema(parameters=[AskedSerializer], responses=ExcerptsSerializer)
     def get(self, request, slug: str) -> Response:
         project = access.project_for_reading(request.user, slug, request.auth)
         asked = AskedSerializer(data=request.query_params)
@@ -80,7 +80,7 @@ class Recall(APIView):
             author=_user(given["author"]) if "author" in given else None,
         )
         results = recall(scope, given["q"], budget, limit)
-        return Response(FoundSerializer({"results": results}).data)
+        return Response(ExcerptsSerializer({"results": results}).data)
 
 
 def _user(name: str):

@@ -41,6 +41,7 @@ class Found:
     # Entries made only of it, which go; and those with other sources too, which are withheld.
     entries: set[UUID] = field(default_factory=set)
     withheld: set[UUID] = field(default_factory=set)
+    blocks: set[UUID] = field(default_factory=set)
     user: int | None = None
 
 
@@ -66,6 +67,7 @@ def find(project: Project, scope: Scope) -> Found:
     if scope.user is not None or scope.before is not None:
         _empty_sessions(project, found)
     _entries(project, found, named, scope)
+    found.blocks = _blocks(project, scope)
     return found
 
 
@@ -180,6 +182,20 @@ def _entries(project: Project, found: Found, named: set[UUID], scope: Scope) -> 
         gone = (level & named) | (level - standing)
         found.entries |= gone
         found.withheld |= level - gone
+
+
+def _blocks(project: Project, scope: Scope) -> set[UUID]:
+    """A user's own blocks and those that nobody else wrote in; what was written before a moment."""
+    if scope.user is None and scope.before is None:
+        return set()
+    if any(one is not None for one in (scope.message, scope.session, scope.entry)):
+        return set()
+    rows = project.blocks.all()
+    if scope.user is not None:
+        rows = rows.filter(Q(user=scope.user) | Q(user=None, written_by=scope.user))
+    if scope.before is not None:
+        rows = rows.filter(updated_at__lt=scope.before)
+    return _lock(rows)
 
 
 def _above(project: Project, level: set[UUID]) -> set[UUID]:

@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from chat.models import Message, Role, Session
 from chat.search import WORDS
 from memory.forgetting.finding import Found
-from memory.models import Activity, Entry, EntryRevision, State, entries
+from memory.models import Activity, Block, Entry, EntryRevision, State, entries
 from projects.models import Project
 
 # Phrases of what goes that are looked for afterwards, and the words of each. Seven words in a row
@@ -83,6 +83,7 @@ def phrases_of(project: Project, found: Found) -> list[str]:
     texts = [
         *messages.values_list("text", flat=True)[:MOST_PHRASES],
         *entries.values_list("summary", flat=True)[:MOST_PHRASES],
+        *Block.objects.filter(pk__in=_some(found.blocks)).values_list("content", flat=True),
     ]
     phrases = (phrase(text[:20_000]) for text in texts)
     return [one for one in dict.fromkeys(phrases) if one][:MOST_PHRASES]

@@ -29,6 +29,7 @@ from memory.layers import texts
 from memory.layers.coverage import recount
 from memory.models import (
     Activity,
+    Block,
     Call,
     Chunk,
     Cursor,
@@ -181,6 +182,10 @@ def _sessions(project: Project, found: Found) -> int:
     return _deleted(Session.objects.filter(pk__in=found.sessions))
 
 
+def _blocks(project: Project, found: Found) -> int:
+    return _deleted(Block.objects.filter(project=project, pk__in=found.blocks))
+
+
 def _bank(project: Project, found: Found) -> int:
     """The rendered text is rendered again when somebody asks; its version goes on rising."""
     rows = RenderedBank.objects.filter(project=project)
@@ -201,6 +206,7 @@ STORES = (
     Store("entry_revisions", {EntryRevision: ("summary",)}, _entry_revisions),
     Store("entries", {Entry: ("summary", "note", "losses")}, _entries),
     Store("chunks", {Chunk: ("speaker", "text", "pieces", "terms")}, _chunks),
+    Store("blocks", {Block: ("name", "content")}, _blocks),
     Store("sessions", {Session: ("title", "source_key")}, _sessions),
     Store("rendered_bank", {RenderedBank: ("text", "included", "left_out")}, _bank),
 )

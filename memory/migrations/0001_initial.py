@@ -4,6 +4,7 @@ import django.contrib.postgres.indexes
 import django.contrib.postgres.search
 import django.db.models.deletion
 import django.utils.timezone
+import memory.models.blocks
 import projects.identifiers
 from django.conf import settings
 from django.db import migrations, models
@@ -132,7 +133,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
                 ('at', models.DateTimeField(auto_now_add=True)),
-                ('verb', models.CharField(choices=[('summarised', 'summarised a conversation'), ('rolled_up', 'rolled up a period'), ('rewritten', 'wrote anew'), ('dissolved', 'removed, as nothing is left of its sources'), ('faded', 'faded'), ('returned', 'brought back into the budget'), ('failed', 'failed'), ('proposed', 'proposed'), ('approved', 'approved'), ('rejected', 'rejected'), ('edited', 'edited'), ('pinned', 'pinned'), ('unpinned', 'unpinned'), ('hidden', 'hid'), ('shown', 'took in again'), ('redacted', 'redacted'), ('asked_anew', 'asked to have written anew'), ('forgotten', 'forgot'), ('read', 'opened the private text of')], max_length=12)),
+                ('verb', models.CharField(choices=[('summarised', 'summarised a conversation'), ('rolled_up', 'rolled up a period'), ('rewritten', 'wrote anew'), ('dissolved', 'removed, as nothing is left of its sources'), ('faded', 'faded'), ('returned', 'brought back into the budget'), ('failed', 'failed'), ('proposed', 'proposed'), ('approved', 'approved'), ('rejected', 'rejected'), ('edited', 'edited'), ('pinned', 'pinned'), ('unpinned', 'unpinned'), ('hidden', 'hid'), ('shown', 'took in again'), ('redacted', 'redacted'), ('asked_anew', 'asked to have written anew'), ('forgotten', 'forgot'), ('block_kept', 'wrote a block'), ('block_gone', 'deleted a block'), ('read', 'opened the private text of')], max_length=12)),
                 ('entry_id', models.UUIDField(blank=True, null=True)),
                 ('session_id', models.UUIDField(blank=True, null=True)),
                 ('message_id', models.UUIDField(blank=True, null=True)),
@@ -153,6 +154,25 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'activity',
                 'indexes': [models.Index(fields=['project', '-id'], name='activity_recent'), models.Index(condition=models.Q(('entry_id__isnull', False)), fields=['project', 'entry_id'], name='activity_of_entry')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Block',
+            fields=[
+                ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
+                ('name', models.CharField(max_length=60, validators=[memory.models.blocks.validate_block_name])),
+                ('content', models.TextField(blank=True, max_length=20000)),
+                ('position', models.PositiveIntegerField(default=0, help_text='Its place, from 0.')),
+                ('tokens', models.PositiveIntegerField(help_text='As it stands in prompts (cl100k_base).')),
+                ('version', models.PositiveIntegerField(default=1)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('updated_at', models.DateTimeField(auto_now=True)),
+                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='blocks', to='projects.project')),
+                ('user', models.ForeignKey(blank=True, help_text="Whose own block it is. Empty: the whole project's.", null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('written_by', models.ForeignKey(blank=True, help_text='Who wrote all of it. Empty: several people, or nobody who is still here.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('project', 'user', 'name'), name='one_block_a_name', nulls_distinct=False)],
             },
         ),
         migrations.CreateModel(

@@ -8,6 +8,8 @@ COLUMNS = (
     ("memory_entry", "losses"),
     ("memory_entryrevision", "summary"),
     ("memory_renderedbank", "text"),
+    ("memory_block", "name"),
+    ("memory_block", "content"),
 )
 
 # `strata.now` is the moment of the cycle under way, where there is one.

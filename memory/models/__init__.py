@@ -1,5 +1,6 @@
 from memory.models.activity import Activity, Reason, Verb
 from memory.models.banks import RenderedBank
+from memory.models.blocks import Block
 from memory.models.calls import Call, CallKind
 from memory.models.chunks import Chunk, Corpus, IndexCursor, SourceType, Vector
 from memory.models.cursors import Cursor, Ladder, Nudge
@@ -8,6 +9,7 @@ from memory.models.tombstones import Grave, Tombstone
 
 __all__ = [
     "Activity",
+    "Block",
     "Call",
     "CallKind",
     "Chunk",

@@ -33,6 +33,8 @@ class Verb(models.TextChoices):
     REDACTED = "redacted", "redacted"
     ASKED_ANEW = "asked_anew", "asked to have written anew"
     FORGOTTEN = "forgotten", "forgot"
+    BLOCK_KEPT = "block_kept", "wrote a block"
+    BLOCK_GONE = "block_gone", "deleted a block"
     READ = "read", "opened the private text of"
 
 

@@ -23,6 +23,8 @@ STORES = {
     "revisions": gettext_lazy("earlier texts of messages"),
     "attachments": gettext_lazy("images"),
     "reactions": gettext_lazy("reactions"),
+    "blocks": gettext_lazy("blocks"),
+    "chunks": gettext_lazy("excerpts that search found"),
     "titles": gettext_lazy("titles of chats, made anew"),
     "rendered_bank": gettext_lazy("rendered text of the memory, made anew"),
 }

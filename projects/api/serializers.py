@@ -30,6 +30,7 @@ class ProjectSerializer(SavesWhatChanged):
             "system_model",
             "memory_enabled",
             "bank_max_tokens",
+            "blocks_max_tokens",
             "idle_minutes",
             "review_memories",
             "share_raw_turns",

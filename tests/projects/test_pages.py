@@ -32,6 +32,7 @@ SETTINGS = {
     "history_limit": 100,
     "memory_enabled": "on",
     "bank_max_tokens": 2000,
+    "blocks_max_tokens": 1000,
     "roll_percent": 125,
     "day_after_days": 1,
     "week_after_days": 7,

@@ -1,0 +1,84 @@
+"""Working memory that people write themselves, and that always stands in the prompt."""
+
+import re
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import Q
+
+from projects.identifiers import new_id
+from projects.models import Membership, Project
+
+NAME = re.compile(r"[^\W_][\w-]{0,59}")
+# Characters of one block, some 5,000 tokens of prose.
+LONGEST_BLOCK = 20_000
+
+
+def validate_block_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise ValidationError(
+            "A name has up to 60 letters, digits, hyphens and underscores, such as house-rules."
+        )
+
+
+class BlockQuerySet(models.QuerySet["Block"]):
+    def of(self, user) -> "BlockQuerySet":
+        """Those that only `user` is told, or with None those of the whole project."""
+        return self.filter(user=user)
+
+    def visible_to(self, member: Membership) -> "BlockQuerySet":
+        """Those of the member's project, and the member's own there."""
+        mine = Q(user=None) | Q(user=member.user_id)
+        return self.filter(mine, project=member.project_id)
+
+    def in_order(self) -> "BlockQuerySet":
+        """As they stand in the prompt: the project's first."""
+        return self.order_by(models.F("user").asc(nulls_first=True), "position", "name")
+
+
+class Block(models.Model):
+    """A named text, of a project or of one user in it. `version` rises with every change."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    # The constraint's index begins with it.
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, related_name="blocks", db_index=False
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="Whose own block it is. Empty: the whole project's.",
+    )
+    name = models.CharField(max_length=60, validators=[validate_block_name])
+    content = models.TextField(blank=True, max_length=LONGEST_BLOCK)
+    position = models.PositiveIntegerField(default=0, help_text="Its place, from 0.")
+    tokens = models.PositiveIntegerField(help_text="As it stands in prompts (cl100k_base).")
+    version = models.PositiveIntegerField(default=1)
+    written_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="Who wrote all of it. Empty: several people, or nobody who is still here.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = BlockQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "user", "name"],
+                name="one_block_a_name",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

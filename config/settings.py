@@ -182,6 +182,8 @@ CHAT_IMPORTERS = {
     "openwebui": "chat.importers.openwebui",
     "strata": "chat.importers.strata",
 }
+# Modules that take a zip file in as a whole.
+CHAT_ARCHIVES = ["memory.portability.importing"]
 CHAT_EXPORTERS = {
     "markdown": "chat.exporters.markdown",
     "json": "chat.exporters.json",

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Max, Sum
+from django.utils import timezone
 
 from chat import tokens
 from chat.storable import storable
@@ -129,6 +130,7 @@ def _write(project: Project, user, block: Block | None, name: str, content: str,
         block.written_by = None
     block.content, block.tokens = content, taken
     block.version += 1
+    block.updated_at = timezone.now()
     block.save()
     _note(Verb.BLOCK_KEPT, block, by)
     return block

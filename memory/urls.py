@@ -8,6 +8,7 @@ from memory.views.bank import memory
 from memory.views.blocks import shelves
 from memory.views.entries import entry
 from memory.views.forgetting import forget, receipt
+from memory.views.portability import export
 from memory.views.review import review
 
 urlpatterns = [
@@ -16,6 +17,7 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/act/", act, name="memory-act"),
     path("projects/<slug:slug>/memory/activity/", activity, name="memory-activity"),
     path("projects/<slug:slug>/memory/blocks/", shelves, name="memory-blocks"),
+    path("projects/<slug:slug>/export/", export, name="project-export"),
     path("projects/<slug:slug>/memory/forget/", forget, name="memory-forget"),
     path("projects/<slug:slug>/memory/receipts/<uuid:pk>/", receipt, name="memory-receipt"),
     path("projects/<slug:slug>/memory/<uuid:pk>/", entry, name="entry"),

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
+from zipfile import ZipFile
 
 from django.conf import settings
 from django.db import transaction
 
 from chat.importers import images, memories
-from chat.importers.archives import Contents, opened
+from chat.importers.archives import Contents, opened, refuse_bombs, unzipped
 from chat.importers.base import (
     Document,
     FileResult,
@@ -72,6 +73,12 @@ def import_file(
     writes them and before the images of each, while `result` is counted on. Raises Refused.
     """
     result = result if result is not None else FileResult()
+    with unzipped(file) as archive:
+        whole = _taker(archive)
+        if archive is not None and whole is not None:
+            refuse_bombs(archive)
+            whole.take_in(project, owner, archive, result)
+            return result
     with opened(name, file) as contents:
         sources = _sources(contents, format)
         total = sum(_counted(sources))
@@ -92,8 +99,27 @@ def import_file(
     return result
 
 
+class Taker(Protocol):
+    """What a module of CHAT_ARCHIVES offers: it takes a zip file in as a whole."""
+
+    def recognises(self, names: set[str]) -> bool:
+        """Whether a zip file with files of these names is its own."""
+
+    def take_in(self, project: Project, owner, archive: ZipFile, result: FileResult) -> None:
+        """Brings it into `project` on behalf of `owner`, whole or not at all. Raises Refused."""
+
+
+def _taker(archive: ZipFile | None) -> Taker | None:
+    names = set(archive.namelist()) if archive is not None else set()
+    takers = (cast(Taker, import_module(path)) for path in settings.CHAT_ARCHIVES)
+    return next((taker for taker in takers if names and taker.recognises(names)), None)
+
+
 def check(name: str, file: BinaryIO, format: str = "auto") -> None:
     """Raises Refused for what cannot be imported, as far as the beginning of `file` tells."""
+    with unzipped(file) as archive:
+        if _taker(archive) is not None:
+            return
     with opened(name, file) as contents:
         _sources(contents, format)
 

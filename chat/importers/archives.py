@@ -41,17 +41,31 @@ class Contents:
 @contextmanager
 def opened(name: str, file: BinaryIO) -> Iterator[Contents]:
     """The contents of `file`, called `name`. Raises Refused, also while they are read."""
+    with unzipped(file) as archive:
+        if archive is not None:
+            yield _contents(archive)
+            return
+    if name.lower().endswith(".zip"):
+        raise Refused("It is called a zip file but is none.")
+    yield Contents([Document(name, lambda: _rewound(file))])
+
+
+@contextmanager
+def unzipped(file: BinaryIO) -> Iterator[ZipFile | None]:
+    """The zip file that `file` is, None when it is none. Raises Refused for a damaged one."""
     file.seek(0)
-    zipped = file.read(4) in MAGIC
-    if not zipped:
-        if name.lower().endswith(".zip"):
-            raise Refused("It is called a zip file but is none.")
-        yield Contents([Document(name, lambda: _rewound(file))])
+    if file.read(4) not in MAGIC:
+        yield None
         return
     with _unpacking():
         archive = ZipFile(cast(BinaryIO, _Careful(file)))
     with archive:
-        yield _contents(archive)
+        yield archive
+
+
+def refuse_bombs(archive: ZipFile) -> None:
+    """Raises Refused for what cannot be unpacked whole, or not in a bounded space."""
+    _check(archive.infolist())
 
 
 def _rewound(file: BinaryIO) -> BinaryIO:

@@ -121,7 +121,7 @@ class Migration(migrations.Migration):
                 ('size', models.PositiveIntegerField(help_text='Bytes.')),
                 ('sha256', models.CharField(max_length=64)),
                 ('file', models.FileField(max_length=200, upload_to=chat.models.attachments.stored_at)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
                 ('uploaded_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('message', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='attachments', to='chat.message')),

@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 
 from chat.models.messages import Message
 from chat.models.sessions import Session
@@ -36,7 +37,7 @@ class Attachment(models.Model):
     size = models.PositiveIntegerField(help_text="Bytes.")
     sha256 = models.CharField(max_length=64)
     file = models.FileField(upload_to=stored_at, max_length=200)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["created_at", "id"]

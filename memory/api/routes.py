@@ -23,6 +23,7 @@ from memory.access import entries_for
 from memory.api.activity import Activities, Usage
 from memory.api.blocks import Blocks, OneBlock
 from memory.api.forgetting import Forget, ForgettingSerializer, receipt_of
+from memory.api.portability import ExportProject
 from memory.api.recall import Recall
 from memory.api.serializers import (
     BankSerializer,
@@ -179,6 +180,7 @@ urlpatterns = [
     path("projects/<slug:slug>/usage/", Usage.as_view(), name="api-usage"),
     path("projects/<slug:slug>/forget/", Forget.as_view(), name="api-forget"),
     path("projects/<slug:slug>/recall/", Recall.as_view(), name="api-recall"),
+    path("projects/<slug:slug>/export/", ExportProject.as_view(), name="api-export"),
     path("projects/<slug:slug>/blocks/", Blocks.as_view(), name="api-blocks"),
     path("projects/<slug:slug>/blocks/<str:name>/", OneBlock.as_view(), name="api-block"),
     path("sessions/<uuid:pk>/summarize/", Summarize.as_view(), name="api-summarize"),

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from projects.identifiers import new_id
 from projects.models import Membership, Project
@@ -66,8 +67,8 @@ class Block(models.Model):
         related_name="+",
         help_text="Who wrote all of it. Empty: several people, or nobody who is still here.",
     )
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
 
     objects = BlockQuerySet.as_manager()
 

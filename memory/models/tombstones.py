@@ -1,6 +1,7 @@
 """What must not come back."""
 
 from django.db import models
+from django.utils import timezone
 
 from projects.identifiers import new_id
 from projects.models import Project
@@ -21,7 +22,7 @@ class Tombstone(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tombstones")
     kind = models.CharField(max_length=8, choices=Grave.choices)
     subject = models.CharField(max_length=64, help_text="An id, or a SHA-256.")
-    at = models.DateTimeField(auto_now_add=True)
+    at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [

@@ -1,0 +1,39 @@
+"""A project as a file, from the command line."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+
+from memory.portability import Extent, export
+from projects.models import Project
+
+
+class Command(BaseCommand):
+    help = (
+        "Writes a project to a zip file that import_project takes in: all of it, private chats "
+        "included, or with --user what that user has in it."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, metavar="FILE")
+        parser.add_argument("--project", metavar="SLUG", required=True)
+        parser.add_argument("--user", metavar="NAME", help="only what is this user's own")
+
+    def handle(self, *, file: Path, project: str, user: str | None, **options) -> None:
+        found = Project.objects.filter(slug=project).first()
+        if found is None:
+            raise CommandError(f"There is no project “{project}”.")
+        person = None
+        if user is not None:
+            person = get_user_model().objects.filter(username=user).first()
+            if person is None:
+                raise CommandError(f"There is no user “{user}”.")
+        try:
+            with file.open("xb") as out:
+                counts = export(Extent(found, person, only_own=person is not None), out)
+        except OSError as error:
+            raise CommandError(f"{file}: {error.strerror or error}") from error
+        told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        self.stdout.write(f"{file}: {told or 'nothing'}")

@@ -1,0 +1,399 @@
+"""A project as a file, and the same project again from it."""
+
+import io
+import json
+import zipfile
+from datetime import timedelta
+
+import jsonschema
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
+from django.test import AsyncClient
+from django.utils import timezone
+
+from chat import changes
+from chat.importers import FileResult, Refused, import_file
+from chat.models import Message, Session, Visibility
+from chat.replies import draft, post_messages
+from memory import blocks
+from memory.forgetting import Scope, forget
+from memory.layers import conversations, cycle
+from memory.layers.history import bank_as_of
+from memory.layers.rendering import rendered_bank
+from memory.models import Entry
+from memory.portability import Extent, export
+from memory.portability.identity import renamed
+from memory.recall import Scope as Searched
+from memory.recall import indexing, recall
+from projects.creation import create_project
+from projects.identifiers import new_id
+from projects.models import Membership, Project
+from tests.chat.pictures import picture
+from tests.memory.recalling import AT
+
+# What is edited is edited now, whatever the day that is talked of.
+NOW = timezone.now() + timedelta(hours=1)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SAID = [
+    "The cutover to the new database is on the third of March.",
+    "The replica stays up for seven days after it.",
+    "Invoice 4711 over 320 euros is due in April.",
+    "Ann owns the billing service from now on.",
+]
+QUESTIONS = ["When is the cutover?", "Who owns billing?", "What about invoice 4711?"]
+
+
+def said(project, user, *texts: str, day: int = 0, **fields) -> Session:
+    at = AT + timedelta(days=day)
+    session = Session.objects.create(
+        project=project, creator=user, created_at=at, last_activity_at=at, **fields
+    )
+    drafts = [
+        draft(text, author=user, created_at=at + timedelta(minutes=place))
+        for place, text in enumerate(texts)
+    ]
+    post_messages(session, drafts)
+    return session
+
+
+@pytest.fixture
+def lived(project, owner, editor):
+    """Some days of talk that was remembered, settled, edited, branched and deleted."""
+    Project.objects.filter(pk=project.pk).update(bank_max_tokens=300, roll_percent=100)
+    project.refresh_from_db()
+    sessions = [
+        said(project, owner, *SAID, f"Day {day}: build {day * 7} passed.", day=day)
+        for day in range(4)
+    ]
+    said(project, editor, "My salary is 93,500 euros.", visibility=Visibility.PRIVATE)
+    first = sessions[0].messages.get(seq=1)
+    changes.edit(first, f"{SAID[0]} At noon.", owner)
+    changes.react(first, owner, "👍", wanted=True)
+    changes.delete(sessions[1].messages.get(seq=5))
+    changes.fork(sessions[2].messages.get(seq=2), editor)
+    for _ in range(3):
+        cycle.run(NOW, project)
+    indexing.catch_up(project)
+    blocks.put(project, None, "rules", "Freeze on Fridays.", owner)
+    blocks.put(project, editor, "me", "I am Edgar.", editor)
+    return project
+
+
+@pytest.fixture
+def small(project, owner):
+    """One talk, remembered."""
+    session = said(project, owner, *SAID)
+    conversations.summarise(session.pk, NOW, force=True)
+    Project.objects.filter(pk=project.pk).update(bank_max_tokens=300)
+    project.refresh_from_db()
+    return project
+
+
+def written(extent: Extent) -> io.BytesIO:
+    file = io.BytesIO()
+    export(extent, file)
+    return file
+
+
+def lines(file: io.BytesIO, name: str) -> list[dict]:
+    with zipfile.ZipFile(file) as archive:
+        return [json.loads(line) for line in archive.read(f"{name}.jsonl").splitlines()]
+
+
+def anew(owner, file: io.BytesIO, *members) -> Project:
+    made = create_project(owner, name="Anew")
+    for member in members:
+        Membership.objects.create(project=made, user=member)
+    result = import_file(made, owner, "project.zip", file)
+    assert result.errors == []
+    made.refresh_from_db()
+    indexing.catch_up(made)
+    return made
+
+
+def found(project, user, question: str) -> list[tuple]:
+    results = recall(Searched(project, user), question, limit=10)
+    return [(one.text, one.speaker, one.occurred_at, one.score) for one in results]
+
+
+def test_what_comes_back_is_the_same(lived, owner, editor):
+    again = anew(owner, written(Extent(lived)), editor)
+    assert rendered_bank(again).text == rendered_bank(lived).text != ""
+    for question in QUESTIONS:
+        assert found(again, owner, question) == found(lived, owner, question) != []
+    shape = ("granularity", "period_key", "state", "summary", "pinned", "revision", "tokens")
+    kept = list(lived.entries.order_by("pk").values_list(*shape))
+    assert list(again.entries.order_by("pk").values_list(*shape)) == kept
+    moment = NOW + timedelta(hours=1)
+    assert bank_as_of(again, moment).text == bank_as_of(lived, moment).text != ""
+    assert again.bank_max_tokens == 300
+    assert (again.name, again.slug) == ("Anew", "anew")
+    told = {(one.name, one.user_id, one.content) for one in again.blocks.all()}
+    assert told == {(one.name, one.user_id, one.content) for one in lived.blocks.all()}
+
+
+def test_a_conversation_comes_back_whole(lived, owner, editor):
+    again = anew(owner, written(Extent(lived)), editor)
+    shape = ("seq", "role", "author", "text", "version", "status", "created_at", "remembered")
+    messages = Message.objects.filter(deleted_at=None).order_by("created_at", "session", "seq")
+    kept = list(messages.filter(project=lived).values_list(*shape))
+    assert list(messages.filter(project=again).values_list(*shape)) == kept
+    forks = Session.objects.filter(project=again, messages__copied_from__isnull=False).distinct()
+    assert forks.count() == 1
+    [edited] = Message.objects.filter(project=again, version__gt=1, deleted_at=None)
+    assert edited.revisions.get().text == SAID[0]
+    assert edited.reactions.get().emoji == "👍"
+    assert Message.objects.filter(project=again).exclude(deleted_at=None).get().text == ""
+    assert conversations.summarise(forks.get().pk, AT, force=True) is None
+
+
+def test_nothing_is_done_twice_after_it(lived, owner, editor):
+    again = anew(owner, written(Extent(lived)), editor)
+    entries = again.entries.count()
+    for _ in range(2):
+        cycle.run(NOW, again)
+    assert again.entries.count() == entries
+    assert rendered_bank(again).text == rendered_bank(lived).text
+
+
+def test_it_goes_on_after_it(lived, owner, editor):
+    again = anew(owner, written(Extent(lived)), editor)
+    session = Session.objects.filter(project=again, creator=owner).first()
+    post_messages(session, [draft("And now something new.", author=owner)])
+    entry = conversations.summarise(session.pk, NOW, force=True)
+    assert "something new" in entry.summary
+
+
+def test_an_image_comes_back(lived, owner, editor):
+    session = Session.objects.filter(project=lived, creator=owner).first()
+    from chat.attachments import attach, claim
+
+    image = attach(session, owner, "map.png", io.BytesIO(picture()))
+    message = session.messages.get(seq=1)
+    claim(message, [image.pk], owner)
+    again = anew(owner, written(Extent(lived)), editor)
+    [found] = Message.objects.filter(project=again, attachments__isnull=False)
+    kept = found.attachments.get()
+    assert (kept.name, kept.width) == ("map.png", image.width)
+    assert kept.file.read()
+
+
+def test_each_line_is_as_its_schema_says(lived):
+    file = written(Extent(lived))
+    with zipfile.ZipFile(file) as archive:
+        schema = json.loads(archive.read("schema.json"))
+        project = json.loads(archive.read("project.json"))
+    checked = 0
+    for name in schema["$defs"]:
+        rows = [project] if name == "project" else lines(file, name)
+        checker = jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", **schema})
+        for row in rows:
+            checker.validate(row)
+            checked += 1
+    assert checked > 50
+
+
+class TestWhatIsTold:
+    def test_an_owner_is_told_nothing_that_others_keep_private(self, lived, owner):
+        file = written(Extent(lived, owner))
+        with zipfile.ZipFile(file) as archive:
+            whole = b"".join(archive.read(name) for name in archive.namelist()).decode()
+        assert "93,500" not in whole
+        assert "I am Edgar" not in whole
+        assert SAID[1] in whole
+        hidden = [one for one in lines(file, "sessions") if one["visibility"] == "private"]
+        assert [one["title"] for one in hidden] == [""]
+
+    def test_a_member_is_told_what_is_theirs(self, lived, editor):
+        file = written(Extent(lived, editor, only_own=True))
+        texts = [one["content"] for one in lines(file, "blocks")]
+        assert texts == ["I am Edgar."]
+        said_here = {one["text"] for one in lines(file, "messages")}
+        assert "My salary is 93,500 euros." in said_here
+        assert {one["creator"] for one in lines(file, "sessions")} == {"edgar"}
+
+    def test_a_deleted_message_is_a_place(self, lived):
+        rows = lines(written(Extent(lived)), "messages")
+        assert [one["text"] for one in rows if one["deleted_at"]] == [""]
+        assert not any("Day 1" in json.dumps(row) for row in rows)
+
+
+class TestWhoIsWho:
+    def test_who_is_no_member_speaks_under_their_name(self, lived, owner):
+        again = anew(owner, written(Extent(lived)))
+        salary = Message.objects.get(project=again, text__contains="93,500")
+        assert (salary.author, salary.author_name, salary.session.creator) == (None, "edgar", None)
+        assert not again.blocks.exclude(user=None).exists()
+
+    def test_nobody_reads_what_a_stranger_keeps_private(self, lived, owner):
+        again = anew(owner, written(Extent(lived)))
+        assert found(again, owner, "What is the salary?") == [] or not any(
+            "93,500" in one[0] for one in found(again, owner, "What is the salary?")
+        )
+
+
+class TestRefusing:
+    def test_it_takes_an_empty_project(self, small, owner):
+        with pytest.raises(Refused, match="empty project"):
+            import_file(small, owner, "p.zip", written(Extent(small)))
+
+    def test_it_takes_an_owner(self, small, owner, editor):
+        made = create_project(owner, name="Anew")
+        Membership.objects.create(project=made, user=editor)
+        with pytest.raises(Refused, match="by an owner"):
+            import_file(made, editor, "p.zip", written(Extent(small)))
+
+    @pytest.mark.parametrize(
+        ("name", "change", "reason"),
+        [
+            ("manifest.json", lambda data: b'{"format": "other"}', "no export"),
+            (
+                "manifest.json",
+                lambda data: data.replace(b'"version": 1', b'"version": 9'),
+                "of version 9",
+            ),
+            ("messages.jsonl", lambda data: data + b"{oops\n", "no JSON"),
+            ("messages.jsonl", lambda data: data + b"[]\n", "no object"),
+            (
+                "messages.jsonl",
+                lambda data: data.replace(b'"seq": 2', b'"seq": "x"', 1),
+                "seq is not",
+            ),
+            (
+                "messages.jsonl",
+                lambda data: data.replace(b'"seq": 2', b'"seq": 1', 1),
+                "contradicts",
+            ),
+            ("entries.jsonl", lambda data: data.replace(b'"live"', b'"alive"', 1), "contradicts"),
+            ("project.json", lambda data: data.replace(b"300", b"3", 1), "greater than"),
+        ],
+    )
+    def test_what_is_damaged_is_refused_whole(self, small, owner, name, change, reason):
+        damaged = io.BytesIO()
+        with (
+            zipfile.ZipFile(written(Extent(small))) as archive,
+            zipfile.ZipFile(damaged, "w") as out,
+        ):
+            for one in archive.namelist():
+                data = archive.read(one)
+                out.writestr(one, change(data) if one == name else data)
+        made = create_project(owner, name="Anew")
+        with pytest.raises(Refused, match=reason):
+            import_file(made, owner, "p.zip", damaged)
+        assert not made.sessions.exists()
+        assert not made.entries.exists()
+
+    def test_no_line_reaches_a_row_of_another_project(self, small, owner):
+        other = said(create_project(owner, name="Other"), owner, "Elsewhere.")
+        message = other.messages.get()
+        damaged = io.BytesIO()
+        with (
+            zipfile.ZipFile(written(Extent(small))) as archive,
+            zipfile.ZipFile(damaged, "w") as out,
+        ):
+            for one in archive.namelist():
+                data = archive.read(one)
+                if one == "messages.jsonl":
+                    first = json.loads(data.splitlines()[0])
+                    stray = first | {"id": str(new_id()), "session": str(other.pk), "seq": 99}
+                    data += json.dumps(stray | {"parent": str(message.pk)}).encode() + b"\n"
+                out.writestr(one, data)
+        with pytest.raises(Refused, match="does not hold"):
+            import_file(create_project(owner, name="Anew"), owner, "p.zip", damaged)
+        assert other.messages.count() == 1
+
+
+def test_what_was_forgotten_does_not_come_back(lived, owner, editor):
+    file = written(Extent(lived))
+    target = create_project(owner, name="Anew")
+    [salary] = [one for one in lines(file, "messages") if "93,500" in one["text"]]
+    import_file(target, owner, "p.zip", file)
+    pk = renamed(target.pk, Message.objects.get(project=lived, text__contains="93,500").pk)
+    forget(target, Scope(message=pk))
+    for session in Session.objects.filter(project=target):
+        forget(target, Scope(session=session.pk))
+    Entry.objects.filter(project=target).delete()
+    target.blocks.all().delete()
+    import_file(target, owner, "p.zip", file)
+    assert not Message.objects.filter(project=target, text__contains="93,500").exists()
+    assert not target.entries.filter(summary__contains="93,500").exists()
+    assert salary
+
+
+class TestDoors:
+    URL = "/api/v1/projects/billing/export/"
+
+    def ask(self, user, url: str):
+        from asgiref.sync import async_to_sync
+
+        from projects.models import Token
+
+        async def asked():
+            answer = await AsyncClient().get(url, headers={"authorization": f"Bearer {token}"})
+            if answer.status_code == 200:
+                answer.body = b"".join([part async for part in answer.streaming_content])
+            return answer
+
+        _, token = Token.objects.create(user=user)
+        return async_to_sync(asked)()
+
+    def test_an_owner_exports_the_project(self, small, owner):
+        answer = self.ask(owner, self.URL)
+        assert answer["Content-Disposition"].startswith('attachment; filename="billing-2')
+        assert len(lines(io.BytesIO(answer.body), "sessions")) == 1
+
+    def test_a_member_exports_what_is_theirs(self, small, viewer, stranger):
+        assert self.ask(viewer, self.URL).status_code == 404
+        assert self.ask(viewer, f"{self.URL}?user=olive").status_code == 400
+        answer = self.ask(viewer, f"{self.URL}?user=me")
+        assert lines(io.BytesIO(answer.body), "messages") == []
+        assert self.ask(stranger, f"{self.URL}?user=me").status_code == 404
+
+    def test_the_command_writes_all_of_it_and_makes_a_project_of_it(
+        self, lived, owner, editor, tmp_path, capsys
+    ):
+        path = tmp_path / "billing.zip"
+        call_command("export_project", path, project="billing")
+        with pytest.raises(CommandError, match="exists"):
+            call_command("export_project", path, project="billing")
+        call_command("import_project", path, owner="olive", members=True)
+        assert capsys.readouterr().out.endswith("billing-2: 6 sessions, 23 messages\n")
+        made = Project.objects.get(slug="billing-2")
+        assert made.memberships.get(user=editor).role == "editor"
+        assert rendered_bank(made).text == rendered_bank(lived).text
+
+    def test_the_command_says_what_is_wrong(self, tmp_path, owner):
+        path = tmp_path / "x.zip"
+        path.write_bytes(b"nothing")
+        with pytest.raises(CommandError, match="not a zip"):
+            call_command("import_project", path, owner="olive")
+        with pytest.raises(CommandError, match="no user"):
+            call_command("import_project", path, owner="nobody")
+        assert not get_user_model().objects.filter(username="nobody").exists()
+
+
+def test_an_upload_is_taken_in_by_the_imports_page(small, client, owner):
+    from chat import imports
+
+    made = create_project(owner, name="Anew", slug="anew")
+    client.force_login(owner)
+    file = written(Extent(small, owner))
+    file.seek(0)
+    file.name = "billing.zip"
+    assert (
+        client.post("/projects/anew/imports/", {"file": file, "format": "auto"}).status_code == 302
+    )
+    upload = made.imports.get()
+    imports.run(upload.pk)
+    upload.refresh_from_db()
+    assert (upload.state, upload.errors, upload.sessions) == ("done", [], 1)
+
+
+def test_a_result_tells_how_much_came(small, owner):
+    result = FileResult()
+    made = create_project(owner, name="Anew")
+    import_file(made, owner, "p.zip", written(Extent(small)), result=result)
+    assert (result.sessions, result.imported) == (1, Message.objects.filter(project=made).count())

@@ -1,0 +1,145 @@
+"""Indexing and re-embedding die at any instant: no chunk is missing, and none is there twice."""
+
+import time
+from collections import Counter
+from datetime import timedelta
+from itertools import count
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db.models import Count, Q
+from django.db.models.functions import Now
+
+from chat import changes
+from chat.models import Role, Session
+from chat.replies import draft, post_messages
+from memory.models import Chunk, IndexCursor, Vector
+from memory.recall import indexing, reindexing
+from projects.creation import create_project
+from tests.torture import indexers
+from tests.torture.test_memory_kills import gone
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TOLD = (
+    "Build {} of the importer took {} minutes, which is {} more than the one before it, and the "
+    "team that owns it wants to know by Friday whether the cache is to blame."
+)
+
+
+class Talk:
+    """Two projects full of sessions, in which people go on talking and changing their minds."""
+
+    def __init__(self, chance) -> None:
+        self.chance = chance
+        self.user = get_user_model().objects.create_user("olive")
+        self.projects = [create_project(self.user, name=f"P{number}") for number in range(2)]
+        self.numbers = count(1)
+
+    def begin(self, sessions: int) -> None:
+        for _ in range(sessions):
+            project = self.chance.choice(self.projects)
+            self.say(Session.objects.create(project=project, creator=self.user))
+
+    def say(self, session: Session) -> None:
+        drafts = [
+            draft(
+                TOLD.format(next(self.numbers), self.chance.randrange(90), place),
+                role=self.chance.choice((Role.USER, Role.ASSISTANT)),
+            )
+            for place in range(self.chance.randint(1, 8))
+        ]
+        post_messages(session, drafts)
+
+    def go_on(self, most: int) -> None:
+        sessions = list(Session.objects.all())
+        for session in self.chance.sample(sessions, min(most, len(sessions))):
+            self.say(session)
+            said = list(session.messages.filter(deleted_at=None))
+            changed = self.chance.choice(said)
+            match self.chance.randrange(4):
+                case 0:
+                    changes.edit(changed, f"{changed.text} Build {next(self.numbers)}.", self.user)
+                case 1:
+                    changes.delete(changed)
+                case 2:
+                    changes.fork(changed, self.user)
+
+
+def test_indexing_may_die_anywhere(crew, chance, scale, tally):
+    talk = Talk(chance)
+    talk.begin(scale(60, 12))
+    kills = 0
+    while kills < scale(30, 4):
+        talk.go_on(scale(20, 8))
+        if died(crew, chance, tally, indexers.index):
+            kills += 1
+    reindexing.settle(None)
+    found = chunks()
+    check(found)
+    tally("chunks", len(found))
+    Chunk.objects.all().delete()
+    reindexing.rebuild(None, None, lambda step: None)
+    assert found == chunks()
+    check(found)
+
+
+def test_embedding_anew_may_die_anywhere(crew, chance, scale, tally, settings):
+    talk = Talk(chance)
+    talk.begin(scale(120, 25))
+    reindexing.settle(None)
+    before, kills = chunks(), 0
+    turns = count()
+    while kills < scale(30, 4):
+        embedder = ("hash", "static")[next(turns) // 3 % 2]
+        kills += died(crew, chance, tally, indexers.embed, embedder)
+    settings.EMBEDDER = "hash"
+    reindexing.embed(None, None, lambda step: None)
+    assert chunks() == before
+    assert set(Vector.objects.values_list("embedder", flat=True)) == {"hash-64"}
+    check(before)
+
+
+def died(crew, chance, tally, work, *args) -> bool:
+    """Has a worker killed at a random instant; False when it had come to its end by then."""
+    name = f"indexer-{chance.randrange(2**32)}"
+    begun = crew.Event()
+    process = crew.Process(target=work, args=(name, begun, *args), name=name)
+    process.start()
+    assert begun.wait(60)
+    time.sleep(chance.uniform(0, 0.6))
+    process.kill()
+    process.join(30)
+    gone(name)
+    held = IndexCursor.objects.filter(lease_until__gt=Now())
+    was_killed = process.exitcode != 0
+    if was_killed:
+        tally("killed, holding sessions" if held.exists() else "killed between two batches")
+    no_two_in_a_place()
+    # As time passes: a lease ends by itself.
+    held.update(lease_until=Now() - timedelta(seconds=1))
+    return was_killed
+
+
+def chunks() -> list[tuple]:
+    columns = ("source", "first_seq", "last_seq", "part", "role", "speaker", "text", "tokens")
+    return sorted(Chunk.objects.values_list(*columns))
+
+
+def no_two_in_a_place() -> None:
+    """What the tables forbid, and no overlap of what covers several messages."""
+    held: Counter = Counter()
+    for source, first, last in Chunk.objects.filter(part=0).values_list(
+        "source", "first_seq", "last_seq"
+    ):
+        held.update((source, seq) for seq in range(first, last + 1))
+    assert not held or max(held.values()) == 1
+
+
+def check(found: list[tuple]) -> None:
+    """Whether nothing is behind, and each chunk has one vector of the embedder in use."""
+    assert found
+    assert not indexing.is_behind()
+    assert not IndexCursor.objects.filter(~Q(last_error="")).exists()
+    counted = Chunk.objects.annotate(vectors_of_it=Count("vectors"))
+    assert set(counted.values_list("vectors_of_it", flat=True)) == {1}

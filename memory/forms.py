@@ -225,6 +225,34 @@ class ForgetForm(forms.Form):
         )
 
 
+class SearchForm(forms.Form):
+    """What is looked for in what was said; nothing has to be given."""
+
+    q = forms.CharField(
+        label=_("What was said about"),
+        required=False,
+        max_length=2_000,
+        widget=forms.TextInput(attrs={"type": "search"}),
+    )
+    since = forms.DateField(
+        label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+    until = forms.DateField(
+        label=_("To"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+
+    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        people = get_user_model().objects.filter(memberships__project=project)
+        self.fields["author"] = forms.ModelChoiceField(
+            people.order_by("username"),
+            label=_("By"),
+            required=False,
+            empty_label=EVERYONE[1],
+            to_field_name="username",
+        )
+
+
 class ReasonForm(forms.Form):
     reason = forms.ChoiceField(label=_("Why"), choices=Reason.choices, initial=Reason.PRIVATE)
 

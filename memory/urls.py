@@ -10,12 +10,14 @@ from memory.views.entries import entry
 from memory.views.forgetting import forget, receipt
 from memory.views.portability import export
 from memory.views.review import review
+from memory.views.search import search
 
 urlpatterns = [
     path("projects/<slug:slug>/memory/", memory, name="memory"),
     path("projects/<slug:slug>/memory/review/", review, name="memory-review"),
     path("projects/<slug:slug>/memory/act/", act, name="memory-act"),
     path("projects/<slug:slug>/memory/activity/", activity, name="memory-activity"),
+    path("projects/<slug:slug>/search/", search, name="memory-search"),
     path("projects/<slug:slug>/memory/blocks/", shelves, name="memory-blocks"),
     path("projects/<slug:slug>/export/", export, name="project-export"),
     path("projects/<slug:slug>/memory/forget/", forget, name="memory-forget"),

@@ -1,0 +1,77 @@
+"""The page on which what was said is found again."""
+
+import pytest
+
+from chat.models import Visibility
+from tests.memory.recalling import talk
+
+pytestmark = pytest.mark.django_db
+
+URL = "/projects/billing/search/"
+CUTOVER = "The cutover to the new database is on the third of March."
+BILLING = "The platform team owns billing from now on."
+
+
+@pytest.fixture
+def look(client):
+    def get(user, status: int = 200, **asked) -> str:
+        client.force_login(user)
+        response = client.get(URL, asked)
+        assert response.status_code == status
+        return response.content.decode()
+
+    return get
+
+
+def test_it_finds_what_was_said_and_leads_to_it(project, owner, look):
+    session = talk(project, owner, "Something else altogether, about the weather.", CUTOVER)
+    page = look(owner, q="When is the cutover?")
+    assert f"/projects/billing/chats/{session.pk}/?through=2#m1" in page
+    assert "<mark>cutover</mark>" in page
+    assert "words near in meaning" in page
+
+
+def test_without_words_it_is_what_was_said_last(project, owner, look):
+    talk(project, owner, CUTOVER)
+    assert "third of March" in look(owner)
+    assert "words near in meaning" not in look(owner)
+
+
+def test_it_is_narrowed_by_day_and_person(project, owner, editor, look):
+    project.share_raw_turns = True
+    project.save()
+    talk(project, owner, CUTOVER)
+    talk(project, editor, BILLING)
+    assert "platform team" not in look(owner, author="olive")
+    assert "third of March" not in look(owner, author="edgar")
+    assert "third of March" in look(owner, since="2026-03-01", until="2026-03-01")
+    assert "third of March" not in look(owner, since="2026-03-02")
+    assert "third of March" not in look(owner, until="2026-02-28")
+
+
+def test_what_makes_no_sense_is_said_at_its_field(project, owner, stranger, look):
+    talk(project, owner, CUTOVER)
+    for asked in ({"since": "soon"}, {"author": "stan"}, {"q": "x" * 2_001}):
+        page = look(owner, 400, **asked)
+        assert 'class="error"' in page and "third of March" not in page
+
+
+def test_nobody_finds_what_is_anothers(project, owner, editor, stranger, look):
+    talk(project, owner, CUTOVER, visibility=Visibility.PRIVATE)
+    assert "third of March" not in look(editor, q="cutover")
+    assert "Nothing that you may read" in look(editor, q="cutover")
+    look(stranger, 404, q="cutover")
+
+
+def test_what_was_said_is_shown_and_not_obeyed(project, owner, look):
+    talk(project, owner, "The cutover <script>alert(1)</script> is in March, they say.")
+    assert "<script>alert(1)" not in look(owner, q="cutover")
+
+
+def test_many_results_take_no_more_queries(project, owner, client, django_assert_max_num_queries):
+    for number in range(20):
+        talk(project, owner, f"{CUTOVER} Number {number}.")
+    client.force_login(owner)
+    client.get(URL)
+    with django_assert_max_num_queries(7):
+        client.get(URL, {"q": "cutover"})

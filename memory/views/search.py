@@ -1,5 +1,6 @@
 """What was said in a project, found again: the page of recall."""
 
+import re
 from datetime import datetime, time, timedelta
 from typing import Any
 
@@ -15,6 +16,8 @@ from projects.access import membership
 from projects.models import Project
 
 RESULTS = 30
+# Letters of words that are everywhere.
+SHORTEST = 3
 
 
 @login_required
@@ -31,6 +34,7 @@ def search(request: HttpRequest, slug: str) -> HttpResponse:
             "membership": member,
             "form": form,
             "query": form.data.get("q", ""),
+            "marked": _telling(form.data.get("q", "")),
             "results": results,
         }
         status = 200 if form.is_valid() else 400
@@ -49,6 +53,12 @@ def _found(project: Project, user, form: SearchForm) -> list[Result]:
         author=given["author"] or None,
     )
     return recall(scope, given["q"], limit=RESULTS)
+
+
+def _telling(query: str) -> str:
+    """The words of a question that are worth a mark where they are found."""
+    words = re.findall(r"\w+", query)
+    return " ".join(one for one in words if len(one) > SHORTEST or not one.isalpha())
 
 
 def _midnight(project: Project, day) -> datetime:

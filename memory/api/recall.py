@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory.models import SourceType
-from memory.recall import Scope, recall
+from memory.recall import SAID, Scope, recall
 from projects import access
 
 # Results when neither a limit nor a budget is given.
@@ -28,7 +28,11 @@ class AskedSerializer(serializers.Serializer):
     until = serializers.DateTimeField(required=False, help_text="Not included.")
     session = serializers.UUIDField(required=False)
     exclude_session = serializers.UUIDField(required=False)
-    source = serializers.ChoiceField(SourceType.choices, required=False)
+    source = serializers.ChoiceField(
+        SourceType.choices,
+        required=False,
+        help_text="Only this. Otherwise what was said, and no summaries.",
+    )
     author = serializers.CharField(required=False, help_text="A username.")
 
 
@@ -76,7 +80,7 @@ class Recall(APIView):
             until=given.get("until"),
             session=given.get("session"),
             exclude_session=given.get("exclude_session"),
-            source_types=[given["source"]] if "source" in given else (),
+            source_types=[given["source"]] if "source" in given else SAID,
             author=_user(given["author"]) if "author" in given else None,
         )
         results = recall(scope, given["q"], budget, limit)

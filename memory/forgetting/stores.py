@@ -39,6 +39,7 @@ from memory.models import (
     IndexCursor,
     Ladder,
     RenderedBank,
+    SourceType,
     State,
     Tombstone,
     Vector,
@@ -166,6 +167,8 @@ def _entry_revisions(project: Project, found: Found) -> int:
 def _chunks(project: Project, found: Found) -> int:
     """What recall would quote. What is left of a session is indexed again."""
     gone = _deleted(Chunk.objects.filter(project=project, session__in=found.sessions))
+    told = Chunk.objects.filter(project=project, source_type=SourceType.ENTRY)
+    gone += _deleted(told.filter(source__in=found.entries | found.withheld))
     lost: dict[UUID, list[int]] = defaultdict(list)
     for some in _batches(found.messages | found.unremembered):
         rows = Message.objects.filter(project=project, pk__in=some, session__in=found.touched)

@@ -14,7 +14,16 @@ from django.utils import timezone
 from chat.models import Visibility
 from memory.layers import losses, texts
 from memory.layers.periods import Granularity
-from memory.models import Entry, EntryRevision, Reason, State, Verb, Waiting
+from memory.models import (
+    Chunk,
+    Entry,
+    EntryRevision,
+    Reason,
+    SourceType,
+    State,
+    Verb,
+    Waiting,
+)
 from memory.models.activity import note
 from memory.models.cursors import nudge
 from projects.models import Project
@@ -81,6 +90,7 @@ def redact(entry: Entry, passage: str, by, reason: str = Reason.PRIVATE) -> Entr
         earlier.summary = earlier.summary.replace(passage, REDACTED)
         earlier.save(update_fields=["summary"])
     withhold(Entry.objects.filter(children=entry.pk), for_good=True)
+    Chunk.objects.filter(source_type=SourceType.ENTRY, source=entry.pk).delete()
     _record(entry, Verb.REDACTED, by, reason)
     return entry
 

@@ -112,6 +112,16 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='EntriesChanged',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
+            ],
+            options={
+                'verbose_name_plural': 'entries changed',
+            },
+        ),
+        migrations.CreateModel(
             name='Nudge',
             fields=[
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),

@@ -68,8 +68,8 @@ class Migration(migrations.Migration):
             name='Chunk',
             fields=[
                 ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
-                ('source_type', models.CharField(choices=[('turn', 'what was said'), ('note', 'a note')], max_length=10)),
-                ('source', models.UUIDField(help_text='For a turn its session.')),
+                ('source_type', models.CharField(choices=[('turn', 'what was said'), ('note', 'a note'), ('entry', 'a summary')], max_length=10)),
+                ('source', models.UUIDField(help_text='For what was said its session, for a summary its entry.')),
                 ('first_seq', models.PositiveIntegerField()),
                 ('last_seq', models.PositiveIntegerField()),
                 ('part', models.PositiveIntegerField(default=0, help_text='Of a message that was split.')),
@@ -126,7 +126,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='chunk',
-            constraint=models.CheckConstraint(condition=models.Q(('source_type__in', ['turn', 'note'])), name='chunk_source_is_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('source_type__in', ['turn', 'note', 'entry'])), name='chunk_source_is_known'),
         ),
         migrations.AddConstraint(
             model_name='chunk',

@@ -3,7 +3,7 @@ from memory.models.banks import RenderedBank
 from memory.models.blocks import Block
 from memory.models.calls import Call, CallKind
 from memory.models.chunks import Chunk, Corpus, IndexCursor, SourceType, Vector
-from memory.models.cursors import Cursor, Ladder, Nudge
+from memory.models.cursors import Cursor, EntriesChanged, Ladder, Nudge
 from memory.models.entries import Entry, EntryRevision, EntryState, State, Waiting
 from memory.models.tombstones import Grave, Tombstone
 
@@ -15,6 +15,7 @@ __all__ = [
     "Chunk",
     "Corpus",
     "Cursor",
+    "EntriesChanged",
     "Entry",
     "EntryRevision",
     "EntryState",

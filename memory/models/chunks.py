@@ -17,6 +17,7 @@ from projects.models import Project
 class SourceType(models.TextChoices):
     TURN = "turn", "what was said"
     NOTE = "note", "a note"
+    ENTRY = "entry", "a summary"
 
 
 class Chunk(models.Model):
@@ -33,7 +34,7 @@ class Chunk(models.Model):
     # Other indexes begin with it.
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     source_type = models.CharField(max_length=10, choices=SourceType.choices)
-    source = models.UUIDField(help_text="For a turn its session.")
+    source = models.UUIDField(help_text="For what was said its session, for a summary its entry.")
     session = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.CASCADE, related_name="chunks"
     )

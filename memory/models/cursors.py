@@ -114,6 +114,20 @@ class Nudge(models.Model):
         return f"nudge of {self.project_id}"
 
 
+class EntriesChanged(models.Model):
+    """Something changed in a project's entries since recall looked through them; as Nudge."""
+
+    id = models.BigAutoField(primary_key=True)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        verbose_name_plural = "entries changed"
+
+    def __str__(self) -> str:
+        return f"change of the entries of {self.project_id}"
+
+
 def nudge(project_id: UUID) -> None:
-    """Has the project's layers looked through at the next cycle."""
+    """Has the project's layers looked through at the next cycle, and its summaries by recall."""
     Nudge.objects.create(project_id=project_id)
+    EntriesChanged.objects.create(project_id=project_id)

@@ -21,7 +21,7 @@ from chat.models import Session
 from memory.layers.leases import Lease, LeaseLost
 from memory.models import Chunk, IndexCursor, SourceType
 from memory.models.chunks import IndexCursorQuerySet
-from memory.recall import corpus, embedders, reading, writing
+from memory.recall import corpus, embedders, reading, summaries, writing
 from memory.recall.embedders import Embedder, EmbedderError
 from memory.recall.reading import Extent
 from projects.models import Project
@@ -97,13 +97,14 @@ def catch_up(
     while time.monotonic() < end and (claim := _claim(project)).cursors:
         index(claim, embedder, done)
         progress(done)
+    done.chunks += summaries.catch_up(embedder, project, lambda: time.monotonic() < end)
     corpus.recount_changed(project)
     return done
 
 
 def is_behind() -> bool:
     """Whether there is something to index that nobody is at."""
-    return IndexCursor.objects.due().unheld().ready().exists()
+    return IndexCursor.objects.due().unheld().ready().exists() or summaries.is_behind()
 
 
 def _claim(project: Project | None) -> Claim:

@@ -14,7 +14,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 
 from chat.models import Session
 from memory.models import Chunk, IndexCursor, Vector
-from memory.recall import embedders, indexing, vector_index, writing
+from memory.recall import embedders, indexing, summaries, vector_index, writing
 from memory.recall.embedders import Embedder
 from memory.recall.indexing import Progress
 from projects.models import Project
@@ -47,6 +47,8 @@ def rebuild(project: Project | None, user, tell: Tell) -> Progress:
     if user is not None:
         sessions = sessions.filter(creator=user)
     total = _mark(sessions)
+    if user is None:
+        summaries.mark(Project.objects.filter(pk=project.pk) if project else Project.objects.all())
     return settle(project, lambda done: tell(Step("Sessions", done.sessions, total)))
 
 

@@ -6,6 +6,8 @@ from typing import Protocol, TypeVar
 
 # A score (see memory.recall.fusion) that few excerpts reach which do not bear on the question.
 THRESHOLD = 9.0
+# A summary stands alone, with nothing around it that speaks for it.
+SUMMARY_THRESHOLD = 9.0
 # And no worse than the best by so much: e^-4 of its chance to be what is asked for.
 WITHIN = 4.0
 
@@ -35,9 +37,9 @@ def is_small_talk(text: str) -> bool:
     return all(word in _SMALL_TALK for word in _WORDS.findall(text.lower()))
 
 
-def relevant(best_first: Sequence[S]) -> list[S]:
+def relevant(best_first: Sequence[S], threshold: float = THRESHOLD) -> list[S]:
     """Those that are good enough by themselves and beside the best."""
     if not best_first:
         return []
-    least = max(THRESHOLD, best_first[0].score - WITHIN)
+    least = max(threshold, best_first[0].score - WITHIN)
     return [one for one in best_first if one.score >= least]

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
+from memory.models import SourceType
 from memory.recall.embedders.base import Matrix
 from projects.models import Project
 
@@ -23,6 +24,13 @@ NEIGHBOURS = 3
 # Rows that words may find: beyond it the commonest words are left to the vectors.
 MOST_MATCHES = 4_000
 MOST_TERMS = 40
+# What was said, word for word.
+SAID = (SourceType.TURN, SourceType.NOTE)
+# A summary is what all members may know, as long as it stands (memory.recall.summaries).
+TELLABLE = (
+    "EXISTS (SELECT FROM memory_entry e WHERE e.id = c.source AND e.revision = c.last_seq "
+    "AND NOT e.withheld AND e.state NOT IN ('proposed', 'hidden'))"
+)
 # Chunks of a project up to which every vector is compared; beyond it the index is asked.
 EXACT = 10_000
 # https://github.com/pgvector/pgvector#iterative-index-scans
@@ -42,7 +50,7 @@ class Scope:
     until: datetime | None = None
     session: UUID | None = None
     exclude_session: UUID | None = None
-    source_types: Sequence[str] = ()
+    source_types: Sequence[str] = SAID
     author: Any = None
 
     def conditions(self) -> tuple[str, dict[str, Any]]:
@@ -59,7 +67,7 @@ class Scope:
             "c.occurred_at < %(until)s": ("until", self.until),
             "c.session_id = %(session)s": ("session", self.session),
             "c.session_id IS DISTINCT FROM %(exclude)s": ("exclude", self.exclude_session),
-            "c.source_type = ANY(%(types)s)": ("types", list(self.source_types) or None),
+            "c.source_type = ANY(%(types)s)": ("types", list(self.source_types)),
         }
         if self.author is not None:
             # Whoever is not saved has said nothing.
@@ -78,7 +86,8 @@ class Scope:
         if not self.project.share_raw_turns:
             quoted += f" AND ({own} OR c.author_id = %(viewer)s)"
         turn = quoted if self.shared_only else f"{own} OR ({quoted})"
-        return f"c.session_id IS NULL OR (s.deleted_at IS NULL AND ({turn}))"
+        said = f"s.deleted_at IS NULL AND ({turn})"
+        return f"CASE WHEN c.source_type = 'entry' THEN {TELLABLE} ELSE {said} END"
 
 
 @dataclass(frozen=True)

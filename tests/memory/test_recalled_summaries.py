@@ -1,0 +1,143 @@
+"""Summaries are found too, and told to everybody in the project."""
+
+import pytest
+
+from chat.models import Session, Visibility
+from chat.prompt import preview
+from memory.forgetting import Scope as Forgotten
+from memory.forgetting import forget
+from memory.layers import conversations, review
+from memory.models import Chunk, EntriesChanged, Entry, SourceType, State
+from memory.recall import Scope, indexing, recall, reindexing
+from memory.recall.embedders import EmbedderError
+from tests.memory.recalling import AT, talk
+
+pytestmark = pytest.mark.django_db
+
+CUTOVER = "The cutover to the new database is on the third of March."
+QUESTION = "When is the cutover to the new database?"
+
+
+@pytest.fixture
+def entry(project, owner):
+    """The summary of a private chat of the owner's, which no longer stands in the bank."""
+    project.system_model = "extractive"
+    project.save()
+    session = talk(project, owner, CUTOVER, visibility=Visibility.PRIVATE)
+    made = conversations.summarise(session.pk, AT, force=True)
+    review.set_hidden(made, hidden=False, by=owner)
+    digest = Entry.objects.create(
+        project=project,
+        granularity="day",
+        period_key="2026-03-01",
+        zone="UTC",
+        summary="- A day.",
+        tokens=5,
+        message_count=1,
+        first_source_at=AT,
+        last_source_at=AT,
+        written_by="test",
+    )
+    Entry.objects.filter(pk=made.pk).update(state=State.ABSORBED, parent=digest)
+    indexing.catch_up()
+    made.refresh_from_db()
+    return made
+
+
+def found(project, user) -> list[str]:
+    scope = Scope(project, user, source_types=[SourceType.ENTRY])
+    return [one.text for one in recall(scope, QUESTION)]
+
+
+def told(project, user, visibility=Visibility.PRIVATE) -> dict[str, str]:
+    session = Session.objects.create(project=project, creator=user, visibility=visibility)
+    sections = preview(session, QUESTION, user).sections
+    return {one.name: one.said[0].text for one in sections}
+
+
+def test_what_may_not_be_quoted_is_told_in_short(project, editor, entry):
+    prompt = told(project, editor)
+    assert "cutover" in prompt["gists"]
+    assert "a private chat" in prompt["gists"]
+    assert "details" not in prompt
+    assert "cutover" in told(project, editor, Visibility.PROJECT)["gists"]
+
+
+def test_a_summary_is_no_answer_to_what_was_said(project, owner, entry):
+    assert [one.source_type for one in recall(Scope(project, owner), QUESTION)] == ["turn"]
+    assert found(project, owner) == [entry.summary]
+
+
+def test_the_api_finds_summaries_when_asked(project, editor, entry, api):
+    url = "/api/v1/projects/billing/recall/"
+    asked = {"q": QUESTION, "source": "entry"}
+    [one] = api(editor).get(url, asked).json()["results"]
+    assert (one["text"], one["session"]) == (entry.summary, None)
+    assert one["source_id"] == f"{entry.pk}:1-{entry.revision}"
+    assert api(editor).get(url, {"q": QUESTION}).json()["results"] == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"withheld": True}, {"state": State.HIDDEN}, {"state": State.PROPOSED}]
+)
+def test_what_is_put_aside_is_not_found_from_that_moment(project, owner, entry, change):
+    Entry.objects.filter(pk=entry.pk).update(**change)
+    assert found(project, owner) == []
+    EntriesChanged.objects.create(project=project)
+    indexing.catch_up()
+    assert not Chunk.objects.filter(source=entry.pk).exists()
+
+
+def test_a_new_text_takes_the_place_of_the_old(project, owner, entry):
+    review.edit(entry, "- The cutover was called off.", owner)
+    assert found(project, owner) == []
+    indexing.catch_up()
+    assert found(project, owner) == ["- The cutover was called off."]
+    assert Chunk.objects.filter(source=entry.pk).count() == 1
+
+
+def test_redacted_words_are_gone_at_once(project, owner, entry):
+    review.redact(entry, "third of March", owner)
+    assert not Chunk.objects.filter(source=entry.pk).exists()
+    indexing.catch_up()
+    assert "third of March" not in found(project, owner)[0]
+
+
+def test_forgetting_takes_the_summary_along(project, owner, entry):
+    receipt = forget(project, Forgotten(session=entry.session_id), owner)
+    assert receipt.removed["chunks"] == 2
+    assert not Chunk.objects.exists()
+
+
+def test_following_twice_writes_nothing(project, entry):
+    assert not EntriesChanged.objects.exists()
+    EntriesChanged.objects.create(project=project)
+    assert indexing.catch_up().chunks == 0
+    assert not EntriesChanged.objects.exists()
+
+
+def test_what_fails_stays_due(project, owner, entry, monkeypatch, caplog):
+    def fail(*args):
+        raise EmbedderError("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("memory.recall.embedders.static.StaticEmbedder.documents", fail)
+        review.edit(entry, "- Another text.", owner)
+        indexing.catch_up()
+    assert "memory_ingest_failed" in caplog.text
+    assert indexing.is_behind()
+    indexing.catch_up()
+    assert found(project, owner) == ["- Another text."]
+    assert not indexing.is_behind()
+
+
+def test_reindex_makes_them_anew(project, owner, entry):
+    Chunk.objects.all().delete()
+    reindexing.rebuild(project, None, lambda step: None)
+    assert found(project, owner) == [entry.summary]
+
+
+def test_one_said_thing_is_not_quoted_twice(project, owner):
+    for _ in range(3):
+        talk(project, owner, CUTOVER)
+    assert told(project, owner)["details"].count("third of March") == 1

@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
                 ('source_type', models.CharField(choices=[('turn', 'what was said'), ('note', 'a note')], max_length=10)),
-                ('source', models.UUIDField(help_text='For a turn its session.')),
+                ('source', models.UUIDField(help_text='For a turn and a note the session.')),
                 ('first_seq', models.PositiveIntegerField()),
                 ('last_seq', models.PositiveIntegerField()),
                 ('part', models.PositiveIntegerField(default=0, help_text='Of a message that was split.')),

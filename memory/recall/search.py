@@ -72,13 +72,13 @@ class Scope:
         return " AND ".join(found), given
 
     def _visible(self) -> str:
-        """DESIGN, Privacy: one's own sessions; others' where they are shared and may be quoted."""
+        """DESIGN, Privacy: one's own sessions; others' where shared and quoted, as notes are."""
         own = "s.creator_id = %(viewer)s"
         quoted = "s.visibility = 'project'"
         if not self.project.share_raw_turns:
-            quoted += f" AND ({own} OR c.author_id = %(viewer)s)"
-        turn = quoted if self.shared_only else f"{own} OR ({quoted})"
-        return f"c.session_id IS NULL OR (s.deleted_at IS NULL AND ({turn}))"
+            quoted += f" AND ({own} OR c.author_id = %(viewer)s OR c.source_type = 'note')"
+        said = quoted if self.shared_only else f"{own} OR ({quoted})"
+        return f"c.session_id IS NULL OR (s.deleted_at IS NULL AND ({said}))"
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,14 @@ class SessionAdmin(Veiled):
         "titled",
         "project",
         "creator",
+        "kind",
         "visibility",
         "status",
         "remembered",
         "last_seq",
         "last_activity_at",
     )
-    list_filter = ("visibility", "status", "remembered")
+    list_filter = ("kind", "visibility", "status", "remembered")
     list_select_related = ("project", "creator")
     date_hierarchy = "created_at"
     ordering = ("-id",)
@@ -30,6 +31,7 @@ class SessionAdmin(Veiled):
     fields = (
         "project",
         "creator",
+        "kind",
         "title",
         "visibility",
         "remembered",
@@ -44,6 +46,7 @@ class SessionAdmin(Veiled):
     readonly_fields = (
         "project",
         "creator",
+        "kind",
         "status",
         "last_seq",
         "version",

@@ -13,12 +13,12 @@ AT_ONCE = 500
 
 
 def close_the_silent() -> int:
-    """Closes the sessions without activity for CLOSE_AFTER_DAYS; returns how many.
+    """Closes the chats without activity for CLOSE_AFTER_DAYS; returns how many.
 
     Closing makes what is left of them due at once.
     """
     silence = timedelta(days=settings.CLOSE_AFTER_DAYS)
-    silent = Session.objects.filter(
+    silent = Session.objects.chats().filter(
         status=SessionStatus.ACTIVE, last_activity_at__lt=Now() - silence
     )
     found = list(silent.order_by("last_activity_at")[:AT_ONCE])

@@ -125,6 +125,21 @@ class NewChatForm(MessageForm):
         return self.cleaned_data["visibility"] or Visibility.PROJECT
 
 
+class NoteForm(forms.Form):
+    """A text that is written down to be remembered."""
+
+    text = Words(
+        label=_("Note"),
+        widget=forms.Textarea(
+            attrs={
+                "rows": 3,
+                "placeholder": _("Write something down…"),
+                "autocomplete": "off",
+            }
+        ),
+    )
+
+
 class EditForm(forms.Form):
     """Another text for `message`, and the version of it that its editor read."""
 

@@ -166,6 +166,7 @@ def choose(request: HttpRequest, pk) -> HttpResponse:
 def fork(request: HttpRequest, pk) -> HttpResponse:
     """A new chat that begins with this one, down to the message."""
     message = access.message_for_writing(request.user, pk)
+    pages.unless_notes(message.session)
     return redirect(pages.latest(changes.fork(message, request.user)))
 
 

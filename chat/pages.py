@@ -39,7 +39,7 @@ class Shown:
     # The day that it opens, in the project's zone; None when the one above it is of the same.
     day: date | None
     may_change: bool
-    # Whether it may be answered: not in a chat that is closed.
+    # Whether it may be answered: not in a chat that is closed, nor in notes.
     may_write: bool
 
     @property
@@ -92,7 +92,11 @@ def turns(chat_session: Session, member: Membership, head, since: int | None = N
 
 
 def url(chat_session: Session) -> str:
-    return resolve_url("session", chat_session.project.slug, chat_session.pk)
+    """Where it is read: notes stand on one page with those of all others."""
+    slug = chat_session.project.slug
+    if chat_session.is_notes:
+        return resolve_url("notes", slug)
+    return resolve_url("session", slug, chat_session.pk)
 
 
 def latest(chat_session: Session) -> str:
@@ -100,7 +104,9 @@ def latest(chat_session: Session) -> str:
 
 
 def at(message: Message) -> str:
-    """The page of the chat, at this message."""
+    """The page of the chat, or that of the notes, at this message."""
+    if message.session.is_notes:
+        return f"{url(message.session)}?at={message.pk}#note-{message.pk}"
     return f"{url(message.session)}#m{message.seq}"
 
 
@@ -110,7 +116,7 @@ def to_read(request: HttpRequest, slug: str, pk) -> Session:
 
 
 def to_speak_in(request: HttpRequest, slug: str, pk) -> Session:
-    """As `to_read`, for those who may write, while the chat is open."""
+    """As `to_read`, for those who may write, while the chat is open and no notes."""
     return unless_closed(_in_project(access.session_for_writing(request.user, pk), slug))
 
 
@@ -125,7 +131,15 @@ def _in_project(chat_session: Session, slug: str) -> Session:
     return chat_session
 
 
+def unless_notes(chat_session: Session) -> Session:
+    # No page leads there.
+    if chat_session.is_notes:
+        raise Http404(_("Notes are not answered."))
+    return chat_session
+
+
 def unless_closed(chat_session: Session) -> Session:
+    unless_notes(chat_session)
     # The page of a closed chat has nothing to send with: this answers a page that was open before.
     if chat_session.status == SessionStatus.CLOSED:
         raise Http404(_("This chat is closed."))
@@ -134,7 +148,7 @@ def unless_closed(chat_session: Session) -> Session:
 
 def sidebar(user, project: Project) -> dict[str, object]:
     """The chats beside every page of a project: pinned ones first, archived ones left out."""
-    chats = access.sessions_for(user).filter(project=project, archived_at=None)
+    chats = access.sessions_for(user).chats().filter(project=project, archived_at=None)
     chats = chats.order_by("-pinned", "-last_activity_at", "-id")
     return {"sessions": chats[:CHATS_IN_THE_SIDEBAR]}
 
@@ -147,7 +161,8 @@ def chat_context(request: HttpRequest, chat_session: Session) -> dict[str, objec
 
 
 def may_write(chat_session: Session, member: Membership) -> bool:
-    return member.may_write and chat_session.status == SessionStatus.ACTIVE
+    is_open = chat_session.status == SessionStatus.ACTIVE and not chat_session.is_notes
+    return member.may_write and is_open
 
 
 def turn_context(chat_session: Session, member: Membership) -> dict[str, object]:

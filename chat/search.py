@@ -34,8 +34,13 @@ def containing(sessions: QuerySet[Session], query: str) -> QuerySet[Session]:
 
 def _messages(query: str) -> QuerySet[Message]:
     standing = Message.objects.filter(deleted_at=None, role__in=(Role.USER, Role.ASSISTANT))
+    return saying(standing, query)
+
+
+def saying(messages: QuerySet[Message], query: str) -> QuerySet[Message]:
+    """Those of `messages` with all the words of `query`; the last may be the beginning of one."""
     asked = SearchQuery(_tsquery(query), config="simple", search_type="raw")
-    return standing.alias(words=WORDS).filter(words=asked)
+    return messages.alias(words=WORDS).filter(words=asked)
 
 
 def _tsquery(query: str) -> str:

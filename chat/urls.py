@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat import image_views, imports_pages, message_views, views
+from chat import image_views, imports_pages, message_views, note_views, views
 
 urlpatterns = [
     path("projects/<slug:slug>/", views.project, name="project"),
@@ -25,6 +25,7 @@ urlpatterns = [
     path(
         "projects/<slug:slug>/chats/<uuid:pk>/export/", imports_pages.export, name="session-export"
     ),
+    path("projects/<slug:slug>/notes/", note_views.notes, name="notes"),
     path("projects/<slug:slug>/imports/", imports_pages.imports, name="imports"),
     path("messages/<uuid:pk>/edit/", message_views.edit, name="message-edit"),
     path("messages/<uuid:pk>/rerun/", message_views.rerun, name="message-rerun"),

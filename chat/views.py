@@ -59,13 +59,15 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
 def session(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """A chat: its latest messages on the path that counts, or those down to the seq `through`.
 
-    `?part=turns&since=SEQ` gives the turns from that place on, and what else a page that is open
-    is brought up to date with.
+    One that holds notes is read on their page. `?part=turns&since=SEQ` gives the turns from that
+    place on, and what else a page that is open is brought up to date with.
     """
     chat_session = pages.to_read(request, slug, pk)
+    through = request.GET.get("through")
+    if chat_session.is_notes:
+        return redirect(_place_of_note(chat_session, through))
     if "part" in request.GET:
         return _turns(request, chat_session)
-    through = request.GET.get("through")
     return _session_page(request, chat_session, MessageForm(), through=through)
 
 
@@ -97,7 +99,7 @@ def post(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
 @require_GET
 def prompt(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """What the next reply would be told, section by section; `?part` gives the drawer alone."""
-    chat_session = pages.to_read(request, slug, pk)
+    chat_session = pages.unless_notes(pages.to_read(request, slug, pk))
     template = "chat/_prompt.html" if "part" in request.GET else "chat/prompt.html"
     context = pages.chat_context(request, chat_session)
     return render(
@@ -183,7 +185,7 @@ def _project_page(
 ) -> HttpResponse:
     query = request.GET.get("q", "").replace("\0", "").strip()[: search.LONGEST]
     archived = "archived" in request.GET
-    chats = access.sessions_for(request.user).filter(project=member.project)
+    chats = access.sessions_for(request.user).chats().filter(project=member.project)
     if query:
         listed = search.containing(chats, query)
     else:
@@ -237,6 +239,15 @@ def _turns(request: HttpRequest, chat_session: Session) -> HttpResponse:
         "settings": SessionForm(instance=chat_session),
     }
     return render(request, "chat/_live.html", context)
+
+
+def _place_of_note(notes: Session, through: str | None) -> str:
+    """Where the note is read that links to chats call the message `through`."""
+    if not through:
+        return pages.url(notes)
+    note = _message_at(notes, through)
+    note.session = notes
+    return pages.at(note)
 
 
 def _message_at(chat_session: Session, seq: str) -> Message:

@@ -37,13 +37,21 @@ def refusing() -> Iterator[None]:
 
 
 def session_to_speak_in(request, pk) -> Session:
-    """The session `pk` that the user may write to. Raises Http404, or Conflict when closed."""
+    """The session `pk` that the user may write to. Raises Http404, or Conflict when nothing is
+    said in it.
+    """
     session = access.session_for_writing(request.user, pk, request.auth)
     refuse_closed(session)
     return session
 
 
+def refuse_notes(session: Session) -> None:
+    if session.is_notes:
+        raise Conflict("Notes are not answered.")
+
+
 def refuse_closed(session: Session) -> None:
+    refuse_notes(session)
     if session.status == SessionStatus.CLOSED:
         raise Conflict("This session is closed. Set its status to active to go on.")
 

@@ -2,10 +2,12 @@
 
 from django.urls import path
 
-from chat.api import attachments, exports, imports, messages, sessions
+from chat.api import attachments, exports, imports, messages, notes, sessions
 
 urlpatterns = [
     path("projects/<slug:slug>/sessions/", sessions.Sessions.as_view(), name="api-sessions"),
+    path("projects/<slug:slug>/notes/", notes.Notes.as_view(), name="api-notes"),
+    path("projects/<slug:slug>/notes/<uuid:pk>/", notes.OneNote.as_view(), name="api-note"),
     path("sessions/<uuid:pk>/", sessions.OneSession.as_view(), name="api-session"),
     path("sessions/<uuid:pk>/restore/", sessions.Restore.as_view(), name="api-restore"),
     path("sessions/<uuid:pk>/close/", sessions.Close.as_view(), name="api-close"),

@@ -1,6 +1,5 @@
 """Sessions, messages and prompts as JSON."""
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -8,9 +7,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.api.attachments import AttachmentSerializer, AttachmentsField
+from chat.api.times import TimeField
 from chat.attachments import stands_without_words
 from chat.changes import LONGEST_EMOJI
-from chat.importers.times import trusted
 from chat.models import Message, MessageRevision, Role, Session
 from chat.reading import Company, company
 from chat.replies import LONGEST_MESSAGE
@@ -51,6 +50,7 @@ class SessionSerializer(serializers.ModelSerializer):
             "id",
             "project",
             "creator",
+            "kind",
             "title",
             "visibility",
             "remembered",
@@ -65,7 +65,7 @@ class SessionSerializer(serializers.ModelSerializer):
             "created_at",
             "last_activity_at",
         )
-        read_only_fields = ("version", "created_at", "last_activity_at")
+        read_only_fields = ("kind", "version", "created_at", "last_activity_at")
 
     def validate_history_limit(self, limit: int | None) -> int | None:
         return clamped(limit)
@@ -245,12 +245,7 @@ class NewMessageSerializer(serializers.Serializer):
     reply = serializers.BooleanField(default=True)
     role = serializers.ChoiceField((Role.USER.value, Role.ASSISTANT.value), required=False)
     author = serializers.CharField(required=False, max_length=120)
-    created_at = serializers.DateTimeField(required=False)
-
-    def validate_created_at(self, at: datetime) -> datetime:
-        if trusted(at) is None:
-            raise serializers.ValidationError("Nothing was said before 1970, or after tomorrow.")
-        return at
+    created_at = TimeField(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = {"content": "", "attachments": []} | attrs

@@ -10,10 +10,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat import access, changes, prompt, search
-from chat.api.answering import refusing
+from chat.api.answering import refuse_notes, refusing
 from chat.api.serializers import ForkSerializer, PromptSerializer, SessionSerializer
-from chat.models import Session
-from chat.models.sessions import SessionStatus
+from chat.models import Session, SessionKind, SessionStatus
 from chat.sessions import counted, delete_session, restore_session, update_session
 from projects.access import project_for_reading, project_for_writing
 
@@ -31,10 +30,18 @@ def tell(session: Session, code: int = status.HTTP_200_OK) -> Response:
 
 
 class SessionFilter(filters.FilterSet):
-    """`archived`: only those that are, or are not. `q`: words in the title or in what was said."""
+    """`archived`: only those that are, or are not. `q`: words in the title or in what was said.
+    `kind`: chats, unless it asks for the sessions that hold notes.
+    """
 
     archived = filters.BooleanFilter("archived_at", lookup_expr="isnull", exclude=True)
     q = filters.CharFilter(method="containing", max_length=search.LONGEST)
+    kind = filters.ChoiceFilter(choices=SessionKind.choices)
+
+    def filter_queryset(self, queryset: QuerySet[Session]) -> QuerySet[Session]:
+        given = self.form.cleaned_data
+        given["kind"] = given["kind"] or SessionKind.CHAT
+        return super().filter_queryset(queryset)
 
     def containing(self, sessions: QuerySet[Session], name: str, words: str) -> QuerySet[Session]:
         return search.containing(sessions, words)
@@ -115,6 +122,7 @@ class Fork(APIView):
     @extend_schema(request=ForkSerializer, responses={201: SessionSerializer})
     def post(self, request, pk) -> Response:
         session = access.session_for_writing(request.user, pk, request.auth)
+        refuse_notes(session)
         asked = ForkSerializer(data=request.data, context={"session": session})
         asked.is_valid(raise_exception=True)
         fork = changes.fork(asked.validated_data["message"], request.user)
@@ -130,5 +138,6 @@ class Prompt(APIView):
     )
     def get(self, request, pk) -> Response:
         session = access.session_for_reading(request.user, pk, request.auth)
+        refuse_notes(session)
         content = request.query_params.get("content", "").strip()
         return Response(PromptSerializer(prompt.preview(session, content, request.user)).data)

@@ -56,6 +56,7 @@ def _written(fields: dict[str, Any]) -> str:
 def _about(session: Session) -> dict[str, Any]:
     return {
         "id": str(session.pk),
+        "kind": session.kind,
         "title": session.title,
         "visibility": session.visibility,
         "remembered": session.remembered,

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import BinaryIO, Protocol
 from uuid import UUID
 
-from chat.models import SessionStatus, Status, Visibility
+from chat.models import SessionKind, SessionStatus, Status, Visibility
 from chat.storable import storable
 
 KEPT_REASONS = 100
@@ -100,6 +100,7 @@ class ImportedSession:
     is_tree: bool = False
     head: str | None = None
     id: UUID | None = None
+    kind: str = SessionKind.CHAT
     visibility: str = Visibility.PROJECT
     status: str = SessionStatus.ACTIVE
     remembered: bool = True

@@ -122,6 +122,7 @@ class Record:
             project=self.project,
             creator=self.owner,
             source_key=source_key,
+            kind=conversation.kind,
             title=storable(conversation.title)[:200],
             title_by_hand=conversation.title_by_hand,
             pinned=conversation.pinned,

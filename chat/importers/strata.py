@@ -29,7 +29,7 @@ from chat.importers.fields import (
 )
 from chat.importers.images import Spool
 from chat.importers.times import moment, nearest
-from chat.models import FINAL, Role, SessionStatus, Status, Visibility
+from chat.models import FINAL, Role, SessionKind, SessionStatus, Status, Visibility
 from chat.storable import storable
 
 MOST = 2**31 - 1  # as much as a column of whole numbers holds
@@ -122,6 +122,7 @@ def _session(fields: Fields, damaged: list[str]) -> ImportedSession:
         is_tree=True,
         head=head if head in messages else None,
         id=_id(key),
+        kind=_one_of(SessionKind.values, about, "kind", SessionKind.CHAT),
         visibility=_one_of(Visibility.values, about, "visibility", Visibility.PRIVATE),
         status=_one_of(SessionStatus.values, about, "status", SessionStatus.ACTIVE),
         remembered=about.get("remembered") is not False,

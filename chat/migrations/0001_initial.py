@@ -85,6 +85,7 @@ class Migration(migrations.Migration):
             name='Session',
             fields=[
                 ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
+                ('kind', models.CharField(choices=[('chat', 'Chat'), ('notes', 'Notes')], default='chat', editable=False, help_text='In notes nothing is answered.', max_length=10)),
                 ('title', models.CharField(blank=True, max_length=200)),
                 ('title_by_hand', models.BooleanField(default=False, editable=False, help_text='Somebody chose the title.')),
                 ('pinned', models.BooleanField(default=False)),
@@ -170,6 +171,10 @@ class Migration(migrations.Migration):
             model_name='session',
             index=models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['deleted_at'], name='session_deleted'),
         ),
+        migrations.AddIndex(
+            model_name='session',
+            index=models.Index(condition=models.Q(('kind', 'notes')), fields=['project', 'creator'], name='session_notes'),
+        ),
         migrations.AddConstraint(
             model_name='session',
             constraint=models.UniqueConstraint(fields=('project', 'source_key'), name='one_session_a_source_key'),
@@ -181,6 +186,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='session',
             constraint=models.CheckConstraint(condition=models.Q(('status__in', ['active', 'closed'])), name='session_status_is_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='session',
+            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['chat', 'notes'])), name='session_kind_is_known'),
         ),
         migrations.AddIndex(
             model_name='message',

@@ -9,7 +9,7 @@ from chat.models.messages import (
     Status,
     name_of,
 )
-from chat.models.sessions import Session, SessionStatus, Visibility
+from chat.models.sessions import Session, SessionKind, SessionStatus, Visibility
 
 __all__ = [
     "FINAL",
@@ -21,6 +21,7 @@ __all__ = [
     "Reaction",
     "Role",
     "Session",
+    "SessionKind",
     "SessionStatus",
     "Status",
     "Visibility",

@@ -24,6 +24,11 @@ class SessionStatus(models.TextChoices):
     CLOSED = "closed"
 
 
+class SessionKind(models.TextChoices):
+    CHAT = "chat"
+    NOTES = "notes"
+
+
 class SessionQuerySet(models.QuerySet["Session"]):
     def visible_to(self, user) -> "SessionQuerySet":
         """Sessions of the user's projects that are shared, or the user's own."""
@@ -36,6 +41,14 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def standing(self) -> "SessionQuerySet":
         """Those that nobody deleted."""
         return self.filter(deleted_at=None)
+
+    def chats(self) -> "SessionQuerySet":
+        """Those in which people talk with the assistant."""
+        return self.filter(kind=SessionKind.CHAT)
+
+    def notes(self) -> "SessionQuerySet":
+        """Those that hold the notes of somebody."""
+        return self.filter(kind=SessionKind.NOTES)
 
     def newest_first(self) -> "SessionQuerySet":
         return self.order_by("-last_activity_at", "-id")
@@ -52,6 +65,13 @@ class Session(models.Model):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="sessions",
+    )
+    kind = models.CharField(
+        max_length=10,
+        choices=SessionKind.choices,
+        default=SessionKind.CHAT,
+        editable=False,
+        help_text="In notes nothing is answered.",
     )
     title = models.CharField(max_length=200, blank=True)
     title_by_hand = models.BooleanField(
@@ -107,6 +127,9 @@ class Session(models.Model):
             models.CheckConstraint(
                 condition=Q(status__in=SessionStatus.values), name="session_status_is_known"
             ),
+            models.CheckConstraint(
+                condition=Q(kind__in=SessionKind.values), name="session_kind_is_known"
+            ),
         ]
         indexes = [
             models.Index(fields=["project", "-last_activity_at"], name="session_recent"),
@@ -114,6 +137,11 @@ class Session(models.Model):
                 fields=["deleted_at"],
                 name="session_deleted",
                 condition=Q(deleted_at__isnull=False),
+            ),
+            models.Index(
+                fields=["project", "creator"],
+                name="session_notes",
+                condition=Q(kind=SessionKind.NOTES),
             ),
         ]
 
@@ -124,6 +152,10 @@ class Session(models.Model):
     @property
     def label(self) -> str:
         return self.title or "Untitled chat"
+
+    @property
+    def is_notes(self) -> bool:
+        return self.kind == SessionKind.NOTES
 
     @property
     def window_limit(self) -> int:

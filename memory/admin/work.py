@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from memory.admin.acting import Acting
-from memory.models import Call, Cursor, IndexCursor, Ladder, Nudge
+from memory.models import Call, Cursor, EntriesChanged, IndexCursor, Ladder, Nudge
 from projects.admin import LookOnly
 
 
@@ -59,7 +59,7 @@ class LadderAdmin(LeasedAdmin):
     ordering = ("-failures", "-pk")
 
 
-@admin.register(Nudge)
+@admin.register(Nudge, EntriesChanged)
 class NudgeAdmin(LookOnly):
     list_display = ("id", "project")
     list_select_related = ("project",)

@@ -60,8 +60,8 @@ class ExcerptsSerializer(serializers.Serializer):
 class Recall(APIView):
     """What was said in the project and you may read, by meaning and by word.
 
-    Your own sessions are searched, and what others said in shared sessions where the project
-    shares raw turns.
+    Your own sessions are searched, everyone's shared notes, and what others said in shared
+    sessions where the project shares raw turns.
     """
 
     @extend_schema(parameters=[AskedSerializer], responses=ExcerptsSerializer)

@@ -19,12 +19,22 @@ class SourceType(models.TextChoices):
     NOTE = "note", "a note"
     ENTRY = "entry", "a summary"
 
+    @classmethod
+    def of(cls, session: Session) -> "SourceType":
+        """Of the excerpts of `session`."""
+        return cls.NOTE if session.is_notes else cls.TURN
+
+
+# Whose source is a session.
+OF_SESSIONS = (SourceType.TURN, SourceType.NOTE)
+
 
 class Chunk(models.Model):
     """An excerpt that can be recalled: consecutive messages of one speaker, or part of a long one.
 
-    It is known by its source (for a turn the session) and its first place there; one that grows is
-    updated. Nothing but its vectors points at it, so that the table can be partitioned by project.
+    It is known by its source (for a turn and a note the session) and its first place there; one
+    that grows is updated. Nothing but its vectors points at it, so that the table can be
+    partitioned by project.
 
     `terms` stand for the words of the text as full text search sees them, each hashed together
     with the project: so one index over all projects finds those of one project alone.

@@ -214,7 +214,7 @@ def withdraw(session: Session, seqs: Sequence[int]) -> int:
         return 0
     holding = Chunk.objects.filter(
         project_id=session.project_id,
-        source_type=SourceType.TURN,
+        source_type=SourceType.of(session),
         source=session.pk,
         first_seq__lte=max(seqs),
         last_seq__gte=min(seqs),

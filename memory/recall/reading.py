@@ -14,7 +14,8 @@ from django.db.models import Max, Q
 from chat.models import Message, Session
 from chat.paths import path_to
 from memory.layers.coverage import contributes
-from memory.models import Chunk, IndexCursor, SourceType
+from memory.models import Chunk, IndexCursor
+from memory.models.chunks import OF_SESSIONS
 from memory.recall import chunking
 from memory.recall.chunking import Rules, Turn
 
@@ -49,7 +50,10 @@ class Extent:
     goes_on: bool
 
 
-def rules() -> Rules:
+def rules(session: Session) -> Rules:
+    """What somebody took the trouble to note stands by itself, however short it is."""
+    if session.is_notes:
+        return Rules(min_chars=1, merge=False)
     return Rules(task_verbs=frozenset(settings.TASK_VERBS), merge=settings.MERGE_TURNS)
 
 
@@ -66,7 +70,7 @@ def _starts(cursors: Sequence[IndexCursor]) -> dict[UUID, int]:
     """
     before = reduce(or_, (Q(source=one.pk, first_seq__lt=one.dirty_from) for one in cursors))
     chunks = Chunk.objects.filter(
-        before, project__in={one.project_id for one in cursors}, source_type=SourceType.TURN
+        before, project__in={one.project_id for one in cursors}, source_type__in=OF_SESSIONS
     )
     last = dict(
         chunks.values("source").annotate(Max("first_seq")).values_list("source", "first_seq__max")
@@ -102,7 +106,7 @@ def _extent(cursor: IndexCursor, start: int, messages: Sequence[Message]) -> Ext
     goes_on = len(finished) == len(messages) and session.last_seq > through
     on_path = _path(session, start, messages)
     lines = [_line(one) for one in finished if one.pk in on_path and _counts(one)]
-    turns = list(chunking.turns(lines, rules()))
+    turns = list(chunking.turns(lines, rules(session)))
     if goes_on and turns:
         # The last turn may grow by what comes behind: the next stretch begins with it.
         through = _start(through + 1, turns[-1].first_seq + 1) - 1

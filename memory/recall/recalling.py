@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from chat.storable import storable
+from memory.models import SourceType
 from memory.recall import embedders, fusion, packing, pieces, question, search, signals
 from memory.recall.embedders.base import Matrix
 from memory.recall.search import Found, Scope, Term
@@ -128,17 +129,26 @@ def _is_name(term: Term, named: Sequence[str]) -> bool:
 
 def _rows(found: Sequence[Found], terms: int) -> Rows:
     met = np.array([row.met for row in found], np.int64)
-    sources: dict[UUID, int] = {}
+    sources: dict[object, int] = {}
     return Rows(
-        source=np.array([sources.setdefault(row.source, len(sources)) for row in found]),
-        first_seq=np.array([row.first_seq for row in found]),
-        last_seq=np.array([row.last_seq for row in found]),
+        source=np.array([sources.setdefault(_source(row), len(sources)) for row in found]),
+        first_seq=np.array([1 if _is_note(row) else row.first_seq for row in found]),
+        last_seq=np.array([1 if _is_note(row) else row.last_seq for row in found]),
         met=(met[:, None] >> np.arange(terms)) & 1 > 0,
         likeness=np.array([row.likeness or 0.0 for row in found], np.float32),
         packed=[row.pieces for row in found],
         speakers=[row.speaker for row in found],
         days=[row.day for row in found],
     )
+
+
+def _source(row: Found) -> object:
+    """What the row is a part of. A note stands by itself, whatever was noted before and after."""
+    return (row.source, row.first_seq) if _is_note(row) else row.source
+
+
+def _is_note(row: Found) -> bool:
+    return row.source_type == SourceType.NOTE
 
 
 def _embedded(query: str) -> tuple[str, Matrix | None]:

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
-from memory.models import SourceType
+from memory.models.chunks import OF_SESSIONS
 from memory.recall.embedders.base import Matrix
 from projects.models import Project
 
@@ -25,7 +25,7 @@ NEIGHBOURS = 3
 MOST_MATCHES = 4_000
 MOST_TERMS = 40
 # What was said, word for word.
-SAID = (SourceType.TURN, SourceType.NOTE)
+SAID = OF_SESSIONS
 # A summary is what all members may know, as long as it stands (memory.recall.summaries).
 TELLABLE = (
     "EXISTS (SELECT FROM memory_entry e WHERE e.id = c.source AND e.revision = c.last_seq "
@@ -80,11 +80,11 @@ class Scope:
         return " AND ".join(found), given
 
     def _visible(self) -> str:
-        """DESIGN, Privacy: one's own sessions; others' where they are shared and may be quoted."""
+        """DESIGN, Privacy: one's own sessions; others' where shared and quoted, as notes are."""
         own = "s.creator_id = %(viewer)s"
         quoted = "s.visibility = 'project'"
         if not self.project.share_raw_turns:
-            quoted += f" AND ({own} OR c.author_id = %(viewer)s)"
+            quoted += f" AND ({own} OR c.author_id = %(viewer)s OR c.source_type = 'note')"
         turn = quoted if self.shared_only else f"{own} OR ({quoted})"
         said = f"s.deleted_at IS NULL AND ({turn})"
         return f"CASE WHEN c.source_type = 'entry' THEN {TELLABLE} ELSE {said} END"

@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from chat import tokens
 from memory.models import Chunk, SourceType
+from memory.models.chunks import OF_SESSIONS
 from memory.recall import corpus, packing, pieces, search
 from memory.recall.embedders import Embedder
 from memory.recall.embedders.base import Matrix
@@ -94,7 +95,7 @@ def _known(extents: Iterable[Extent]) -> dict[UUID, dict[Place, Chunk]]:
     rows = Chunk.objects.filter(
         wanted,
         project__in={extent.cursor.project_id for extent in extents},
-        source_type=SourceType.TURN,
+        source_type__in=OF_SESSIONS,
     )
     found: dict[UUID, dict[Place, Chunk]] = {}
     for chunk in rows.defer("terms"):
@@ -108,10 +109,11 @@ def _within(extent: Extent) -> Q:
 
 
 def _chunks(extent: Extent) -> Iterator[Chunk]:
+    source_type = SourceType.of(extent.cursor.session)
     for turn in extent.turns:
         yield Chunk(
             project_id=extent.cursor.project_id,
-            source_type=SourceType.TURN,
+            source_type=source_type,
             source=extent.cursor.pk,
             session_id=extent.cursor.pk,
             first_seq=turn.first_seq,

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 class NewestFirst(CursorPagination):
     """By primary key, which as a UUIDv7 sorts by the time it was made: no page is ever torn."""
 
-    ordering = "-id"
+    ordering: str | tuple[str, ...] = "-id"
     page_size_query_param = "page_size"
     max_page_size = 200
     # What a cursor's position must be, so that a mangled one answers 404.

@@ -70,6 +70,7 @@ def test_json_tells_everything_with_its_versions(talk):
     assert (fields["format"], fields["version"]) == ("strata-session", 1)
     assert fields["session"] == {
         "id": str(talk.pk),
+        "kind": "chat",
         "title": "The cutover",
         "visibility": "project",
         "remembered": True,

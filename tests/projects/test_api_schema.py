@@ -30,6 +30,8 @@ def test_the_schema_is_valid_and_names_every_route(schema):
         "/api/v1/projects/{slug}/memory/entries/{id}/",
         "/api/v1/sessions/{id}/",
         "/api/v1/projects/{slug}/export/",
+        "/api/v1/projects/{slug}/notes/",
+        "/api/v1/projects/{slug}/notes/{id}/",
         "/api/v1/projects/{slug}/blocks/",
         "/api/v1/projects/{slug}/blocks/{name}/",
         "/api/v1/projects/{slug}/activity/",

@@ -11,10 +11,10 @@ import pytest
 from django.contrib.auth import get_user_model
 from rest_framework.test import APIClient
 
-from chat.models import Role, Session, Visibility
+from chat.models import Role, Session, SessionKind, Visibility
 from chat.prompt import preview
 from chat.replies import draft, post_messages
-from memory.models import Chunk
+from memory.models import Chunk, SourceType
 from memory.recall import indexing
 from projects.creation import create_project
 from projects.identifiers import new_id
@@ -39,7 +39,7 @@ class Secret:
 
 class Team:
     """Four people, in three projects of which two have the same name, who tell each other some
-    things and keep others to themselves.
+    things, write some down for all and keep others to themselves.
     """
 
     def __init__(self, chance) -> None:
@@ -62,20 +62,30 @@ class Team:
             for user in self.members(project):
                 for visibility in Visibility.values * 2:
                     self.talk(project, user, visibility, numbers)
+                for visibility in Visibility.values:
+                    self.talk(project, user, visibility, numbers, SessionKind.NOTES)
         indexing.catch_up()
 
     def members(self, project: Project) -> list[Any]:
         return [one.user for one in project.memberships.select_related("user")]
 
-    def talk(self, project: Project, user, visibility: str, numbers: Iterator[int]) -> None:
+    def talk(
+        self,
+        project: Project,
+        user,
+        visibility: str,
+        numbers: Iterator[int],
+        kind: str = SessionKind.CHAT,
+    ) -> None:
         session = Session.objects.create(
-            project=project, creator=user, visibility=visibility, title="Talk"
+            project=project, creator=user, visibility=visibility, title="Talk", kind=kind
         )
-        others = self.members(project) if visibility == Visibility.PROJECT else [user]
+        alone = session.is_notes or visibility == Visibility.PRIVATE
+        others = [user] if alone else self.members(project)
         drafts = []
         for place in range(6):
             author, number = self.chance.choice(others), next(numbers)
-            is_reply = place % 2 == 1
+            is_reply = place % 2 == 1 and not session.is_notes
             text = TOLD.format(topic=self.chance.choice(TOPICS), name=user.username, n=number)
             drafts.append(
                 draft(
@@ -101,7 +111,8 @@ class Team:
         own = one.session.creator_id == user.pk
         if own and not shared_only:
             return True
-        return is_shared and (project.share_raw_turns or own or one.author == user)
+        told = project.share_raw_turns or own or one.author == user or one.session.is_notes
+        return is_shared and told
 
 
 def client(user) -> APIClient:
@@ -166,6 +177,8 @@ def question(team: Team, chance) -> dict[str, Any]:
         asked["since"] = (AT + timedelta(days=chance.randrange(60))).isoformat()
     if chance.random() < 0.2:
         asked["until"] = (AT + timedelta(days=chance.randrange(90))).isoformat()
+    if chance.random() < 0.2:
+        asked["source"] = chance.choice(SourceType.values)
     asked |= chance.choice(({}, {"limit": chance.randint(1, 200)}, {"token_budget": 500}))
     return asked
 

@@ -1,0 +1,144 @@
+"""The page of a project's notes, and the way back to it."""
+
+import re
+
+import pytest
+
+from chat import changes, note_views, notes, sessions
+from chat.models import Message, Visibility
+from chat.replies import LONGEST_MESSAGE
+
+pytestmark = pytest.mark.django_db
+
+URL = "/projects/billing/notes/"
+CUTOVER = "The cutover is on 3 March."
+
+
+@pytest.fixture
+def note(project, editor) -> Message:
+    return notes.add(project, editor, CUTOVER)
+
+
+def page(client, user, query: str = "") -> str:
+    client.force_login(user)
+    answer = client.get(URL + query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def place(note) -> str:
+    return f"{URL}?at={note.pk}#note-{note.pk}"
+
+
+def test_a_note_is_added_to_the_letter_and_shown_at_its_place(client, editor, project):
+    client.force_login(editor)
+    answer = client.post(URL, {"text": "  On 3 March:\r\n<b>cutover</b>"})
+    [note] = Message.objects.all()
+    assert note.text == "  On 3 March:\n<b>cutover</b>"
+    assert answer.url == place(note)
+    shown = client.get(answer.url).content.decode()
+    assert f'id="note-{note.pk}"' in shown
+    assert "&lt;b&gt;cutover&lt;/b&gt;" in shown
+    assert 'aria-current="page" href="/projects/billing/notes/"' in shown
+
+
+def test_what_is_refused_is_not_lost(client, editor, project):
+    client.force_login(editor)
+    answer = client.post(URL, {"text": " \n"})
+    assert answer.status_code == 400
+    assert "Write something first." in answer.content.decode()
+    answer = client.post(URL, {"text": "x" * (LONGEST_MESSAGE + 1)})
+    assert answer.status_code == 400
+    assert "This is too long" in answer.content.decode()
+    assert "x" * LONGEST_MESSAGE in answer.content.decode()
+    assert not Message.objects.exists()
+
+
+def test_viewers_read_only(client, viewer, note):
+    shown = page(client, viewer)
+    assert CUTOVER in shown
+    assert "<textarea" not in shown
+    assert f"/messages/{note.pk}/" not in shown and "Forget…" not in shown
+    assert client.post(URL, {"text": "Mine."}).status_code == 404
+
+
+def test_writers_may_change_their_own_and_owners_all(client, owner, editor, project, note):
+    other = notes.add(project, owner, "Of the owner.")
+    shown = page(client, editor)
+    assert f"/messages/{note.pk}/edit/" in shown and f"?message={note.pk}" in shown
+    assert f"/messages/{other.pk}/edit/" not in shown and f"?message={other.pk}" not in shown
+    shown = page(client, owner)
+    assert f"/messages/{note.pk}/delete/" in shown and f"?message={note.pk}" in shown
+
+
+def test_a_stranger_gets_404(client, stranger, note):
+    client.force_login(stranger)
+    assert client.get(URL).status_code == client.post(URL, {"text": "Me."}).status_code == 404
+
+
+def test_private_notes_are_shown_to_their_author_alone(client, owner, editor, note):
+    sessions.update_session(note.session, visibility=Visibility.PRIVATE)
+    assert CUTOVER in page(client, editor)
+    assert CUTOVER not in page(client, owner)
+
+
+def test_an_edited_note_comes_back_at_its_place(client, editor, note):
+    client.force_login(editor)
+    editing = client.get(f"/messages/{note.pk}/edit/").content.decode()
+    assert "Ask again" not in editing and "to the notes" in editing
+    answer = client.post(f"/messages/{note.pk}/edit/", {"content": "On 4 March.", "version": "1"})
+    assert answer.url == place(note)
+    shown = client.get(answer.url).content.decode()
+    assert "On 4 March." in shown and f"/messages/{note.pk}/revisions/" in shown
+
+
+def test_a_deleted_note_leaves_the_page(client, editor, note):
+    client.force_login(editor)
+    assert "Delete this note?" in client.get(f"/messages/{note.pk}/delete/").content.decode()
+    answer = client.post(f"/messages/{note.pk}/delete/")
+    assert answer.url == place(note)
+    assert CUTOVER not in client.get(answer.url).content.decode()
+
+
+def test_links_to_the_session_lead_to_the_note(client, viewer, note):
+    client.force_login(viewer)
+    chat = f"/projects/billing/chats/{note.session_id}/"
+    assert client.get(f"{chat}?through=1").url == place(note)
+    assert client.get(chat).url == URL
+    assert client.get(f"{chat}?part=turns&since=1").url == URL
+    assert client.get(f"{chat}?through=9").status_code == 404
+
+
+def test_a_note_is_on_the_page_that_its_link_opens(client, editor, project, monkeypatch):
+    monkeypatch.setattr(note_views, "NOTES_A_PAGE", 2)
+    added = [notes.add(project, editor, f"Note number {number}.") for number in range(5)]
+    for number, one in enumerate(added):
+        assert f"Note number {number}." in page(client, editor, f"?at={one.pk}")
+    changes.delete(added[0])
+    assert "Note number 1." in page(client, editor, f"?at={added[0].pk}")
+    assert "Note number 4." in page(client, editor, "?at=01a1f000-0000-7000-8000-000000000000")
+    assert client.get(f"{URL}?at=x").status_code == 404
+    older = re.search(r'href="(\?[^"]*page=2[^"]*)"', page(client, editor, f"?at={added[4].pk}"))
+    assert older is not None and "at=" not in older[1]
+
+
+def test_words_are_searched_for(client, editor, project, note):
+    notes.add(project, editor, "The platform team owns billing.")
+    shown = page(client, editor, "?q=march")
+    assert "3 <mark>March</mark>" in shown and "platform" not in shown
+    assert "Nothing was found." in page(client, editor, "?q=april")
+
+
+def test_an_author_s_notes_can_be_taken_along(client, editor, viewer, note):
+    link = f"/projects/billing/chats/{note.session_id}/export/?format=json"
+    assert link in page(client, editor)
+    assert client.get(link).status_code == 200
+    assert link not in page(client, viewer)
+
+
+def test_many_take_no_more_queries(client, owner, editor, project, django_assert_num_queries):
+    client.force_login(owner)
+    for number in range(12):
+        notes.add(project, (owner, editor)[number % 2], f"Note {number}")
+    with django_assert_num_queries(6):
+        assert client.get(URL).status_code == 200

@@ -9,7 +9,6 @@ from django.utils import timezone
 from chat.models import Session, Visibility
 from memory.layers import bank
 from memory.layers.bank import Item
-from memory.layers.ladder import Node
 from memory.layers.periods import Granularity
 from projects.identifiers import new_id
 from projects.models import Project
@@ -186,19 +185,6 @@ class Entry(models.Model):
             last_source_at=self.last_source_at,
             pinned=self.pinned,
             stale=self.state == State.STALE,
-        )
-
-    def as_node(self) -> Node:
-        """As the ladder's plan sees it."""
-        return Node(
-            id=self.pk,
-            granularity=Granularity(self.granularity),
-            key=self.period_key,
-            tokens=self.tokens,
-            last_source_at=self.last_source_at,
-            state=self.state,
-            parent=self.parent_id,
-            pinned=self.pinned,
         )
 
 

@@ -53,7 +53,7 @@ def _settle_next(entry: Entry | None) -> None:
     """Has the layers settle once the last of a project's conversations is written. In a busy
     project each look of the beat might find another one due.
     """
-    if entry is not None and cycle.due(datetime.now(UTC), entry.project).projects:
+    if entry is not None and cycle.may_settle(entry.project, datetime.now(UTC)):
         settle_project.apply_async([str(entry.project_id)], expires=CYCLE_SECONDS)
 
 

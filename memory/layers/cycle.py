@@ -50,6 +50,11 @@ def due(now: datetime, project: Project | None = None) -> Due:
     return found
 
 
+def may_settle(project: Project, now: datetime) -> bool:
+    """Whether the project's layers are due at `now`, as `due` would find."""
+    return _ladders(now).filter(pk=project.pk).exists()
+
+
 def _some(kind: str, rows: QuerySet) -> QuerySet:
     named = rows.annotate(kind=Value(kind, CharField()))
     return named.values_list("kind", "pk")[:FAN_OUT]

@@ -11,7 +11,17 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, Func, IntegerField, OuterRef, Sum
 
-from memory.layers import bank, ladder, leases, losses, review, summarising, suspicion, texts
+from memory.layers import (
+    bank,
+    ladder,
+    leases,
+    losses,
+    nodes,
+    review,
+    summarising,
+    suspicion,
+    texts,
+)
 from memory.layers.booking import Booking
 from memory.layers.leases import Lease
 from memory.layers.moments import at
@@ -62,10 +72,10 @@ def _settle(lease: Lease, project: Project, now: datetime) -> bool:
     thresholds = _thresholds(project)
     for _ in range(MOST_ROUNDS):
         moved = _dissolve(lease, project, now) or _absorb(lease, project, now) or moved
-        nodes = _nodes(project)
-        rolls: Sequence[ladder.Roll] = ladder.outdated(nodes)
+        found = nodes.moving(project)
+        rolls: Sequence[ladder.Roll] = ladder.outdated(found)
         if not rolls:
-            step = ladder.next_step(nodes, now, _room(project), taken, thresholds)
+            step = ladder.next_step(found, now, _room(project), taken, thresholds)
             if step is None:
                 break
             taken, rolls = step.granularity, step.rolls
@@ -82,7 +92,8 @@ def _settle(lease: Lease, project: Project, now: datetime) -> bool:
 def _look_again(lease: Lease, project: Project, now: datetime, nudges: list[int]) -> None:
     """Notes when time alone makes the ladder due again, and forgets the nudges it has heeded."""
     lease.fence()
-    ripe_at = ladder.next_look(_nodes(project), now, _room(project), _thresholds(project))
+    standing = nodes.visible(project)
+    ripe_at = ladder.next_look(standing, now, _room(project), _thresholds(project))
     Ladder.objects.filter(pk=project.pk).update(ripe_at=ripe_at)
     Nudge.objects.filter(pk__in=nudges).delete()
     lease.release()
@@ -97,11 +108,6 @@ def _thresholds(project: Project) -> ladder.Thresholds:
             Granularity.MONTH: timedelta(days=project.month_after_days),
         },
     )
-
-
-def _nodes(project: Project) -> list[ladder.Node]:
-    """Every entry of the layers, without its text."""
-    return [entry.as_node() for entry in project.entries.defer("summary")]
 
 
 def _room(project: Project) -> int:
@@ -321,8 +327,7 @@ def _absorb(lease: Lease, project: Project, now: datetime) -> bool:
 def _fade(lease: Lease, project: Project, now: datetime) -> bool:
     """Sets which entries are out of the budget, worked out anew; True when that changed."""
     lease.fence()
-    nodes = _nodes(project)
-    out = ladder.fade(nodes, _room(project))
+    out = ladder.fade(nodes.visible(project), _room(project))
     live = project.entries.filter(state=State.LIVE, pk__in=out)
     faded = project.entries.filter(state=State.FADED).exclude(pk__in=out)
     changes = [(Verb.FADED, live, State.FADED), (Verb.RETURNED, faded, State.LIVE)]

@@ -9,7 +9,6 @@ from django.utils import timezone
 from chat.models import Session, Visibility
 from memory.layers import bank
 from memory.layers.bank import Item
-from memory.layers.ladder import Node
 from memory.layers.periods import Granularity
 from projects.identifiers import new_id
 from projects.models import Project
@@ -53,11 +52,16 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         show their last text; and where a digest is withheld, or waits for review, what it was made
         of stands in.
         """
-        speaking = Q(parent__state__in=(State.LIVE, State.FADED, State.ABSORBED, State.STALE))
-        spoken_for = Q(parent__isnull=False, parent__withheld=False) & speaking
-        standing = Q(state__in=(State.LIVE, State.FADED))
-        waiting = Q(state__in=(State.STALE, State.ABSORBED)) & ~spoken_for
-        return self.filter(standing | waiting, withheld=False)
+        # By two ways that an index knows: most of a long history stands in neither.
+        alone = self.filter(
+            Q(state__in=(State.LIVE, State.FADED)) | Q(state=State.STALE, parent=None)
+        )
+        # What is withheld is stale, or aside.
+        aside = Q(state__in=(State.PROPOSED, State.HIDDEN))
+        silent = self.filter(aside | Q(state=State.STALE, withheld=True))
+        standing_in = self.filter(state__in=(State.STALE, State.ABSORBED), parent__in=silent)
+        either = alone.values("pk").union(standing_in.values("pk"))
+        return self.filter(pk__in=either, withheld=False)
 
     def in_the_layers(self) -> "EntryQuerySet":
         """What settles: all but what awaits review or was hidden."""
@@ -186,19 +190,6 @@ class Entry(models.Model):
             last_source_at=self.last_source_at,
             pinned=self.pinned,
             stale=self.state == State.STALE,
-        )
-
-    def as_node(self) -> Node:
-        """As the ladder's plan sees it."""
-        return Node(
-            id=self.pk,
-            granularity=Granularity(self.granularity),
-            key=self.period_key,
-            tokens=self.tokens,
-            last_source_at=self.last_source_at,
-            state=self.state,
-            parent=self.parent_id,
-            pinned=self.pinned,
         )
 
 

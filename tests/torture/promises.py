@@ -12,9 +12,9 @@ from django.db.models import CharField, JSONField, TextField
 from chat import tokens
 from chat.models import Message, MessageRevision
 from chat.paths import path_to
-from memory.layers import ladder, rendering
+from memory.layers import ladder, nodes, rendering
 from memory.layers.coverage import contributes
-from memory.layers.digests import _nodes, _room
+from memory.layers.digests import _room
 from memory.layers.history import bank_as_of
 from memory.layers.periods import Granularity, parent_key
 from memory.layers.rendering import Rendered, rendered_bank
@@ -254,9 +254,9 @@ class Promises:
                 assert words(entry.note) <= words(entry.summary, NOTED)
 
     def what_does_not_fit_has_faded(self) -> None:
-        nodes = _nodes(self.project)
-        faded = {node.id for node in nodes if node.state == State.FADED}
-        assert faded == ladder.fade(nodes, _room(self.project))
+        visible = nodes.visible(self.project)
+        faded = {node.id for node in visible if node.state == State.FADED}
+        assert faded == ladder.fade(visible, _room(self.project))
 
 
 def _everywhere() -> str:

@@ -1,0 +1,116 @@
+"""What the plan is told of a project's layers suffices, and does not grow with their history."""
+
+import random
+from datetime import timedelta
+
+import pytest
+from django.db.models import Q
+
+from chat import changes
+from chat.models import Message
+from memory.layers import cycle, ladder, nodes, review
+from memory.layers.periods import Granularity
+from memory.models import Entry, State
+from memory.models.cursors import nudge
+from tests.memory.test_digests import START, small, talk  # noqa: F401
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def everything(project) -> list[ladder.Node]:
+    return list(nodes._read(project.entries.all()))
+
+
+def plans(found: list[ladder.Node], now) -> list:
+    """All that may be asked of the plan, at several moments, budgets and places in a cycle."""
+    steps = [
+        ladder.next_step(found, now + timedelta(days=later), budget, passed)
+        for later in (0, 8, 40)
+        for budget in (0, 150)
+        for passed in (None, *Granularity)
+    ]
+    return [ladder.outdated(found), *steps]
+
+
+def disturb(project, owner, day: int, chance: random.Random) -> None:
+    """What people do: they say more, late too, correct, delete, pin, hide and take in again."""
+    talk(project, owner, day, hour=1)
+    talk(project, owner, max(0, day - chance.randrange(40)), hour=2)
+    said = list(Message.objects.filter(project=project, deleted_at=None))
+    changes.edit(chance.choice(said), f"The build took {chance.randrange(99)} minutes.", owner)
+    changes.delete(chance.choice(said))
+    settled = list(project.entries.filter(withheld=False).exclude(state=State.STALE))
+    if settled:
+        entry = chance.choice(settled)
+        act = chance.choice((review.set_hidden, review.pin, None))
+        if act is None:
+            review.edit(entry, f"{entry.summary} Corrected on day {day}.", owner)
+        elif act is review.set_hidden or not entry.pinned:
+            refusing(lambda: act(entry, entry.state != State.HIDDEN))
+
+
+def refusing(act) -> None:
+    try:
+        act()
+    except review.Refused:
+        return
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):  # noqa: F811
+    moving, seen = nodes.moving, []
+
+    def compared(project):
+        found, there = moving(project), everything(project)
+        now = START + timedelta(days=day)
+        assert plans(found, now) == plans(there, now)
+        assert ladder.fade(nodes.visible(project), 200) == ladder.fade(there, 200)
+        look = ladder.next_look(nodes.visible(project), now, 200)
+        assert look == ladder.next_look(there, now, 200)
+        seen.append(len(there) - len(found))
+        return found
+
+    monkeypatch.setattr(nodes, "moving", compared)
+    chance = random.Random(seed)
+    for day in range(0, 60, 5):
+        disturb(small, owner, day, chance)
+        compared(small)
+        cycle.run(START + timedelta(days=day, hours=6))
+        compared(small)
+    assert max(seen) > 15
+
+
+def test_what_has_settled_is_not_read_again(small, owner):  # noqa: F811
+    for day in range(0, 90, 3):
+        talk(small, owner, day)
+    cycle.run(START + timedelta(days=90))
+    few = Q(state__in=(State.LIVE, State.FADED))
+    assert len(nodes.moving(small)) == Entry.objects.filter(few).count() < 20
+    assert Entry.objects.count() > 60
+
+
+def test_reading_takes_three_queries_however_much_there_is(
+    small,  # noqa: F811
+    owner,
+    django_assert_max_num_queries,
+):
+    for day in range(12):
+        talk(small, owner, day)
+    cycle.run(START + timedelta(days=16))
+    talk(small, owner, 3, hour=5)
+    nudge(small.pk)
+    Entry.objects.filter(granularity="day").update(state=State.STALE)
+    with django_assert_max_num_queries(3):
+        nodes.moving(small)
+
+
+def test_what_is_stale_holds_back_a_month_through_what_stands_between(project, chat, remember):
+    month = remember("- A month", granularity="month", period_key="2026-03", state=State.STALE)
+    standing = {"state": State.ABSORBED}
+    week = remember("- A week", None, "week", period_key="2026-W11", parent=month, **standing)
+    day = remember("- A day", None, "day", parent=week, **standing)
+    entry = remember("- Said", chat, state=State.STALE, parent=day)
+    assert ladder.outdated(nodes.moving(project)) == []
+    Entry.objects.filter(pk=entry.pk).update(state=State.ABSORBED)
+    [roll] = ladder.outdated(nodes.moving(project))
+    assert (roll.digest, roll.children) == (month.pk, (week.pk,))

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from chat.models import Message, Role, Session
 from memory.layers.coverage import CONTRIBUTING
 from memory.layers.periods import Granularity
-from memory.models import Entry, EntryState
+from memory.models import Entry
 from memory.models.entries import CONVERSATION
 from projects.models import Project
 
@@ -174,9 +174,8 @@ def _entries(project: Project, found: Found, named: set[UUID], scope: Scope) -> 
     found.entries = {pk for pk in level if pk in meant} | _sourceless(project, found, level)
     found.withheld = level - found.entries
     for granularity in list(Granularity)[1:]:
-        level = _lock_of(
-            project, granularity, _above(project, level) | named | _by_hand(project, scope)
-        )
+        above = set(_ids(project.entries.above(level)))
+        level = _lock_of(project, granularity, above | named | _by_hand(project, scope))
         sources = Entry.objects.in_the_layers().filter(parent__in=level, pinned=False)
         standing = set(sources.exclude(pk__in=found.entries).values_list("parent", flat=True))
         gone = (level & named) | (level - standing)
@@ -196,15 +195,6 @@ def _blocks(project: Project, scope: Scope) -> set[UUID]:
     if scope.before is not None:
         rows = rows.filter(updated_at__lt=scope.before)
     return _lock(rows)
-
-
-def _above(project: Project, level: set[UUID]) -> set[UUID]:
-    """The digests that entries of `level` are children of, or once were: a text of theirs, an
-    earlier one or one that is not rewritten yet, may tell of a child that was pinned or hidden.
-    """
-    held = EntryState.objects.filter(project=project, entry__in=level)
-    ever = held.values_list("parent_id", flat=True).distinct()
-    return {*_ids(project.entries.filter(children__in=level)), *filter(None, ever)}
 
 
 def _lock_of(project: Project, granularity: str, ids: set[UUID]) -> set[UUID]:

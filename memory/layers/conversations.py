@@ -280,7 +280,7 @@ def _commit_rewritten(
     nudge(there.project_id)
     with at(now):
         if there.withheld or not written.summary:
-            review.withhold(Entry.objects.filter(children=there.pk), for_good=not written.summary)
+            review.withhold(Entry.objects.above([there.pk]), for_good=not written.summary)
         else:
             review.outdate(there.parent)
     if not written.summary:

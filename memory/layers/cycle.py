@@ -1,6 +1,6 @@
 """What is due, in one query; and the loop that does it, behind the beat and the command."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -36,14 +36,7 @@ def due(now: datetime, project: Project | None = None) -> Due:
 
     One query, whose cost grows with what is due, not with what there is.
     """
-    sessions = Cursor.objects.due(now).order_by("session__last_activity_at")
-    entries = _rewrites(Cursor.objects.unheld()).order_by("pk")
-    projects = _ladders(now).order_by("pk")
-    if project is not None:
-        sessions, entries = sessions.filter(project=project), entries.filter(project=project)
-        projects = projects.filter(pk=project.pk)
-    kinds = {"sessions": sessions, "entries": entries, "projects": projects}
-    first, *others = (_some(kind, rows) for kind, rows in kinds.items())
+    first, *others = (_some(kind, now, project) for kind in _FINDS)
     found = Due()
     for kind, pk in first.union(*others, all=True):
         getattr(found, kind).append(pk)
@@ -55,9 +48,11 @@ def may_settle(project: Project, now: datetime) -> bool:
     return _ladders(now).filter(pk=project.pk).exists()
 
 
-def _some(kind: str, rows: QuerySet) -> QuerySet:
-    named = rows.annotate(kind=Value(kind, CharField()))
-    return named.values_list("kind", "pk")[:FAN_OUT]
+def _some(kind: str, now: datetime, project: Project | None) -> QuerySet:
+    rows = _FINDS[kind](now)
+    if project is not None:
+        rows = rows.filter(**{"pk" if kind == "projects" else "project": project.pk})
+    return rows.annotate(kind=Value(kind, CharField())).values_list("kind", "pk")[:FAN_OUT]
 
 
 def _rewrites(cursors: CursorQuerySet) -> QuerySet[Entry]:
@@ -95,6 +90,14 @@ def _ladders(now: datetime) -> QuerySet[Project]:
     )
 
 
+# By kind, as `Due` has them.
+_FINDS: Mapping[str, Callable[[datetime], QuerySet]] = {
+    "sessions": lambda now: Cursor.objects.due(now).order_by("session__last_activity_at"),
+    "entries": lambda now: _rewrites(Cursor.objects.unheld()).order_by("pk"),
+    "projects": lambda now: _ladders(now).order_by("pk"),
+}
+
+
 @dataclass
 class Report:
     """What one cycle did."""
@@ -112,7 +115,11 @@ def run(
 ) -> Report:
     """One whole cycle in the foreground, as the beat would run it at `now`."""
     report = Report()
-    while sessions := due(now, project).sessions:
+
+    def due_of(kind: str) -> list[UUID]:
+        return [pk for _, pk in _some(kind, now, project)]
+
+    while sessions := due_of("sessions"):
         written = 0
         for session_id in sessions:
             entry = conversations.summarise(session_id, now)
@@ -122,10 +129,10 @@ def run(
         report.summarised += written
         if not written:
             break
-    for entry_id in due(now, project).entries:
+    for entry_id in due_of("entries"):
         report.rewritten += conversations.rewrite(entry_id, now) is not None
         progress(report)
-    for project_id in due(now, project).projects:
+    for project_id in due_of("projects"):
         report.settled += digests.settle(project_id, now)
         progress(report)
     return report

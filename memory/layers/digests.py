@@ -148,36 +148,39 @@ def _write(lease: Lease, project: Project, roll: ladder.Roll, now: datetime) -> 
     sources = _sources(roll.children)
     if len(sources.children) < len(roll.children) or not sources.are_settled:
         raise SourcesChanged
-    booking = Booking(lease, project.pk)
     there = project.entries.filter(pk=roll.digest).first() if roll.digest else None
-    if there is not None and there.summary and there.sources_hash == sources.fingerprint:
-        written = Digest(there.summary, there.losses, there.particulars)
-        written_by = there.written_by
-    else:
-        by_hand = there.note if there is not None else ""
-        written, written_by = _written(booking, project, roll, sources.children, by_hand)
-    _commit(lease, project, roll, sources, written, written_by, booking, now)
+    booking = Booking(lease, project.pk)
+    written = None
+    if there is None or not there.summary or there.sources_hash != sources.fingerprint:
+        written = _written(booking, project, roll, sources, there.note if there else "")
+    _commit(lease, project, roll, sources, there, written, now)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A digest, by whom it was written, and what it cost."""
+
+    digest: Digest
+    by: str
+    booking: Booking
 
 
 def _written(
-    booking: Booking,
-    project: Project,
-    roll: ladder.Roll,
-    children: Sequence[Entry],
-    by_hand: str,
-) -> tuple[Digest, str]:
-    """The digest and who wrote it. An only child speaks for its period as it is: nothing is lost
-    and nothing has to be called. What somebody wrote into the digest `by_hand` is told last.
+    booking: Booking, project: Project, roll: ladder.Roll, sources: Sources, by_hand: str
+) -> Written:
+    """An only child speaks for its period as it is: nothing is lost and nothing has to be called.
+    What somebody wrote into the digest `by_hand` is told last.
     """
-    told = [(child.label, child.summary) for child in children]
+    told = [(child.label, child.summary) for child in sources.children]
     if len(told) == 1 and not by_hand:
-        audit = losses.audit(told, children[0].summary)
-        return audited(children[0].summary, audit), children[0].written_by
+        [only] = sources.children
+        audit = losses.audit(told, only.summary)
+        return Written(audited(only.summary, audit), only.written_by, booking)
     if by_hand:
         told.append((BY_HAND, by_hand))
     summariser = summarising.get(project)
     period = label(roll.granularity, roll.key)
-    return summariser.digest(period, told, booking), summariser.name
+    return Written(summariser.digest(period, told, booking), summariser.name, booking)
 
 
 @transaction.atomic
@@ -186,12 +189,13 @@ def _commit(
     project: Project,
     roll: ladder.Roll,
     sources: Sources,
-    written: Digest,
-    written_by: str,
-    booking: Booking,
+    there: Entry | None,
+    written: Written | None,
     now: datetime,
 ) -> None:
-    """Keeps a digest if the lease holds and its sources are what they were when it was written.
+    """Keeps a digest if the lease holds and its sources are what they were when it was written,
+    and so is its own text, `there`: it was told what somebody had written into that by hand.
+    Without anything `written`, the text that is there stands again.
 
     One that reads like instructions awaits review. Its children stand in until then: they are its
     own, so that what becomes of them is known to it, but they are not absorbed; and it leaves the
@@ -203,20 +207,20 @@ def _commit(
     if _sources(roll.children).fingerprint != sources.fingerprint:
         raise SourcesChanged
     digest = _digest(project, roll)
-    if digest.state in (State.HIDDEN, State.PROPOSED):
-        raise SourcesChanged
     is_new = digest._state.adding
-    above, waits = digest.parent, _waits_because(digest, written.text, sources.children)
+    before = (there.revision, there.sources_hash) if there else (1, "")
+    if digest.state in review.ASIDE or (digest.revision, digest.sources_hash) != before:
+        raise SourcesChanged
+    above, waits = digest.parent, None
+    if written is not None:
+        waits = _waits_because(digest, written.digest.text, sources.children)
+        _keep(digest, written, now)
     if waits:
         digest.state, digest.parent = State.PROPOSED, None
     else:
         digest.state = State.ABSORBED if above and above.state != State.PROPOSED else State.LIVE
     digest.waits_because = waits or ""
-    if digest.summary or digest.withheld:
-        texts.rewrite(digest, written.text, written_by, now)
-    else:
-        digest.summary, digest.written_by, digest.written_at = written.text, written_by, now
-    digest.losses, digest.particulars = list(written.losses), written.particulars
+    digest.withheld = False
     digest.sources_hash = sources.fingerprint
     digest.message_count = sum(child.message_count for child in sources.children)
     digest.first_source_at = min(child.first_source_at for child in sources.children)
@@ -230,11 +234,22 @@ def _commit(
             children.update(parent=digest)
         else:
             children.update(parent=digest, state=State.ABSORBED)
-        if above is not None:
+        if above is not None and written is not None:
             review.mark_stale(above)
-    verb = Verb.ROLLED_UP if is_new else Verb.REWRITTEN
-    verb = Verb.PROPOSED if waits else verb
-    _record(verb, digest, ids, reason=digest.waits_because, **booking.totals())
+    if written is not None:
+        verb = Verb.ROLLED_UP if is_new else Verb.REWRITTEN
+        verb = Verb.PROPOSED if waits else verb
+        totals = written.booking.totals()
+        _record(verb, digest, ids, reason=digest.waits_because, **totals)
+
+
+def _keep(digest: Entry, written: Written, now: datetime) -> None:
+    """Gives `digest` its new text, in memory."""
+    if digest.summary or digest.withheld:
+        texts.rewrite(digest, written.digest.text, written.by, now)
+    else:
+        digest.summary, digest.written_by, digest.written_at = written.digest.text, written.by, now
+    digest.losses, digest.particulars = list(written.digest.losses), written.digest.particulars
 
 
 def _record(verb: Verb, digest: Entry, related: Iterable[UUID], **fields: Any) -> None:
@@ -303,7 +318,7 @@ def _dissolve(lease: Lease, project: Project, now: datetime) -> bool:
     gone = list(empty)
     with at(now):
         # Nothing will know any more that what was below them had a part in what is above.
-        review.withhold(Entry.objects.filter(children__in=gone), for_good=True)
+        review.withhold(Entry.objects.above([entry.pk for entry in gone]), for_good=True)
         for entry in gone:
             _record(Verb.DISSOLVED, entry, ())
             entry.delete()

@@ -89,7 +89,7 @@ def redact(entry: Entry, passage: str, by, reason: str = Reason.PRIVATE) -> Entr
     for earlier in entry.revisions.filter(summary__contains=passage):
         earlier.summary = earlier.summary.replace(passage, REDACTED)
         earlier.save(update_fields=["summary"])
-    withhold(Entry.objects.filter(children=entry.pk), for_good=True)
+    withhold(Entry.objects.above([entry.pk]), for_good=True)
     Chunk.objects.filter(source_type=SourceType.ENTRY, source=entry.pk).delete()
     _record(entry, Verb.REDACTED, by, reason)
     return entry
@@ -145,14 +145,13 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = Reason.OTHER) 
     entry = _locked(entry)
     was_proposed = entry.state == State.PROPOSED
     if hidden and entry.state != State.HIDDEN:
-        left, is_unread = entry.parent, was_proposed and _is_private(entry)
+        is_unread = was_proposed and _is_private(entry)
         if entry.state == State.STALE:
             entry.sources_hash = OUTDATED
         entry.state, entry.parent, entry.pinned = State.HIDDEN, None, False
         entry.waits_because = ""
         entry.save(update_fields=["state", "parent", "pinned", "waits_because", "sources_hash"])
-        if left is not None:
-            withhold(Entry.objects.filter(pk=left.pk))
+        withhold(Entry.objects.above([entry.pk]))
         if is_unread:
             withhold(Entry.objects.filter(pk=entry.pk))
             entry.withheld = True
@@ -171,11 +170,10 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = Reason.OTHER) 
 def propose(entries: QuerySet[Entry], because: Waiting) -> None:
     """Sends `entries` back to review, and has what was made of them rewritten without them."""
     found = _lock(entries.exclude(state=State.HIDDEN))
-    above = {entry.parent_id for entry in found if entry.parent_id}
     rows = Entry.objects.filter(pk__in=[entry.pk for entry in found])
     rows.filter(state=State.STALE).update(sources_hash=OUTDATED)
     rows.update(state=State.PROPOSED, waits_because=because, parent=None, pinned=False)
-    withhold(Entry.objects.filter(pk__in=above))
+    withhold(Entry.objects.above([entry.pk for entry in found]))
     for entry in found:
         nudge(entry.project_id)
         note(entry.project_id, Verb.PROPOSED, entry_id=entry.pk, reason=because)
@@ -248,20 +246,27 @@ def mark_stale(entry: Entry) -> None:
 def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: bool = False) -> None:
     """Has `entries` and all above them rewritten; no text of theirs stands until then.
 
-    Their earlier texts, which may tell what must not be told, go at once, unless `keep_earlier`;
-    with `for_good`, the texts of now go too. Everything is locked from
-    the finest layer upward, in the order of ids, as whoever else locks several does.
+    What they were taken out of, by a pin or a moderator, counts as above them: it may not be
+    rewritten yet. If it is, it stands again as it stood, and no model is asked.
+
+    Earlier texts, which may tell what must not be told, go at once, unless `keep_earlier` (then
+    those of what is above them still, which stays withheld as long as they are); with `for_good`,
+    the texts of now go too. Everything is locked from the finest layer upward, in the order of
+    ids, as whoever else locks several does.
     """
     level = _lock(entries)
     touched: dict[UUID, UUID] = {}
+    still = {entry.pk for entry in level}
     while level:
         touched |= {entry.pk: entry.project_id for entry in level}
-        level = _lock(Entry.objects.filter(pk__in={entry.parent_id for entry in level}))
+        still |= {entry.parent_id for entry in level if entry.pk in still and entry.parent_id}
+        level = _lock(Entry.objects.above([entry.pk for entry in level]))
     rows = Entry.objects.filter(pk__in=touched)
     if for_good:
         texts.blank(rows)
-    elif not keep_earlier:
-        EntryRevision.objects.filter(entry__in=touched).delete()
+    else:
+        gone = touched.keys() - still if keep_earlier else touched
+        EntryRevision.objects.filter(entry__in=gone).delete()
     rows.update(withheld=True)
     rows.exclude(state__in=ASIDE).update(state=State.STALE)
     for project_id in set(touched.values()):

@@ -1,5 +1,8 @@
 """What is kept: one node of the layers, and its earlier texts."""
 
+from collections.abc import Collection
+from uuid import UUID
+
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models
@@ -70,6 +73,14 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     def rewritable(self) -> "EntryQuerySet":
         """Digests whose children are no longer what they were written from."""
         return self.filter(state=State.STALE).exclude(granularity=CONVERSATION)
+
+    def above(self, entries: Collection[UUID]) -> "EntryQuerySet":
+        """The digests that `entries` are children of, or once were: a text of theirs, an earlier
+        one or one that is not rewritten yet, may tell of a child that was pinned or put aside.
+        """
+        # The database notes each parent that an entry gets.
+        held = EntryState.objects.filter(entry__in=entries).exclude(parent_id=None)
+        return self.filter(pk__in=held.values("parent_id"))
 
     def newest_first(self) -> "EntryQuerySet":
         return self.order_by("-last_source_at", "-id")

@@ -18,13 +18,14 @@ from memory.layers.digests import _room
 from memory.layers.history import bank_as_of
 from memory.layers.periods import Granularity, parent_key
 from memory.layers.rendering import Rendered, rendered_bank
+from memory.layers.review import ASIDE
 from memory.models import Activity, Cursor, Entry, EntryRevision, EntryState, Ladder, State
 from tests.torture.scribe import KNEW, NAME, NOTED, TOLD, WORD, words
 from tests.torture.team import Team
 
 LINES = (TOLD, KNEW, NOTED)
 # What waits for somebody, or for the next cycle.
-UNSETTLED = (State.STALE, State.PROPOSED, State.HIDDEN)
+UNSETTLED = (State.STALE, *ASIDE)
 
 
 def said_in(texts: Iterable[str], line: str = "") -> set[str]:
@@ -112,7 +113,10 @@ class Promises:
                 assert entry.state != State.ABSORBED, f"{entry} is absorbed by nothing"
                 continue
             parent, layer = entries[entry.parent_id], Granularity(entry.granularity)
-            assert entry.state in (State.ABSORBED, State.STALE), f"{entry} is {entry.state}"
+            # In place of a digest that awaits review, or was rejected, its children stand.
+            stands_in = parent.state in ASIDE and entry.state in (State.LIVE, State.FADED)
+            is_below = entry.state in (State.ABSORBED, State.STALE)
+            assert stands_in or is_below, f"{entry} is {entry.state}"
             assert not entry.pinned, f"{entry} is pinned and has a parent"
             assert parent.granularity == layer.older
             assert parent.period_key == parent_key(layer, entry.period_key)
@@ -159,22 +163,24 @@ class Promises:
         the original.
         """
         text = record.shown.text
-        own = [one for one in record.messages if one.copied_from_id is None]
-        told = [one for one in record.entries if one.session_id]
-        unshown = {
-            "deleted": record.words_of(one for one in own if one.deleted_at),
-            "of deleted sessions": record.words_of(one for one in own if one.session.deleted_at),
-            "hidden": said_in((o.summary for o in told if o.state == State.HIDDEN), TOLD),
-            "proposed": said_in((o.summary for o in told if o.state == State.PROPOSED), TOLD),
-            "withheld": said_in((o.summary for o in told if o.withheld), TOLD),
-        }
-        for what, forbidden in unshown.items():
+        for what, forbidden in self._unshown(record).items():
             shown = words(text, TOLD) & forbidden
             assert not shown, f"{what}, and shown: {shown}"
         lines = (line for line in text.splitlines() if line.startswith(LINES))
         kept = [*(one.summary for one in record.entries), *(one.note for one in record.entries)]
         left = said_in([*kept, *record.were_entries, *lines]) & self.team.unremembered
         assert not left, f"remembered against somebody's will: {left}"
+
+    def _unshown(self, record: Record) -> dict[str, set[str]]:
+        own = [one for one in record.messages if one.copied_from_id is None]
+        told = [one for one in record.entries if one.session_id]
+        return {
+            "deleted": record.words_of(one for one in own if one.deleted_at),
+            "of deleted sessions": record.words_of(one for one in own if one.session.deleted_at),
+            "hidden": said_in((o.summary for o in told if o.state == State.HIDDEN), TOLD),
+            "proposed": said_in((o.summary for o in told if o.state == State.PROPOSED), TOLD),
+            "withheld": said_in((o.summary for o in told if o.withheld), TOLD),
+        }
 
     def what_is_forgotten_is_nowhere(self) -> None:
         if self.team.gone:
@@ -192,11 +198,14 @@ class Promises:
         assert bank_as_of(self.project, now).text == record.shown.text, "the view of now is another"
         standing = {pk for pk, _ in record.shown.left_out} | {o.id for o in record.shown.included}
         self.candidates[now] = said_in(one.summary for one in record.entries if one.pk in standing)
-        moments = list(self.candidates)
+        moments, unshown = list(self.candidates), self._unshown(record)
         for moment in {moments[0], moments[-1], moments[len(self.team.gone) % len(moments)]}:
             seen = bank_as_of(self.project, moment)
             assert tokens.count(seen.text) <= self.project.bank_max_tokens
             assert not words(seen.text) & self.team.gone, f"shown as of {moment}"
+            for what, forbidden in unshown.items():
+                shown = words(seen.text, TOLD) & forbidden
+                assert not shown, f"{what}, and shown as of {moment}: {shown}"
             told = {word for line in LINES for word in words(seen.text, line)}
             assert told <= self.candidates[moment], f"as of {moment} it did not stand there"
 

@@ -1,8 +1,11 @@
 """A summariser that names everything it was told, so that a text shows what it was made of."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from memory.layers import losses
+from memory.layers.booking import Booking
+from memory.layers.summarising import Digest, audited
 from memory.layers.summarising.parts import Line
 
 # What a message says, and what somebody writes by hand, once and never again.
@@ -36,20 +39,22 @@ class Scribe:
     def __init__(self) -> None:
         self.calls = 0
 
-    def conversation(self, lines: Sequence[Line], previous: str, pulse: Callable[[], None]) -> str:
-        pulse()
-        self.calls += 1
+    def conversation(self, lines: Sequence[Line], previous: str, booking: Booking) -> str:
+        self._called(booking)
         told = {word for line in lines for word in words(line.text)}
         return written(told, words(previous), set())
 
-    def digest(
-        self, label: str, children: Sequence[tuple[str, str]], pulse: Callable[[], None]
-    ) -> str:
-        pulse()
-        self.calls += 1
+    def digest(self, label: str, children: Sequence[tuple[str, str]], booking: Booking) -> Digest:
+        self._called(booking)
         summaries = [summary for _, summary in children]
         told, knew, noted = (
             {word for summary in summaries for word in words(summary, line)}
             for line in (TOLD, KNEW, NOTED)
         )
-        return written(told, knew, noted)
+        text = written(told, knew, noted)
+        return audited(text, losses.audit(children, text))
+
+    def _called(self, booking: Booking) -> None:
+        """As before each call of a model."""
+        booking.lease.renew()
+        self.calls += 1

@@ -4,6 +4,7 @@ import io
 import re
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,8 +17,8 @@ from django.utils import timezone
 from chat import changes
 from chat.importers import import_file
 from chat.models import Message, Session
-from memory.forgetting import Scope, forget
-from memory.layers import cycle
+from memory.forgetting import Scope, forget, graves
+from memory.layers import conversations, cycle
 from memory.layers.rendering import rendered_bank
 from memory.models import Entry, State
 from projects.creation import create_project
@@ -120,9 +121,10 @@ class Race:
             worker.start()
             worker.join()
 
-    def forget_something(self) -> str:
+    def forget_something(self, kind: str = "") -> str:
         """Forgets a message, a session, an entry with its sources, or a copy; says which."""
-        kind = self.chance.choice(["message", "message", "message", "session", "entry", "copy"])
+        kinds = ["message", "message", "message", "session", "entry", "copy"]
+        kind = kind or self.chance.choice(kinds)
         scope = getattr(self, f"_{kind}")()
         if scope is None:
             return "nothing"
@@ -167,6 +169,12 @@ class Race:
         shown += Entry.objects.filter(withheld=False).values_list("summary", flat=True)
         return {bird for text in shown for bird in CANARY.findall(text)}
 
+    def check(self) -> None:
+        """Whether nothing that was forgotten is there any more, in any store."""
+        back = {place: birds & self.gone for place, birds in everywhere().items()}
+        back = {place: birds for place, birds in back.items() if birds}
+        assert not back, f"forgotten, and there: {back}"
+
 
 def settle(now) -> None:
     for _ in range(20):
@@ -175,13 +183,27 @@ def settle(now) -> None:
             return
 
 
-def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(crew, told, chance, scale, tally):
+@pytest.fixture
+def start(crew, chance):
+    """Begins a race: a project with a talk of so many sessions, and the file that it came from."""
+
+    def begin(sessions: int) -> tuple[Race, Callable[[], None]]:
+        user = get_user_model().objects.create_user("olive")
+        project = create_project(user, name="Forgetting", bank_max_tokens=400, idle_minutes=1)
+        file = talk(sessions, 8).encode()
+
+        def bring() -> None:
+            import_file(project, user, "talk.jsonl", io.BytesIO(file))
+
+        bring()
+        return Race(crew, chance, project, user), bring
+
+    return begin
+
+
+def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(start, told, chance, scale, tally):
     forgettings, sessions = scale(200, 16), scale(120, 16)
-    user = get_user_model().objects.create_user("olive")
-    project = create_project(user, name="Forgetting", bank_max_tokens=400, idle_minutes=1)
-    file = talk(sessions, 8).encode()
-    import_file(project, user, "talk.jsonl", io.BytesIO(file))
-    race = Race(crew, chance, project, user)
+    race, bring = start(sessions)
     workers = [threading.Thread(target=race.work, args=(one,)) for one in range(scale(3, 2))]
     for worker in workers:
         worker.start()
@@ -192,20 +214,18 @@ def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(crew, told, cha
             assert back == set(), f"shown after its receipt: {sorted(back)}"
             time.sleep(chance.random() * 0.2)
             if chance.random() < 0.1:
-                import_file(project, user, "talk.jsonl", io.BytesIO(file))
+                bring()
                 tally("imports of the source again")
     finally:
         race.over.set()
         for worker in workers:
             worker.join()
-    import_file(project, user, "talk.jsonl", io.BytesIO(file))
+    bring()
     settle(race.now)
-    places = everywhere()
-    there = set().union(*places.values())
-    assert {place: birds & race.gone for place, birds in places.items() if birds & race.gone} == {}
+    race.check()
     standing = race._standing()
     assert standing
-    assert standing <= there
+    assert standing <= set().union(*everywhere().values())
     waiting = Entry.objects.filter(state=State.STALE) | Entry.objects.filter(withheld=True)
     assert not waiting.exists()
     kept = " ".join(Entry.objects.values_list("summary", flat=True))
@@ -213,3 +233,41 @@ def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(crew, told, cha
     tally("canaries that are nowhere", len(race.gone))
     tally("canaries that stand", len(standing))
     assert settings.TOMBSTONES.exists()
+
+
+@pytest.mark.parametrize("kind", ["message", "session"])
+def test_without_tombstones_that_would_be_noticed(start, told, monkeypatch, kind):
+    race, bring = start(10)
+    settle(race.now)
+    assert race.forget_something(kind) == kind
+    assert race.gone
+    bring()
+    race.check()
+    monkeypatch.setattr(graves, "buried", lambda project, subjects: set())
+    bring()
+    with pytest.raises(AssertionError, match="forgotten, and there: .*chat_message.text"):
+        race.check()
+
+
+def test_without_a_second_look_at_the_sources_that_would_be_noticed(
+    start, scripted, told, monkeypatch
+):
+    """A message is forgotten while the model has it before its eyes."""
+    race, _ = start(1)
+    repeat = told.default
+
+    def forget_meanwhile(asked):
+        told.default = repeat
+        race.forget_something("message")
+        return repeat(asked)
+
+    told.default = forget_meanwhile
+    settle(race.now)
+    assert race.gone
+    race.check()
+    race.forget_something("message")
+    told.default = forget_meanwhile
+    monkeypatch.setattr(conversations, "_unchanged", lambda *_: True)
+    settle(race.now)
+    with pytest.raises(AssertionError, match="forgotten, and there: .*memory_entry.summary"):
+        race.check()

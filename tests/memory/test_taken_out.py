@@ -1,0 +1,144 @@
+"""What was taken out of a digest that still tells of it, and what is written while texts change."""
+
+from datetime import timedelta
+
+import pytest
+
+from chat.sessions import delete_session, restore_session
+from memory.forgetting import Scope, forget
+from memory.layers import cycle, digests, review
+from memory.layers.conversations import read
+from memory.layers.rendering import rendered_bank
+from memory.models import Activity, Entry, EntryRevision, State, Verb
+from tests.memory.days import NOW, remember
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TALK = (
+    "- {} was talked over at length, with its owner, its plan and what it takes. " + "More. " * 25
+)
+
+
+@pytest.fixture
+def day(project, owner, scripted):
+    """A day that tells of three conversations, as its model does of all that it is told."""
+    project.bank_max_tokens = 200
+    project.save()
+    for name in ("Alpha", "Beta", "Gamma"):
+        remember(project, owner, TALK.format(name))
+    scripted.default = "- A day about Alpha, Beta and Gamma."
+    digests.settle(project.pk, NOW)
+    return Entry.objects.get(granularity="day")
+
+
+def told_of(name: str) -> Entry:
+    return Entry.objects.get(granularity="conversation", summary__contains=name)
+
+
+def test_what_a_pinned_entry_told_its_digest_goes_with_its_chat(day, project, owner):
+    pinned = told_of("Alpha")
+    review.pin(pinned, True, owner)
+    assert "Alpha" in rendered_bank(project).text
+    delete_session(pinned.session)
+    assert "Alpha" not in rendered_bank(project).text
+
+
+def test_what_a_pinned_entry_told_its_digest_goes_when_it_is_hidden(day, project, owner):
+    pinned = told_of("Alpha")
+    review.pin(pinned, True, owner)
+    review.set_hidden(pinned, True, owner)
+    assert "Alpha" not in rendered_bank(project).text
+
+
+def test_what_is_redacted_in_a_pinned_entry_goes_from_its_digest_too(day, project, owner):
+    pinned = told_of("Alpha")
+    review.pin(pinned, True, owner)
+    review.redact(pinned, "Alpha", owner)
+    assert not Entry.objects.filter(summary__contains="Alpha").exists()
+
+
+def test_an_earlier_text_of_the_digest_goes_too(day, project, owner, scripted):
+    pinned = told_of("Alpha")
+    review.pin(pinned, True, owner)
+    scripted.default = "- A day about Beta and Gamma."
+    cycle.run(NOW)
+    earlier = EntryRevision.objects.filter(entry=day, summary__contains="Alpha")
+    assert earlier.exists()
+    delete_session(pinned.session)
+    assert not earlier.exists()
+
+
+def test_a_digest_that_tells_nothing_of_it_since_stands_again_without_a_call(
+    day, project, owner, scripted
+):
+    pinned = told_of("Alpha")
+    review.pin(pinned, True, owner)
+    scripted.default = "- A day about Beta and Gamma."
+    cycle.run(NOW)
+    before = Entry.objects.get(pk=day.pk)
+    calls, acts = len(scripted.requests), Activity.objects.filter(verb=Verb.REWRITTEN).count()
+    delete_session(pinned.session)
+    assert Entry.objects.get(pk=day.pk).withheld
+    cycle.run(NOW)
+    after = Entry.objects.get(pk=day.pk)
+    assert (after.summary, after.revision) == (before.summary, before.revision)
+    assert (after.state, after.withheld) == (before.state, False)
+    assert len(scripted.requests) == calls
+    assert Activity.objects.filter(verb=Verb.REWRITTEN).count() == acts
+
+
+def test_digests_of_a_chat_that_is_brought_back_stand_as_they_stood(project, owner, scripted):
+    project.bank_max_tokens = 200
+    project.save()
+    for number in range(4):
+        entry = remember(project, owner, TALK.format(number), day=number // 2)
+        entry.sources_hash = read(entry.session, 0).fingerprint
+        entry.save()
+    scripted.default = TALK.format("Everything")
+    later = NOW + timedelta(days=9)
+    cycle.run(later)
+    review.ask_anew(Entry.objects.get(granularity="week"), owner)
+    scripted.default = TALK.format("All of it")
+    cycle.run(later)
+    columns = ("pk", "summary", "revision", "parent", "withheld")
+    before, earlier = set(Entry.objects.values_list(*columns)), EntryRevision.objects.count()
+    calls = len(scripted.requests)
+    delete_session(entry.session)
+    cycle.run(later)
+    restore_session(entry.session.pk)
+    for _ in range(2):
+        cycle.run(later)
+    assert set(Entry.objects.values_list(*columns)) == before
+    assert EntryRevision.objects.count() == earlier == 1
+    assert len(scripted.requests) == calls
+
+
+def test_what_is_written_into_a_digest_while_it_is_rewritten_stays(day, project, editor, scripted):
+    review.ask_anew(day, editor)
+
+    def meanwhile(asked):
+        review.edit(day, "- Alpha is over, said Edgar.", editor)
+        return "- A day about nothing."
+
+    scripted.queue(meanwhile)
+    scripted.default = lambda asked: f"- Edgar was heard: {'said Edgar' in str(asked)}."
+    cycle.run(NOW)
+    assert Entry.objects.get(pk=day.pk).summary == "- Edgar was heard: True."
+
+
+def test_what_was_written_into_a_digest_and_is_forgotten_while_it_is_rewritten_stays_away(
+    day, project, editor, scripted
+):
+    review.edit(day, "- Edgar's own words.", editor)
+    review.ask_anew(day, editor)
+
+    def meanwhile(asked):
+        assert "own words" in str(asked)
+        forget(project, Scope(user=editor.pk))
+        return "- Edgar's own words, and more."
+
+    scripted.queue(meanwhile)
+    cycle.run(NOW)
+    after = Entry.objects.get(pk=day.pk)
+    assert "own words" not in after.summary
+    assert after.state in (State.LIVE, State.ABSORBED, State.FADED, State.PROPOSED)

@@ -34,6 +34,8 @@ class Verb(models.TextChoices):
     ASKED_ANEW = "asked_anew", "asked to have written anew"
     FORGOTTEN = "forgotten", "forgot"
     READ = "read", "opened the private text of"
+    RECORDED = "recorded", "recorded"
+    CLOSED = "closed", "closed"
 
 
 class Reason(models.TextChoices):
@@ -80,6 +82,7 @@ class Activity(models.Model):
         help_text="Empty: Strata itself.",
     )
     entry_id = models.UUIDField(null=True, blank=True)
+    fact_id = models.UUIDField(null=True, blank=True)
     session_id = models.UUIDField(null=True, blank=True)
     message_id = models.UUIDField(null=True, blank=True)
     granularity = models.CharField(max_length=12, blank=True)

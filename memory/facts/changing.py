@@ -8,8 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory.facts.recording import Refused, Statement, lock
-from memory.layers.suspicion import reads_like_instructions
+from memory.facts.recording import Refused, Statement, commands, lock
 from memory.models import Fact, Reason, Standing, Verb, Waiting
 from memory.models.activity import note
 from projects.identifiers import new_id
@@ -66,7 +65,7 @@ def _change(
     there.confidence, there.recorded_at = told.confidence, now
     there.version += 1
     there.written_by = by.get_username()
-    if reads_like_instructions(told.text):
+    if commands(told):
         there.state, there.waits_because = Standing.PROPOSED, Waiting.INSTRUCTIONS
     there.set_keys()
     there.save()

@@ -10,8 +10,7 @@ from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from chat.models import Message
-from memory.facts.recording import Statement, lock, new, same
-from memory.layers.suspicion import reads_like_instructions
+from memory.facts.recording import Statement, commands, lock, new, same
 from memory.models import (
     Entry,
     Fact,
@@ -36,42 +35,48 @@ class Found:
 
 
 def take_in(
-    entry: Entry, found: Sequence[Found], looked_at_all: bool, told_by: Sequence[Message]
+    entry: Entry,
+    found: Sequence[Found],
+    told_by: Sequence[Message],
+    now: datetime,
+    is_whole: bool,
+    for_good: bool = False,
 ) -> None:
     """Records what the writing of `entry`, which is saved, found in its messages `told_by`.
 
-    What it told before and tells no more goes; unless it was not `looked_at_all`, or somebody
-    changed it by hand: then it stays as long as its message is as it was. Runs in the transaction
-    in which the entry is kept.
+    What it told before and tells no more is held no longer from `now` on, and with `for_good` never
+    was; unless the look was not a whole one (`is_whole`), or somebody changed it by hand: then it
+    stays as long as its message is as it was. Runs in the transaction in which the entry is kept.
     """
     found = _unburied(entry, [one for one in found if one.told.subject and one.told.object])
     lock(entry.project, (one.told.topic for one in found))
     new_ones: dict[UUID, str] = {}
     kept: set[UUID] = set()
     for one in found:
-        fact, made = _recorded(entry, one)
+        fact, made = _recorded(entry, one, now)
         kept.add(_source(entry, fact, one))
         if made:
             new_ones[fact.pk] = fact.state
     _settle(Fact.objects.filter(sources__in=kept))
-    _drop_untold(entry, kept, looked_at_all, told_by)
+    gone = _untold(entry, kept, told_by, is_whole)
+    untell(gone, at=None if for_good else now)
     _note(entry, new_ones)
 
 
-def _recorded(entry: Entry, one: Found) -> tuple[Fact, bool]:
+def _recorded(entry: Entry, one: Found, now: datetime) -> tuple[Fact, bool]:
     fact = same(entry.project, one.told, one.message.pk)
     waits = _waits_because(entry, one.told)
     if fact is None:
-        return new(entry.project, one.told, entry.written_by, waits, entry.written_at), True
+        return new(entry.project, one.told, entry.written_by, waits, now), True
     if fact.state == Standing.PROPOSED and not waits:
         # Told again, where nobody has to look at it first.
-        fact.state, fact.waits_because, fact.recorded_at = Standing.LIVE, "", entry.written_at
+        fact.state, fact.waits_because, fact.recorded_at = Standing.LIVE, "", now
         fact.save(update_fields=["state", "waits_because", "recorded_at"])
     return fact, False
 
 
 def _waits_because(entry: Entry, told: Statement) -> str:
-    if reads_like_instructions(told.text):
+    if commands(told):
         return Waiting.INSTRUCTIONS
     return entry.waits_because if entry.state == State.PROPOSED else ""
 
@@ -92,16 +97,17 @@ def _source(entry: Entry, fact: Fact, one: Found) -> UUID:
     return source.pk
 
 
-def _drop_untold(
-    entry: Entry, kept: set[UUID], looked_at_all: bool, told_by: Sequence[Message]
-) -> None:
+def _untold(
+    entry: Entry, kept: set[UUID], told_by: Sequence[Message], is_whole: bool
+) -> QuerySet[FactSource]:
+    """What `entry` told before, and tells no more."""
     stays = Q(message__in=told_by) & (
         Q(message__edited_at=None) | Q(message__edited_at__lt=F("found_at"))
     )
-    if looked_at_all:
+    if is_whole:
         stays &= Q(fact__by_hand=True) | Q(fact__version__gt=1)
     gone = FactSource.objects.filter(entry=entry, fact__retired_at=None).exclude(pk__in=kept)
-    untell(gone.exclude(stays), at=entry.written_at)
+    return gone.exclude(stays)
 
 
 def untell(sources: QuerySet[FactSource], at: datetime | None = None) -> int:
@@ -156,7 +162,7 @@ def approve_with(entry: Entry) -> None:
     """
     rows = Fact.objects.current().filter(state=Standing.PROPOSED, sources__entry=entry)
     waiting = rows.select_for_update(of=("self",)).order_by("pk")
-    clean = [fact.pk for fact in waiting if not reads_like_instructions(fact.text)]
+    clean = [fact.pk for fact in waiting if not commands(fact)]
     Fact.objects.filter(pk__in=clean).update(
         state=Standing.LIVE, waits_because="", recorded_at=timezone.now()
     )

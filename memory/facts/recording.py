@@ -96,7 +96,7 @@ def _vouch(member: Membership, fact: Fact, told: Statement) -> None:
     decides = member.role == Role.OWNER or fact.user_id == member.user_id
     if fact.state == Standing.HIDDEN and not decides:
         raise Refused(_("This is known already, and was hidden."))
-    if fact.state != Standing.LIVE and decides and not reads_like_instructions(told.text):
+    if fact.state != Standing.LIVE and decides and not commands(told):
         fact.state, fact.waits_because, fact.recorded_at = Standing.LIVE, "", timezone.now()
     fact.by_hand = True
     fact.valid_from = min(fact.valid_from, told.valid_from)
@@ -104,11 +104,18 @@ def _vouch(member: Membership, fact: Fact, told: Statement) -> None:
 
 
 def _waits_because(member: Membership, told: Statement) -> str:
-    if reads_like_instructions(told.text):
+    if commands(told):
         return Waiting.INSTRUCTIONS
     # What is about whoever gives it concerns nobody else.
     reviewed = member.project.review_memories and told.user_id is None
     return Waiting.ASKED if reviewed and member.role != Role.OWNER else ""
+
+
+def commands(told: Statement | Fact) -> bool:
+    """Whether it reads like an instruction to a model: as a whole, or in any of its parts."""
+    return reads_like_instructions(
+        "\n".join((told.text, told.subject, told.predicate, told.object))
+    )
 
 
 def lock(project: Project, topics: Iterable[str]) -> None:

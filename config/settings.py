@@ -165,6 +165,7 @@ TASK_VERBS = (
 # A prompt is these sections in this order: from what changes least to what changes most.
 CHAT_PROMPT_SECTIONS = [
     "chat.sections.persona",
+    "memory.facts.section.facts",
     "memory.sections.bank",
     "chat.sections.history",
     "memory.sections.gists",

@@ -5,8 +5,9 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
-from django.db import connections, models
+from django.db import models
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Left
 from django.utils import timezone
 
@@ -52,16 +53,14 @@ class MessageQuerySet(models.QuerySet["Message"]):
     def path_to(self, session: Session, head: UUID | None, most: int) -> list["Message"]:
         """The last `most` messages of the path that ends at `head`, oldest first.
 
-        Follows the parents, however far back they lie: one query for the walk, one for the rest.
+        Follows the parents, however far back they lie, in one query.
         """
         if head is None:
             return []
         project = session.project_id
-        with connections[self.db].cursor() as cursor:
-            cursor.execute(_UPWARD, [project, head, project, most])
-            steps = [row[0] for row in cursor.fetchall()]
-        found = self.filter(project_id=project, session=session).in_bulk(steps)
-        return [found[pk] for pk in reversed(steps) if pk in found]
+        walk = RawSQL(_UPWARD, [project, head, project, most])
+        # Whatever answers another message stands behind it.
+        return list(self.filter(project_id=project, session=session, pk__in=walk).order_by("seq"))
 
     def unfinished(self) -> "MessageQuerySet":
         """Replies that are still being said, or whose process died while it spoke."""

@@ -325,6 +325,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "MessageRole": "chat.models.Role",
         "MemberRole": "projects.models.Role",
+        "EntryState": "memory.models.State",
+        "FactState": "memory.models.Standing",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -54,14 +54,14 @@ class ForgetSerializer(serializers.Serializer):
         return {"scope": scope, "reason": reason, "preview": only_preview}
 
 
-class FoundSerializer(serializers.Serializer):
+class PlaceSerializer(serializers.Serializer):
     where = serializers.CharField()
     id = serializers.UUIDField()
 
 
 class SearchSerializer(serializers.Serializer):
     phrases = serializers.IntegerField(help_text="Phrases of what went that were looked for.")
-    found = FoundSerializer(many=True, help_text="Where the same words still stand.")
+    found = PlaceSerializer(many=True, help_text="Where the same words still stand.")
 
 
 class ForgettingSerializer(serializers.Serializer):

@@ -1,6 +1,7 @@
 """Which facts a member may see, who decides on one, and which speak against each other."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -83,12 +84,18 @@ def contradictions(member: Membership) -> list[list[Fact]]:
 MOST_CONTRADICTIONS = 200
 
 
-def readable_sources(member: Membership, facts: Sequence[Fact]) -> dict[object, list[FactSource]]:
-    """The sources of `facts` that the member may read, by fact, with their messages: one query."""
+def readable_sources(
+    member: Membership, facts: Sequence[Fact | UUID]
+) -> dict[UUID | None, list[FactSource]]:
+    """The sources of `facts` that the member may read, by fact, with their messages: one query.
+
+    Those of an earlier version are the sources of its fact.
+    """
+    ids = {one if isinstance(one, UUID) else one.earlier_of_id or one.pk for one in facts}
     rows = FactSource.objects.filter(
-        fact__in=facts, session__in=sessions_for(member.user).filter(project=member.project)
+        fact__in=ids, session__in=sessions_for(member.user).filter(project=member.project)
     ).select_related("message__author", "session")
-    found: dict[object, list[FactSource]] = {}
+    found: dict[UUID | None, list[FactSource]] = {}
     for source in rows:
         found.setdefault(source.fact_id, []).append(source)
     return found

@@ -23,6 +23,8 @@ def test_the_schema_is_valid_and_names_every_route(schema):
         "/api/v1/projects/{slug}/members/",
         "/api/v1/projects/{slug}/members/{username}/",
         "/api/v1/projects/{slug}/sessions/",
+        "/api/v1/projects/{slug}/facts/",
+        "/api/v1/projects/{slug}/facts/{id}/",
         "/api/v1/projects/{slug}/forget/",
         "/api/v1/projects/{slug}/memory/",
         "/api/v1/projects/{slug}/recall/",

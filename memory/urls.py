@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from memory.views import facts
 from memory.views.activity import activity
 from memory.views.acts import act
 from memory.views.bank import memory
@@ -16,5 +17,9 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/activity/", activity, name="memory-activity"),
     path("projects/<slug:slug>/memory/forget/", forget, name="memory-forget"),
     path("projects/<slug:slug>/memory/receipts/<uuid:pk>/", receipt, name="memory-receipt"),
+    path("projects/<slug:slug>/memory/facts/", facts.listed, name="facts"),
+    path("projects/<slug:slug>/memory/facts/add/", facts.add, name="fact-add"),
+    path("projects/<slug:slug>/memory/facts/<uuid:pk>/", facts.one, name="fact"),
+    path("projects/<slug:slug>/memory/facts/<uuid:pk>/change/", facts.change, name="fact-change"),
     path("projects/<slug:slug>/memory/<uuid:pk>/", entry, name="entry"),
 ]

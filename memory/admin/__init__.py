@@ -1,5 +1,5 @@
 """Memory in the admin."""
 
-from memory.admin import entries, recall, records, work
+from memory.admin import entries, facts, recall, records, work
 
-__all__ = ["entries", "recall", "records", "work"]
+__all__ = ["entries", "facts", "recall", "records", "work"]

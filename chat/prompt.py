@@ -11,7 +11,9 @@ from typing import TypeVar, cast
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Count, OuterRef
+from django.db.models.functions import JSONObject
 from django.utils.module_loading import import_string
 
 from chat import attachments, tokens
@@ -101,9 +103,23 @@ class Turn:
         """
         if self.reply_to is None:
             return []
+        return [*(one for one in self._read if one.pk != self.reply_to.pk), self.reply_to]
+
+    @cached_property
+    def _read(self) -> list[Message]:
+        """The path as it is written, each message with the reactions to it as `given`."""
+        asked = self.reply_to
+        if asked is None:
+            return []
         reach = 2 * self.session.window_limit
-        messages = Message.objects.select_related("author")
-        return [*messages.path_to(self.session, self.reply_to.parent_id, reach), self.reply_to]
+        counted = Reaction.objects.filter(message=OuterRef("pk")).order_by().values("emoji")
+        pairs = counted.annotate(times=Count("pk")).values(
+            pair=JSONObject(emoji="emoji", times="times")
+        )
+        messages = Message.objects.select_related("author").annotate(given=ArraySubquery(pairs))
+        # One that is not written yet has no reactions, but a place.
+        last = asked.parent_id if asked.pk is None or asked._state.adding else asked.pk
+        return messages.path_to(self.session, last, reach + 1)
 
     @cached_property
     def images(self) -> dict[UUID, tuple[Image, ...]]:
@@ -113,13 +129,11 @@ class Turn:
     @cached_property
     def reactions(self) -> dict[UUID, dict[str, int]]:
         """How the messages on the path were received: by message and emoji, how often."""
-        ids = [message.pk for message in self.path if message.pk]
-        given = Reaction.objects.filter(project=self.project, message__in=ids)
-        found: dict[UUID, dict[str, int]] = {}
-        counted = given.order_by().values_list("message_id", "emoji").annotate(Count("pk"))
-        for message_id, emoji, count in counted:
-            found.setdefault(message_id, {})[emoji] = count
-        return found
+        return {
+            message.pk: {one["emoji"]: one["times"] for one in message.given}  # type: ignore[attr-defined]
+            for message in self._read
+            if message.given  # type: ignore[attr-defined]
+        }
 
 
 SectionFunction = Callable[[Turn], Section | None]

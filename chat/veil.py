@@ -42,7 +42,7 @@ class Veiled(admin.ModelAdmin):
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
         # What is not shown is not to be guessed by searching for it: by its id it is found.
-        if search_term and not _is_id(search_term):
+        if search_term and not is_id(search_term):
             path = f"{self.of_session}__visibility".removeprefix("__")
             queryset = queryset.exclude(**{path: Visibility.PRIVATE})
         return super().get_search_results(request, queryset, search_term)
@@ -61,7 +61,7 @@ class Veiled(admin.ModelAdmin):
             private_text_opened.send(sender=Session, session=session, by=request.user)
 
 
-def _is_id(text: str) -> bool:
+def is_id(text: str) -> bool:
     try:
         UUID(text.strip())
     except ValueError:

@@ -166,6 +166,7 @@ TASK_VERBS = (
 CHAT_PROMPT_SECTIONS = [
     "chat.sections.persona",
     "memory.sections.blocks",
+    "memory.facts.section.facts",
     "memory.sections.bank",
     "chat.sections.history",
     "memory.sections.gists",
@@ -327,6 +328,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "MessageRole": "chat.models.Role",
         "MemberRole": "projects.models.Role",
+        "EntryState": "memory.models.State",
+        "FactState": "memory.models.Standing",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -173,6 +173,7 @@ class ForgetForm(forms.Form):
     message = forms.UUIDField(required=False, widget=forms.HiddenInput)
     session = forms.UUIDField(required=False, widget=forms.HiddenInput)
     entry = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    fact = forms.UUIDField(required=False, widget=forms.HiddenInput)
     user = forms.CharField(
         label=_("Everything said by"),
         required=False,
@@ -219,6 +220,7 @@ class ForgetForm(forms.Form):
             message=given["message"],
             session=given["session"],
             entry=given["entry"],
+            fact=given["fact"],
             user=user.pk if user else None,
             before=given["before"],
             sources=given["sources"],

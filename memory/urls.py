@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from memory.views import facts
 from memory.views.activity import activity
 from memory.views.acts import act
 from memory.views.bank import memory
@@ -9,6 +10,7 @@ from memory.views.blocks import shelves
 from memory.views.entries import entry
 from memory.views.forgetting import forget, receipt
 from memory.views.portability import export
+from memory.views.profile import about_me
 from memory.views.review import review
 from memory.views.search import search
 
@@ -19,8 +21,13 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/activity/", activity, name="memory-activity"),
     path("projects/<slug:slug>/search/", search, name="memory-search"),
     path("projects/<slug:slug>/memory/blocks/", shelves, name="memory-blocks"),
+    path("projects/<slug:slug>/me/", about_me, name="about-me"),
     path("projects/<slug:slug>/export/", export, name="project-export"),
     path("projects/<slug:slug>/memory/forget/", forget, name="memory-forget"),
     path("projects/<slug:slug>/memory/receipts/<uuid:pk>/", receipt, name="memory-receipt"),
+    path("projects/<slug:slug>/memory/facts/", facts.listed, name="facts"),
+    path("projects/<slug:slug>/memory/facts/add/", facts.add, name="fact-add"),
+    path("projects/<slug:slug>/memory/facts/<uuid:pk>/", facts.one, name="fact"),
+    path("projects/<slug:slug>/memory/facts/<uuid:pk>/change/", facts.change, name="fact-change"),
     path("projects/<slug:slug>/memory/<uuid:pk>/", entry, name="entry"),
 ]

@@ -58,14 +58,9 @@ class MessageQuerySet(models.QuerySet["Message"]):
         if head is None:
             return []
         project = session.project_id
-        steps = RawSQL(_UPWARD, [project, head, project, most])
-        rows = self.filter(project_id=project, session=session, pk__in=steps)
-        found: dict[UUID | None, Message] = {message.pk: message for message in rows}
-        path: list[Message] = []
-        while head in found:
-            path.append(found[head])
-            head = found[head].parent_id
-        return path[::-1]
+        walk = RawSQL(_UPWARD, [project, head, project, most])
+        # Whatever answers another message stands behind it.
+        return list(self.filter(project_id=project, session=session, pk__in=walk).order_by("seq"))
 
     def unfinished(self) -> "MessageQuerySet":
         """Replies that are still being said, or whose process died while it spoke."""

@@ -2,9 +2,28 @@
 
 from django.conf import settings
 
-from chat.providers.base import Completion, Delta, Finished, Provider, ProviderError
+from chat.providers.base import (
+    Completion,
+    Delta,
+    Finished,
+    Provider,
+    ProviderError,
+    Shape,
+    ShapeRefused,
+)
 
-__all__ = ["Completion", "Delta", "Finished", "Provider", "ProviderError", "can_see", "get"]
+__all__ = [
+    "Completion",
+    "Delta",
+    "Finished",
+    "Provider",
+    "ProviderError",
+    "Shape",
+    "ShapeRefused",
+    "can_see",
+    "can_shape",
+    "get",
+]
 
 
 def get(name: str) -> Provider:
@@ -26,3 +45,13 @@ def can_see(name: str) -> bool:
     from chat.providers import models
 
     return name != "demo" and models.can_see(name)
+
+
+def can_shape(name: str) -> bool:
+    """Whether the model `name` can be held to a schema of its answer, as far as is known of it.
+
+    The demo model could, but is too small to fill one in.
+    """
+    from chat.providers import models
+
+    return name != "demo" and models.can_shape(name)

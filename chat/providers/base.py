@@ -1,6 +1,6 @@
 """What every model provider gives and how it fails."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
@@ -38,6 +38,14 @@ class Completion:
     finished: Finished
 
 
+@dataclass(frozen=True)
+class Shape:
+    """The form of an answer: a JSON schema, and what it is called."""
+
+    name: str
+    schema: Mapping[str, object]
+
+
 class ProviderError(Exception):
     """A model did not answer. `reason` is for people: it names no key and quotes nobody.
 
@@ -50,9 +58,18 @@ class ProviderError(Exception):
         self.retry_after = retry_after
 
 
+class ShapeRefused(ProviderError):
+    """The server takes no schema for its model's answers. It is not offered one again."""
+
+
 class Provider(Protocol):
     def stream(self, said: Sequence[Said]) -> AsyncIterator[Delta | Finished]:
         """The reply to `said` piece by piece, Finished last. Raises ProviderError."""
 
-    def complete(self, said: Sequence[Said], max_tokens: int) -> Completion:
-        """The whole answer to `said`, for callers without an event loop. Raises ProviderError."""
+    def complete(
+        self, said: Sequence[Said], max_tokens: int, shape: Shape | None = None
+    ) -> Completion:
+        """The whole answer to `said`, for callers without an event loop. Raises ProviderError.
+
+        With `shape`, in that form, from a model that `can_shape`; it may still answer otherwise.
+        """

@@ -10,20 +10,30 @@ from weakref import WeakKeyDictionary
 from django.conf import settings
 from pydantic_ai import exceptions, messages
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
 from chat.prompt import Said
-from chat.providers.base import Completion, Delta, Finished, ProviderError
-from chat.providers.wire import may_be_blind, pictures_of, wire
+from chat.providers.base import (
+    Completion,
+    Delta,
+    Finished,
+    ProviderError,
+    Shape,
+    ShapeRefused,
+)
+from chat.providers.wire import Pictures, is_refused, may_be_blind, pictures_of, wire
 
 log = logging.getLogger(__name__)
 
 # A model holds connections that belong to one event loop.
 _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None], Model]]
 _models = WeakKeyDictionary()
+# Models whose servers refused a schema, for as long as this process lives.
+_shapeless: set[str] = set()
 
 
 class ModelProvider:
@@ -62,32 +72,49 @@ class ModelProvider:
             raise ProviderError("The model returned nothing.")
         yield _finished(self.name, whole, unseen)
 
-    def complete(self, said: Sequence[Said], max_tokens: int) -> Completion:
+    def complete(
+        self, said: Sequence[Said], max_tokens: int, shape: Shape | None = None
+    ) -> Completion:
         limits = ModelSettings(
             request_timeout=settings.MODEL_TIMEOUT, max_tokens=max_tokens, max_retries=0
         )
         try:
-            whole, unseen = asyncio.run(self._complete(said, limits))
+            whole, unseen = asyncio.run(self._complete(said, limits, _parameters(shape)))
         except (exceptions.AgentRunError, exceptions.UserError) as error:
+            if shape is not None and is_refused(error):
+                log.warning("shape_refused model=%s cause=%r", self.name, error)
+                _shapeless.add(self.name)
+                raise ShapeRefused("The model's provider takes no schema.") from error
             raise explain(error) from error
         if not (whole.text or "").strip():
             raise ProviderError("The model returned nothing.")
         return Completion(whole.text or "", _finished(self.name, whole, unseen))
 
     async def _complete(
-        self, said: Sequence[Said], limits: ModelSettings
+        self,
+        said: Sequence[Said],
+        limits: ModelSettings,
+        parameters: ModelRequestParameters | None,
     ) -> tuple[messages.ModelResponse, int]:
         """The answer, and how many images the model refused to look at before."""
         pictures = await pictures_of(said)
         async with self._model() as model:
+
+            async def ask(pictures: Pictures) -> messages.ModelResponse:
+                return await model_request(
+                    model,
+                    wire(said, pictures),
+                    model_settings=limits,
+                    model_request_parameters=parameters,
+                )
+
             try:
-                return await model_request(model, wire(said, pictures), model_settings=limits), 0
+                return await ask(pictures), 0
             except exceptions.ModelAPIError as error:
                 if not pictures or not may_be_blind(error):
                     raise
                 log.warning("images_refused model=%s cause=%r", self.name, error)
-            blind = await model_request(model, wire(said, {}), model_settings=limits)
-            return blind, len(pictures)
+            return await ask({}), len(pictures)
 
     def _model(self) -> Model:
         """The model, made once for each event loop."""
@@ -122,6 +149,29 @@ def can_see(name: str) -> bool:
         # It will not answer either, and says why then.
         return True
     return bool(model.profile.get("supports_image_input", True))
+
+
+@cache
+def _knows_schemas(name: str) -> bool:
+    try:
+        model = infer_model(name)
+    except (exceptions.UserError, ImportError):
+        return False
+    return bool(model.profile.get("supports_json_schema_output", False))
+
+
+def can_shape(name: str) -> bool:
+    """Whether pydantic-ai knows of the model that it can be held to a schema, and its server did
+    not refuse one.
+    """
+    return name not in _shapeless and _knows_schemas(name)
+
+
+def _parameters(shape: Shape | None) -> ModelRequestParameters | None:
+    if shape is None:
+        return None
+    output = OutputObjectDefinition(json_schema=dict(shape.schema), name=shape.name, strict=True)
+    return ModelRequestParameters(output_mode="native", output_object=output)
 
 
 def _text_of(event: object) -> str:

@@ -53,5 +53,14 @@ def may_be_blind(error: exceptions.ModelAPIError) -> bool:
     """Whether a request was refused perhaps for its images: servers differ in how they say so."""
     if isinstance(error, exceptions.ModelHTTPError) and "image" in str(error.body).lower():
         return True
-    other = (exceptions.ModelAuthenticationError, exceptions.ModelNotFoundError)
+    return is_refused(error)
+
+
+def is_refused(error: Exception) -> bool:
+    """Whether a request was refused for what it holds, and not for its key, model or length."""
+    other = (
+        exceptions.ModelAuthenticationError,
+        exceptions.ModelNotFoundError,
+        exceptions.ModelContextWindowExceededError,
+    )
     return isinstance(error, exceptions.ModelRequestRejectedError) and not isinstance(error, other)

@@ -35,6 +35,7 @@ class ActivitySerializer(serializers.ModelSerializer):
 
     by = serializers.SerializerMethodField()
     entry = serializers.UUIDField(source="entry_id", allow_null=True)
+    fact = serializers.UUIDField(source="fact_id", allow_null=True)
     session = serializers.SerializerMethodField()
     message = serializers.SerializerMethodField()
     verb = serializers.ChoiceField(Verb.choices)
@@ -47,6 +48,7 @@ class ActivitySerializer(serializers.ModelSerializer):
             "verb",
             "by",
             "entry",
+            "fact",
             "session",
             "message",
             "granularity",
@@ -79,6 +81,7 @@ class ActivitySerializer(serializers.ModelSerializer):
 class ActivityFilter(filters.FilterSet):
     verb = filters.ChoiceFilter(choices=Verb.choices)
     entry = filters.UUIDFilter("entry_id")
+    fact = filters.UUIDFilter("fact_id")
     session = filters.UUIDFilter(method="of_session")
 
     def of_session(self, acts: QuerySet[Activity], name: str, session) -> QuerySet[Activity]:

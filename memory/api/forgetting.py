@@ -25,12 +25,13 @@ class ForgetSerializer(serializers.Serializer):
     entry = serializers.UUIDField(
         required=False, help_text="With everything it was made of in memory."
     )
+    fact = serializers.UUIDField(required=False)
     user = serializers.CharField(
         required=False, help_text="A username: what they said, with the replies to it."
     )
     before = serializers.DateTimeField(required=False, help_text="What was said before that.")
     sources = serializers.BooleanField(
-        default=False, help_text="With an entry: the messages that it was written from, too."
+        default=False, help_text="With an entry or a fact: the messages that it rests on, too."
     )
     preview = serializers.BooleanField(
         default=False, help_text="Tell what would go; change nothing."
@@ -48,19 +49,19 @@ class ForgetSerializer(serializers.Serializer):
         scope = Scope(**attrs)
         if scope.is_empty:
             raise serializers.ValidationError(
-                "Name a session, message, entry, user or moment: nothing else is forgotten."
+                "Name a session, message, entry, fact, user or moment: nothing else is forgotten."
             )
         return {"scope": scope, "reason": reason, "preview": only_preview}
 
 
-class FoundSerializer(serializers.Serializer):
+class PlaceSerializer(serializers.Serializer):
     where = serializers.CharField()
     id = serializers.UUIDField()
 
 
 class SearchSerializer(serializers.Serializer):
     phrases = serializers.IntegerField(help_text="Phrases of what went that were looked for.")
-    found = FoundSerializer(many=True, help_text="Where the same words still stand.")
+    found = PlaceSerializer(many=True, help_text="Where the same words still stand.")
 
 
 class ForgettingSerializer(serializers.Serializer):

@@ -1,17 +1,15 @@
 """/api/v1/…/memory/, its entries, and the wish for a summary now."""
 
-from datetime import datetime, time
+from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Prefetch, Q, QuerySet
 from django.http import Http404
 from django.urls import path
-from django.utils.dateparse import parse_date, parse_datetime
 from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, status
-from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,8 +20,11 @@ from chat.models import Session, Visibility
 from memory.access import entries_for
 from memory.api.activity import Activities, Usage
 from memory.api.blocks import Blocks, OneBlock
+from memory.api.facts import Facts, OneFact
 from memory.api.forgetting import Forget, ForgettingSerializer, receipt_of
+from memory.api.moments import moment_of
 from memory.api.portability import ExportProject
+from memory.api.profile import AboutSomeone
 from memory.api.recall import Recall
 from memory.api.serializers import (
     BankSerializer,
@@ -60,21 +61,8 @@ class Memory(APIView):
 
 
 def as_of(request: Request, project: Project) -> datetime | None:
-    """The moment that the request asks about, in the project's zone if it names none.
-
-    Raises ValidationError for what is no moment.
-    """
-    told = request.query_params.get("as_of", "")
-    if not told:
-        return None
-    try:
-        day = parse_date(told)
-        moment = datetime.combine(day, time.max) if day else parse_datetime(told)
-    except ValueError:
-        moment = None
-    if moment is None:
-        raise ValidationError({"as_of": ["Give a date or a time as in ISO 8601."]})
-    return moment if moment.tzinfo else moment.replace(tzinfo=project.zone)
+    """The moment that the request asks about. Raises ValidationError for what is no moment."""
+    return moment_of(request, "as_of", project)
 
 
 class EntryFilter(filters.FilterSet):
@@ -176,10 +164,13 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/", Memory.as_view(), name="api-memory"),
     path("projects/<slug:slug>/memory/entries/", Entries.as_view(), name="api-entries"),
     path("projects/<slug:slug>/memory/entries/<uuid:pk>/", OneEntry.as_view(), name="api-entry"),
+    path("projects/<slug:slug>/facts/", Facts.as_view(), name="api-facts"),
+    path("projects/<slug:slug>/facts/<uuid:pk>/", OneFact.as_view(), name="api-fact"),
     path("projects/<slug:slug>/activity/", Activities.as_view(), name="api-activity"),
     path("projects/<slug:slug>/usage/", Usage.as_view(), name="api-usage"),
     path("projects/<slug:slug>/forget/", Forget.as_view(), name="api-forget"),
     path("projects/<slug:slug>/recall/", Recall.as_view(), name="api-recall"),
+    path("projects/<slug:slug>/profile/", AboutSomeone.as_view(), name="api-profile"),
     path("projects/<slug:slug>/export/", ExportProject.as_view(), name="api-export"),
     path("projects/<slug:slug>/blocks/", Blocks.as_view(), name="api-blocks"),
     path("projects/<slug:slug>/blocks/<str:name>/", OneBlock.as_view(), name="api-block"),

@@ -33,25 +33,28 @@ class Scope:
 
     `message`, `session`, `entry`: ids. `user`: the id of whose words go, with the replies to them.
     `before`: everything said before that moment. An entry goes with what it was made of in memory,
-    and the messages below it are remembered no more; with `sources` those are forgotten too.
+    and the messages below it are remembered no more; with `sources` those are forgotten too. A
+    `fact` goes alone, and is not found again in the sessions that told it; with `sources` the
+    messages that tell it go too.
     """
 
     message: UUID | None = None
     session: UUID | None = None
     entry: UUID | None = None
+    fact: UUID | None = None
     user: int | None = None
     before: datetime | None = None
     sources: bool = False
 
     @property
     def is_empty(self) -> bool:
-        given = (self.message, self.session, self.entry, self.user, self.before)
+        given = (self.message, self.session, self.entry, self.fact, self.user, self.before)
         return all(one is None for one in given)
 
     @property
     def whole_session(self) -> bool:
         """Whether a session goes with everything in it, not only messages of it."""
-        others = (self.message, self.entry, self.user, self.before)
+        others = (self.message, self.entry, self.fact, self.user, self.before)
         return self.session is not None and all(one is None for one in others)
 
 
@@ -95,6 +98,7 @@ def _apply(project: Project, scope: Scope, by, reason: str, for_good: bool) -> R
         related=found.messages,
         count=len(found.messages),
         entry_id=scope.entry,
+        fact_id=scope.fact,
         session_id=scope.session,
         message_id=scope.message,
         receipt=receipt.as_json(),

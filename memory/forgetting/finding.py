@@ -11,6 +11,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from chat.models import Message, Role, Session
+from memory.forgetting import facts
 from memory.layers.coverage import CONTRIBUTING
 from memory.layers.periods import Granularity
 from memory.models import Entry
@@ -42,14 +43,18 @@ class Found:
     entries: set[UUID] = field(default_factory=set)
     withheld: set[UUID] = field(default_factory=set)
     blocks: set[UUID] = field(default_factory=set)
+    # Facts that go whatever else tells them, and sources of facts.
+    facts: set[UUID] = field(default_factory=set)
+    told: set[UUID] = field(default_factory=set)
     user: int | None = None
+    named_fact: UUID | None = None
 
 
 def find(project: Project, scope: Scope) -> Found:
     """Everything that `scope` means, locked: sessions first, then entries from the finest layer
     upward, as whoever else locks several does.
     """
-    found = Found(user=scope.user)
+    found = Found(user=scope.user, named_fact=scope.fact)
     named = _named_entries(project, scope)
     if scope.session is not None and scope.whole_session:
         found.sessions = {scope.session}
@@ -68,6 +73,7 @@ def find(project: Project, scope: Scope) -> Found:
         _empty_sessions(project, found)
     _entries(project, found, named, scope)
     found.blocks = _blocks(project, scope)
+    facts.find(project, found, scope)
     return found
 
 
@@ -107,7 +113,9 @@ def _unremembered(project: Project, scope: Scope, named: set[UUID]) -> set[UUID]
 
 def _messages(project: Project, scope: Scope, named: set[UUID]) -> set[UUID]:
     """The messages that were meant, their originals and copies, and the replies to any of them."""
-    if scope.entry is not None:
+    if scope.fact is not None:
+        meant = facts.messages_of(project, scope.fact) if scope.sources else set()
+    elif scope.entry is not None:
         meant = _covered(project, named) if scope.sources else set()
     else:
         meant = set(_ids(_meant(project, scope)))

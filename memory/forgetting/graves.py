@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from chat.importers.sources import mark_of
 from chat.models import Message, Session
+from memory.forgetting import facts
 from memory.forgetting.finding import Found
 from memory.models import Grave, Tombstone
 from projects.models import Project
@@ -22,7 +23,8 @@ from projects.models import Project
 def bury(project: Project, found: Found) -> list[Tombstone]:
     """Marks the graves of what goes, before it goes; returns them.
 
-    A session that goes whole has one grave; nothing of it comes back without it.
+    A session that goes whole has one grave; nothing of it comes back without it. A fact that was
+    named has one for each session that told it.
     """
     graves = [(Grave.SESSION, str(pk)) for pk in found.sessions]
     sessions = Session.objects.filter(pk__in=found.sessions).exclude(source_key=None)
@@ -34,7 +36,8 @@ def bury(project: Project, found: Found) -> list[Tombstone]:
         if session_key and key:
             graves.append((Grave.SOURCE, mark_of(session_key, key)))
     stones = [Tombstone(project=project, kind=kind, subject=subject) for kind, subject in graves]
-    return Tombstone.objects.bulk_create(stones, batch_size=1_000, ignore_conflicts=True)
+    buried = Tombstone.objects.bulk_create(stones, batch_size=1_000, ignore_conflicts=True)
+    return [*buried, *facts.bury(project, found)]
 
 
 def buried(project: Project, subjects: Collection[str]) -> set[str]:

@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from chat.models import Message, Role, Session
 from chat.search import WORDS
 from memory.forgetting.finding import Found
-from memory.models import Activity, Block, Entry, EntryRevision, State, entries
+from memory.models import Activity, Block, Entry, EntryRevision, Fact, State, entries, facts
 from projects.models import Project
 
 # Phrases of what goes that are looked for afterwards, and the words of each. Seven words in a row
@@ -84,6 +84,7 @@ def phrases_of(project: Project, found: Found) -> list[str]:
         *messages.values_list("text", flat=True)[:MOST_PHRASES],
         *entries.values_list("summary", flat=True)[:MOST_PHRASES],
         *Block.objects.filter(pk__in=_some(found.blocks)).values_list("content", flat=True),
+        *(fact.text for fact in Fact.objects.filter(pk__in=_some(found.facts))),
     ]
     phrases = (phrase(text[:20_000]) for text in texts)
     return [one for one in dict.fromkeys(phrases) if one][:MOST_PHRASES]
@@ -110,12 +111,12 @@ def _some(ids: Iterable[UUID]) -> list[UUID]:
 def _told(project: Project, found: Found) -> list[UUID]:
     """The replies that stay whose prompts held something that went: their receipts name it.
 
-    A message stands only in prompts of its own session; an entry in any.
+    A message stands only in prompts of its own session; an entry or a fact in any.
     """
     replies = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
     told: set[UUID] = set()
     asked = [
-        (replies, found.entries | found.withheld),
+        (replies, found.entries | found.withheld | found.facts),
         (replies.filter(session__in=found.touched), found.messages),
     ]
     for rows, ids in asked:
@@ -137,6 +138,7 @@ def _still_there(project: Project, found: Found, phrases: Sequence[str]) -> list
             ("message", Message.objects.alias(words=WORDS)),
             ("entry", Entry.objects.alias(words=entries.WORDS)),
             ("revision", EntryRevision.objects.alias(words=entries.REVISED_WORDS)),
+            ("fact", Fact.objects.filter(earlier_of=None).alias(words=facts.WORDS)),
         ]
         for where, rows in places:
             there = rows.filter(project=project, words=query).values_list("pk", flat=True)

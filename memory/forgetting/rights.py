@@ -4,13 +4,14 @@ from django.db.models import Q
 
 from chat.models import Message, Session, Visibility
 from memory.forgetting import Scope
-from memory.models import Entry
+from memory.models import Entry, Fact
 from projects.models import Membership, Role
 
 
 def may_forget(member: Membership, scope: Scope) -> bool:
     """Owners anything in their project. Whoever writes in it: their own words, the sessions that
-    they began and nobody else spoke in, and all of a private session of theirs.
+    they began and nobody else spoke in, all of a private session of theirs, and facts that they
+    gave or that are about them alone.
     """
     if member.role == Role.OWNER:
         return True
@@ -22,6 +23,10 @@ def may_forget(member: Membership, scope: Scope) -> bool:
     if scope.message is not None:
         messages = Message.objects.filter(project=member.project, pk=scope.message)
         return messages.filter(mine | Q(author=member.user_id)).exists()
+    if scope.fact is not None:
+        own = Q(user=member.user_id) | Q(by_hand=True, written_by=member.user.get_username())
+        facts = Fact.objects.filter(own, project=member.project, pk=scope.fact)
+        return facts.exists() and not scope.sources
     if scope.entry is not None:
         return Entry.objects.filter(mine, project=member.project, pk=scope.entry).exists()
     if scope.session is not None:

@@ -24,6 +24,7 @@ from chat.models import (
 )
 from chat.models.messages import UNFINISHED
 from chat.titles import title_from
+from memory.forgetting import facts
 from memory.forgetting.finding import Found
 from memory.layers import texts
 from memory.layers.coverage import recount
@@ -36,6 +37,7 @@ from memory.models import (
     Entry,
     EntryRevision,
     EntryState,
+    Fact,
     IndexCursor,
     Ladder,
     RenderedBank,
@@ -197,6 +199,12 @@ def _bank(project: Project, found: Found) -> int:
 
 # In the order in which they are emptied.
 STORES = (
+    # Before the messages and entries that tell them.
+    Store(
+        "facts",
+        {Fact: ("subject", "predicate", "object", "subject_key", "predicate_key")},
+        facts.remove,
+    ),
     Store("attachments", {Attachment: ("name", "description", "file")}, _attachments),
     Store("revisions", {MessageRevision: ("text",)}, _revisions),
     Store("reactions", {Reaction: ("emoji",)}, _reactions),
@@ -234,5 +242,7 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
     Entry: ("period_key", "zone", "sources_hash", "written_by"),
     EntryRevision: ("written_by",),
     EntryState: ("state",),
+    # A digest, which whoever knows the words can compute, and nobody can read.
+    Fact: ("topic", "written_by"),
     Tombstone: ("subject",),
 }

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from chat import providers
 from chat.prompt import Said
-from chat.providers import Completion, Finished, ProviderError
+from chat.providers import Completion, Finished, ProviderError, Shape
 from memory.layers.leases import Lease
 from memory.layers.summarising import Unusable
 from memory.models import Call, CallKind
@@ -42,8 +42,10 @@ class Booking:
         said: Sequence[Said],
         max_tokens: int,
         read: Callable[[Completion], T],
+        shape: Shape | None = None,
     ) -> T:
-        """What `read` makes of the model's answer; that it makes nothing of it is booked too.
+        """What `read` makes of the model's answer, asked for in `shape` if that is given. That it
+        makes nothing of it is booked too.
 
         The row is written before the request is made, outside of any transaction: when the worker
         dies meanwhile, it stays without an outcome. Raises LeaseLost, before anything is asked;
@@ -56,7 +58,7 @@ class Booking:
         self.calls += 1
         begun = time.monotonic()
         try:
-            answer = providers.get(model).complete(said, max_tokens)
+            answer = providers.get(model).complete(said, max_tokens, shape)
             self._count(call, answer.finished)
             result = read(answer)
         except (ProviderError, Unusable) as error:

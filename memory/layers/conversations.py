@@ -12,6 +12,7 @@ from django.db import transaction
 
 from chat.models import Message, Session, Visibility
 from chat.paths import path_to
+from memory.facts import claims, deriving
 from memory.layers import leases, review, summarising, texts
 from memory.layers.bank import item_tokens
 from memory.layers.booking import Booking
@@ -19,6 +20,7 @@ from memory.layers.coverage import contributes, recount
 from memory.layers.leases import Lease
 from memory.layers.moments import at
 from memory.layers.periods import Granularity, day_key
+from memory.layers.summarising import Telling
 from memory.layers.summarising.parts import Line
 from memory.layers.suspicion import reads_like_instructions
 from memory.models import Cursor, Entry, State, Verb, Waiting
@@ -43,11 +45,17 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Written:
-    """A new text, empty where nothing is left to tell: by whom, and what it cost."""
+    """What a stretch comes to, with an empty summary where nothing is left to tell: by whom, and
+    what it cost.
+    """
 
-    summary: str
+    telling: Telling
     by: str
     booking: Booking
+
+    @property
+    def summary(self) -> str:
+        return self.telling.summary
 
 
 def summarise(session_id: UUID, now: datetime, force: bool = False) -> Entry | None:
@@ -96,9 +104,9 @@ def _summarise(lease: Lease, now: datetime) -> Entry | None:
     lines = _lines(stretch, session.project.zone)
     previous = _previous(session, stretch)
     booking = Booking(lease, session.project_id, session.pk)
-    summary = summariser.conversation(lines, previous.text, booking)
-    entry = entry_of(session, stretch, summary, summariser.name, now)
-    return entry if _commit(lease, session, stretch, previous, entry, booking, now) else None
+    telling = summariser.conversation(lines, previous.text, booking)
+    written = Written(telling, summariser.name, booking)
+    return _commit(lease, session, stretch, previous, written, now)
 
 
 def _rewrite(lease: Lease, entry_id: UUID, now: datetime) -> Entry | None:
@@ -109,12 +117,12 @@ def _rewrite(lease: Lease, entry_id: UUID, now: datetime) -> Entry | None:
     previous = _previous(session, stretch)
     if entry.summary and entry.sources_hash == stretch.fingerprint:
         return _reinstate(lease, entry, stretch, now)
-    summary, summariser = "", summarising.get(session.project)
+    telling, summariser = Telling(""), summarising.get(session.project)
     booking = Booking(lease, session.project_id, session.pk)
     if stretch.contributing:
         lines = _lines(stretch, session.project.zone)
-        summary = summariser.conversation(lines, previous.text, booking)
-    written = Written(summary, summariser.name, booking)
+        telling = summariser.conversation(lines, previous.text, booking)
+    written = Written(telling, summariser.name, booking)
     return _commit_rewritten(lease, entry, stretch, previous, written, now)
 
 
@@ -240,11 +248,11 @@ def _commit(
     session: Session,
     stretch: Stretch,
     previous: Previous,
-    entry: Entry,
-    booking: Booking,
+    written: Written,
     now: datetime,
-) -> bool:
-    """Keeps `entry` if the lease still holds and its sources are what they were."""
+) -> Entry | None:
+    """Keeps the entry and its facts if the lease still holds and the sources are what they were."""
+    entry = entry_of(session, stretch, written.summary, written.by, now)
     kept = _unchanged(lease, session, stretch, previous)
     if kept:
         session.refresh_from_db(fields=["visibility"])
@@ -254,10 +262,20 @@ def _commit(
         with at(now):
             entry.save(force_insert=True)
         recount(session, stretch.last_seq, through=stretch.last_seq)
-        _record(Verb.PROPOSED if waits else Verb.SUMMARISED, entry, booking)
+        _record(Verb.PROPOSED if waits else Verb.SUMMARISED, entry, written.booking)
+        _take_in_facts(entry, stretch, written.telling, now)
         nudge(entry.project_id)
     lease.release()
-    return kept
+    return entry if kept else None
+
+
+def _take_in_facts(
+    entry: Entry, stretch: Stretch, telling: Telling, now: datetime, for_good: bool = False
+) -> None:
+    """With `for_good`, no trace stays of what is told no more."""
+    told_by = stretch.contributing
+    found = claims.found(telling.claims, told_by, entry.project)
+    deriving.take_in(entry, found, told_by, now, telling.is_whole, for_good)
 
 
 @transaction.atomic
@@ -286,6 +304,7 @@ def _commit_rewritten(
     if not written.summary:
         # Nothing will know any more what the digests above it told of it.
         _record(Verb.DISSOLVED, there, written.booking)
+        deriving.untell(there.fact_sources.all())
         there.delete()
         return None
     assert there.session is not None
@@ -298,11 +317,13 @@ def _commit_rewritten(
         spoken_for = there.parent is not None and there.parent.state != State.PROPOSED
         there.state = State.ABSORBED if spoken_for else State.LIVE
     _set_times(there, stretch)
+    was_withheld = there.withheld
     texts.rewrite(there, written.summary, written.by, now)
     there.sources_hash = stretch.fingerprint
     with at(now):
         there.save()
     _record(Verb.PROPOSED if waits else Verb.REWRITTEN, there, written.booking)
+    _take_in_facts(there, stretch, written.telling, now, for_good=was_withheld)
     return there
 
 

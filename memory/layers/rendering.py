@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.contrib.postgres.aggregates import StringAgg
 from django.db import transaction
-from django.db.models import CharField, F, QuerySet, TextField, Value
+from django.db.models import CharField, F, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import MD5, Cast, Concat
 
 from memory.layers import bank
@@ -49,26 +49,28 @@ def bank_entries(project: Project) -> QuerySet[Entry]:
 def rendered_bank(project: Project, max_tokens: int | None = None) -> Rendered:
     """The project's bank in its whole budget, or in `max_tokens` if that is less.
 
-    The whole one takes two queries while nothing changes: what it was rendered from is compared
+    The whole one takes one query while nothing changes: what it was rendered from is compared
     with what there is, so nobody has to remember to throw the old text away.
     """
     if max_tokens is not None and max_tokens < project.bank_max_tokens:
         return _render(bank_entries(project), max_tokens)
-    mark = fingerprint(project)
-    kept = RenderedBank.objects.filter(pk=project.pk).first()
+    rows = Project.objects.filter(pk=project.pk).select_related("rendered_bank")
+    found = rows.annotate(mark=_mark(project)).get()
+    mark = f"{project.bank_max_tokens} {found.mark}"
+    kept = getattr(found, "rendered_bank", None)
     if kept is not None and kept.fingerprint == mark:
         return _kept(kept)
     return _keep(project, mark, _render(bank_entries(project), project.bank_max_tokens))
 
 
-def fingerprint(project: Project) -> str:
-    """Changes when the rendered text may: with the entries, their sessions' names, the budget."""
+def _mark(project: Project) -> Subquery:
+    """Changes when the rendered text may: with the entries and their sessions' names."""
     columns = ("id", "revision", "state", "pinned", "session__visibility", "session__title")
     row = Concat(*(Cast(F(name), TextField()) for name in columns), output_field=TextField())
     rows = project.entries.in_the_bank().order_by()
     joined = StringAgg(row, Value(";"), order_by="id", default=Value(""))
-    mark = rows.aggregate(mark=MD5(joined, output_field=CharField()))["mark"]
-    return f"{project.bank_max_tokens} {mark}"
+    marks = rows.values("project").annotate(mark=MD5(joined, output_field=CharField()))
+    return Subquery(marks.values("mark"))
 
 
 def _render(entries: Iterable[Entry], max_tokens: int) -> Rendered:

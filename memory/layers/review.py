@@ -12,6 +12,7 @@ from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from chat.models import Visibility
+from memory.facts import deriving
 from memory.layers import losses, texts
 from memory.layers.periods import Granularity
 from memory.models import (
@@ -91,6 +92,7 @@ def redact(entry: Entry, passage: str, by, reason: str = Reason.PRIVATE) -> Entr
         earlier.save(update_fields=["summary"])
     withhold(Entry.objects.above([entry.pk]), for_good=True)
     Chunk.objects.filter(source_type=SourceType.ENTRY, source=entry.pk).delete()
+    deriving.redact(entry, passage)
     _record(entry, Verb.REDACTED, by, reason)
     return entry
 
@@ -163,6 +165,7 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = Reason.OTHER) 
         # A digest speaks from now on for its children, which stood in for it.
         standing = Entry.objects.filter(parent=entry, state__in=(State.LIVE, State.FADED))
         standing.update(state=State.ABSORBED)
+        deriving.approve_with(entry)
         _record(entry, Verb.APPROVED if was_proposed else Verb.SHOWN, by, reason)
     return entry
 

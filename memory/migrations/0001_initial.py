@@ -132,7 +132,7 @@ class Migration(migrations.Migration):
             name='Tombstone',
             fields=[
                 ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('message', 'Message'), ('session', 'Session'), ('source', 'a session or message in another program')], max_length=8)),
+                ('kind', models.CharField(choices=[('message', 'Message'), ('session', 'Session'), ('source', 'a session or message in another program'), ('fact', 'a fact, as told in a session')], max_length=8)),
                 ('subject', models.CharField(help_text='An id, or a SHA-256.', max_length=64)),
                 ('at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tombstones', to='projects.project')),
@@ -143,8 +143,9 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
                 ('at', models.DateTimeField(auto_now_add=True)),
-                ('verb', models.CharField(choices=[('summarised', 'summarised a conversation'), ('rolled_up', 'rolled up a period'), ('rewritten', 'wrote anew'), ('dissolved', 'removed, as nothing is left of its sources'), ('faded', 'faded'), ('returned', 'brought back into the budget'), ('failed', 'failed'), ('proposed', 'proposed'), ('approved', 'approved'), ('rejected', 'rejected'), ('edited', 'edited'), ('pinned', 'pinned'), ('unpinned', 'unpinned'), ('hidden', 'hid'), ('shown', 'took in again'), ('redacted', 'redacted'), ('asked_anew', 'asked to have written anew'), ('forgotten', 'forgot'), ('block_kept', 'wrote a block'), ('block_gone', 'deleted a block'), ('read', 'opened the private text of')], max_length=12)),
+                ('verb', models.CharField(choices=[('summarised', 'summarised a conversation'), ('rolled_up', 'rolled up a period'), ('rewritten', 'wrote anew'), ('dissolved', 'removed, as nothing is left of its sources'), ('faded', 'faded'), ('returned', 'brought back into the budget'), ('failed', 'failed'), ('proposed', 'proposed'), ('approved', 'approved'), ('rejected', 'rejected'), ('edited', 'edited'), ('pinned', 'pinned'), ('unpinned', 'unpinned'), ('hidden', 'hid'), ('shown', 'took in again'), ('redacted', 'redacted'), ('asked_anew', 'asked to have written anew'), ('forgotten', 'forgot'), ('block_kept', 'wrote a block'), ('block_gone', 'deleted a block'), ('read', 'opened the private text of'), ('recorded', 'recorded'), ('closed', 'closed')], max_length=12)),
                 ('entry_id', models.UUIDField(blank=True, null=True)),
+                ('fact_id', models.UUIDField(blank=True, null=True)),
                 ('session_id', models.UUIDField(blank=True, null=True)),
                 ('message_id', models.UUIDField(blank=True, null=True)),
                 ('granularity', models.CharField(blank=True, max_length=12)),
@@ -269,5 +270,83 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='tombstone',
             constraint=models.UniqueConstraint(fields=('project', 'kind', 'subject'), name='one_tombstone_a_subject'),
+        ),
+        migrations.CreateModel(
+            name='Fact',
+            fields=[
+                ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
+                ('subject', models.CharField(max_length=200)),
+                ('predicate', models.CharField(max_length=100)),
+                ('object', models.CharField(max_length=500)),
+                ('subject_key', models.CharField(editable=False, max_length=200)),
+                ('predicate_key', models.CharField(editable=False, max_length=100)),
+                ('topic', models.CharField(editable=False, max_length=64)),
+                ('confidence', models.FloatField(default=1.0, help_text='From 0 to 1.')),
+                ('valid_from', models.DateTimeField()),
+                ('valid_until', models.DateTimeField(blank=True, help_text='An end that somebody gave. The next fact ends it, too.', null=True)),
+                ('recorded_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('retired_at', models.DateTimeField(blank=True, help_text='When the project ceased to hold it so.', null=True)),
+                ('state', models.CharField(choices=[('proposed', 'waits for review'), ('live', 'held to be so'), ('hidden', 'hidden by a moderator')], default='live', max_length=8)),
+                ('waits_because', models.CharField(blank=True, choices=[('asked', 'the project reviews new memories'), ('private', 'it quotes a private chat'), ('instructions', 'it reads like instructions to a model'), ('imported', 'another program remembered it'), ('sources', "somebody's own words rest on what was forgotten")], help_text='Why it awaits review.', max_length=12)),
+                ('by_hand', models.BooleanField(default=False, help_text='Somebody gave it: it stands without a source.')),
+                ('written_by', models.CharField(help_text='The model, or who wrote it.', max_length=200)),
+                ('version', models.PositiveIntegerField(default=1)),
+                ('earlier_of', models.ForeignKey(blank=True, help_text='The fact that this is an earlier version of.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='earlier', to='memory.fact')),
+                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='facts', to='projects.project')),
+                ('user', models.ForeignKey(blank=True, help_text='Whom alone it is about and shown to; empty: the project.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='FactSource',
+            fields=[
+                ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
+                ('valid_from', models.DateTimeField()),
+                ('confidence', models.FloatField()),
+                ('found_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('entry', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='fact_sources', to='memory.entry')),
+                ('fact', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='sources', to='memory.fact')),
+                ('message', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='chat.message')),
+                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
+                ('session', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='chat.session')),
+            ],
+            options={
+                'ordering': ['valid_from', 'id'],
+            },
+        ),
+        migrations.AddIndex(
+            model_name='fact',
+            index=models.Index(fields=['project', 'topic', 'valid_from'], name='fact_of_topic'),
+        ),
+        migrations.AddIndex(
+            model_name='fact',
+            index=models.Index(fields=['project', '-valid_from', '-id'], name='fact_recent'),
+        ),
+        migrations.AddIndex(
+            model_name='fact',
+            index=models.Index(fields=['project', 'subject_key'], name='fact_of_subject'),
+        ),
+        migrations.AddIndex(
+            model_name='fact',
+            index=django.contrib.postgres.indexes.GinIndex(django.contrib.postgres.search.SearchVector('subject', 'predicate', 'object', config='simple'), name='fact_words'),
+        ),
+        migrations.AddConstraint(
+            model_name='fact',
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['proposed', 'live', 'hidden'])), name='fact_state_is_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='fact',
+            constraint=models.CheckConstraint(condition=models.Q(('confidence__gte', 0), ('confidence__lte', 1)), name='fact_confidence_is_a_share'),
+        ),
+        migrations.AddConstraint(
+            model_name='fact',
+            constraint=models.CheckConstraint(condition=models.Q(('valid_until', None), ('valid_until__gt', models.F('valid_from')), _connector='OR'), name='fact_ends_after_it_begins'),
+        ),
+        migrations.AddConstraint(
+            model_name='fact',
+            constraint=models.UniqueConstraint(fields=('project', 'earlier_of', 'version'), name='one_fact_a_version'),
+        ),
+        migrations.AddConstraint(
+            model_name='factsource',
+            constraint=models.UniqueConstraint(fields=('project', 'fact', 'message'), name='one_source_a_fact_and_message'),
         ),
     ]

@@ -10,6 +10,11 @@ COLUMNS = (
     ("memory_renderedbank", "text"),
     ("memory_block", "name"),
     ("memory_block", "content"),
+    ("memory_fact", "subject"),
+    ("memory_fact", "predicate"),
+    ("memory_fact", "object"),
+    ("memory_fact", "subject_key"),
+    ("memory_fact", "predicate_key"),
 )
 
 # `strata.now` is the moment of the cycle under way, where there is one.
@@ -57,7 +62,7 @@ class Migration(migrations.Migration):
             migrations.RunSQL(
                 f"ALTER INDEX {index} ALTER COLUMN 1 SET STATISTICS 0", migrations.RunSQL.noop
             )
-            for index in ("entry_words", "entry_revision_words")
+            for index in ("entry_words", "entry_revision_words", "fact_words")
         ),
         migrations.RunSQL(
             HISTORY,

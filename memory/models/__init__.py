@@ -5,6 +5,7 @@ from memory.models.calls import Call, CallKind
 from memory.models.chunks import Chunk, Corpus, IndexCursor, SourceType, Vector
 from memory.models.cursors import Cursor, EntriesChanged, Ladder, Nudge
 from memory.models.entries import Entry, EntryRevision, EntryState, State, Waiting
+from memory.models.facts import Fact, FactSource, Standing
 from memory.models.tombstones import Grave, Tombstone
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "Entry",
     "EntryRevision",
     "EntryState",
+    "Fact",
+    "FactSource",
     "Grave",
     "IndexCursor",
     "Ladder",
@@ -26,6 +29,7 @@ __all__ = [
     "Reason",
     "RenderedBank",
     "SourceType",
+    "Standing",
     "State",
     "Tombstone",
     "Vector",

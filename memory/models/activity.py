@@ -36,6 +36,8 @@ class Verb(models.TextChoices):
     BLOCK_KEPT = "block_kept", "wrote a block"
     BLOCK_GONE = "block_gone", "deleted a block"
     READ = "read", "opened the private text of"
+    RECORDED = "recorded", "recorded"
+    CLOSED = "closed", "closed"
 
 
 class Reason(models.TextChoices):
@@ -82,6 +84,7 @@ class Activity(models.Model):
         help_text="Empty: Strata itself.",
     )
     entry_id = models.UUIDField(null=True, blank=True)
+    fact_id = models.UUIDField(null=True, blank=True)
     session_id = models.UUIDField(null=True, blank=True)
     message_id = models.UUIDField(null=True, blank=True)
     granularity = models.CharField(max_length=12, blank=True)

@@ -13,6 +13,7 @@ class Grave(models.TextChoices):
     MESSAGE = "message"
     SESSION = "session"
     SOURCE = "source", "a session or message in another program"
+    FACT = "fact", "a fact, as told in a session"
 
 
 class Tombstone(models.Model):

@@ -19,7 +19,7 @@ from chat.importers.sources import mark_of
 from chat.models import Attachment, Message, Session
 from memory.forgetting import Scope, forget
 from memory.layers.bank import item_tokens
-from memory.models import Block, Entry, EntryState, IndexCursor, Tombstone
+from memory.models import Block, Entry, EntryState, Fact, IndexCursor, Tombstone
 from memory.models.cursors import nudge
 from memory.portability import reading
 from memory.portability.identity import renamed
@@ -97,7 +97,7 @@ def _refusing() -> Iterator[None]:
 
 
 def _refuse_unless_empty(project: Project) -> None:
-    for model in (Session, Entry, Block):
+    for model in (Session, Entry, Block, Fact):
         if model._default_manager.filter(project=project).exists():
             raise Refused(
                 "The export of a project is brought into an empty project: make a new one."

@@ -14,7 +14,7 @@ from chat.importers.base import Refused
 from chat.models import Message, Status
 from chat.models.messages import FINAL
 from chat.storable import storable
-from memory.models import Entry, EntryState, Grave, State, Tombstone
+from memory.models import Entry, EntryState, Fact, Grave, State, Tombstone
 from memory.portability.identity import renamed
 from memory.portability.reading import Row, lines, uuid_in
 from memory.portability.tables import Table, is_person
@@ -23,11 +23,14 @@ from projects.models import Project
 
 @dataclass
 class Arrival:
-    """One import: where to, who may be whom, and which ids the file has."""
+    """One import: where to, who may be whom, and which ids the file has; `strangers` are those of
+    what is nobody's here.
+    """
 
     project: Project
     people: Mapping[str, Any]
     ids: dict[type[Model], set[UUID]] = field(default_factory=dict)
+    strangers: set[object] = field(default_factory=set)
 
     def new_id(self, told: object, model: type[Model]) -> UUID | None:
         """What the id `told` of a row of `model` is here; None for one that is not in the file."""
@@ -58,9 +61,12 @@ def _row(table: Table, place: str, told: Row, arrival: Arrival) -> Model | None:
         if is_person(column):
             person = arrival.people.get(value) if isinstance(value, str) else None
             if person is None and value is not None and column.name in table.whose:
+                arrival.strangers.add(told.get("id"))
                 return None
             setattr(row, column.name, person)
         elif value is not None and (isinstance(column, ForeignKey) or column.primary_key):
+            if isinstance(value, str) and value in arrival.strangers:
+                return None
             model = column.related_model if isinstance(column, ForeignKey) else table.model
             found = arrival.new_id(value, model)  # type: ignore[arg-type]
             if found is None and not column.null:
@@ -113,6 +119,11 @@ def _entry_state(state: EntryState, told: Row, arrival: Arrival) -> None:
     state.parent_id = arrival.new_id(told.get("parent_id"), Entry)
 
 
+def _fact(fact: Fact, told: Row, arrival: Arrival) -> None:
+    """What is worked out from its words hangs on who is whom here."""
+    fact.set_keys()
+
+
 def _tombstone(stone: Tombstone, told: Row, arrival: Arrival) -> None:
     given = uuid_in(stone.subject)
     if stone.kind != Grave.SOURCE and given is not None:
@@ -123,5 +134,6 @@ _ADJUSTMENTS: dict[type[Model], Callable[[Any, Row, Arrival], None]] = {
     Message: _message,
     Entry: _entry,
     EntryState: _entry_state,
+    Fact: _fact,
     Tombstone: _tombstone,
 }

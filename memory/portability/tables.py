@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Exists, Field, ForeignKey, Model, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from chat.models import (
     Attachment,
@@ -14,7 +15,17 @@ from chat.models import (
     Session,
     Visibility,
 )
-from memory.models import Block, Cursor, Entry, EntryRevision, EntryState, State, Tombstone
+from memory.models import (
+    Block,
+    Cursor,
+    Entry,
+    EntryRevision,
+    EntryState,
+    Fact,
+    FactSource,
+    State,
+    Tombstone,
+)
 from projects.models import Project
 
 FORMAT = "strata-project"
@@ -67,13 +78,13 @@ class Extent:
         told = self.messages().filter(deleted_at=None).order_by().values("pk")
         return rows.filter(project=self.project, message__in=told)
 
-    def own(self, rows: QuerySet) -> QuerySet:
+    def own(self, rows: QuerySet, whose: str = "user") -> QuerySet:
         """Of rows that are the project's or a user's: the viewer's, and the project's."""
         rows = rows.filter(project=self.project)
         if self.viewer is None:
             return rows
-        mine = Q(user=self.viewer)
-        return rows.filter(mine if self.only_own else mine | Q(user=None))
+        mine = Q(**{whose: self.viewer})
+        return rows.filter(mine if self.only_own else mine | Q(**{whose: None}))
 
     def entries(self) -> QuerySet[Entry]:
         """As pages tell them: what waits for review and may quote a private session is its
@@ -86,6 +97,18 @@ class Extent:
             return rows.filter(session__creator=self.viewer)
         unread = Q(session=None) | self.readable("session__")
         return rows.filter(~Q(state=State.PROPOSED) | unread)
+
+    def sources(self) -> QuerySet[FactSource]:
+        """What messages that are told tell of facts."""
+        told = self.messages().order_by().values("pk")
+        rows = self.own(FactSource.objects.all(), "fact__user")
+        return rows.filter(message__in=told, entry__in=self.entries().order_by().values("pk"))
+
+    def facts(self) -> QuerySet[Fact]:
+        """Those given by hand, and those that such a message tells, with their earlier versions."""
+        fact = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
+        told = self.sources().filter(fact=fact)
+        return self.own(Fact.objects.all()).filter(Q(by_hand=True) | Exists(told))
 
     def of_entries(self, rows: QuerySet) -> QuerySet:
         kept = self.entries().order_by().values("pk")
@@ -146,6 +169,8 @@ TABLES = (
     Table("entry_revisions", EntryRevision, lambda extent: extent.earlier_texts()),
     Table("entry_states", EntryState, lambda extent: extent.of_entries(_all(EntryState)), ("id",)),
     Table("blocks", Block, lambda extent: extent.own(_all(Block)), whose=("user",)),
+    Table("facts", Fact, lambda extent: extent.facts(), whose=("user",)),
+    Table("fact_sources", FactSource, lambda extent: extent.sources()),
     Table(
         "tombstones",
         Tombstone,

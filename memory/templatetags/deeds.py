@@ -19,6 +19,7 @@ STORES = {
     "messages": gettext_lazy("messages, with the replies to them"),
     "sessions": gettext_lazy("chats"),
     "entries": gettext_lazy("summaries and digests"),
+    "facts": gettext_lazy("facts, with their earlier versions"),
     "entry_revisions": gettext_lazy("earlier texts of summaries"),
     "revisions": gettext_lazy("earlier texts of messages"),
     "attachments": gettext_lazy("images"),

@@ -14,9 +14,10 @@ from chat.access import message_for_reading, session_for_reading, sessions_for
 from chat.models import Message, Session
 from memory import forgetting
 from memory.access import entries_for, may_forget
+from memory.facts import facts_for
 from memory.forgetting import Scope, rights
 from memory.forms import ForgetForm, ReasonForm
-from memory.models import Activity, Entry, Verb
+from memory.models import Activity, Entry, Fact, Verb
 from memory.schedule import still_awaiting
 from projects.access import WRITERS, membership
 from projects.models import Membership
@@ -29,6 +30,7 @@ class Meant:
     message: Message | None = None
     session: Session | None = None
     entry: Entry | None = None
+    fact: Fact | None = None
 
 
 @login_required
@@ -80,13 +82,15 @@ def _meant(member: Membership, scope: Scope) -> Meant:
     message = message_for_reading(member.user, scope.message) if scope.message else None
     session = session_for_reading(member.user, scope.session) if scope.session else None
     entry = get_object_or_404(entries_for(member), pk=scope.entry) if scope.entry else None
+    facts = facts_for(member).current()
+    fact = get_object_or_404(facts, pk=scope.fact) if scope.fact else None
     chats = [one.session for one in (message, entry) if one is not None]
     chats += [session] if session is not None else []
     if not rights.may_forget(member, scope):
         raise Http404
     if any(chat.project_id != member.project_id for chat in chats if chat is not None):
         raise Http404
-    return Meant(message, session or (message.session if message else None), entry)
+    return Meant(message, session or (message.session if message else None), entry, fact)
 
 
 @login_required
@@ -129,9 +133,12 @@ def _places(member: Membership, found: Sequence[tuple[str, UUID]]) -> dict[str, 
     messages = _readable(member, [pk for where, pk in found if where == "message"])
     named = [pk for where, pk in found if where == "entry"]
     entries = list(entries_for(member).filter(pk__in=named).newest_first())
+    told = [pk for where, pk in found if where == "fact"]
+    facts = list(facts_for(member).current().filter(pk__in=told).newest_first())
     return {
         "found": len(found),
         "found_messages": messages,
         "found_entries": entries,
-        "found_elsewhere": len(found) - len(messages) - len(entries),
+        "found_facts": facts,
+        "found_elsewhere": len(found) - len(messages) - len(entries) - len(facts),
     }

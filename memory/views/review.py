@@ -11,8 +11,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from memory.access import entries_for, may_decide, may_forget
+from memory.facts import facts_for
 from memory.forms import QueueForm
-from memory.models import State, Waiting
+from memory.models import Standing, State, Waiting
 from memory.moderation import WORDED, Act
 from projects.access import membership
 from projects.models import Membership
@@ -45,6 +46,7 @@ def review(request: HttpRequest, slug: str) -> HttpResponse:
             "rows": [(entry, may_decide(member, entry)) for entry in page],
             "acts": _acts(member),
             "back": request.get_full_path(),
+            "facts_wait": facts_for(member).current().filter(state=Standing.PROPOSED).count(),
         }
         return render(
             request, "memory/review.html", context, status=200 if form.is_valid() else 400

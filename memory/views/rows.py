@@ -8,7 +8,8 @@ from django.db.models import QuerySet
 from chat.access import sessions_for
 from chat.models import Session
 from memory.access import entries_for
-from memory.models import Activity, Entry
+from memory.facts import facts_for
+from memory.models import Activity, Entry, Fact
 from projects.models import Membership
 
 ROWS_A_PAGE = 50
@@ -21,15 +22,20 @@ class Row:
     act: Activity
     entry: Entry | None
     session: Session | None
+    fact: Fact | None = None
 
 
 def rows(member: Membership, activities: QuerySet[Activity]) -> list[Row]:
-    """The newest ROWS_A_PAGE of `activities`: three queries, however many they are."""
+    """The newest ROWS_A_PAGE of `activities`: four queries at most, however many they are."""
     acts = list(activities.select_related("by").order_by("-id")[:ROWS_A_PAGE])
     entries = entries_for(member).in_bulk(_named(acts, "entry_id"))
     readable = sessions_for(member.user).filter(project=member.project)
     sessions = readable.in_bulk(_named(acts, "session_id"))
-    return [Row(act, entries.get(act.entry_id), sessions.get(act.session_id)) for act in acts]
+    facts = facts_for(member).current().in_bulk(_named(acts, "fact_id"))
+    return [
+        Row(act, entries.get(act.entry_id), sessions.get(act.session_id), facts.get(act.fact_id))
+        for act in acts
+    ]
 
 
 def _named(acts: Sequence[Activity], column: str) -> set:

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 from uuid import uuid4
 
@@ -27,13 +28,14 @@ class Server:
     token: str
     manage: Callable[..., str]
 
-    def api(self, method: str, path: str, body: object = None) -> None:
-        """Does as `admin` what a program would."""
+    def api(self, method: str, path: str, body: object = None) -> Any:
+        """Does as `admin` what a program would, and returns the answer's JSON, if it has any."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        data = json.dumps(body).encode()
+        data = None if body is None else json.dumps(body).encode()
         asked = Request(f"{self.url}/api/v1/{path}", data, headers, method=method)
-        with urlopen(asked, timeout=10):
-            return
+        with urlopen(asked, timeout=10) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,7 @@ def test_an_act_is_told_with_all_its_numbers(api, owner, project, entry):
         "verb": "rewritten",
         "by": "olive",
         "entry": str(entry.pk),
+        "fact": None,
         "session": str(entry.session_id),
         "message": None,
         "granularity": "conversation",

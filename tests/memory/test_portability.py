@@ -16,12 +16,13 @@ from chat import changes
 from chat.importers import FileResult, Refused, import_file
 from chat.models import Message, Session, Visibility
 from chat.replies import draft, post_messages
-from memory import blocks
+from memory import blocks, facts
+from memory.facts import Statement
 from memory.forgetting import Scope, forget
 from memory.layers import conversations, cycle
 from memory.layers.history import bank_as_of
 from memory.layers.rendering import rendered_bank
-from memory.models import Entry
+from memory.models import Entry, Fact, FactSource
 from memory.portability import Extent, export
 from memory.portability.identity import renamed
 from memory.recall import Scope as Searched
@@ -77,6 +78,13 @@ def lived(project, owner, editor):
     for _ in range(3):
         cycle.run(NOW, project)
     indexing.catch_up(project)
+    for member in project.memberships.select_related("project", "user"):
+        who = member.user.username
+        facts.give(member, Statement("Ann", "owns", f"billing, says {who}", AT))
+        facts.give(member, Statement("I", "prefer", f"tea ({who})", AT, user_id=member.user_id))
+    changed = Fact.objects.filter(project=project, user=None).first()
+    told = Statement(changed.subject, changed.predicate, "billing and tax", AT)
+    facts.edit(changed, told, owner)
     blocks.put(project, None, "rules", "Freeze on Fridays.", owner)
     blocks.put(project, editor, "me", "I am Edgar.", editor)
     return project
@@ -150,6 +158,43 @@ def test_a_conversation_comes_back_whole(lived, owner, editor):
     assert conversations.summarise(forks.get().pk, AT, force=True) is None
 
 
+def held(project) -> list[tuple]:
+    known = Fact.objects.filter(project=project).known().order_by("pk")
+    return list(known.values_list("user", "subject", "object", "valid_from", "until", "version"))
+
+
+def test_facts_come_back_with_their_earlier_versions(lived, owner, editor):
+    again = anew(owner, written(Extent(lived)), editor)
+    assert held(again) == held(lived) != []
+    assert Fact.objects.filter(project=again).exclude(earlier_of=None).count() == 1
+    # What follows on a topic ends what was there.
+    member = again.memberships.select_related("project", "user").get(user=editor)
+    facts.give(member, Statement("I", "prefer", "coffee", NOW, user_id=editor.pk))
+    tea = Fact.objects.filter(project=again, user=editor).known().get(object__startswith="tea")
+    assert tea.until == NOW
+
+
+def test_what_a_summary_found_comes_back_with_its_message(lived, owner, editor):
+    entry = Entry.objects.filter(project=lived, session__creator=owner).first()
+    message = entry.session.messages.get(seq=2)
+    fact = Fact(
+        project=lived,
+        subject="The replica",
+        predicate="stays",
+        object="seven days",
+        valid_from=AT,
+        written_by="test",
+    )
+    fact.set_keys()
+    fact.save()
+    place = {"session": entry.session, "message": message, "entry": entry}
+    FactSource.objects.create(project=lived, fact=fact, valid_from=AT, confidence=1, **place)
+    again = anew(owner, written(Extent(lived)), editor)
+    [source] = FactSource.objects.filter(project=again)
+    assert (source.message.text, source.fact.object) == (message.text, "seven days")
+    assert held(again) == held(lived)
+
+
 def test_nothing_is_done_twice_after_it(lived, owner, editor):
     again = anew(owner, written(Extent(lived)), editor)
     entries = again.entries.count()
@@ -203,6 +248,7 @@ class TestWhatIsTold:
             whole = b"".join(archive.read(name) for name in archive.namelist()).decode()
         assert "93,500" not in whole
         assert "I am Edgar" not in whole
+        assert "tea (edgar)" not in whole
         assert SAID[1] in whole
         hidden = [one for one in lines(file, "sessions") if one["visibility"] == "private"]
         assert [one["title"] for one in hidden] == [""]
@@ -227,6 +273,10 @@ class TestWhoIsWho:
         salary = Message.objects.get(project=again, text__contains="93,500")
         assert (salary.author, salary.author_name, salary.session.creator) == (None, "edgar", None)
         assert not again.blocks.exclude(user=None).exists()
+        assert set(Fact.objects.filter(project=again).values_list("user", flat=True)) == {
+            None,
+            owner.pk,
+        }
 
     def test_nobody_reads_what_a_stranger_keeps_private(self, lived, owner):
         again = anew(owner, written(Extent(lived)))
@@ -317,6 +367,7 @@ def test_what_was_forgotten_does_not_come_back(lived, owner, editor):
         forget(target, Scope(session=session.pk))
     Entry.objects.filter(project=target).delete()
     target.blocks.all().delete()
+    target.facts.all().delete()
     import_file(target, owner, "p.zip", file)
     assert not Message.objects.filter(project=target, text__contains="93,500").exists()
     assert not target.entries.filter(summary__contains="93,500").exists()

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from chat.models import Message, Session
 from chat.replies import post_message
-from memory.models import Cursor, Entry, EntryRevision, Ladder
+from memory.models import Cursor, Entry, EntryRevision, Fact, FactSource, Ladder
 from projects.creation import create_project
 from projects.models import Project, Token
 
@@ -57,6 +57,23 @@ def fill(owner):
                 summary="It may be decided.",
                 written_by="scripted",
                 written_at="2026-03-03T09:10Z",
+            )
+            fact = Fact.objects.create(
+                project=project,
+                subject="billing",
+                predicate="is owned by",
+                object="platform",
+                valid_from="2026-03-03T09:00Z",
+                written_by="scripted",
+            )
+            FactSource.objects.create(
+                project=project,
+                fact=fact,
+                session=session,
+                message=session.messages.get(),
+                entry=entry,
+                valid_from="2026-03-03T09:00Z",
+                confidence=0.7,
             )
         Cursor.objects.update(failures=3, last_error="The model did not answer in time.")
 

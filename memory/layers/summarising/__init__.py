@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from chat.prompt import Said
-from chat.providers import Completion
+from chat.providers import Completion, Shape
 from memory.layers import losses
+from memory.layers.summarising.answers import Claim
 from memory.layers.summarising.parts import Line
 from memory.models import CallKind
 from projects.models import Project
@@ -31,8 +32,20 @@ class Asks(Protocol):
         said: Sequence[Said],
         max_tokens: int,
         read: Callable[[Completion], T],
+        shape: Shape | None = None,
     ) -> T:
         """What `read` makes of the answer. Raises ProviderError, and Unusable as `read` does."""
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What a conversation comes to: its summary, and what it claims to be facts. `is_whole` is
+    false where not all of it was looked through for these.
+    """
+
+    summary: str
+    claims: tuple[Claim, ...] = ()
+    is_whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,8 +64,8 @@ def audited(text: str, audit: losses.Audit) -> Digest:
 class Summariser(Protocol):
     name: str
 
-    def conversation(self, lines: Sequence[Line], previous: str, booking: Asks) -> str:
-        """The summary of all of `lines`; `previous` is what the stretch before came to.
+    def conversation(self, lines: Sequence[Line], previous: str, booking: Asks) -> Telling:
+        """What all of `lines` come to; `previous` is what the stretch before came to.
 
         Raises ProviderError or Unusable.
         """

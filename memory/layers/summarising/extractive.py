@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from memory.layers import losses
 from memory.layers.bank import SEPARATOR
-from memory.layers.summarising import Asks, Digest, audited
+from memory.layers.summarising import Asks, Digest, Telling, audited
 from memory.layers.summarising.parts import Line, sentences, shortened, words
 from memory.layers.summarising.salience import salience, terms
 
@@ -49,8 +49,8 @@ class Extractive:
 
     name = "extractive"
 
-    def conversation(self, lines: Sequence[Line], previous: str, booking: Asks) -> str:
-        return conversation(lines)
+    def conversation(self, lines: Sequence[Line], previous: str, booking: Asks) -> Telling:
+        return Telling(conversation(lines))
 
     def digest(self, label: str, children: Sequence[tuple[str, str]], booking: Asks) -> Digest:
         text = digest(children)

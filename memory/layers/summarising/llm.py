@@ -3,11 +3,23 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from chat import providers
 from chat.prompt import Said, context_tokens
-from chat.providers import Completion, ProviderError
+from chat.providers import Completion, ProviderError, ShapeRefused
 from chat.storable import storable
 from memory.layers import losses
-from memory.layers.summarising import Asks, Digest, Unusable, audited, parts, prompts, scripts
+from memory.layers.summarising import (
+    Asks,
+    Digest,
+    Telling,
+    Unusable,
+    answers,
+    audited,
+    parts,
+    prompts,
+    scripts,
+)
+from memory.layers.summarising.answers import Answer
 from memory.layers.summarising.parts import Line
 from memory.models import CallKind
 
@@ -18,6 +30,8 @@ PART_SHARE = 0.5
 LONGEST_PART = 12_000
 # Three bullets of 80 words are some 150 tokens; a model that thinks aloud needs more.
 MAX_ANSWER_TOKENS = 2_000
+# A dozen facts beside it.
+MAX_FACT_TOKENS = 1_500
 # Characters. What is longer comes from a model that knows no limits, and no summary is looked for
 # in it.
 LONGEST_ANSWER = 50_000
@@ -34,10 +48,14 @@ class _Reading:
         """Raises Unusable."""
         if answer.finished.cut_off:
             raise Unusable("The model's summary broke off in the middle.")
-        if len(answer.text) > LONGEST_ANSWER:
+        return self.text(answer.text)
+
+    def text(self, written: str) -> str:
+        """Raises Unusable."""
+        if len(written) > LONGEST_ANSWER:
             raise Unusable("The model's answer is far too long for a summary.")
         try:
-            text = prompts.tidy(storable(answer.text), self.limits.bullets, self.limits.words)
+            text = prompts.tidy(storable(written), self.limits.bullets, self.limits.words)
         except ValueError as error:
             raise Unusable(f"The model's summary could not be used: {error}") from error
         if script := scripts.strange(text, self.scripts):
@@ -45,24 +63,60 @@ class _Reading:
         return text
 
 
+@dataclass(frozen=True)
+class _TellingOf:
+    """How an answer becomes a summary and claims; one that broke off among these is used, too."""
+
+    reading: _Reading
+
+    def __call__(self, answer: Completion) -> Answer:
+        """Raises Unusable."""
+        cut_off = answer.finished.cut_off
+        if len(answer.text) > LONGEST_ANSWER:
+            raise Unusable("The model's answer is far too long for a summary.")
+        told = answers.taken_apart(storable(answer.text), cut_off)
+        if cut_off and not told.is_complete:
+            raise Unusable("The model's summary broke off in the middle.")
+        return Answer(self.reading.text(told.summary), told.claims, told.is_complete)
+
+
 class ModelSummariser:
     def __init__(self, name: str) -> None:
         self.name = name
         self._part_tokens = min(LONGEST_PART, int(context_tokens(name) * PART_SHARE))
 
-    def conversation(self, lines: Sequence[Line], previous: str, booking: Asks) -> str:
-        """Every line is read: in parts, whose summaries are merged until one is left."""
+    def conversation(self, lines: Sequence[Line], previous: str, booking: Asks) -> Telling:
+        """Every line is read: in parts, whose summaries are merged until one is left. The facts
+        are those of the parts.
+        """
         read = _reading(prompts.CONVERSATION, (line.text for line in lines))
-        summaries = [
-            self._ask(booking, CallKind.CONVERSATION, prompts.conversation(part, previous), read)
-            for part in parts.split(lines, self._part_tokens)
+        told = [
+            self._tell(prompts.numbered(part), previous, booking, _TellingOf(read))
+            for part in parts.placed(lines, self._part_tokens)
         ]
+        summaries = [one.summary for one in told]
         while len(summaries) > 1:
             summaries = [
                 self._ask(booking, CallKind.MERGE, prompts.merge(notes, previous), read)
                 for notes in parts.split_texts(summaries, self._part_tokens)
             ]
-        return summaries[0]
+        claims = tuple(claim for one in told for claim in one.claims or ())
+        return Telling(summaries[0], claims, all(one.claims is not None for one in told))
+
+    def _tell(self, part: str, previous: str, booking: Asks, read: _TellingOf) -> Answer:
+        """What a part comes to, in one call: in JSON from a model that can, else as a text.
+
+        Only where a server turns out to take no schema, which costs nothing, it is asked again.
+        """
+        kind, room = CallKind.CONVERSATION, MAX_ANSWER_TOKENS + MAX_FACT_TOKENS
+        if providers.can_shape(self.name):
+            said = prompts.conversation(part, previous, in_json=True)
+            try:
+                return booking.ask(self.name, kind, said, room, read, prompts.SHAPE)
+            except ShapeRefused:
+                # Booked with its reason; the model is not offered a schema again.
+                pass
+        return booking.ask(self.name, kind, prompts.conversation(part, previous), room, read)
 
     def digest(self, label: str, children: Sequence[tuple[str, str]], booking: Asks) -> Digest:
         """What the first answer leaves out is asked for once more; the answer that keeps more is

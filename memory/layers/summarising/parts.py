@@ -55,16 +55,21 @@ def split(lines: Sequence[Line], limit: int) -> list[str]:
     characters; what follows is marked as continued. Raises ValueError for a limit with no room for
     any text beside a line's time and speaker.
     """
-    parts: list[str] = []
+    return ["".join(piece for _, piece in part) for part in placed(lines, limit)]
+
+
+def placed(lines: Sequence[Line], limit: int) -> list[list[tuple[int, str]]]:
+    """As `split`, each part as pieces with the place, from 0, of the line that each is of."""
+    parts: list[list[tuple[int, str]]] = []
     room = 0
-    for line in lines:
+    for place, line in enumerate(lines):
         for piece in _pieces(line, limit):
             # Exact, since every piece ends in a newline and starts with a bracket.
             length = tokens.count(piece)
             if length > room:
-                parts.append("")
+                parts.append([])
                 room = limit
-            parts[-1] += piece
+            parts[-1].append((place, piece))
             room -= length
     return parts
 

@@ -20,10 +20,11 @@ class Command(BaseCommand):
         parser.add_argument("--session", metavar="ID", type=UUID)
         parser.add_argument("--message", metavar="ID", type=UUID)
         parser.add_argument("--entry", metavar="ID", type=UUID)
+        parser.add_argument("--fact", metavar="ID", type=UUID)
         parser.add_argument("--user", metavar="NAME", help="what this user said, with the replies")
         parser.add_argument("--before", metavar="ISO8601", type=instant)
         parser.add_argument(
-            "--sources", action="store_true", help="with --entry: its messages, too"
+            "--sources", action="store_true", help="with --entry or --fact: its messages, too"
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="print the receipt and change nothing"
@@ -39,7 +40,7 @@ class Command(BaseCommand):
             if found is None:
                 raise CommandError(f"There is no user “{options['user']}”.")
             user = found.pk
-        names = ("session", "message", "entry", "before", "sources")
+        names = ("session", "message", "entry", "fact", "before", "sources")
         scope = Scope(user=user, **{name: options[name] for name in names})
         try:
             act = preview if options["dry_run"] else forget

@@ -1,0 +1,120 @@
+"""Facts in the admin: veiled where they are private, decided on, forgotten."""
+
+from datetime import UTC, datetime
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.urls import reverse
+
+from chat.models import Session
+from memory import facts
+from memory.facts import Statement
+from memory.models import Activity, Fact, FactSource, Standing, Verb
+from projects.models import Membership
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/memory/fact/"
+MARCH = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def fact(project, owner):
+    member = Membership.objects.select_related("project", "user").get(user=owner)
+    return facts.give(member, Statement("Billing", "is owned by", "the platform team", MARCH))[0]
+
+
+@pytest.fixture
+def told(fact, chat, entry, project):
+    """The fact with a source in a shared chat."""
+    message = chat.messages.first()
+    return FactSource.objects.create(
+        project=project,
+        fact=fact,
+        session=chat,
+        message=message,
+        entry=entry,
+        valid_from=MARCH,
+        confidence=0.8,
+    )
+
+
+def act(client, action: str, **more):
+    picked = list(Fact.objects.values_list("pk", flat=True))
+    return client.post(LIST, {"action": action, "_selected_action": picked} | more, follow=True)
+
+
+@pytest.fixture
+def staff(client, person):
+    def sign_in(*codenames: str):
+        user = person("mona")
+        user.is_staff = True
+        user.save()
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        client.force_login(user)
+        return client
+
+    return sign_in
+
+
+def test_a_fact_is_listed_with_its_end_and_its_sources(admin_client, told, owner):
+    facts.close(told.fact, datetime(2026, 5, 1, tzinfo=UTC), owner)
+    listed = admin_client.get(LIST).content.decode()
+    assert "Billing is owned by the platform team" in listed and "May 1, 2026" in listed
+    one = admin_client.get(reverse("admin:memory_fact_change", args=[told.fact_id]))
+    assert str(told.message_id) in one.content.decode()
+
+
+def test_it_is_hidden_and_shown_and_approved(admin_client, fact):
+    act(admin_client, "hide")
+    assert Fact.objects.get().state == Standing.HIDDEN
+    assert "was decided meanwhile" in act(admin_client, "hide").content.decode()
+    act(admin_client, "show")
+    assert Fact.objects.get().state == Standing.LIVE
+    Fact.objects.update(state=Standing.PROPOSED, waits_because="asked")
+    act(admin_client, "approve")
+    assert Fact.objects.get().state == Standing.LIVE
+    verbs = Activity.objects.order_by("id").values_list("verb", flat=True)
+    assert list(verbs) == ["recorded", "hidden", "shown", "approved"]
+
+
+def test_forgetting_asks_first(admin_client, fact):
+    asked = act(admin_client, "forget")
+    assert "Forget for good" in asked.content.decode() and Fact.objects.exists()
+    act(admin_client, "forget", confirmed="yes", reason="private")
+    assert not Fact.objects.exists()
+    assert Activity.objects.get(verb=Verb.FORGOTTEN).reason == "private"
+
+
+def test_who_may_only_look_does_nothing(staff, fact):
+    client = staff("view_fact")
+    assert 'value="hide"' not in client.get(LIST).content.decode()
+    act(client, "hide"), act(client, "forget", confirmed="yes")
+    assert Fact.objects.get().state == Standing.LIVE
+
+
+def test_what_is_private_is_veiled_and_who_opens_it_leaves_a_trace(admin_client, told, owner):
+    Session.objects.update(visibility="private")
+    listed = admin_client.get(LIST).content.decode()
+    assert "(private)" in listed and "platform team" not in listed
+    assert "0 facts" in admin_client.get(LIST, {"q": "platform"}).content.decode()
+    assert "1 fact" in admin_client.get(LIST, {"q": str(told.fact_id)}).content.decode()
+    admin_client.get(reverse("admin:memory_fact_change", args=[told.fact_id]))
+    assert Activity.objects.filter(verb=Verb.READ, session_id=told.session_id).count() == 1
+
+
+def test_what_is_about_one_person_is_veiled_too(admin_client, fact, owner):
+    Fact.objects.update(user=owner)
+    assert "platform team" not in admin_client.get(LIST).content.decode()
+    admin_client.get(reverse("admin:memory_fact_change", args=[fact.pk]))
+    assert Activity.objects.filter(verb=Verb.READ, fact_id=fact.pk).count() == 1
+
+
+def test_the_list_takes_the_same_queries_for_many(
+    admin_client, fact, project, owner, django_assert_max_num_queries
+):
+    member = Membership.objects.select_related("project", "user").get(user=owner)
+    for number in range(12):
+        facts.give(member, Statement(f"Service {number}", "is owned by", "sales", MARCH))
+    with django_assert_max_num_queries(9):
+        admin_client.get(LIST)

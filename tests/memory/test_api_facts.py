@@ -1,0 +1,229 @@
+"""Facts over HTTP."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat.models import Session, Visibility
+from chat.replies import draft, post_messages
+from memory.layers import cycle
+from memory.models import Fact, FactSource, Standing
+
+pytestmark = pytest.mark.django_db
+
+URL = "/api/v1/projects/billing/facts/"
+GIVEN = {
+    "subject": "Billing",
+    "predicate": "is owned by",
+    "object": "the platform team",
+    "valid_from": "2026-03-01T00:00:00Z",
+}
+LATER = GIVEN | {"object": "the payments team", "valid_from": "2026-05-01T00:00:00Z"}
+
+
+def objects(answer) -> list[str]:
+    return [fact["object"] for fact in answer.json()["results"]]
+
+
+@pytest.fixture
+def extracted(project, owner, scripted):
+    """A fact out of a private chat of the owner."""
+    at = datetime(2026, 3, 1, 10, tzinfo=UTC)
+    session = Session.objects.create(
+        project=project, creator=owner, title="Talk", visibility=Visibility.PRIVATE
+    )
+    post_messages(session, [draft("The platform team owns billing.", author=owner, created_at=at)])
+    Session.objects.filter(pk=session.pk).update(last_activity_at=at)
+    told = {"subject": "billing", "predicate": "is owned by", "object": "platform team"}
+    told |= {"line": 1, "since": None, "personal": False, "confidence": 0.8}
+    scripted.say(json.dumps({"summary": ["Billing."], "facts": [told]}))
+    cycle.run(at + timedelta(hours=1), project)
+    return Fact.objects.get()
+
+
+def test_an_editor_records_a_fact_and_everybody_reads_it(api, editor, viewer, project):
+    made = api(editor).post(URL, GIVEN, format="json")
+    assert made.status_code == 201
+    told = made.json()
+    assert told["written_by"] == "edgar" and told["by_hand"] and told["valid_until"] is None
+    assert objects(api(viewer).get(URL)) == ["the platform team"]
+    one = api(viewer).get(f"{URL}{told['id']}/").json()
+    assert [fact["id"] for fact in one["history"]] == [told["id"]]
+
+
+def test_what_is_known_is_given_once(api, editor, project):
+    client = api(editor)
+    first = client.post(URL, GIVEN, format="json").json()
+    again = client.post(URL, GIVEN | {"object": "The platform team."}, format="json")
+    assert (again.status_code, again.json()["id"]) == (200, first["id"])
+
+
+def test_the_next_fact_closes_the_one_before(api, editor, project):
+    client = api(editor)
+    first, second = (client.post(URL, one, format="json").json() for one in (GIVEN, LATER))
+    told = client.get(f"{URL}{first['id']}/").json()
+    assert told["valid_until"] == "2026-05-01T00:00:00Z"
+    assert told["closed_by"] == second["id"]
+    assert [fact["object"] for fact in told["history"]] == [
+        "the payments team",
+        "the platform team",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("valid_at=2026-04-01", ["the platform team"]),
+        ("valid_at=2026-04-30T23:59:59Z", ["the platform team"]),
+        ("valid_at=2026-05-01T00:00:00Z", ["the payments team"]),
+        ("valid_at=2026-02-01", []),
+        ("recorded_at=2020-01-01", []),
+        ("q=payments", ["the payments team"]),
+        ("q=owned+-payments", ["the platform team"]),
+        ("subject=BILLING", ["the payments team", "the platform team"]),
+        ("subject=bill", []),
+        ("predicate=is+owned+by&valid_at=2026-06-01", ["the payments team"]),
+        ("subject=billing&predicate=is+owned+by", ["the payments team", "the platform team"]),
+        ("state=proposed", []),
+    ],
+)
+def test_facts_are_asked_for(api, editor, project, asked, expected):
+    client = api(editor)
+    for one in (GIVEN, LATER):
+        client.post(URL, one, format="json")
+    assert objects(client.get(f"{URL}?{asked}")) == expected
+
+
+@pytest.mark.parametrize("asked", ["valid_at=soon", "recorded_at=31.12.2026", "state=gone"])
+def test_what_cannot_be_asked_is_said(api, editor, project, asked):
+    answer = api(editor).get(f"{URL}?{asked}")
+    assert answer.status_code == 400 and asked.partition("=")[0] in answer.json()
+
+
+def test_as_it_was_recorded(api, editor, project):
+    client = api(editor)
+    pk = client.post(URL, GIVEN, format="json").json()["id"]
+    before = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    changed = client.patch(f"{URL}{pk}/", {"object": "the finance team"}, format="json").json()
+    assert (changed["object"], changed["version"]) == ("the finance team", 2)
+    then = client.get(f"{URL}?recorded_at={before}").json()["results"]
+    assert [(fact["id"], fact["object"]) for fact in then] == [(pk, "the platform team")]
+
+
+def test_an_edit_of_an_older_version_is_refused(api, editor, project):
+    client = api(editor)
+    pk = client.post(URL, GIVEN, format="json").json()["id"]
+    client.patch(f"{URL}{pk}/", {"object": "finance"}, format="json", HTTP_IF_MATCH='"1"')
+    late = client.patch(f"{URL}{pk}/", {"object": "sales"}, format="json", HTTP_IF_MATCH='"1"')
+    assert late.status_code == 400 and "Somebody changed" in late.json()["detail"]
+    odd = client.patch(f"{URL}{pk}/", {"object": "sales"}, format="json", HTTP_IF_MATCH="x")
+    assert odd.status_code == 400
+
+
+def test_a_fact_is_closed_by_its_end(api, editor, project):
+    client = api(editor)
+    pk = client.post(URL, GIVEN, format="json").json()["id"]
+    wrong = client.patch(f"{URL}{pk}/", {"valid_until": "2026-01-01T00:00:00Z"}, format="json")
+    assert wrong.status_code == 400
+    client.patch(f"{URL}{pk}/", {"valid_until": "2026-04-01T00:00:00Z"}, format="json")
+    assert objects(client.get(f"{URL}?valid_at=2026-06-01")) == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"subject": ""},
+        {"object": " "},
+        {"confidence": 2},
+        {"valid_from": "soon"},
+        {"valid_until": "2020-01-01T00:00:00Z"},
+        {"object": "x" * 501},
+        {"user": "olive"},
+        {"user": "nobody"},
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_so_many_words(api, editor, owner, project, bad):
+    answer = api(editor).post(URL, GIVEN | bad, format="json")
+    assert answer.status_code == 400 and answer.json()
+    assert not Fact.objects.exists()
+
+
+def test_viewers_do_not_write_and_strangers_see_nothing(api, viewer, stranger, editor, project):
+    pk = api(editor).post(URL, GIVEN, format="json").json()["id"]
+    assert api(viewer).post(URL, GIVEN, format="json").status_code == 404
+    assert api(viewer).delete(f"{URL}{pk}/").status_code == 404
+    assert api(stranger).get(URL).status_code == 404
+    assert api(stranger).get(f"{URL}{pk}/").status_code == 404
+
+
+def test_a_fact_about_somebody_is_theirs(api, editor, owner, project):
+    pk = api(editor).post(URL, GIVEN | {"user": "edgar"}, format="json").json()["id"]
+    assert objects(api(editor).get(URL)) == ["the platform team"]
+    assert api(owner).get(f"{URL}{pk}/").status_code == 404
+    assert objects(api(owner).get(URL)) == []
+    assert objects(api(editor).get(f"{URL}?user=true")) == ["the platform team"]
+    assert objects(api(editor).get(f"{URL}?user=false")) == []
+
+
+def test_sources_are_told_to_those_who_may_read_them(api, extracted, owner, editor):
+    source = FactSource.objects.get()
+    told = api(owner).get(f"{URL}{extracted.pk}/").json()
+    assert told["sources"] == [
+        {
+            "session": str(source.session_id),
+            "message": str(source.message_id),
+            "seq": 1,
+            "said_at": "2026-03-01T10:00:00Z",
+        }
+    ]
+    assert api(editor).get(f"{URL}{extracted.pk}/").json()["sources"] == []
+
+
+def test_owners_decide_and_editors_do_not(api, editor, owner, project):
+    project.review_memories = True
+    project.save()
+    told = api(editor).post(URL, GIVEN, format="json").json()
+    assert (told["state"], told["waits_because"]) == ("proposed", "asked")
+    url = f"{URL}{told['id']}/"
+    assert objects(api(owner).get(f"{URL}?state=proposed")) == ["the platform team"]
+    assert api(editor).patch(url, {"state": "live"}, format="json").status_code == 403
+    assert api(owner).patch(url, {"state": "proposed"}, format="json").status_code == 200
+    assert api(owner).patch(url, {"state": "live"}, format="json").json()["state"] == "live"
+    assert api(owner).patch(url, {"state": "proposed"}, format="json").status_code == 400
+    api(owner).patch(url, {"state": "hidden"}, format="json")
+    assert Fact.objects.get().state == Standing.HIDDEN
+    assert objects(api(owner).get(URL)) == []
+
+
+def test_deleting_forgets_and_gives_the_receipt(api, owner, extracted, project):
+    told = api(owner).delete(f"{URL}{extracted.pk}/")
+    assert told.status_code == 200 and told.json()["removed"]["facts"] == 1
+    assert not Fact.objects.exists()
+    assert api(owner).delete(f"{URL}{extracted.pk}/").status_code == 404
+
+
+def test_an_editor_forgets_only_what_they_gave(api, editor, extracted, project):
+    pk = api(editor).post(URL, GIVEN | {"subject": "The door"}, format="json").json()["id"]
+    assert api(editor).delete(f"{URL}{extracted.pk}/").status_code == 403
+    assert api(editor).delete(f"{URL}{pk}/").status_code == 200
+
+
+def test_a_list_takes_the_same_queries_for_many(api, editor, project, django_assert_num_queries):
+    client = api(editor)
+    client.post(URL, GIVEN, format="json")
+    with django_assert_num_queries(4):
+        client.get(URL)
+    for number in range(9):
+        client.post(URL, GIVEN | {"subject": f"Service {number}"}, format="json")
+    with django_assert_num_queries(4):
+        assert len(client.get(URL).json()["results"]) == 10
+
+
+def test_lists_come_in_pages(api, editor, project):
+    client = api(editor)
+    for number in range(5):
+        client.post(URL, GIVEN | {"subject": f"Service {number}"}, format="json")
+    page = client.get(f"{URL}?page_size=2").json()
+    assert len(page["results"]) == 2 and page["next"]
+    assert len(client.get(page["next"]).json()["results"]) == 2

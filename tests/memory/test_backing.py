@@ -1,0 +1,36 @@
+"""What was not said is no fact."""
+
+import pytest
+
+from memory.facts.backing import backed
+
+SAID = ["Ana", "The platform team owns billing since 3 March 2026, invoices are sent weekly."]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "billing",
+        "Billing platform team",
+        "the Platform Team",
+        "invoice",
+        "3 March",
+        "Ana",
+        "weekly",
+    ],
+)
+def test_what_was_said_is_backed_in_any_inflection(words):
+    assert backed(words, SAID)
+
+
+@pytest.mark.parametrize(
+    "words", ["payments team", "30 March", "202", "bill gates", "in", "", "…", "the platform guild"]
+)
+def test_what_was_not_said_is_not(words):
+    assert not backed(words, SAID)
+
+
+def test_scripts_without_spaces_are_looked_through():
+    said = ["請求はプラットフォームチームが担当します。"]
+    assert backed("プラットフォームチーム", said)
+    assert not backed("決済チーム", said)

@@ -1,0 +1,197 @@
+"""Forgetting subtracts from the facts too: what goes, what stays, what does not come back."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat import changes
+from chat.models import Session
+from chat.replies import draft, post_messages
+from memory import facts
+from memory.facts import Statement
+from memory.forgetting import Scope, forget, preview
+from memory.layers import cycle, review
+from memory.models import Entry, Fact, FactSource, Grave, Tombstone
+from projects.models import Membership
+
+pytestmark = pytest.mark.django_db
+
+MARCH = datetime(2026, 3, 1, 10, tzinfo=UTC)
+JUNE = datetime(2026, 6, 1, 10, tzinfo=UTC)
+PLATFORM = "The platform team owns billing these days."
+
+
+def claim(object: str = "platform team", line: int = 1, **fields) -> dict[str, object]:
+    usual = {"subject": "billing", "predicate": "is owned by", "since": None, "personal": False}
+    return usual | {"object": object, "line": line, "confidence": 0.9} | fields
+
+
+def answer(*claims: dict, summary: str = "Who owns what.") -> str:
+    return json.dumps({"summary": [summary], "facts": list(claims)})
+
+
+@pytest.fixture
+def say(project, owner, scripted):
+    """Has a chat told and settled: its messages, and the claims found in them."""
+
+    def said(*texts: str, claims=(), at=MARCH, user=owner) -> Session:
+        session = Session.objects.create(project=project, creator=user, title="Talk")
+        post_messages(session, [draft(text, author=user, created_at=at) for text in texts])
+        Session.objects.filter(pk=session.pk).update(last_activity_at=at)
+        scripted.say(answer(*claims))
+        cycle.run(at + timedelta(hours=1), project)
+        return session
+
+    return said
+
+
+@pytest.fixture
+def give(project):
+    def made(user, subject: str = "The door", **fields) -> Fact:
+        member = Membership.objects.select_related("project", "user").get(user=user)
+        told = Statement(subject, "is", "green and locked", MARCH, **fields)
+        return facts.give(member, told)[0]
+
+    return made
+
+
+def words() -> str:
+    return " ".join(fact.text for fact in Fact.objects.all())
+
+
+def test_a_fact_goes_alone_and_its_chat_does_not_tell_it_again(project, say, scripted, owner):
+    session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
+    receipt = forget(project, Scope(fact=Fact.objects.get().pk), owner)
+    assert receipt.removed["facts"] == 1 and receipt.removed["messages"] == 0
+    assert Tombstone.objects.get().kind == Grave.FACT
+    assert "platform" not in Tombstone.objects.get().subject
+
+    scripted.say(answer(claim()))
+    changes.edit(session.messages.get(seq=2), "Lunch is at one.", owner)
+    cycle.run(JUNE, project)
+    assert not Fact.objects.exists()
+
+    say("As I said, the platform team owns billing.", claims=[claim()], at=JUNE)
+    assert Fact.objects.count() == 1
+
+
+def test_with_its_sources_the_messages_go_too(project, say):
+    session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
+    receipt = forget(project, Scope(fact=Fact.objects.get().pk, sources=True))
+    assert receipt.removed["messages"] == 1
+    assert session.messages.get(seq=1).text == "" and session.messages.get(seq=2).text
+
+
+def test_a_preview_counts_and_changes_nothing(project, say):
+    say(PLATFORM, claims=[claim()])
+    told = preview(project, Scope(message=FactSource.objects.get().message_id))
+    assert told.removed["facts"] == 1
+    assert Fact.objects.exists() and FactSource.objects.exists()
+
+
+def test_the_search_afterwards_finds_where_a_fact_still_says_it(project, say, give, owner):
+    say(PLATFORM, claims=[claim()])
+    member = Membership.objects.select_related("project", "user").get(user=owner)
+    other = Statement("rule", "is", "the platform team owns billing these days", MARCH)
+    kept, _ = facts.give(member, other)
+    receipt = forget(project, Scope(message=FactSource.objects.get().message_id))
+    assert ("fact", kept.pk) in receipt.found
+
+
+def test_what_rests_on_two_messages_stays_while_one_does(project, say):
+    first = say(PLATFORM, claims=[claim()])
+    say(PLATFORM, claims=[claim()], at=MARCH + timedelta(days=3))
+    forget(project, Scope(session=first.pk))
+    assert Fact.objects.get().valid_from == MARCH + timedelta(days=3)
+
+
+def test_a_fact_whose_words_stood_in_a_neighbour_goes_with_that(project, say):
+    session = say("Who owns billing now?", "The platform team.", claims=[claim(line=2)])
+    forget(project, Scope(message=session.messages.get(seq=1).pk))
+    assert not Fact.objects.exists()
+
+
+def test_what_its_own_message_tells_stays_and_is_withheld_until_it_is_written(
+    project, say, scripted
+):
+    session = say("Lunch is at noon.", PLATFORM, claims=[claim(line=2)])
+    forget(project, Scope(message=session.messages.get(seq=1).pk))
+    assert Fact.objects.exists() and not Fact.objects.known().exists()
+    scripted.say(answer(claim()))
+    cycle.run(JUNE, project)
+    assert Fact.objects.known().count() == 1
+
+
+def test_a_user_takes_along_what_they_gave_and_what_is_about_them(
+    project, say, give, editor, owner
+):
+    give(editor, "The gate"), give(owner)
+    give(editor, "Edgar", user_id=editor.pk)
+    changed = give(owner, "The key")
+    facts.edit(changed, Statement("The key", "is", "lost", MARCH), editor)
+    say("I prefer tea.", claims=[claim("tea", subject="I", personal=True)], user=editor)
+    forget(project, Scope(user=editor.pk))
+    assert words() == "The door is green and locked"
+
+
+def test_before_a_moment_takes_what_was_given_and_said_till_then(project, say, give, owner):
+    early = give(owner)
+    Fact.objects.filter(pk=early.pk).update(recorded_at=MARCH)
+    give(owner, "The gate")
+    say(PLATFORM, claims=[claim()], at=MARCH)
+    forget(project, Scope(before=JUNE))
+    assert words() == "The gate is green and locked"
+
+
+def test_an_entry_takes_its_facts_along(project, say):
+    say(PLATFORM, claims=[claim()])
+    forget(project, Scope(entry=Entry.objects.get().pk))
+    assert not Fact.objects.exists()
+
+
+def test_earlier_versions_go_with_the_sources_that_told_them(project, say, owner):
+    first = say(PLATFORM, claims=[claim()])
+    fact = Fact.objects.get()
+    told = Statement("billing", "is owned by", "payments team", MARCH)
+    facts.edit(fact, told, owner)
+    at = MARCH + timedelta(days=2)
+    say("The payments team owns billing.", claims=[claim("payments team")], at=at)
+    assert FactSource.objects.filter(fact=fact).count() == 2
+    forget(project, Scope(session=first.pk))
+    assert words() == "billing is owned by payments team"
+
+
+def test_what_was_only_retired_goes_too_when_its_message_does(project, say, scripted, owner):
+    session = say(PLATFORM, claims=[claim()])
+    scripted.say(answer())
+    [message] = session.messages.all()
+    changes.edit(message, "Nothing more on that.", owner)
+    cycle.run(JUNE, project)
+    assert Fact.objects.get().retired_at
+    forget(project, Scope(message=message.pk))
+    assert not Fact.objects.exists()
+
+
+def test_a_dissolved_summary_takes_its_facts_along(project, say, owner):
+    session = say(PLATFORM, claims=[claim()])
+    changes.delete(session.messages.get())
+    assert not Fact.objects.known().exists()
+    cycle.run(JUNE, project)
+    assert not Entry.objects.exists() and not Fact.objects.exists()
+
+
+def test_a_summary_that_was_deleted_in_part_keeps_no_trace_of_it(project, say, scripted, owner):
+    session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
+    scripted.say(answer())
+    changes.delete(session.messages.get(seq=1))
+    cycle.run(JUNE, project)
+    assert Entry.objects.exists() and not Fact.objects.exists()
+
+
+def test_what_was_hidden_is_forgotten_too(project, say, owner):
+    say(PLATFORM, claims=[claim()])
+    facts.hide(Fact.objects.get(), owner)
+    review.set_hidden(Entry.objects.get(), True, owner)
+    forget(project, Scope(message=FactSource.objects.get().message_id))
+    assert not Fact.objects.exists()

@@ -1,0 +1,226 @@
+"""Facts on pages: read, given, changed, decided on and forgotten."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat.models import Session, Visibility
+from chat.replies import draft, post_messages
+from memory import facts
+from memory.facts import Statement
+from memory.layers import cycle
+from memory.models import Fact, Standing
+from projects.models import Membership
+
+pytestmark = pytest.mark.django_db
+
+URL = "/projects/billing/memory/facts/"
+MARCH = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MAY = datetime(2026, 5, 1, 12, tzinfo=UTC)
+FORM = {"subject": "Billing", "predicate": "is owned by", "object": "the sales team"}
+
+
+@pytest.fixture
+def give(project, owner):
+    def made(object: str, since=MARCH, by=None, **fields) -> Fact:
+        members = Membership.objects.select_related("project", "user")
+        told = Statement(fields.pop("subject", "Billing"), "is owned by", object, since, **fields)
+        return facts.give(members.get(project=project, user=by or owner), told)[0]
+
+    return made
+
+
+@pytest.fixture
+def extracted(project, editor, scripted):
+    """A fact out of a private chat of the editor."""
+    session = Session.objects.create(
+        project=project, creator=editor, title="Talk", visibility=Visibility.PRIVATE
+    )
+    text = "The platform team owns billing, between us."
+    post_messages(session, [draft(text, author=editor, created_at=MARCH)])
+    Session.objects.filter(pk=session.pk).update(last_activity_at=MARCH)
+    told = {"subject": "billing", "predicate": "is owned by", "object": "platform team"}
+    told |= {"line": 1, "since": None, "personal": False, "confidence": 0.8}
+    scripted.say(json.dumps({"summary": ["Billing."], "facts": [told]}))
+    cycle.run(MARCH + timedelta(hours=1), project)
+    return Fact.objects.get()
+
+
+@pytest.fixture
+def see(client):
+    def get(user, path: str = URL, status: int = 200) -> str:
+        client.force_login(user)
+        answer = client.get(path)
+        assert answer.status_code == status
+        return " ".join(answer.content.decode().split())
+
+    return get
+
+
+@pytest.fixture
+def post(client):
+    def send(user, path: str, data: dict, status: int = 302):
+        client.force_login(user)
+        answer = client.post(path, data)
+        assert answer.status_code == status, answer.content.decode()
+        return answer
+
+    return send
+
+
+def test_what_is_so_today_is_listed_and_what_was_on_a_day(give, see, viewer):
+    give("the platform team"), give("the payments team", MAY)
+    today = see(viewer)
+    assert "the payments team" in today and "the platform team" not in today
+    then = see(viewer, f"{URL}?valid_at=2026-04-01")
+    assert "the platform team" in then and "the payments team" not in then
+    both = see(viewer, f"{URL}?ended=on")
+    assert "the platform team" in both and "the payments team" in both
+
+
+def test_words_are_looked_for(give, see, viewer):
+    give("the platform team"), give("Ana", subject="The door")
+    found = see(viewer, f"{URL}?q=door")
+    assert "Ana" in found and "the platform team" not in found
+    assert "Nothing is found" in see(viewer, f"{URL}?q=window")
+    see(viewer, f"{URL}?valid_at=soon", status=400)
+    see(viewer, f"{URL}?state=odd", status=404)
+
+
+def test_strangers_see_nothing(give, see, stranger):
+    fact = give("the platform team")
+    see(stranger, status=404)
+    see(stranger, f"{URL}{fact.pk}/", status=404)
+
+
+def test_viewers_find_no_forms(give, see, viewer, post):
+    fact = give("the platform team")
+    assert "Add a fact" not in see(viewer)
+    assert "Edit" not in see(viewer, f"{URL}{fact.pk}/")
+    post(viewer, f"{URL}add/", FORM, status=404)
+    post(viewer, f"{URL}{fact.pk}/change/", {"action": "hide"}, status=404)
+
+
+def test_an_editor_adds_one_by_hand(post, editor, project):
+    post(editor, f"{URL}add/", FORM | {"valid_from": "2026-03-01"})
+    fact = Fact.objects.get()
+    assert (fact.object, fact.by_hand, fact.written_by) == ("the sales team", True, "edgar")
+    assert fact.valid_from == datetime(2026, 3, 1, tzinfo=project.zone)
+
+
+def test_one_about_oneself_is_seen_by_oneself(post, see, editor, owner, project):
+    post(editor, f"{URL}add/", FORM | {"mine": "on"})
+    fact = Fact.objects.get()
+    assert "the sales team" in see(editor) and "the sales team" not in see(owner)
+    see(owner, f"{URL}{fact.pk}/", status=404)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"object": ""}, {"valid_from": "2026-03-01", "valid_until": "2026-02-01"}, {"subject": "\0"}],
+)
+def test_what_is_wrong_is_said_and_nothing_is_lost(post, editor, project, wrong):
+    answer = post(editor, f"{URL}add/", FORM | wrong, status=400)
+    assert "is owned by" in answer.content.decode() and "error" in answer.content.decode()
+    assert not Fact.objects.exists()
+
+
+def test_a_fact_is_edited_and_what_it_said_is_kept(give, post, see, editor):
+    fact = give("the platfrom team")
+    given = FORM | {"object": "the platform team", "valid_from": "2026-03-01", "version": 1}
+    post(editor, f"{URL}{fact.pk}/change/", given | {"action": "edit"})
+    fact.refresh_from_db()
+    # The day stayed, and so did the hour.
+    assert (fact.object, fact.valid_from) == ("the platform team", MARCH)
+    assert "platfrom" in see(editor, f"{URL}{fact.pk}/")
+    late = post(editor, f"{URL}{fact.pk}/change/", given | {"action": "edit"}, status=400)
+    assert "Somebody changed this fact" in late.content.decode()
+
+
+def test_a_fact_is_closed(give, post, see, editor):
+    fact = give("the ledger team")
+    post(editor, f"{URL}{fact.pk}/change/", {"action": "close", "at": "2026-06-01"})
+    assert "the ledger team" not in see(editor)
+    assert "the ledger team" in see(editor, f"{URL}?valid_at=2026-05-01")
+    post(editor, f"{URL}{fact.pk}/change/", {"action": "close", "at": "2026-01-01"})
+    assert "would end before" in see(editor, f"{URL}{fact.pk}/")
+
+
+def test_the_history_of_one(give, see, viewer):
+    first, second = give("the platform team"), give("the payments team", MAY)
+    told = see(viewer, f"{URL}{first.pk}/")
+    assert "1 Mar 2026 to 1 May 2026" in told
+    assert f'href="{URL}{second.pk}/"' in told
+
+
+def test_contradictions_are_shown_to_owners(give, see, owner, editor):
+    give("the platform team"), give("the payments team")
+    assert "These cannot all be so" in see(owner)
+    assert "These cannot all be so" not in see(editor)
+
+
+def test_owners_decide_on_what_waits(give, post, see, owner, editor, project):
+    project.review_memories = True
+    project.save()
+    one, other = give("Ana", by=editor, subject="The door"), give("Ben", by=editor)
+    assert "The door" not in see(editor)
+    queue = see(owner, f"{URL}?state=proposed")
+    assert "The door" in queue and "Approve" in queue
+    assert "Approve" not in see(editor, f"{URL}?state=proposed")
+    assert "2 facts wait, too" in see(owner, "/projects/billing/memory/review/")
+    post(editor, f"{URL}{one.pk}/change/", {"action": "approve"})
+    assert Fact.objects.get(pk=one.pk).state == Standing.PROPOSED
+    answer = post(owner, f"{URL}{one.pk}/change/", {"action": "approve", "queue": "proposed"})
+    assert answer.url == f"{URL}?state=proposed"
+    post(owner, f"{URL}{other.pk}/change/", {"action": "reject"})
+    assert "The door" in see(editor)
+    assert "Ben" in see(owner, f"{URL}?state=hidden")
+    post(owner, f"{URL}{other.pk}/change/", {"action": "show"})
+    assert "Ben" in see(owner)
+
+
+def test_the_sources_lead_to_the_very_message_for_who_may_read_it(extracted, see, editor, owner):
+    source = extracted.sources.get()
+    link = f"/chats/{source.session_id}/?through=1#m1"
+    assert link in see(editor) and "between us" in see(editor, f"{URL}{extracted.pk}/")
+    listed, one = see(owner), see(owner, f"{URL}{extracted.pk}/")
+    assert "platform team" in listed and "1 in a private chat" in listed
+    assert link not in listed + one and "between us" not in one
+
+
+def test_a_fact_is_forgotten_with_a_receipt(extracted, see, post, owner, editor):
+    asked = see(owner, f"/projects/billing/memory/forget/?fact={extracted.pk}")
+    assert "This fact. The messages that tell it stay" in asked
+    assert "facts, with their earlier versions" in asked
+    see(editor, f"/projects/billing/memory/forget/?fact={extracted.pk}", status=404)
+    post(owner, "/projects/billing/memory/forget/", {"fact": extracted.pk, "reason": "private"})
+    assert not Fact.objects.exists()
+    see(owner, f"{URL}{extracted.pk}/", status=404)
+
+
+def test_the_page_says_that_the_extractive_summariser_finds_none(see, viewer, project):
+    project.system_model = "extractive"
+    project.save()
+    assert "the extractive summariser, which finds no facts" in see(viewer)
+    project.system_model = "openai-chat:gpt-5-mini"
+    project.save()
+    assert "finds no facts" not in see(viewer)
+
+
+def test_the_activity_leads_to_the_fact(give, see, viewer):
+    fact = give("the platform team")
+    log = see(viewer, "/projects/billing/memory/activity/")
+    assert f'href="{URL}{fact.pk}/"' in log and "recorded" in log
+
+
+def test_the_page_takes_the_same_queries_for_many(give, client, viewer, django_assert_num_queries):
+    client.force_login(viewer)
+    give("the platform team")
+    client.get(URL)
+    with django_assert_num_queries(9):
+        client.get(URL)
+    for number in range(20):
+        give("the platform team", subject=f"Service {number}")
+    with django_assert_num_queries(9):
+        client.get(URL)

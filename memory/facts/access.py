@@ -11,6 +11,9 @@ from memory.models import Fact, FactSource, Standing
 from memory.models.facts import FactQuerySet
 from projects.models import Membership, Role
 
+# Facts that are told to stand against each other.
+MOST_CONTRADICTIONS = 200
+
 
 def facts_for(member: Membership) -> FactQuerySet:
     """The facts of the member's project that the member may see, in every state: those of the
@@ -79,9 +82,6 @@ def contradictions(member: Membership) -> list[list[Fact]]:
     for fact in rows.order_by("topic", "valid_from", "pk")[:MOST_CONTRADICTIONS]:
         by_topic.setdefault(fact.topic, []).append(fact)
     return list(by_topic.values())
-
-
-MOST_CONTRADICTIONS = 200
 
 
 def readable_sources(

@@ -48,8 +48,9 @@ def take_in(
     was; unless the look was not a whole one (`is_whole`), or somebody changed it by hand: then it
     stays as long as its message is as it was. Runs in the transaction in which the entry is kept.
     """
-    found = _unburied(entry, [one for one in found if one.told.subject and one.told.object])
+    # Locked first: what is forgotten meanwhile is buried by the time that is looked.
     lock(entry.project, (one.told.topic for one in found))
+    found = _unburied(entry, found)
     new_ones: dict[UUID, str] = {}
     kept: set[UUID] = set()
     for one in found:

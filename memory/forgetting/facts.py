@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from memory.facts import deriving
 from memory.facts.backing import backed
+from memory.facts.recording import lock
 from memory.models import Fact, FactSource, Tombstone
 from projects.models import Project
 
@@ -31,6 +32,10 @@ def messages_of(project: Project, fact: UUID) -> set[UUID]:
 def find(project: Project, found: Found, scope: Scope) -> None:
     """Sets which facts go and which sources of others do; all of them are locked."""
     found.facts = _meant(project, scope)
+    if scope.fact is not None:
+        # A summary under way that tells it waits, and finds its grave.
+        named = Fact.objects.filter(project=project, pk=scope.fact)
+        lock(project, named.values_list("topic", flat=True))
     found.told = _told(project, found)
     touched = FactSource.objects.filter(pk__in=found.told).values("fact")
     rows = Fact.objects.filter(Q(pk__in=found.facts) | Q(pk__in=touched), project=project)

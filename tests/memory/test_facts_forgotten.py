@@ -2,15 +2,18 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 
 import pytest
+from django.db import connection, transaction
 
 from chat import changes
 from chat.models import Session
 from chat.replies import draft, post_messages
 from memory import facts
-from memory.facts import Statement
+from memory.facts import Statement, deriving
 from memory.forgetting import Scope, forget, preview
+from memory.forgetting import facts as forgotten
 from memory.layers import cycle, review
 from memory.models import Entry, Fact, FactSource, Grave, Tombstone
 from projects.models import Membership
@@ -194,4 +197,33 @@ def test_what_was_hidden_is_forgotten_too(project, say, owner):
     facts.hide(Fact.objects.get(), owner)
     review.set_hidden(Entry.objects.get(), True, owner)
     forget(project, Scope(message=FactSource.objects.get().message_id))
+    assert not Fact.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_summary_that_tells_it_at_the_same_time_does_not_bring_it_back(project, say, monkeypatch):
+    session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
+    entry, fact = session.entries.get(), Fact.objects.get()
+    told = Statement("billing", "is owned by", "platform team", MARCH)
+    found = [deriving.Found(told, session.messages.get(seq=1))]
+    waits = Event()
+    lock = forgotten.lock
+
+    def forgetting(*args) -> None:
+        """It has the lock, and the summary comes for it before the fact goes."""
+        lock(*args)
+        writer.start()
+        waits.wait(1)
+
+    def write() -> None:
+        try:
+            with transaction.atomic():
+                deriving.take_in(entry, found, [found[0].message], JUNE, is_whole=True)
+        finally:
+            connection.close()
+
+    writer = Thread(target=write)
+    monkeypatch.setattr(forgotten, "lock", forgetting)
+    forget(project, Scope(fact=fact.pk))
+    writer.join(20)
     assert not Fact.objects.exists()

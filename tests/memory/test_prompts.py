@@ -2,7 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chat import tokens
 from memory.layers.summarising import prompts
+from memory.layers.summarising.llm import INSTRUCTIONS
 from memory.layers.summarising.parts import words
 from memory.layers.summarising.prompts import tidy
 
@@ -15,6 +17,19 @@ def test_the_transcript_is_data_inside_a_fence():
     assert (system.role, user.role) == ("system", "user")
     assert "at most 80 words" in system.text and "never an instruction" in system.text
     assert user.text == "<transcript>\n[2026-11-21 14:05] Ana: hi\n</transcript>"
+
+
+@pytest.mark.parametrize("in_json", [True, False])
+def test_the_instructions_leave_room_in_the_smallest_context(in_json):
+    system, _ = prompts.conversation("part", in_json=in_json)
+    assert tokens.count(system.text) <= INSTRUCTIONS
+
+
+def test_the_lines_of_a_part_are_numbered():
+    part = [(0, "[…] Ana: hi\n"), (0, "[…] Ana (continued): there\n"), (1, "[…] Ben: ho\n")]
+    assert prompts.numbered(part) == (
+        "1 […] Ana: hi\n1 […] Ana (continued): there\n2 […] Ben: ho\n"
+    )
 
 
 def test_the_summary_before_is_context_only():

@@ -23,8 +23,10 @@ from memory.layers.summarising.answers import Answer
 from memory.layers.summarising.parts import Line
 from memory.models import CallKind
 
-# The share of the model's context that one part of a transcript may take: the instructions, the
-# summary before and the answer need the rest.
+# Tokens that the instructions take, at most; their lengths are tested.
+INSTRUCTIONS = 500
+# The share of what is left of the model's context that one part of a transcript may take: the
+# numbers of its lines, the summary before and the answer need the rest.
 PART_SHARE = 0.5
 # Tokens. Longer parts are read less carefully (Liu et al., “Lost in the Middle”, 2023).
 LONGEST_PART = 12_000
@@ -83,7 +85,9 @@ class _TellingOf:
 class ModelSummariser:
     def __init__(self, name: str) -> None:
         self.name = name
-        self._part_tokens = min(LONGEST_PART, int(context_tokens(name) * PART_SHARE))
+        self._part_tokens = min(
+            LONGEST_PART, int((context_tokens(name) - INSTRUCTIONS) * PART_SHARE)
+        )
 
     def conversation(self, lines: Sequence[Line], previous: str, booking: Asks) -> Telling:
         """Every line is read: in parts, whose summaries are merged until one is left. The facts

@@ -70,9 +70,7 @@ _IN_TEXT = f"""\
 
 After the bullets write a line that says only "Facts:", and below it the {_FACTS} Each fact is one \
 line of six fields with bars between them: subject | predicate | object | line | since, or - | \
-personal, yes or no. For example:
-- The platform team owns billing since March.
-Facts:
+personal, yes or no. So a line might read:
 billing | is owned by | the platform team | 3 | 2026-03-01 | no
 
 {_DATA}"""

@@ -1,14 +1,25 @@
-"""The broker's transport: kombu's for PostgreSQL, quicker to notice that it is to stop, and tidy
-when it cannot connect.
+"""The broker's transport: kombu's for PostgreSQL, at the address that it is given, quicker to
+notice that it is to stop, and tidy when it cannot connect.
 """
 
+from typing import Any
+
 from kombu.transport import pgmq
+from kombu.utils.url import sanitize_url
+from psycopg_pool import ConnectionPool
+
+from config.embedded import libpq_address
 
 # Seconds. Celery looks for a stop between two drains, and asks for two seconds each.
 LONGEST_DRAIN = 0.25
 
 
 class Transport(pgmq.Transport):
+    # The address comes whole and goes to libpq: kombu knows no options, such as sslmode, and pgmq
+    # puts the parts together without quotes, so that a folder with a space would end at it.
+    can_parse_url = True
+    client: Any
+
     def drain_events(self, connection, timeout=None, **kwargs):
         super().drain_events(connection, timeout=min(timeout or LONGEST_DRAIN, LONGEST_DRAIN))
 
@@ -21,3 +32,30 @@ class Transport(pgmq.Transport):
             if client is not None and client.pool is not None:
                 client.pool.close()
             raise
+
+    @classmethod
+    def as_uri(cls, uri: str, include_password: bool = False, mask: str = "**") -> str:
+        return uri if include_password else sanitize_url(uri, mask)
+
+    @property
+    def _address(self) -> str:
+        return libpq_address(self.client.hostname)
+
+    def _create_pgmq_client(self) -> pgmq.PGMQueue:
+        options = self.client.transport_options
+        pool = ConnectionPool(self._address, min_size=1, max_size=options["pool_size"], open=True)
+        client = pgmq.PGMQueue(
+            # Not None: it would go where DATABASE_URL of the environment points.
+            conn_string="",
+            pool=pool,
+            vt=options["visibility_timeout"],
+            init_extension=False,
+        )
+        # To be closed with it.
+        client._own_pool = True
+        return client
+
+    def _get_notify_waiter(self) -> pgmq._NotifyWaiter:
+        if self._notify_waiter is None:
+            self._notify_waiter = pgmq._NotifyWaiter(self._address)
+        return self._notify_waiter

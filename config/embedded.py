@@ -67,6 +67,11 @@ def broker_url(socket_directory: Path) -> str:
     return f"pgmq://postgres@{quote(str(socket_directory), safe='')}:5432/postgres"
 
 
+def libpq_address(broker_url: str) -> str:
+    """A pgmq address as PostgreSQL's own library takes it."""
+    return "postgresql" + broker_url.removeprefix("pgmq")
+
+
 def is_running(data_dir: Path) -> bool:
     """Whether the server's main process is alive; it may still be starting."""
     return _process(_folder(data_dir)) is not None
@@ -120,8 +125,7 @@ def install_broker(url: str) -> None:
     # Only `up` and tests come here, so that other processes need not load it.
     from pgmq.install import install_pgmq_from_sql
 
-    address = "postgresql" + url.removeprefix("pgmq")
-    with psycopg.connect(address) as connection:
+    with psycopg.connect(libpq_address(url)) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [BROKER_LOCK])
         installed = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = 'pgmq'")
         if installed.fetchone() is None:

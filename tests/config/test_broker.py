@@ -1,0 +1,71 @@
+"""The broker is where its address says, as PostgreSQL itself reads addresses."""
+
+from collections.abc import Iterator
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+
+from config import embedded
+from config.celery import app
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def address() -> str:
+    """The test's database, as a broker."""
+    settings = connection.settings_dict
+    url = f"pgmq://postgres@{quote(settings['HOST'], safe='')}/{settings['NAME']}"
+    embedded.install_broker(url)
+    return url
+
+
+@pytest.fixture
+def queue_name() -> Iterator[str]:
+    name = f"test_{uuid4().hex}"
+    yield name
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pgmq.drop_queue(%s)", [name])
+
+
+def echo(url: str, name: str) -> str:
+    """What comes back of a message that is sent through the broker at `url`."""
+    with app.connection_for_write(url) as broker, broker.SimpleQueue(name) as queue:
+        queue.put("Anyone there?")
+        got = queue.get(timeout=20)
+        got.ack()
+        return got.payload
+
+
+def test_a_message_comes_back(address, queue_name):
+    assert echo(address, queue_name) == "Anyone there?"
+
+
+def test_it_is_not_where_another_address_of_the_environment_points(
+    address, queue_name, monkeypatch
+):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@%2Fnowhere/nothing")
+    assert echo(address, queue_name) == "Anyone there?"
+
+
+def test_its_folder_may_have_spaces(address, queue_name, tmp_path):
+    folder = tmp_path / "my projects"
+    folder.symlink_to(connection.settings_dict["HOST"])
+    url = f"pgmq://postgres@{quote(str(folder), safe='')}/{connection.settings_dict['NAME']}"
+    assert echo(url, queue_name) == "Anyone there?"
+
+
+def test_its_options_are_heeded(address, queue_name):
+    url = f"{address}?application_name=the%20broker"
+    with app.connection_for_write(url) as broker, broker.SimpleQueue(queue_name) as queue:
+        queue.put("Anyone there?")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT DISTINCT application_name FROM pg_stat_activity")
+            assert ("the broker",) in cursor.fetchall()
+
+
+def test_its_password_is_not_told():
+    url = "pgmq://ana:se%20cret@db.example/strata?sslmode=require"
+    assert app.connection_for_write(url).as_uri() == "pgmq://ana:**@db.example/strata"

@@ -184,20 +184,29 @@ _LEXICAL = """
     WHERE c.project_id = %(project)s AND {conditions}
     GROUP BY c.id ORDER BY sum(asked.weight) DESC, c.id DESC LIMIT {candidates}
 """
-# The chunks are looked up by their ids alone: with the project as a condition on both tables, a
-# planner without statistics may go through all of the project's chunks for each of its vectors.
+# All vectors are put in order first, and only the nearest looked up, until enough may be shown:
+# `OFFSET 0` keeps the planner from looking up each of them before.
 _EXACT = """
+    SELECT c.id FROM (
+        SELECT chunk_id, embedding <=> %(vector)s::halfvec AS distance FROM memory_vector
+        WHERE project_id = %(project)s AND embedder = %(embedder)s
+        ORDER BY distance OFFSET 0
+    ) v
+    JOIN memory_chunk c ON c.id = v.chunk_id
+    LEFT JOIN chat_session s ON s.id = c.session_id
+    WHERE {conditions} ORDER BY v.distance LIMIT {candidates}
+"""
+# With its dimensions and the embedder as written, so that the embedder's index can serve it. The
+# chunks are looked up by their ids alone: with the project as a condition on both tables, a
+# planner without statistics may go through all of the project's chunks for each of its vectors.
+_INDEXED = """
     SELECT c.id FROM memory_vector v
     JOIN memory_chunk c ON c.id = v.chunk_id
     LEFT JOIN chat_session s ON s.id = c.session_id
     WHERE v.project_id = %(project)s AND v.embedder = %(embedder)s AND {conditions}
-    ORDER BY v.embedding <=> %(vector)s::halfvec LIMIT {candidates}
+    ORDER BY v.embedding::halfvec({dimensions}) <=> %(vector)s::halfvec({dimensions})
+    LIMIT {candidates}
 """
-# With its dimensions and the embedder as written, so that the embedder's index can serve it.
-_INDEXED = _EXACT.replace(
-    "v.embedding <=> %(vector)s::halfvec",
-    "v.embedding::halfvec({dimensions}) <=> %(vector)s::halfvec({dimensions})",
-)
 _AROUND = """
     WITH hearts (id) AS (({lexical}) UNION ({semantic})),
     around AS (

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from memory.models.chunks import OF_SESSIONS
+from memory.recall import vector_index
 from memory.recall.embedders.base import Matrix
 from projects.models import Project
 
@@ -31,8 +32,6 @@ TELLABLE = (
     "EXISTS (SELECT FROM memory_entry e WHERE e.id = c.source AND e.revision = c.last_seq "
     "AND NOT e.withheld AND e.state NOT IN ('proposed', 'hidden'))"
 )
-# Chunks of a project up to which every vector is compared; beyond it the index is asked.
-EXACT = 10_000
 # https://github.com/pgvector/pgvector#iterative-index-scans
 ITERATIVE = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "400"}
 
@@ -129,11 +128,6 @@ class Found(NamedTuple):
     def at(self) -> datetime:
         return datetime.fromtimestamp(self.occurred, UTC)
 
-    @property
-    def day(self) -> int:
-        """Its day (UTC), counted from 1 January 1970."""
-        return int(self.occurred // 86_400)
-
 
 COLUMNS = (
     "c.id, c.source_type, c.source, c.session_id, c.first_seq, c.last_seq, c.part, c.role, "
@@ -186,26 +180,33 @@ _LEXICAL = """
 """
 # All vectors are put in order first, and only the nearest looked up, until enough may be shown:
 # `OFFSET 0` keeps the planner from looking up each of them before.
-_EXACT = """
-    SELECT c.id FROM (
+_COMPARED = """
+    SELECT c.id, v.distance FROM (
         SELECT chunk_id, embedding <=> %(vector)s::halfvec AS distance FROM memory_vector
-        WHERE project_id = %(project)s AND embedder = %(embedder)s
+        WHERE project_id = %(project)s AND embedder = %(embedder)s {which}
         ORDER BY distance OFFSET 0
     ) v
     JOIN memory_chunk c ON c.id = v.chunk_id
     LEFT JOIN chat_session s ON s.id = c.session_id
     WHERE {conditions} ORDER BY v.distance LIMIT {candidates}
 """
-# With its dimensions and the embedder as written, so that the embedder's index can serve it. The
-# chunks are looked up by their ids alone: with the project as a condition on both tables, a
-# planner without statistics may go through all of the project's chunks for each of its vectors.
-_INDEXED = """
-    SELECT c.id FROM memory_vector v
-    JOIN memory_chunk c ON c.id = v.chunk_id
-    LEFT JOIN chat_session s ON s.id = c.session_id
-    WHERE v.project_id = %(project)s AND v.embedder = %(embedder)s AND {conditions}
-    ORDER BY v.embedding::halfvec({dimensions}) <=> %(vector)s::halfvec({dimensions})
-    LIMIT {candidates}
+_EXACT = f"SELECT id FROM ({_COMPARED.replace('{which}', '')}) near"
+# What is in the embedder's index, and beside it what is not yet. With its dimensions and the
+# embedder as written, so that the index can serve it. The chunks are looked up by their ids
+# alone: with the project as a condition on both tables, a planner without statistics may go
+# through all of the project's chunks for each of its vectors.
+_INDEXED = f"""
+    SELECT id FROM ((
+        SELECT c.id, v.embedding::halfvec({{dimensions}}) <=> %(vector)s::halfvec({{dimensions}})
+            AS distance
+        FROM memory_vector v
+        JOIN memory_chunk c ON c.id = v.chunk_id
+        LEFT JOIN chat_session s ON s.id = c.session_id
+        WHERE v.project_id = %(project)s AND v.embedder = %(embedder)s AND v.indexed
+            AND {{conditions}}
+        ORDER BY distance LIMIT {{candidates}}
+    ) UNION ALL ({_COMPARED.replace("{which}", "AND NOT indexed")})) near
+    ORDER BY distance LIMIT {{candidates}}
 """
 _AROUND = """
     WITH hearts (id) AS (({lexical}) UNION ({semantic})),
@@ -249,7 +250,7 @@ def candidates(
         "embedder": embedder,
         "vector": literal(vector) if vector is not None else None,
     }
-    indexed = vector is not None and size > EXACT
+    indexed = vector is not None and size > vector_index.EXACT
     fill = {"conditions": conditions, "candidates": CANDIDATES}
     lexical = _LEXICAL.format(**fill) if sought else _NOTHING
     semantic = _NOTHING

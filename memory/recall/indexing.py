@@ -82,6 +82,14 @@ def mark(session: Session, seq: int) -> None:
         cursor.save(force_insert=True)
 
 
+def mark_all(project: Project) -> None:
+    """Has every session and summary of the project indexed from its beginning."""
+    IndexCursor.objects.filter(project=project).update(
+        wanted=F("wanted") + 1, dirty_from=1, next_try_at=None
+    )
+    summaries.mark(Project.objects.filter(pk=project.pk))
+
+
 def catch_up(
     project: Project | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
@@ -114,7 +122,9 @@ def _claim(project: Project | None) -> Claim:
     if project is not None:
         due = due.filter(project=project)
     with transaction.atomic():
-        rows = due.select_related("session").select_for_update(skip_locked=True, of=("self",))
+        rows = due.select_related("session", "project").select_for_update(
+            skip_locked=True, of=("self",)
+        )
         claim.cursors = list(rows.order_by("pk")[:BATCH])
         IndexCursor.objects.filter(pk__in=claim.ids).update(
             lease_holder=claim.holder, lease_until=Now() + LEASE

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.conf import settings
 from django.db import connection, transaction
 
 from memory.models.chunks import OF_SESSIONS
@@ -152,7 +151,7 @@ def terms(project: Project, query: str) -> tuple[list[Term], int]:
     """The words of `query`, the rarest first, and how many chunks the project has, about."""
     given: dict[str, Any] = {
         "project": project.pk,
-        "language": settings.SEARCH_LANGUAGE,
+        "language": project.search_language_name,
         "query": query,
         "most": MOST_TERMS,
     }

@@ -8,7 +8,6 @@ from operator import or_
 from uuid import UUID
 
 import numpy as np
-from django.conf import settings
 from django.db import connection
 from django.db.models import Q
 
@@ -84,7 +83,6 @@ def prepare(
     texts = [chunk.text for chunk in fresh]
     for chunk, packed in zip(fresh, pieces.pack(texts), strict=True):
         chunk.pieces = packed
-        chunk.language = settings.SEARCH_LANGUAGE
         chunk.tokens = tokens.count(packing.line(chunk.occurred_at, chunk.speaker, chunk.text, UTC))
     return Plan(fresh, embedded(texts, embedder, renew), embedder.name, gone)
 
@@ -133,14 +131,13 @@ def _chunks(extent: Extent) -> Iterator[Chunk]:
             speaker=turn.author,
             text=turn.text,
             occurred_at=turn.at,
+            language=extent.cursor.project.search_language_name,
         )
 
 
 def _differs(old: Chunk, new: Chunk) -> bool:
-    compared = ("last_seq", "role", "author_id", "speaker", "text", "occurred_at")
-    return old.language != settings.SEARCH_LANGUAGE or any(
-        getattr(old, name) != getattr(new, name) for name in compared
-    )
+    compared = ("last_seq", "role", "author_id", "speaker", "text", "occurred_at", "language")
+    return any(getattr(old, name) != getattr(new, name) for name in compared)
 
 
 def write(plan: Plan, sources: set[UUID]) -> int:

@@ -47,6 +47,8 @@ def _is_invisible(char: str) -> bool:
 
 
 def _without_tags(text: str) -> str:
+    if text.isascii() and "<" not in text:
+        return text
     return "".join(
         "&lt;" if _opens(char) and _is_tag(text, place + 1) else char
         for place, char in enumerate(text)

@@ -25,7 +25,7 @@ from memory.forgetting import Scope, forget, graves
 from memory.layers import gaps, imported, review
 from memory.layers.coverage import contributes, recount
 from memory.layers.summarising import EXTRACTIVE
-from memory.models import Cursor, Entry, Verb, Waiting
+from memory.models import Chunk, Cursor, Entry, Verb, Waiting
 from memory.models.activity import note
 from memory.models.cursors import nudge
 from memory.recall import indexing
@@ -107,6 +107,19 @@ def leave_a_trace(session: Session, by, **kwargs: object) -> None:
 def look_through_its_layers(instance: Project, **kwargs: object) -> None:
     """Its budget or its thresholds may have changed."""
     nudge(instance.pk)
+
+
+@receiver(post_save, sender=Project)
+def cut_anew_in_its_language(
+    instance: Project, created: bool, update_fields: Collection[str] | None, **kwargs: object
+) -> None:
+    """What was cut into words in another language is indexed again."""
+    if created or (update_fields is not None and "search_language" not in update_fields):
+        return
+    chunks = Chunk.objects.filter(project=instance)
+    if chunks.exclude(language=instance.search_language_name).exists():
+        indexing.mark_all(instance)
+        wake_indexing()
 
 
 @receiver(session_made_private)

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from memory.layers import conversations, cycle, digests
 from memory.models import Entry
-from memory.recall import indexing
+from memory.recall import embedders, indexing, vector_index
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 CYCLE_SECONDS = 60
 # A task indexes for so long, and leaves the rest to another.
 INDEXING_SECONDS = 240
+# And puts vectors into their index for so long: meanwhile they are found as well.
+TAKING_IN_SECONDS = 30
 # Seconds for which a broker that was away is not asked again, since asking takes time.
 PATIENCE = 10.0
 
@@ -67,7 +69,8 @@ def settle_project(project_id: str) -> None:
 def run_indexing() -> None:
     """Indexes what changed. Runs after each change, and every minute for what was missed."""
     indexing.catch_up(seconds=INDEXING_SECONDS)
-    if indexing.is_behind():
+    waits = vector_index.keep_up(embedders.get(), seconds=TAKING_IN_SECONDS)
+    if waits or indexing.is_behind():
         run_indexing.apply_async(expires=CYCLE_SECONDS)
 
 

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.http import HttpRequest
 
+from projects.forms import language_choice
 from projects.models import Membership, Project, Token
 
 admin.site.site_header = admin.site.site_title = "Strata"
@@ -51,6 +52,11 @@ class ProjectAdmin(admin.ModelAdmin):
     prepopulated_fields = {"slug": ("name",)}
     readonly_fields = ("created_at",)
     inlines = (MembershipInline,)
+
+    def formfield_for_dbfield(self, db_field, request, **kwargs):
+        if db_field.name == "search_language":
+            kwargs["widget"] = language_choice()
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_deleted_objects(self, objs, request):
         # All that a project holds goes with it, and is too much to be listed piece by piece.

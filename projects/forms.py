@@ -3,10 +3,18 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils.translation import gettext_lazy as _
 
+from projects.languages import search_languages
 from projects.models import Project, Role
+
+
+def language_choice() -> forms.Select:
+    """The languages that there are, and none for the server's."""
+    own = _("The server’s: %(language)s") % {"language": settings.SEARCH_LANGUAGE}
+    return forms.Select(choices=[("", own), *((name, name) for name in search_languages())])
 
 
 class NewProjectForm(forms.ModelForm):
@@ -36,6 +44,7 @@ class ProjectForm(forms.ModelForm):
             "review_memories",
             "share_raw_turns",
             "timezone",
+            "search_language",
             "roll_percent",
             "day_after_days",
             "week_after_days",
@@ -54,6 +63,7 @@ class ProjectForm(forms.ModelForm):
             "review_memories": _("Review new memories"),
             "share_raw_turns": _("Share what was said word for word"),
             "timezone": _("Time zone"),
+            "search_language": _("Language of recall"),
             "roll_percent": _("Settle above this percentage of the budget"),
             "day_after_days": _("Chats settle into a day after days"),
             "week_after_days": _("Days settle into a week after days"),
@@ -77,6 +87,10 @@ class ProjectForm(forms.ModelForm):
             "keep_deleted": _(
                 "Pages, memory and search lose a deleted message; prompts keep it, tagged with the "
                 "time of its deletion."
+            ),
+            "search_language": _(
+                "In which words are cut to their stems, so that “builds” is found by “build”. "
+                "What was said before is found by its words again a little after a change."
             ),
             "share_raw_turns": _(
                 "Recall may quote members’ shared chats to each other. Off: only what is "
@@ -108,6 +122,7 @@ class ProjectForm(forms.ModelForm):
                 "review_memories",
                 "share_raw_turns",
                 "timezone",
+                "search_language",
             ),
         ),
         (
@@ -124,6 +139,7 @@ class ProjectForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["search_language"].widget = language_choice()
         # What changed is told from what the page showed: an old page does not undo what somebody
         # else saved meanwhile.
         for field in self.fields.values():

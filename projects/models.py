@@ -11,6 +11,7 @@ from knox.models import AbstractAuthToken
 
 from projects import instructions
 from projects.identifiers import new_id
+from projects.languages import validate_search_language
 
 
 def validate_timezone(name: str) -> None:
@@ -149,6 +150,16 @@ class Project(models.Model):
     timezone = models.CharField(
         "time zone", max_length=64, default="UTC", validators=[validate_timezone]
     )
+    search_language = models.CharField(
+        "language of recall",
+        max_length=63,
+        blank=True,
+        validators=[validate_search_language],
+        help_text=(
+            "In which words are cut to their stems, so that “builds” is found by “build”. Empty: "
+            "the server's default."
+        ),
+    )
     archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -163,6 +174,11 @@ class Project(models.Model):
     @property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.timezone)
+
+    @property
+    def search_language_name(self) -> str:
+        """PostgreSQL's text search configuration for what is said here."""
+        return self.search_language or settings.SEARCH_LANGUAGE
 
     @property
     def chat_model_name(self) -> str:

@@ -224,7 +224,15 @@ STORES = (
 # Columns of text that nothing said in a conversation gets into, by model: names, settings, digests,
 # and what Strata says in words of its own.
 NOT_SAID: dict[type[Model], tuple[str, ...]] = {
-    Project: ("name", "slug", "instructions", "chat_model", "system_model", "timezone"),
+    Project: (
+        "name",
+        "slug",
+        "instructions",
+        "chat_model",
+        "system_model",
+        "timezone",
+        "search_language",
+    ),
     Token: ("digest", "token_key", "name", "scopes"),
     Message: ("model",),
     Attachment: ("media_type", "sha256"),

@@ -108,6 +108,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
                 ('embedder', models.CharField(max_length=200)),
                 ('embedding', pgvector.django.halfvec.HalfVectorField()),
+                ('indexed', models.BooleanField(default=False, help_text="Whether it is in its embedder's index; see vector_index.")),
                 ('chunk', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='vectors', to='memory.chunk')),
                 ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
             ],
@@ -138,7 +139,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='vector',
-            index=pgvector.django.indexes.HnswIndex(django.contrib.postgres.indexes.OpClass(django.db.models.functions.comparison.Cast('embedding', pgvector.django.halfvec.HalfVectorField(dimensions=256)), name='halfvec_cosine_ops'), condition=models.Q(('embedder', 'static-minilm-256')), name='vector_static_minilm_256'),
+            index=models.Index(condition=models.Q(('indexed', False)), fields=['project', 'embedder'], name='vector_loose'),
+        ),
+        migrations.AddIndex(
+            model_name='vector',
+            index=pgvector.django.indexes.HnswIndex(django.contrib.postgres.indexes.OpClass(django.db.models.functions.comparison.Cast('embedding', pgvector.django.halfvec.HalfVectorField(dimensions=256)), name='halfvec_cosine_ops'), condition=models.Q(('embedder', 'static-minilm-256'), ('indexed', True)), name='vector_static_minilm_256'),
         ),
         migrations.AddConstraint(
             model_name='vector',

@@ -106,6 +106,8 @@ class Vector(models.Model):
     """What an embedder makes of a chunk. Changing the embedder is adding vectors.
 
     The column has no fixed dimensions; each embedder in use has an index over its own vectors.
+    Only large projects are taken into it, after a while: what is not `indexed` is compared one by
+    one, which is as quick where there is little, and costs nothing when it is written.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -113,6 +115,9 @@ class Vector(models.Model):
     chunk = models.ForeignKey(Chunk, on_delete=models.CASCADE, related_name="vectors")
     embedder = models.CharField(max_length=200)
     embedding = HalfVectorField()
+    indexed = models.BooleanField(
+        default=False, help_text="Whether it is in its embedder's index; see vector_index."
+    )
 
     class Meta:
         constraints = [
@@ -121,15 +126,17 @@ class Vector(models.Model):
             )
         ]
         indexes = [
-            # Of the built-in embedder. Others get theirs when they are first used; see
-            # memory.recall.embedders.indexes.
+            models.Index(
+                fields=["project", "embedder"], name="vector_loose", condition=Q(indexed=False)
+            ),
+            # Of the built-in embedder. Others get theirs when they are first needed.
             HnswIndex(
                 OpClass(
                     Cast("embedding", HalfVectorField(dimensions=256)), name="halfvec_cosine_ops"
                 ),
                 name="vector_static_minilm_256",
-                condition=Q(embedder="static-minilm-256"),
-            )
+                condition=Q(embedder="static-minilm-256", indexed=True),
+            ),
         ]
 
     def __str__(self) -> str:

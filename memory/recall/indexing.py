@@ -82,6 +82,14 @@ def mark(session: Session, seq: int) -> None:
         cursor.save(force_insert=True)
 
 
+def mark_all(project: Project) -> None:
+    """Has every session and summary of the project indexed from its beginning."""
+    IndexCursor.objects.filter(project=project).update(
+        wanted=F("wanted") + 1, dirty_from=1, next_try_at=None
+    )
+    summaries.mark(Project.objects.filter(pk=project.pk))
+
+
 def catch_up(
     project: Project | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
@@ -114,7 +122,9 @@ def _claim(project: Project | None) -> Claim:
     if project is not None:
         due = due.filter(project=project)
     with transaction.atomic():
-        rows = due.select_related("session").select_for_update(skip_locked=True, of=("self",))
+        rows = due.select_related("session", "project").select_for_update(
+            skip_locked=True, of=("self",)
+        )
         claim.cursors = list(rows.order_by("pk")[:BATCH])
         IndexCursor.objects.filter(pk__in=claim.ids).update(
             lease_holder=claim.holder, lease_until=Now() + LEASE
@@ -179,31 +189,25 @@ def _commit(claim: Claim, extents: Sequence[Extent], plan: writing.Plan) -> int:
     return written
 
 
+_MOVE = """
+    UPDATE memory_indexcursor SET lease_holder = NULL, lease_until = NULL, next_try_at = NULL,
+        failures = 0, last_error = '', indexed_through = through, dirty_from = through + 1,
+        done = read.done
+    FROM unnest(%s::uuid[], %s::int[], %s::bigint[]) read (session, through, done)
+    WHERE session_id = session
+"""
+
+
 def _move(extents: Iterable[Extent], same: set[UUID]) -> None:
     """The cursors behind what was read; one whose session is longer than that stays due."""
-    moved = []
-    for extent in extents:
-        cursor = extent.cursor
-        if cursor.pk in same:
-            cursor.lease_holder = cursor.lease_until = cursor.next_try_at = None
-            cursor.failures, cursor.last_error = 0, ""
-            cursor.indexed_through = extent.through
-            cursor.dirty_from = extent.through + 1
-            cursor.done = cursor.done if extent.goes_on else cursor.wanted
-            moved.append(cursor)
-    IndexCursor.objects.bulk_update(
-        moved,
-        [
-            "lease_holder",
-            "lease_until",
-            "next_try_at",
-            "failures",
-            "last_error",
-            "indexed_through",
-            "dirty_from",
-            "done",
-        ],
-    )
+    moved = [
+        (cursor.pk, extent.through, cursor.done if extent.goes_on else cursor.wanted)
+        for extent in extents
+        if (cursor := extent.cursor).pk in same
+    ]
+    if moved:
+        with connection.cursor() as database:
+            database.execute(_MOVE, [list(column) for column in zip(*moved, strict=True)])
 
 
 def withdraw(session: Session, seqs: Sequence[int]) -> int:

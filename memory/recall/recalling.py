@@ -1,9 +1,11 @@
 """The one function behind pages, API and prompt that finds again what was said."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -114,41 +116,36 @@ def _judged(scope: Scope, query: str) -> _Judged:
 def measure(query: str, rows: Sequence[Found], asked: Sequence[Term]) -> dict[str, Floats]:
     """The signals of each row, for a question whose terms are `asked`."""
     read = question.read(query)
-    named = [name for name in {row.speaker for row in rows} if read.names(name)]
+    columns: Any = Found._make(zip(*rows, strict=True))
+    named = {name for name in set(columns.speaker) if read.names(name)}
     is_name = np.array([_is_name(term, named) for term in asked], bool)
     idf = np.array([term.idf for term in asked], np.float32) * ~is_name
     about = pieces.of_query(question.without(query, named))
     # A question that names several tells nothing by it.
-    speaks = np.array([len(named) == 1 and row.speaker in named for row in rows])
-    return signals.measure(read, about, _rows(rows, len(asked)), idf, speaks)
+    speaks = np.array([len(named) == 1 and speaker in named for speaker in columns.speaker])
+    return signals.measure(read, about, _rows(columns, len(asked)), idf, speaks)
 
 
-def _is_name(term: Term, named: Sequence[str]) -> bool:
+def _is_name(term: Term, named: Collection[str]) -> bool:
     return any(part.startswith(term.word[:4]) for name in named for part in name.lower().split())
 
 
-def _rows(found: Sequence[Found], terms: int) -> Rows:
-    met = np.array([row.met for row in found], np.int64)
-    sources: dict[object, int] = {}
+def _rows(columns: Any, terms: int) -> Rows:
+    """What was found, a tuple for each field of Found, as arrays."""
+    notes = np.array([kind == SourceType.NOTE for kind in columns.source_type])
+    begins = np.array([True, *(one != other for one, other in pairwise(columns.source))])
     return Rows(
-        source=np.array([sources.setdefault(_source(row), len(sources)) for row in found]),
-        first_seq=np.array([1 if _is_note(row) else row.first_seq for row in found]),
-        last_seq=np.array([1 if _is_note(row) else row.last_seq for row in found]),
-        met=(met[:, None] >> np.arange(terms)) & 1 > 0,
-        likeness=np.array([row.likeness or 0.0 for row in found], np.float32),
-        packed=[row.pieces for row in found],
-        speakers=[row.speaker for row in found],
-        days=[row.day for row in found],
+        # A note stands by itself, whatever was noted before and after.
+        source=np.cumsum(begins | notes) - 1,
+        first_seq=np.where(notes, 1, columns.first_seq),
+        last_seq=np.where(notes, 1, columns.last_seq),
+        met=(np.array(columns.met, np.int64)[:, None] >> np.arange(terms)) & 1 > 0,
+        # Without a vector, nothing tells how like it is.
+        likeness=np.nan_to_num(np.array(columns.likeness, np.float32)),
+        packed=columns.pieces,
+        speakers=columns.speaker,
+        days=(np.array(columns.occurred) // 86_400).astype(int).tolist(),
     )
-
-
-def _source(row: Found) -> object:
-    """What the row is a part of. A note stands by itself, whatever was noted before and after."""
-    return (row.source, row.first_seq) if _is_note(row) else row.source
-
-
-def _is_note(row: Found) -> bool:
-    return row.source_type == SourceType.NOTE
 
 
 def _embedded(query: str) -> tuple[str, Matrix | None]:

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.conf import settings
 from django.db import connection, transaction
 
 from memory.models.chunks import OF_SESSIONS
+from memory.recall import vector_index
 from memory.recall.embedders.base import Matrix
 from projects.models import Project
 
@@ -31,8 +31,6 @@ TELLABLE = (
     "EXISTS (SELECT FROM memory_entry e WHERE e.id = c.source AND e.revision = c.last_seq "
     "AND NOT e.withheld AND e.state NOT IN ('proposed', 'hidden'))"
 )
-# Chunks of a project up to which every vector is compared; beyond it the index is asked.
-EXACT = 10_000
 # https://github.com/pgvector/pgvector#iterative-index-scans
 ITERATIVE = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "400"}
 
@@ -129,11 +127,6 @@ class Found(NamedTuple):
     def at(self) -> datetime:
         return datetime.fromtimestamp(self.occurred, UTC)
 
-    @property
-    def day(self) -> int:
-        """Its day (UTC), counted from 1 January 1970."""
-        return int(self.occurred // 86_400)
-
 
 COLUMNS = (
     "c.id, c.source_type, c.source, c.session_id, c.first_seq, c.last_seq, c.part, c.role, "
@@ -158,7 +151,7 @@ def terms(project: Project, query: str) -> tuple[list[Term], int]:
     """The words of `query`, the rarest first, and how many chunks the project has, about."""
     given: dict[str, Any] = {
         "project": project.pk,
-        "language": settings.SEARCH_LANGUAGE,
+        "language": project.search_language_name,
         "query": query,
         "most": MOST_TERMS,
     }
@@ -184,20 +177,36 @@ _LEXICAL = """
     WHERE c.project_id = %(project)s AND {conditions}
     GROUP BY c.id ORDER BY sum(asked.weight) DESC, c.id DESC LIMIT {candidates}
 """
-# The chunks are looked up by their ids alone: with the project as a condition on both tables, a
-# planner without statistics may go through all of the project's chunks for each of its vectors.
-_EXACT = """
-    SELECT c.id FROM memory_vector v
+# All vectors are put in order first, and only the nearest looked up, until enough may be shown:
+# `OFFSET 0` keeps the planner from looking up each of them before.
+_COMPARED = """
+    SELECT c.id, v.distance FROM (
+        SELECT chunk_id, embedding <=> %(vector)s::halfvec AS distance FROM memory_vector
+        WHERE project_id = %(project)s AND embedder = %(embedder)s {which}
+        ORDER BY distance OFFSET 0
+    ) v
     JOIN memory_chunk c ON c.id = v.chunk_id
     LEFT JOIN chat_session s ON s.id = c.session_id
-    WHERE v.project_id = %(project)s AND v.embedder = %(embedder)s AND {conditions}
-    ORDER BY v.embedding <=> %(vector)s::halfvec LIMIT {candidates}
+    WHERE {conditions} ORDER BY v.distance LIMIT {candidates}
 """
-# With its dimensions and the embedder as written, so that the embedder's index can serve it.
-_INDEXED = _EXACT.replace(
-    "v.embedding <=> %(vector)s::halfvec",
-    "v.embedding::halfvec({dimensions}) <=> %(vector)s::halfvec({dimensions})",
-)
+_EXACT = f"SELECT id FROM ({_COMPARED.replace('{which}', '')}) near"
+# What is in the embedder's index, and beside it what is not yet. With its dimensions and the
+# embedder as written, so that the index can serve it. The chunks are looked up by their ids
+# alone: with the project as a condition on both tables, a planner without statistics may go
+# through all of the project's chunks for each of its vectors.
+_INDEXED = f"""
+    SELECT id FROM ((
+        SELECT c.id, v.embedding::halfvec({{dimensions}}) <=> %(vector)s::halfvec({{dimensions}})
+            AS distance
+        FROM memory_vector v
+        JOIN memory_chunk c ON c.id = v.chunk_id
+        LEFT JOIN chat_session s ON s.id = c.session_id
+        WHERE v.project_id = %(project)s AND v.embedder = %(embedder)s AND v.indexed
+            AND {{conditions}}
+        ORDER BY distance LIMIT {{candidates}}
+    ) UNION ALL ({_COMPARED.replace("{which}", "AND NOT indexed")})) near
+    ORDER BY distance LIMIT {{candidates}}
+"""
 _AROUND = """
     WITH hearts (id) AS (({lexical}) UNION ({semantic})),
     around AS (
@@ -240,7 +249,7 @@ def candidates(
         "embedder": embedder,
         "vector": literal(vector) if vector is not None else None,
     }
-    indexed = vector is not None and size > EXACT
+    indexed = vector is not None and size > vector_index.EXACT
     fill = {"conditions": conditions, "candidates": CANDIDATES}
     lexical = _LEXICAL.format(**fill) if sought else _NOTHING
     semantic = _NOTHING

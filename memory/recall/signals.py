@@ -162,16 +162,18 @@ def _meanings(
 def _best(asked: Ints, ids: Ints, sizes: Ints) -> Floats:
     """Rows × pieces of the question: the cosine with the nearest piece of the row, at least 0."""
     known = pieces.vocabulary()
-    kept = (known.kinds[ids] & Kind.EMPTY) == 0
-    row_of = np.repeat(np.arange(len(sizes)), sizes)[kept]
     best = np.zeros((len(sizes), len(asked)), np.float32)
-    if len(row_of) and len(asked):
-        unique, place = np.unique(ids[kept], return_inverse=True)
+    there = np.zeros(len(known.kinds), bool)
+    there[ids] = True
+    telling = np.flatnonzero(there & ((known.kinds & Kind.EMPTY) == 0))
+    if len(telling) and len(asked):
+        near = np.zeros((len(there), len(asked)), np.float32)
         # Not `@`: so small a product takes many times as long when BLAS shares it among threads.
-        near = np.einsum("ij,kj->ik", known.units[unique], known.units[asked])
-        near = np.maximum(near, 0)
-        starts = np.flatnonzero(np.diff(row_of, prepend=-1))
-        best[row_of[starts]] = np.maximum.reduceat(near[place], starts, axis=0)
+        near[telling] = np.einsum("ij,kj->ik", known.units[telling], known.units[asked])
+        filled = sizes > 0
+        starts = (np.cumsum(sizes) - sizes)[filled]
+        nearest = np.maximum.reduceat(near.take(ids, axis=0), starts, axis=0)
+        best[filled] = np.maximum(nearest, 0)
     return best
 
 

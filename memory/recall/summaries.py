@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
@@ -64,13 +63,14 @@ def follow(project_id: UUID, embedder: Embedder) -> int:
     """
     # What changes from here on is looked at again.
     heeded = list(EntriesChanged.objects.filter(project=project_id).values_list("pk", flat=True))
+    spoken = Project.objects.get(pk=project_id).search_language_name
     wanted = dict(tellable(project_id).values_list("pk", "revision"))
     there = {
         source: (pk, revision)
         for source, pk, revision, language in _chunks(project_id).values_list(
             "source", "pk", "last_seq", "language"
         )
-        if language == settings.SEARCH_LANGUAGE or source not in wanted
+        if language == spoken or source not in wanted
     }
     _chunks(project_id).filter(source__in=there.keys() - wanted.keys()).delete()
     fresh = [pk for pk, revision in wanted.items() if there.get(pk, (None, None))[1] != revision]
@@ -92,7 +92,7 @@ def _chunks(project_id: UUID) -> QuerySet[Chunk]:
 
 
 def _write(project_id: UUID, ids: Sequence[UUID], embedder: Embedder) -> int:
-    entries = list(tellable(project_id).filter(pk__in=ids))
+    entries = list(tellable(project_id).filter(pk__in=ids).select_related("project"))
     known = dict(_chunks(project_id).filter(source__in=ids).values_list("source", "pk"))
     plan = writing.prepare([_chunk(entry, known) for entry in entries], [], embedder)
     with transaction.atomic():
@@ -111,6 +111,7 @@ def _chunk(entry: Entry, known: Mapping[UUID, UUID]) -> Chunk:
         speaker="",
         text=entry.summary,
         occurred_at=entry.last_source_at,
+        language=entry.project.search_language_name,
     )
     chunk.pk = known.get(entry.pk, chunk.pk)
     return chunk

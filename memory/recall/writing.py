@@ -8,7 +8,6 @@ from operator import or_
 from uuid import UUID
 
 import numpy as np
-from django.conf import settings
 from django.db import connection
 from django.db.models import Q
 
@@ -24,17 +23,26 @@ from projects.identifiers import new_id
 Place = tuple[int, int]
 # Texts that are embedded at a time.
 BATCH = 512
-UPDATED = (
-    "last_seq",
-    "role",
-    "author",
-    "speaker",
-    "text",
-    "tokens",
-    "occurred_at",
-    "language",
-    "pieces",
-)
+# The columns of a chunk as they are written, with PostgreSQL's types: first those it is known by.
+KEY = {
+    "project_id": "uuid",
+    "source_type": "text",
+    "source": "uuid",
+    "first_seq": "int",
+    "part": "int",
+}
+REST = {
+    "last_seq": "int",
+    "role": "text",
+    "author_id": "int",
+    "speaker": "text",
+    "text": "text",
+    "tokens": "int",
+    "occurred_at": "timestamptz",
+    "language": "text",
+    "pieces": "bytea",
+}
+WRITTEN = {"id": "uuid", "session_id": "uuid"} | KEY | REST
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,6 @@ def prepare(
     texts = [chunk.text for chunk in fresh]
     for chunk, packed in zip(fresh, pieces.pack(texts), strict=True):
         chunk.pieces = packed
-        chunk.language = settings.SEARCH_LANGUAGE
         chunk.tokens = tokens.count(packing.line(chunk.occurred_at, chunk.speaker, chunk.text, UTC))
     return Plan(fresh, embedded(texts, embedder, renew), embedder.name, gone)
 
@@ -124,14 +131,13 @@ def _chunks(extent: Extent) -> Iterator[Chunk]:
             speaker=turn.author,
             text=turn.text,
             occurred_at=turn.at,
+            language=extent.cursor.project.search_language_name,
         )
 
 
 def _differs(old: Chunk, new: Chunk) -> bool:
-    compared = ("last_seq", "role", "author_id", "speaker", "text", "occurred_at")
-    return old.language != settings.SEARCH_LANGUAGE or any(
-        getattr(old, name) != getattr(new, name) for name in compared
-    )
+    compared = ("last_seq", "role", "author_id", "speaker", "text", "occurred_at", "language")
+    return any(getattr(old, name) != getattr(new, name) for name in compared)
 
 
 def write(plan: Plan, sources: set[UUID]) -> int:
@@ -141,23 +147,34 @@ def write(plan: Plan, sources: set[UUID]) -> int:
         Chunk.objects.filter(pk__in=gone).delete()
     places = [place for place, chunk in enumerate(plan.chunks) if chunk.source in sources]
     chunks = [plan.chunks[place] for place in places]
-    Chunk.objects.bulk_create(
-        chunks,
-        batch_size=1_000,
-        update_conflicts=True,
-        unique_fields=["project", "source_type", "source", "first_seq", "part"],
-        update_fields=UPDATED,
-    )
+    write_chunks(chunks)
     write_vectors(chunks, plan.vectors[places], plan.embedder)
     corpus.note_changes(chunks, [one for one in plan.gone if one.source in sources])
     return len(chunks)
 
 
+# Columns as arrays: ten thousands of placeholders take longer to fill in than the rows to write.
+_CHUNKS = f"""
+    INSERT INTO memory_chunk ({", ".join(WRITTEN)})
+    SELECT * FROM unnest({", ".join(f"%s::{kind}[]" for kind in WRITTEN.values())})
+    ON CONFLICT ({", ".join(KEY)}) DO UPDATE
+    SET {", ".join(f"{name} = excluded.{name}" for name in REST)}
+"""
+
+
+def write_chunks(chunks: Sequence[Chunk]) -> None:
+    """Adds the chunks; where there is one in a place already, that one is updated."""
+    columns = [[getattr(chunk, name) for chunk in chunks] for name in WRITTEN]
+    with connection.cursor() as cursor:
+        cursor.execute(_CHUNKS, columns)
+
+
 _VECTORS = """
-    INSERT INTO memory_vector (id, project_id, chunk_id, embedder, embedding)
-    SELECT id, project, chunk, %s, embedding::halfvec
+    INSERT INTO memory_vector (id, project_id, chunk_id, embedder, embedding, indexed)
+    SELECT id, project, chunk, %s, embedding::halfvec, false
     FROM unnest(%s::uuid[], %s::uuid[], %s::uuid[], %s::text[]) row (id, project, chunk, embedding)
-    ON CONFLICT (project_id, embedder, chunk_id) DO UPDATE SET embedding = excluded.embedding
+    ON CONFLICT (project_id, embedder, chunk_id) DO UPDATE
+    SET embedding = excluded.embedding, indexed = false
 """
 _OTHERS = "DELETE FROM memory_vector WHERE chunk_id = ANY(%s) AND embedder <> %s"
 

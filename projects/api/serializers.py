@@ -37,6 +37,7 @@ class ProjectSerializer(SavesWhatChanged):
             "keep_deleted",
             "history_limit",
             "timezone",
+            "search_language",
             "roll_percent",
             "day_after_days",
             "week_after_days",

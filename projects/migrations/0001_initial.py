@@ -3,6 +3,7 @@
 import django.core.validators
 import django.db.models.deletion
 import projects.identifiers
+import projects.languages
 import projects.models
 from django.conf import settings
 from django.db import migrations, models
@@ -40,6 +41,7 @@ class Migration(migrations.Migration):
                 ('memory_daily_tokens', models.PositiveIntegerField(blank=True, help_text='Tokens that models may take a day to write memories; over it, the work waits for the next day. Empty: no limit.', null=True, validators=[django.core.validators.MinValueValidator(1000)], verbose_name='daily allowance')),
                 ('history_limit', models.PositiveIntegerField(default=100, help_text='Messages of the running conversation that the model sees.', validators=[django.core.validators.MinValueValidator(50), django.core.validators.MaxValueValidator(1000)])),
                 ('timezone', models.CharField(default='UTC', max_length=64, validators=[projects.models.validate_timezone], verbose_name='time zone')),
+                ('search_language', models.CharField(blank=True, help_text="In which words are cut to their stems, so that “builds” is found by “build”. Empty: the server's default.", max_length=63, validators=[projects.languages.validate_search_language], verbose_name='language of recall')),
                 ('archived_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],

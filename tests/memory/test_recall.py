@@ -7,7 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from chat.models import Visibility
 from memory.models import SourceType
-from memory.recall import Scope, embedders, recall, search
+from memory.recall import Scope, embedders, recall, search, vector_index
 from projects.creation import create_project
 from tests.memory.recalling import AT, found, say, talk
 
@@ -144,7 +144,7 @@ def test_large_projects_are_searched_by_the_index_and_find_the_same(
 ):
     question = "Which flowers did her sibling grow?"
     exact = found(project, owner, question)
-    monkeypatch.setattr(search, "EXACT", 0)
+    monkeypatch.setattr(vector_index, "EXACT", 0)
     assert found(project, owner, question) == exact
 
 

@@ -1,0 +1,23 @@
+"""The languages in which recall can read: PostgreSQL's text search configurations."""
+
+from django.core.exceptions import ValidationError
+from django.db import connection
+
+# Those whose names need no quoting.
+_KNOWN = """
+    SELECT cfgname FROM pg_ts_config
+    WHERE pg_ts_config_is_visible(oid) AND cfgname ~ '^[a-z_][a-z0-9_]*$' ORDER BY cfgname
+"""
+
+
+def search_languages() -> list[str]:
+    """Their names in this database: english, german, …, and simple for any other."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN)
+        return [name for (name,) in cursor.fetchall()]
+
+
+def validate_search_language(name: str) -> None:
+    known = search_languages()
+    if name not in known:
+        raise ValidationError(f"“{name}” is none of the languages {', '.join(known)}.")

@@ -1,0 +1,90 @@
+"""In which language recall cuts what is said into words: the project's, or else the server's."""
+
+import pytest
+from django.test import Client
+
+from memory.models import Chunk, IndexCursor, SourceType
+from memory.recall import indexing, search
+from tests.memory.recalling import found, talk
+
+pytestmark = pytest.mark.django_db
+
+HOUSES = "Die beiden Häuser am Hafen wurden im Mai verkauft."
+
+
+def languages() -> set[str]:
+    return set(Chunk.objects.values_list("language", flat=True))
+
+
+def met(project, question: str) -> list[int]:
+    """In how many chunks the words of the question stand, by word."""
+    asked, _ = search.terms(project, question)
+    return [Chunk.objects.filter(terms__contains=[term.hash]).count() for term in asked]
+
+
+@pytest.fixture
+def german(project):
+    project.search_language = "german"
+    project.save(update_fields=["search_language"])
+    return project
+
+
+def test_it_is_the_servers_unless_the_project_has_its_own(project, owner, settings):
+    talk(project, owner, HOUSES)
+    assert languages() == {"english"}
+    assert met(project, "Welches Haus?") == [0, 0]
+
+
+def test_words_are_found_by_the_stems_of_the_projects_language(german, owner):
+    talk(german, owner, HOUSES)
+    assert languages() == {"german"}
+    assert met(german, "Welches Haus?") == [1]
+    assert found(german, owner, "Welches Haus?") == [HOUSES]
+
+
+def test_a_change_has_all_that_was_said_cut_anew(project, owner, api):
+    talk(project, owner, HOUSES)
+    client = api(owner)
+    url = f"/api/v1/projects/{project.slug}/"
+    assert client.patch(url, {"search_language": "german"}, format="json").status_code == 200
+    assert indexing.is_behind()
+    indexing.catch_up()
+    project.refresh_from_db()
+    assert languages() == {"german"}
+    assert met(project, "Welches Haus?") == [1]
+
+
+@pytest.mark.parametrize("language, calls", [("simple", 1), ("german", 0)])
+def test_only_a_change_wakes_indexing(german, owner, monkeypatch, language, calls):
+    talk(german, owner, HOUSES)
+    woken: list[None] = []
+    monkeypatch.setattr("memory.receivers.wake_indexing", lambda: woken.append(None))
+    german.name, german.search_language = "Hafen", language
+    german.save()
+    assert IndexCursor.objects.due().count() == len(woken) == calls
+
+
+def test_summaries_follow_it_too(project, entry):
+    indexing.catch_up()
+    assert languages() == {"english"}
+    assert Chunk.objects.filter(source_type=SourceType.ENTRY).exists()
+    project.search_language = "german"
+    project.save()
+    indexing.catch_up()
+    assert languages() == {"german"}
+
+
+@pytest.mark.parametrize("name", ["klingon", "German", "pg_catalog.german", "x'; --"])
+def test_what_postgresql_does_not_know_is_refused(project, owner, api, name):
+    url = f"/api/v1/projects/{project.slug}/"
+    answer = api(owner).patch(url, {"search_language": name}, format="json")
+    assert answer.status_code == 400
+    assert "german" in answer.json()["search_language"][0]
+
+
+def test_the_settings_offer_what_there_is(project, owner):
+    client = Client()
+    client.force_login(owner)
+    page = client.get("/projects/billing/settings/").content.decode()
+    assert '<option value="" selected>The server’s: english</option>' in page
+    assert '<option value="german">german</option>' in page

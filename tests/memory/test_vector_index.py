@@ -1,0 +1,91 @@
+"""Which vectors stand in the index: those of large projects, and everything is found meanwhile."""
+
+import pytest
+
+from memory.models import Corpus, Vector
+from memory.recall import embedders, indexing, vector_index
+from memory.tasks import run_indexing
+from projects.creation import create_project
+from tests.memory.recalling import found, say, talk
+
+pytestmark = pytest.mark.django_db
+
+TEXTS = [f"My sister planted {flower} in her garden." for flower in ("tulips", "roses", "phlox")]
+QUESTION = "Which flowers did her sibling grow?"
+
+
+@pytest.fixture
+def large(project, owner, monkeypatch):
+    """A project that is large as soon as it has three chunks, in which none may wait."""
+    monkeypatch.setattr(vector_index, "EXACT", 2)
+    monkeypatch.setattr(vector_index, "WAITING", 0)
+    monkeypatch.setattr(vector_index, "BATCH", 1)
+    for text in TEXTS:
+        talk(project, owner, text)
+    assert Corpus.objects.get().chunks == 3
+    return project
+
+
+def indexed() -> list[bool]:
+    return list(Vector.objects.order_by("chunk__source").values_list("indexed", flat=True))
+
+
+def test_what_is_written_waits_outside_of_the_index(large):
+    assert indexed() == [False] * 3
+
+
+def test_a_large_project_is_taken_in(large):
+    assert vector_index.keep_up(embedders.get()) is False
+    assert indexed() == [True] * 3
+    assert vector_index.behind(embedders.get()) == []
+
+
+def test_a_small_project_never_is(large, owner):
+    small = create_project(owner, name="Small", slug="small")
+    talk(small, owner, TEXTS[0])
+    vector_index.keep_up(embedders.get())
+    assert not Vector.objects.get(project=small).indexed
+
+
+def test_a_few_may_wait(large, monkeypatch):
+    monkeypatch.setattr(vector_index, "WAITING", 3)
+    vector_index.keep_up(embedders.get())
+    assert indexed() == [False] * 3
+
+
+def test_it_stops_when_its_time_is_over_and_goes_on_later(large, woken):
+    assert vector_index.keep_up(embedders.get(), seconds=-1) is True
+    assert indexed() == [False] * 3
+    run_indexing()
+    assert indexed() == [True] * 3
+    assert woken == []
+
+
+def test_indexing_comes_back_for_what_it_did_not_manage(large, woken, monkeypatch):
+    monkeypatch.setattr("memory.tasks.TAKING_IN_SECONDS", -1)
+    run_indexing()
+    assert len(woken) == 1
+
+
+def test_all_is_found_wherever_its_vector_is(large, owner):
+    everything = found(large, owner, QUESTION)
+    assert set(everything) == set(TEXTS)
+    for vector in Vector.objects.all():
+        Vector.objects.filter(pk=vector.pk).update(indexed=True)
+        assert found(large, owner, QUESTION) == everything
+
+
+def test_a_turn_that_grows_leaves_the_index_until_it_is_taken_in_again(large, owner):
+    vector_index.keep_up(embedders.get())
+    session = Vector.objects.order_by("chunk__source").last().chunk.session
+    say(session, owner, "They are red and yellow.")
+    assert indexed() == [True, True, False]
+    assert "They are red and yellow." in "".join(found(large, owner, QUESTION))
+
+
+def test_one_that_the_index_cannot_hold_is_compared(large, owner, monkeypatch):
+    monkeypatch.setattr(vector_index, "MOST_DIMENSIONS", 10)
+    indexing.catch_up()
+    assert vector_index.keep_up(embedders.get()) is False
+    assert indexed() == [False] * 3
+    assert set(found(large, owner, QUESTION)) == set(TEXTS)

@@ -31,6 +31,8 @@ from memory.models.leased import LeasedQuerySet
 # One entry covers at most so many tokens of talk, so that it is written well within the time that
 # a task may take, and a killed one is not begun from the start for ever.
 MOST_TOKENS = 100_000
+# What somebody is to decide on, whatever the text says.
+UNDECIDED = (Waiting.ASKED, Waiting.IMPORTED)
 
 
 @dataclass(frozen=True)
@@ -219,16 +221,20 @@ def _set_times(entry: Entry, stretch: Stretch) -> None:
     entry.first_source_at, entry.last_source_at = min(times), max(times)
 
 
-def _waits_because(session: Session, summary: str, written_by: str) -> Waiting | None:
+def _waits_because(
+    session: Session, summary: str, written_by: str, before: str = ""
+) -> Waiting | None:
     """Why someone has to look before the summary is shown; None when it may be live.
 
     The extractive summariser quotes, and what was said in a private session is not to be quoted
-    to others unseen.
+    to others unseen. `before` is why the text that it replaces waited, if nobody decided on it.
     """
     if reads_like_instructions(summary):
         return Waiting.INSTRUCTIONS
     if written_by == summarising.EXTRACTIVE and session.visibility == Visibility.PRIVATE:
         return Waiting.PRIVATE
+    if before in UNDECIDED:
+        return Waiting(before)
     return Waiting.ASKED if session.project.review_memories else None
 
 
@@ -308,7 +314,7 @@ def _commit_rewritten(
         there.delete()
         return None
     assert there.session is not None
-    waits = _waits_because(there.session, written.summary, written.by)
+    waits = _waits_because(there.session, written.summary, written.by, there.waits_because)
     there.waits_because = waits or ""
     if waits:
         there.state, there.parent = State.PROPOSED, None

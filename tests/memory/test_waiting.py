@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from chat import changes
 from chat.models import Session
 from chat.replies import draft, post_messages
+from memory.forgetting import Scope, forget
 from memory.layers import conversations, cycle, digests, review
 from memory.layers.conversations import summarise
 from memory.layers.rendering import rendered_bank
@@ -63,6 +64,23 @@ def test_new_memories_say_that_they_were_asked_to_wait(session, project, scripte
     project.save()
     scripted.say("- The cutover is on 3 March.")
     assert standing(summarise(session.pk, later())) == (State.PROPOSED, Waiting.ASKED)
+
+
+def test_what_nobody_decided_on_still_waits_after_a_part_of_it_is_forgotten(
+    session, project, scripted
+):
+    project.review_memories = True
+    project.save()
+    [said] = post_messages(session, [draft("It is on 3 March.")])
+    scripted.default = "- The cutover is planned."
+    entry = summarise(session.pk, later())
+    project.review_memories = False
+    project.save()
+    forget(project, Scope(message=said.pk))
+    cycle.run(later())
+    assert standing(entry) == (State.PROPOSED, Waiting.ASKED)
+    assert entry.summary == "- The cutover is planned."
+    assert rendered_bank(project).text == ""
 
 
 def test_quotes_of_a_private_chat_say_so(session):

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.apps import apps
 from django.db import connection
@@ -19,13 +20,24 @@ from memory.layers.history import bank_as_of
 from memory.layers.periods import Granularity, parent_key
 from memory.layers.rendering import Rendered, rendered_bank
 from memory.layers.review import ASIDE
-from memory.models import Activity, Cursor, Entry, EntryRevision, EntryState, Ladder, State
+from memory.models import (
+    Activity,
+    Cursor,
+    Entry,
+    EntryRevision,
+    EntryState,
+    Ladder,
+    State,
+    Waiting,
+)
 from tests.torture.scribe import KNEW, NAME, NOTED, TOLD, WORD, words
 from tests.torture.team import Team
 
 LINES = (TOLD, KNEW, NOTED)
 # What waits for somebody, or for the next cycle.
 UNSETTLED = (State.STALE, *ASIDE)
+# Why somebody is to decide, and not only to look at what the text says.
+DECISIONS = (Waiting.ASKED, Waiting.IMPORTED, Waiting.SOURCES)
 
 
 def said_in(texts: Iterable[str], line: str = "") -> set[str]:
@@ -76,6 +88,8 @@ class Promises:
         self.bank: tuple[int, str | None] = (0, None)
         # The words that might stand in the bank, by the moment.
         self.candidates: dict[datetime, set[str]] = {}
+        # Entries that somebody has to decide on.
+        self.undecided: set[UUID] = set()
 
     def kept(self, is_settled: bool) -> None:
         record = Record.read(self.team)
@@ -84,6 +98,7 @@ class Promises:
         self.counts_are_right(record)
         self.the_bank_holds(record)
         self.nothing_is_shown_that_should_not_be(record)
+        self.nobody_is_passed_over(record)
         self.what_is_forgotten_is_nowhere()
         self.the_past_tells_nothing_new(record)
         self.no_work_failed(record)
@@ -114,7 +129,8 @@ class Promises:
                 continue
             parent, layer = entries[entry.parent_id], Granularity(entry.granularity)
             # In place of a digest that awaits review, or was rejected, its children stand.
-            stands_in = parent.state in ASIDE and entry.state in (State.LIVE, State.FADED)
+            spoken_for = parent.state not in ASIDE and not parent.withheld
+            stands_in = not spoken_for and entry.state in (State.LIVE, State.FADED)
             is_below = entry.state in (State.ABSORBED, State.STALE)
             assert stands_in or is_below, f"{entry} is {entry.state}"
             assert not entry.pinned, f"{entry} is pinned and has a parent"
@@ -181,6 +197,17 @@ class Promises:
             "proposed": said_in((o.summary for o in told if o.state == State.PROPOSED), TOLD),
             "withheld": said_in((o.summary for o in told if o.withheld), TOLD),
         }
+
+    def nobody_is_passed_over(self, record: Record) -> None:
+        """What waits for somebody's decision waits until then, whatever is written meanwhile."""
+        waiting = self.undecided - self.team.decided
+        for entry in record.entries:
+            if entry.pk in waiting:
+                assert entry.state in (State.PROPOSED, State.STALE), f"{entry} was taken in"
+            elif entry.state == State.PROPOSED and entry.waits_because in DECISIONS:
+                waiting.add(entry.pk)
+        self.undecided = waiting
+        self.team.decided.clear()
 
     def what_is_forgotten_is_nowhere(self) -> None:
         if self.team.gone:

@@ -62,7 +62,8 @@ class Team:
         self.unremembered: set[str] = set()
         # What was written into entries by hand: who wrote which word into which.
         self.by_hand: list[tuple[int, UUID, str]] = []
-        self.moments: list[datetime] = []
+        # Entries on which somebody decided since it was last asked.
+        self.decided: set[UUID] = set()
 
     # What there is.
 
@@ -300,7 +301,12 @@ class Team:
 
     def hide(self, entry: Entry, hidden: bool) -> str:
         act = "hide or reject" if hidden else "show or approve"
-        return self._moderate(entry, lambda: review.set_hidden(entry, hidden, self.olive), act)
+
+        def decide() -> None:
+            review.set_hidden(entry, hidden, self.olive)
+            self.decided.add(entry.pk)
+
+        return self._moderate(entry, decide, act)
 
     def edit_entry(self, entry: Entry, by) -> str:
         word = self.word("e")

@@ -1,6 +1,7 @@
 """Any number of beats and workers: nothing is done twice, and no model is asked in vain."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,12 @@ START = datetime(2025, 1, 6, 9, tzinfo=UTC)
 STEP = timedelta(hours=12)
 TOLD = "The deploy took {} minutes, the rollback {} and its owner is team {} of plan {}."
 
+SAID = (
+    "- Summary of {} messages about deploys, rollbacks and their owners, with all that was agreed "
+    "on the minutes that each of them takes."
+)
+COUNTED = re.compile(r"Summary of (\d+) messages")
+
 
 def go_on(project: Project, user, now: datetime, chance: random.Random, number: int) -> None:
     """What people do in half a day: new talk, more in an old chat, now and then an edit."""
@@ -37,7 +44,8 @@ def go_on(project: Project, user, now: datetime, chance: random.Random, number: 
     say(session, at, chance)
     sessions = list(Session.objects.filter(project=project).order_by("created_at", "pk"))
     if chance.random() < 0.3:
-        say(chance.choice(sessions), at, chance)
+        # At an instant of its own: of two at the same, either may come first.
+        say(chance.choice(sessions), at + timedelta(minutes=1), chance)
     if chance.random() < 0.2:
         said = Message.objects.filter(project=project).order_by("created_at", "session", "seq")
         message = chance.choice(list(said[:200]))
@@ -52,12 +60,17 @@ def say(session: Session, at: datetime, chance: random.Random) -> None:
 
 @pytest.fixture
 def model(scripted):
-    """Says how much it was told."""
-    scripted.default = lambda asked: Answer(
-        f"- Summary of {len(asked['messages'][-1]['content'])} letters about deploys, rollbacks "
-        "and their owners, with all that was agreed on the minutes that each of them takes."
-    )
+    """Says of how many messages it was told, by themselves or by what was written of them.
+
+    Not in which order, nor beside what: that hangs on who comes first.
+    """
+    scripted.default = lambda asked: Answer(SAID.format(number_in(asked["messages"][1]["content"])))
     return scripted
+
+
+def number_in(told: str) -> int:
+    counts = COUNTED.findall(told)
+    return told.count(TOLD.partition("{")[0]) or sum(map(int, counts))
 
 
 @contextmanager
@@ -132,13 +145,16 @@ def test_nothing_is_done_twice_and_no_model_is_asked_in_vain(crew, model, scale,
     check_coverage(tally)
     assert not Activity.objects.filter(verb=Verb.FAILED).exists()
     assert shape(project) == shape(single)
+    for entry in Entry.objects.all():
+        assert number_in(entry.summary) == entry.message_count
     tally("cycles", cycles)
     tally("model calls, and no one more than alone", calls)
 
 
 def shape(project: Project) -> tuple:
     """What became of a project's memory, without what differs by the way it was done."""
-    entries = Counter(project.entries.values_list("granularity", "period_key", "state", "revision"))
+    columns = ("granularity", "period_key", "state", "revision", "summary")
+    entries = Counter(project.entries.values_list(*columns))
     revisions = EntryRevision.objects.filter(project=project).count()
     # What is over the budget is worked out as often as somebody looks.
     acts = Activity.objects.filter(project=project).exclude(verb__in=(Verb.FADED, Verb.RETURNED))

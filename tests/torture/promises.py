@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 from django.apps import apps
 from django.db import connection
@@ -18,7 +19,17 @@ from memory.layers.digests import _nodes, _room
 from memory.layers.history import bank_as_of
 from memory.layers.periods import Granularity, parent_key
 from memory.layers.rendering import Rendered, rendered_bank
-from memory.models import Activity, Cursor, Entry, EntryRevision, EntryState, Ladder, State
+from memory.models import (
+    Activity,
+    Cursor,
+    Entry,
+    EntryRevision,
+    EntryState,
+    Fact,
+    FactSource,
+    Ladder,
+    State,
+)
 from tests.torture.scribe import KNEW, NAME, NOTED, TOLD, WORD, words
 from tests.torture.team import Team
 
@@ -83,6 +94,7 @@ class Promises:
         self.counts_are_right(record)
         self.the_bank_holds(record)
         self.nothing_is_shown_that_should_not_be(record)
+        self.facts_rest_on_what_was_said(record)
         self.what_is_forgotten_is_nowhere()
         self.the_past_tells_nothing_new(record)
         self.no_work_failed(record)
@@ -90,6 +102,7 @@ class Promises:
             self.everything_is_remembered_once(record)
             self.nothing_waits(record)
             self.texts_say_what_they_were_made_of(record)
+            self.every_message_is_a_fact(record)
             self.what_does_not_fit_has_faded()
 
     # At any instant.
@@ -175,6 +188,38 @@ class Promises:
         kept = [*(one.summary for one in record.entries), *(one.note for one in record.entries)]
         left = said_in([*kept, *record.were_entries, *lines]) & self.team.unremembered
         assert not left, f"remembered against somebody's will: {left}"
+
+    def facts_rest_on_what_was_said(self, record: Record) -> None:
+        """Each on a message that says it and counts; of what changes, one is so at a time."""
+        known = list(Fact.objects.known().order_by("valid_from"))
+        sources = defaultdict(list)
+        for one in FactSource.objects.select_related("message", "entry"):
+            sources[one.fact_id].append(one)
+        for fact in known:
+            standing = [
+                one
+                for one in sources[fact.pk]
+                if not one.entry.withheld and one.entry.state != State.HIDDEN
+            ]
+            assert standing, f"{fact.object} stands on nothing"
+            for one in standing:
+                said = {one.message.text, *(w.text for w in record.were if w.message_id == one.pk)}
+                assert one.message.deleted_at is None, f"{fact.object} is of a deleted message"
+                if one.entry.state != State.STALE:
+                    assert words(fact.object) <= said_in(said), f"{fact.object} was not said"
+        assert not {fact.object for fact in known} & self.team.unremembered, "against a will"
+        for earlier, later in pairwise(known):
+            assert earlier.until == later.valid_from or earlier.valid_from == later.valid_from
+        assert all(fact.until is None for fact in known[-1:]), "the last one has ended"
+        assert not Fact.objects.filter(sources=None, by_hand=False).exists(), "a fact of nobody's"
+
+    def every_message_is_a_fact(self, record: Record) -> None:
+        """Of what was written by the scribe and is shown, unless it was redacted."""
+        known = {fact.object for fact in Fact.objects.known()}
+        for entry in record.entries:
+            if entry.session_id and entry.written_by == NAME and entry.state not in UNSETTLED:
+                told = set() if entry.withheld else words(entry.summary, TOLD)
+                assert told <= known, f"{told - known} of {entry} is no fact"
 
     def what_is_forgotten_is_nowhere(self) -> None:
         if self.team.gone:

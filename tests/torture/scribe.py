@@ -1,14 +1,19 @@
 """A summariser that names everything it was told, so that a text shows what it was made of."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from memory.layers.booking import Booking
+from memory.layers.summarising import Digest, Telling
+from memory.layers.summarising.answers import Claim
 from memory.layers.summarising.parts import Line
 
 # What a message says, and what somebody writes by hand, once and never again.
 WORD = re.compile(r"\b[qe]\d+z\b")
 TOLD, KNEW, NOTED = "- told", "- knew", "- noted"
 NAME = "scribe"
+# What the facts are about: it stands in every message.
+SUBJECT = "what was said here"
 
 
 def words(text: str, line: str = "") -> set[str]:
@@ -36,20 +41,22 @@ class Scribe:
     def __init__(self) -> None:
         self.calls = 0
 
-    def conversation(self, lines: Sequence[Line], previous: str, pulse: Callable[[], None]) -> str:
-        pulse()
-        self.calls += 1
-        told = {word for line in lines for word in words(line.text)}
-        return written(told, words(previous), set())
+    def conversation(self, lines: Sequence[Line], previous: str, booking: Booking) -> Telling:
+        """Each word is a fact too: of what is said last, so that each ends the one before."""
+        self._called(booking)
+        said = {word: place for place, line in enumerate(lines, 1) for word in words(line.text)}
+        claims = tuple(Claim(SUBJECT, "is", word, place) for word, place in said.items())
+        return Telling(written({*said}, words(previous), set()), claims, is_whole=True)
 
-    def digest(
-        self, label: str, children: Sequence[tuple[str, str]], pulse: Callable[[], None]
-    ) -> str:
-        pulse()
-        self.calls += 1
+    def digest(self, label: str, children: Sequence[tuple[str, str]], booking: Booking) -> Digest:
+        self._called(booking)
         summaries = [summary for _, summary in children]
         told, knew, noted = (
             {word for summary in summaries for word in words(summary, line)}
             for line in (TOLD, KNEW, NOTED)
         )
-        return written(told, knew, noted)
+        return Digest(written(told, knew, noted), [], 0)
+
+    def _called(self, booking: Booking) -> None:
+        booking.lease.renew()
+        self.calls += 1

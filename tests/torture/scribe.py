@@ -5,13 +5,16 @@ from collections.abc import Iterable, Sequence
 
 from memory.layers import losses
 from memory.layers.booking import Booking
-from memory.layers.summarising import Digest, audited
+from memory.layers.summarising import Digest, Telling, audited
+from memory.layers.summarising.answers import Claim
 from memory.layers.summarising.parts import Line
 
 # What a message says, and what somebody writes by hand, once and never again.
 WORD = re.compile(r"\b[qe]\d+z\b")
 TOLD, KNEW, NOTED = "- told", "- knew", "- noted"
 NAME = "scribe"
+# What the facts are about: it stands in every message.
+SUBJECT = "what was said here"
 
 
 def words(text: str, line: str = "") -> set[str]:
@@ -39,10 +42,12 @@ class Scribe:
     def __init__(self) -> None:
         self.calls = 0
 
-    def conversation(self, lines: Sequence[Line], previous: str, booking: Booking) -> str:
+    def conversation(self, lines: Sequence[Line], previous: str, booking: Booking) -> Telling:
+        """Each word is a fact too: of what is said last, so that each ends the one before."""
         self._called(booking)
-        told = {word for line in lines for word in words(line.text)}
-        return written(told, words(previous), set())
+        said = {word: place for place, line in enumerate(lines, 1) for word in words(line.text)}
+        claims = tuple(Claim(SUBJECT, "is", word, place) for word, place in said.items())
+        return Telling(written({*said}, words(previous), set()), claims, is_whole=True)
 
     def digest(self, label: str, children: Sequence[tuple[str, str]], booking: Booking) -> Digest:
         self._called(booking)

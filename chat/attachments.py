@@ -129,10 +129,11 @@ def stands_without_words(message: Message) -> bool:
     return message.attachments.exists()
 
 
-def images_of(messages: Iterable[Message]) -> dict[UUID, tuple[Image, ...]]:
-    """The images of `messages` as prompts know them, by message."""
+def images_of(messages: Iterable[UUID]) -> dict[UUID, tuple[Image, ...]]:
+    """The images of messages, given by their ids, as prompts know them, by message."""
     found: dict[UUID, tuple[Image, ...]] = {}
-    for row in Attachment.objects.filter(message__in=[one.pk for one in messages if one.pk]):
+    wanted = list(messages)
+    for row in Attachment.objects.filter(message__in=wanted) if wanted else ():
         assert row.message_id is not None
         image = Image(
             id=row.pk,

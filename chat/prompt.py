@@ -11,14 +11,12 @@ from typing import TypeVar, cast
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, OuterRef
-from django.db.models.functions import JSONObject
 from django.utils.module_loading import import_string
 
-from chat import attachments, tokens
-from chat.models import Message, Reaction, Role, Session
+from chat import attachments, spoken, tokens
+from chat.models import Message, Role, Session
 from chat.sight import Image
+from chat.spoken import Spoken
 from chat.window import PER_MESSAGE
 
 # What is left for the answer itself, as a share of the model's context.
@@ -31,16 +29,19 @@ T = TypeVar("T")
 class Said:
     """One message as the model reads it. `role` is system, user or assistant.
 
-    The bytes of `images` are loaded when the message is sent.
+    The bytes of `images` are loaded when the message is sent. `counted` are the tokens of `text`
+    where they are known.
     """
 
     role: str
     text: str
     images: tuple[Image, ...] = ()
+    counted: int | None = None
 
     @cached_property
     def tokens(self) -> int:
-        return tokens.count(self.text) + PER_MESSAGE + sum(one.tokens for one in self.images)
+        words = tokens.count(self.text) if self.counted is None else self.counted
+        return words + PER_MESSAGE + sum(one.tokens for one in self.images)
 
     @property
     def written(self) -> str:
@@ -96,7 +97,7 @@ class Turn:
         return cast(T, self._handed_on[name])
 
     @cached_property
-    def path(self) -> list[Message]:
+    def path(self) -> list[Spoken | Message]:
         """The messages down to `reply_to`, oldest first.
 
         Reads no further back than the window can reach: a long past costs nothing.
@@ -106,34 +107,30 @@ class Turn:
         return [*(one for one in self._read if one.pk != self.reply_to.pk), self.reply_to]
 
     @cached_property
-    def _read(self) -> list[Message]:
-        """The path as it is written, each message with the reactions to it as `given`."""
+    def _read(self) -> list[Spoken]:
+        """The path as it is written."""
         asked = self.reply_to
         if asked is None:
             return []
-        reach = 2 * self.session.window_limit
-        counted = Reaction.objects.filter(message=OuterRef("pk")).order_by().values("emoji")
-        pairs = counted.annotate(times=Count("pk")).values(
-            pair=JSONObject(emoji="emoji", times="times")
-        )
-        messages = Message.objects.select_related("author").annotate(given=ArraySubquery(pairs))
+        limit = self.session.window_limit
         # One that is not written yet has no reactions, but a place.
         last = asked.parent_id if asked.pk is None or asked._state.adding else asked.pk
-        return messages.path_to(self.session, last, reach + 1)
+        # Few do not count; where many do not, as with tools, it is read once more.
+        reach = limit * 5 // 4
+        read = spoken.path_to(self.session, last, reach + 1)
+        if len(read) > reach and sum(one.counts for one in read) < limit:
+            read = spoken.path_to(self.session, last, 2 * limit + 1)
+        return read
 
     @cached_property
     def images(self) -> dict[UUID, tuple[Image, ...]]:
         """The images of the messages on the path, by message."""
-        return attachments.images_of(self.path)
+        return attachments.images_of(one.pk for one in self._read if one.pictured)
 
     @cached_property
     def reactions(self) -> dict[UUID, dict[str, int]]:
         """How the messages on the path were received: by message and emoji, how often."""
-        return {
-            message.pk: {one["emoji"]: one["times"] for one in message.given}  # type: ignore[attr-defined]
-            for message in self._read
-            if message.given  # type: ignore[attr-defined]
-        }
+        return {message.pk: message.reactions for message in self._read if message.given}
 
 
 SectionFunction = Callable[[Turn], Section | None]

@@ -10,6 +10,7 @@ from chat import providers, sight, tokens, window
 from chat.models import Message, Role, name_of
 from chat.prompt import Item, Said, Section, Turn, share
 from chat.sight import Image
+from chat.spoken import Spoken
 from projects import instructions
 
 DEFAULT_PERSONA = (
@@ -90,7 +91,7 @@ def message(turn: Turn) -> Section | None:
 class _Heard:
     """A message with those of its images that the model is shown, and those it is told of."""
 
-    message: Message
+    message: Spoken | Message
     text: str
     shown: tuple[Image, ...]
     told: tuple[Image, ...]
@@ -107,7 +108,7 @@ class _Heard:
         return words + notes + sum(image.tokens for image in self.shown)
 
 
-def _heard(turn: Turn, messages: Sequence[Message], limit: int) -> list[_Heard]:
+def _heard(turn: Turn, messages: Sequence[Spoken | Message], limit: int) -> list[_Heard]:
     """The messages with their images: the newest are shown, to a model that can see."""
     chosen = _chosen(turn, messages, limit)
     named = _several_people(turn.path)
@@ -120,7 +121,7 @@ def _heard(turn: Turn, messages: Sequence[Message], limit: int) -> list[_Heard]:
     return heard
 
 
-def _chosen(turn: Turn, messages: Sequence[Message], limit: int) -> set[UUID]:
+def _chosen(turn: Turn, messages: Sequence[Spoken | Message], limit: int) -> set[UUID]:
     newest_first = [
         image for one in reversed(messages) for image in reversed(turn.images.get(one.pk, ()))
     ]
@@ -138,18 +139,18 @@ def _items(heard: _Heard) -> list[Item]:
     ]
 
 
-def _counts(turn: Turn, message: Message) -> bool:
+def _counts(turn: Turn, message: Spoken | Message) -> bool:
     said = message.text or message.pk in turn.images
     stands = message.deleted_at is None or turn.project.keep_deleted
     spoken = message.role in (Role.USER, Role.ASSISTANT)
     return bool(message.is_final and said and stands and spoken)
 
 
-def _several_people(path: list[Message]) -> bool:
+def _several_people(path: Sequence[Spoken | Message]) -> bool:
     return len({message.speaker for message in path if message.role == Role.USER}) > 1
 
 
-def _text(turn: Turn, message: Message, named: bool) -> str:
+def _text(turn: Turn, message: Spoken | Message, named: bool) -> str:
     """The words as the model reads them: who says them where several people talk, when they were
     deleted where a project keeps that, and how they were received.
     """
@@ -167,4 +168,6 @@ def _text(turn: Turn, message: Message, named: bool) -> str:
 
 def _said(heard: _Heard) -> Said:
     notes = (image.note for image in heard.told)
-    return Said(heard.role, "\n".join(filter(None, [heard.text, *notes])), heard.shown)
+    text = "\n".join(filter(None, [heard.text, *notes]))
+    counted = heard.message.tokens if text == heard.message.text else None
+    return Said(heard.role, text, heard.shown, counted)

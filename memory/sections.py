@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from chat import tokens
+from chat.compiled import Compiled
 from chat.models import Message, Visibility
 from chat.prompt import Item, Said, Section, Turn, share
 from chat.window import PER_MESSAGE
 from memory import fence
 from memory.blocks import rendered
 from memory.layers.rendering import rendered_bank
-from memory.models import Entry, SourceType
+from memory.models import Block, Entry, SourceType
 from memory.models.entries import CONVERSATION
 from memory.recall import SAID, Result, Scope, in_time_order, packing, recall, relevance
 
@@ -52,10 +54,10 @@ def blocks(turn: Turn) -> Section | None:
     project = turn.project
     if not project.memory_enabled:
         return None
-    told = Q(user=None)
-    if turn.session.visibility == Visibility.PRIVATE and turn.reply_to is not None:
-        told |= Q(user=turn.reply_to.author_id)
-    kept = list(project.blocks.filter(told).exclude(content="").in_order())
+    asked = turn.reply_to
+    private = turn.session.visibility == Visibility.PRIVATE
+    whose = asked.author_id if private and asked is not None else None
+    kept = [Kept._make(row) for row in _kept(project.pk, whose)]
     room = turn.budget - PER_MESSAGE - tokens.count(BLOCKS + CLOSING)
     packed = packing.pack((one.tokens for one in kept), room)
     if not packed:
@@ -64,6 +66,24 @@ def blocks(turn: Turn) -> Section | None:
     text = "".join(rendered(one.name, one.content) for one in shown)
     items = (Item("block", one.pk, one.version, one.tokens, one.name) for one in shown)
     return Section("blocks", (Said("system", BLOCKS + text + CLOSING),), tuple(items))
+
+
+class Kept(NamedTuple):
+    """A block in few words."""
+
+    pk: UUID
+    version: int
+    tokens: int
+    name: str
+    content: str
+
+
+def _blocks(project: UUID, user: int) -> QuerySet:
+    told = Block.objects.filter(Q(user=None) | Q(user=user), project=project)
+    return told.exclude(content="").in_order().values_list(*Kept._fields)
+
+
+_kept = Compiled(_blocks, UUID, int)
 
 
 @share(floor=0.1, ceiling=0.6)
@@ -79,7 +99,7 @@ def bank(turn: Turn) -> Section | None:
         Item(entry.granularity, entry.id, entry.revision, entry.tokens, entry.label)
         for entry in rendered.included
     )
-    return Section("bank", (Said("system", rendered.text),), tuple(items))
+    return Section("bank", (Said("system", rendered.text, counted=rendered.tokens),), tuple(items))
 
 
 def _stepped(budget: int, room: int) -> int:

@@ -50,17 +50,17 @@ _UPWARD = """
 
 
 class MessageQuerySet(models.QuerySet["Message"]):
-    def path_to(self, session: Session, head: UUID | None, most: int) -> list["Message"]:
+    def path_to(self, session: Session, head: UUID | None, most: int) -> "MessageQuerySet":
         """The last `most` messages of the path that ends at `head`, oldest first.
 
         Follows the parents, however far back they lie, in one query.
         """
         if head is None:
-            return []
+            return self.none()
         project = session.project_id
         walk = RawSQL(_UPWARD, [project, head, project, most])
         # Whatever answers another message stands behind it.
-        return list(self.filter(project_id=project, session=session, pk__in=walk).order_by("seq"))
+        return self.filter(project_id=project, session=session, pk__in=walk).order_by("seq")
 
     def unfinished(self) -> "MessageQuerySet":
         """Replies that are still being said, or whose process died while it spoke."""

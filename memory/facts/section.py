@@ -1,17 +1,20 @@
 """The prompt section that tells what is held to be so today."""
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from chat import tokens
+from chat.compiled import Compiled
 from chat.models import Visibility
 from chat.prompt import Item, Said, Section, Turn, share
 from chat.window import PER_MESSAGE
 from memory import fence
 from memory.models import Fact
-from memory.models.facts import FactQuerySet
 from memory.recall import packing
 
 # Tokens that facts may take, whatever the model's context; and how many are weighed for them.
@@ -37,7 +40,7 @@ def facts(turn: Turn) -> Section | None:
     """
     if not turn.project.memory_enabled:
         return None
-    found = list(_today(turn).order_by("-valid_from", "-confidence", "id")[:MOST_FACTS])
+    found = _today(turn)
     zone = turn.project.zone
     lines = [_line(fact, zone) for fact in found]
     room = _stepped(turn.budget - PER_MESSAGE) - tokens.count(OPENING + CLOSING)
@@ -49,23 +52,49 @@ def facts(turn: Turn) -> Section | None:
     return Section("facts", (said,), tuple(_items(found, sizes, packed)))
 
 
-def _today(turn: Turn) -> FactQuerySet:
+class Held(NamedTuple):
+    """A fact in few words."""
+
+    pk: UUID
+    version: int
+    subject: str
+    predicate: str
+    object: str
+    valid_from: datetime
+    confidence: float
+
+    @property
+    def text(self) -> str:
+        return f"{self.subject} {self.predicate} {self.object}"
+
+
+def _today(turn: Turn) -> list[Held]:
     """In a shared chat, only what all its readers may see."""
-    about = Q(user=None)
     asked = turn.reply_to
-    if turn.session.visibility == Visibility.PRIVATE and asked is not None and asked.author_id:
-        about |= Q(user=asked.author_id)
-    return Fact.objects.filter(about, project=turn.project).known().valid_at(timezone.now())
+    private = turn.session.visibility == Visibility.PRIVATE
+    whose = asked.author_id if private and asked is not None else None
+    rows = _valid(turn.session.project_id, whose, timezone.now())
+    return [Held._make(row) for row in rows]
 
 
-def _line(fact: Fact, zone) -> str:
+def _rows(project: UUID, user: int, moment: datetime) -> QuerySet:
+    about = Q(user=None) | Q(user=user)
+    rows = Fact.objects.filter(about, project=project).known().valid_at(moment)
+    newest = rows.order_by("-valid_from", "-confidence", "id")
+    return newest.values_list(*Held._fields)[:MOST_FACTS]
+
+
+_valid = Compiled(_rows, UUID, int, datetime)
+
+
+def _line(fact: Held, zone) -> str:
     """The statement on one line, with the day since when and how sure it is."""
     said = " ".join(fence.quote(fact.text).split())
     doubt = ", uncertain" if fact.confidence < SURE else ""
     return f"- {said} (since {fact.valid_from.astimezone(zone):%Y-%m-%d}{doubt})\n"
 
 
-def _items(found: Sequence[Fact], sizes: Sequence[int], packed: Sequence[int]) -> list[Item]:
+def _items(found: Sequence[Held], sizes: Sequence[int], packed: Sequence[int]) -> list[Item]:
     shown = [(found[place], sizes[place]) for place in packed]
     return [Item("fact", fact.pk, fact.version, size, fact.text) for fact, size in shown]
 

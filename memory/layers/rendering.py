@@ -1,5 +1,6 @@
 """The bank of a project as it stands in prompts, rendered once for as long as nothing changes."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -10,6 +11,7 @@ from django.db import transaction
 from django.db.models import CharField, F, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import MD5, Cast, Concat
 
+from chat.compiled import Compiled
 from memory.layers import bank
 from memory.models import Entry, RenderedBank
 from projects.models import Project
@@ -54,23 +56,31 @@ def rendered_bank(project: Project, max_tokens: int | None = None) -> Rendered:
     """
     if max_tokens is not None and max_tokens < project.bank_max_tokens:
         return _render(bank_entries(project), max_tokens)
-    rows = Project.objects.filter(pk=project.pk).select_related("rendered_bank")
-    found = rows.annotate(mark=_mark(project)).get()
-    mark = f"{project.bank_max_tokens} {found.mark}"
-    kept = getattr(found, "rendered_bank", None)
-    if kept is not None and kept.fingerprint == mark:
-        return _kept(kept)
+    [(found, fingerprint, text, tokens, version, included, left_out)] = _marked(project.pk)
+    mark = f"{project.bank_max_tokens} {found}"
+    if fingerprint == mark:
+        return _told(text, tokens, version, json.loads(included), json.loads(left_out))
     return _keep(project, mark, _render(bank_entries(project), project.bank_max_tokens))
 
 
-def _mark(project: Project) -> Subquery:
-    """Changes when the rendered text may: with the entries and their sessions' names."""
+def _rows(project: UUID) -> QuerySet:
+    """What is kept of a project's bank, behind a mark that changes when the rendered text may: with
+    the entries and their sessions' names.
+    """
     columns = ("id", "revision", "state", "pinned", "session__visibility", "session__title")
     row = Concat(*(Cast(F(name), TextField()) for name in columns), output_field=TextField())
-    rows = project.entries.in_the_bank().order_by()
+    rows = Entry.objects.filter(project=project).in_the_bank().order_by()
     joined = StringAgg(row, Value(";"), order_by="id", default=Value(""))
     marks = rows.values("project").annotate(mark=MD5(joined, output_field=CharField()))
-    return Subquery(marks.values("mark"))
+    kept = ("fingerprint", "text", "tokens", "version", "included", "left_out")
+    return (
+        Project.objects.filter(pk=project)
+        .annotate(mark=Subquery(marks.values("mark")))
+        .values_list("mark", *(f"rendered_bank__{name}" for name in kept))
+    )
+
+
+_marked = Compiled(_rows, UUID)
 
 
 def _render(entries: Iterable[Entry], max_tokens: int) -> Rendered:
@@ -102,14 +112,15 @@ def _keep(project: Project, mark: str, rendered: Rendered) -> Rendered:
     ]
     kept.left_out = [[str(pk), reason] for pk, reason in rendered.left_out]
     kept.save()
-    return _kept(kept)
+    return _told(kept.text, kept.tokens, kept.version, kept.included, kept.left_out)
 
 
-def _kept(kept: RenderedBank) -> Rendered:
+def _told(text: str, tokens: int, version: int, included: list, left_out: list) -> Rendered:
+    """The bank as it is kept."""
     return Rendered(
-        text=kept.text,
-        tokens=kept.tokens,
-        included=tuple(Shown(UUID(pk), *others) for pk, *others in kept.included),
-        left_out=tuple((UUID(pk), reason) for pk, reason in kept.left_out),
-        version=kept.version,
+        text=text,
+        tokens=tokens,
+        included=tuple(Shown(UUID(pk), *others) for pk, *others in included),
+        left_out=tuple((UUID(pk), reason) for pk, reason in left_out),
+        version=version,
     )

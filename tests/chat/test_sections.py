@@ -3,7 +3,7 @@
 import pytest
 
 from chat import changes, prompt
-from chat.models import Session, Status
+from chat.models import Role, Session, Status
 from chat.prompt import Turn
 from chat.replies import begin_reply, draft, finalise, post_message, post_messages
 
@@ -98,3 +98,25 @@ def test_a_prompt_takes_few_queries(session, owner, django_assert_max_num_querie
     fresh = Session.objects.select_related("project", "head__author").get(pk=session.pk)
     with django_assert_max_num_queries(8):
         prompt.build(Turn(fresh, fresh.head))
+
+
+def test_the_window_is_full_however_much_of_the_path_does_not_count(session, owner):
+    session.history_limit = 50
+    session.save()
+    drafts = [
+        draft(f"Fact {n}", author=owner, role=Role.TOOL if n % 2 else Role.USER) for n in range(200)
+    ]
+    post_messages(session, drafts)
+    post_message(session, "And?", author=owner)
+    assert told(session)[:-1] == [f"Fact {n}" for n in range(102, 200, 2)]
+
+
+def test_who_speaks_is_called_as_on_pages(session, owner, editor):
+    owner.first_name, owner.last_name = "Olive", "Oyl"
+    owner.save()
+    imported = draft("By hand", author=owner, author_name="Popeye")
+    post_messages(session, [draft("One", author=owner), draft("Two", author=editor), imported])
+    post_message(session, "And?", author=owner)
+    assert told(session) == [
+        "Olive Oyl: One", "edgar: Two", "Popeye: By hand", "Olive Oyl: And?"
+    ]  # fmt: skip

@@ -1,0 +1,72 @@
+"""Messages as prompts read them: of the hundred in a window, only what stands in it."""
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import CharField, Count, Exists, F, OuterRef, QuerySet, Value
+from django.db.models.functions import Cast, Concat
+
+from chat.compiled import Compiled
+from chat.models import FINAL, Attachment, Message, Reaction, Role, Session
+
+
+class Spoken(NamedTuple):
+    """A message in few words. `given` are the reactions to it: how often, a space, the emoji."""
+
+    pk: UUID
+    copied_from_id: UUID | None
+    role: str
+    author_name: str
+    username: str | None
+    first_name: str | None
+    last_name: str | None
+    text: str
+    tokens: int
+    status: str
+    version: int
+    deleted_at: datetime | None
+    pictured: bool
+    given: list[str]
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in FINAL
+
+    @property
+    def counts(self) -> bool:
+        """Whether it may stand in a window."""
+        spoken = self.role in (Role.USER, Role.ASSISTANT) and bool(self.text or self.pictured)
+        return spoken and self.is_final and self.deleted_at is None
+
+    @property
+    def speaker(self) -> str:
+        """As Message's."""
+        full = f"{self.first_name or ''} {self.last_name or ''}".strip()
+        someone = "Assistant" if self.role == Role.ASSISTANT else "Someone"
+        return self.author_name or full or self.username or someone
+
+    @property
+    def reactions(self) -> dict[str, int]:
+        """By emoji, how often."""
+        return {emoji: int(times) for times, emoji in (one.split(" ", 1) for one in self.given)}
+
+
+def path_to(session: Session, head: UUID | None, most: int) -> list[Spoken]:
+    """The last `most` messages of the path that ends at `head`, oldest first, in one query."""
+    return [Spoken._make(row) for row in _path(session.project_id, session.pk, head, most)]
+
+
+def _rows(project: UUID, session: UUID, head: UUID, most: int) -> QuerySet:
+    counted = Reaction.objects.filter(message=OuterRef("pk")).order_by().values("emoji")
+    pair = Concat(Cast(Count("pk"), CharField()), Value(" "), F("emoji"))
+    rows = Message.objects.path_to(Session(pk=session, project_id=project), head, most).annotate(
+        pictured=Exists(Attachment.objects.filter(message=OuterRef("pk"))),
+        given=ArraySubquery(counted.annotate(pair=pair).values("pair")),
+    )
+    names = {name: f"author__{name}" for name in ("username", "first_name", "last_name")}
+    return rows.values_list(*(names.get(name, name) for name in Spoken._fields))
+
+
+_path = Compiled(_rows, UUID, UUID, UUID, int)

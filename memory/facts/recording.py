@@ -98,9 +98,19 @@ def _vouch(member: Membership, fact: Fact, told: Statement) -> None:
         raise Refused(_("This is known already, and was hidden."))
     if fact.state != Standing.LIVE and decides and not commands(told):
         fact.state, fact.waits_because, fact.recorded_at = Standing.LIVE, "", timezone.now()
-    fact.by_hand = True
+    if not fact.by_hand:
+        fact.by_hand, fact.written_by = True, member.user.get_username()
     fact.valid_from = min(fact.valid_from, told.valid_from)
-    fact.save(update_fields=["by_hand", "valid_from", "state", "waits_because", "recorded_at"])
+    fact.save(
+        update_fields=[
+            "by_hand",
+            "written_by",
+            "valid_from",
+            "state",
+            "waits_because",
+            "recorded_at",
+        ]
+    )
 
 
 def _waits_because(member: Membership, told: Statement) -> str:

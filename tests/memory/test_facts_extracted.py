@@ -431,3 +431,17 @@ def test_a_text_is_taken_apart_strictly():
         Claim("billing", "is owned by", "platform team", 3, date(2026, 3, 1), personal=True),
         Claim("billing", "has", "bars", 4),
     )
+
+
+def test_what_somebody_gives_too_stands_without_its_message(project, say, scripted, owner):
+    scripted.say(answer(claim("platform team")))
+    session = say(PLATFORM)
+    settle(project)
+    member = Membership.objects.select_related("project", "user").get(user=owner)
+    given = Statement("Billing", "is owned by", "the platform team", MARCH)
+    told = Statement("billing", "is owned by", "platform team", MARCH - timedelta(days=9))
+    fact, made = facts.give(member, told)
+    assert not made and fact.written_by == "olive"
+    forget(project, Scope(message=session.messages.get().pk))
+    assert held(project, MARCH) == ["platform team"]
+    assert facts.give(member, given)[1]

@@ -50,9 +50,9 @@ def due(now: datetime, project: Project | None = None) -> Due:
     return found
 
 
-def may_settle(project: Project, now: datetime) -> bool:
+def may_settle(project_id: UUID, now: datetime) -> bool:
     """Whether the project's layers are due at `now`, as `due` would find."""
-    return _ladders(now).filter(pk=project.pk).exists()
+    return _ladders(now).filter(pk=project_id).exists()
 
 
 def _some(kind: str, rows: QuerySet) -> QuerySet:
@@ -112,20 +112,24 @@ def run(
 ) -> Report:
     """One whole cycle in the foreground, as the beat would run it at `now`."""
     report = Report()
-    while sessions := due(now, project).sessions:
+    found = due(now, project)
+    while found.sessions:
         written = 0
-        for session_id in sessions:
+        for session_id in found.sessions:
             entry = conversations.summarise(session_id, now)
             written += entry is not None
             report.failed += entry is None
             progress(report)
         report.summarised += written
+        found = due(now, project)
         if not written:
             break
-    for entry_id in due(now, project).entries:
+    for entry_id in found.entries:
         report.rewritten += conversations.rewrite(entry_id, now) is not None
         progress(report)
-    for project_id in due(now, project).projects:
+    if found.entries:
+        found = due(now, project)
+    for project_id in found.projects:
         report.settled += digests.settle(project_id, now)
         progress(report)
     return report

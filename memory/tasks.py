@@ -55,14 +55,18 @@ def _settle_next(entry: Entry | None) -> None:
     """Has the layers settle once the last of a project's conversations is written. In a busy
     project each look of the beat might find another one due.
     """
-    if entry is not None and cycle.may_settle(entry.project, datetime.now(UTC)):
+    if entry is not None and cycle.may_settle(entry.project_id, datetime.now(UTC)):
         settle_project.apply_async([str(entry.project_id)], expires=CYCLE_SECONDS)
 
 
 @shared_task
 def settle_project(project_id: str) -> None:
-    """Lets one project's layers settle."""
-    digests.settle(UUID(project_id), datetime.now(UTC))
+    """Lets one project's layers settle, if they are still to: the message may come late, or twice,
+    and then conversations may be waiting again.
+    """
+    now = datetime.now(UTC)
+    if cycle.may_settle(UUID(project_id), now):
+        digests.settle(UUID(project_id), now)
 
 
 @shared_task

@@ -43,9 +43,9 @@ def due(now: datetime, project: Project | None = None) -> Due:
     return found
 
 
-def may_settle(project: Project, now: datetime) -> bool:
+def may_settle(project_id: UUID, now: datetime) -> bool:
     """Whether the project's layers are due at `now`, as `due` would find."""
-    return _ladders(now).filter(pk=project.pk).exists()
+    return _ladders(now).filter(pk=project_id).exists()
 
 
 def _some(kind: str, now: datetime, project: Project | None) -> QuerySet:

@@ -20,10 +20,14 @@ _PUNCTUATION = "`*_.,;:!?()[]{}<>\"'“”„«»‘’…"
 
 @dataclass(frozen=True)
 class Audit:
-    """`held` is how many particulars the children hold, `missing` those that the digest lacks."""
+    """`particulars` are those that the children hold, `missing` those that the digest lacks."""
 
-    held: int
+    particulars: Sequence[Particular]
     missing: Sequence[Particular]
+
+    @property
+    def held(self) -> int:
+        return len(self.particulars)
 
     @property
     def share(self) -> float:
@@ -58,7 +62,7 @@ def audit(children: Iterable[tuple[str, str]], digest: str) -> Audit:
         own = _Told(label.partition(SEPARATOR)[0])
         held.update((one, None) for one in particulars(summary) if not own.dates(one))
     told = _Told(digest)
-    return Audit(len(held), [one for one in held if not told.tells(one)])
+    return Audit(list(held), [one for one in held if not told.tells(one)])
 
 
 def missing(children: Iterable[str], digest: str) -> list[Particular]:

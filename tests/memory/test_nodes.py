@@ -12,9 +12,16 @@ from memory.layers import cycle, ladder, nodes, review
 from memory.layers.periods import Granularity
 from memory.models import Entry, State
 from memory.models.cursors import nudge
-from tests.memory.test_digests import START, small, talk  # noqa: F401
+from tests.memory.test_digests import START, talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def small(project):
+    project.bank_max_tokens = 300
+    project.save()
+    return project
 
 
 def everything(project) -> list[ladder.Node]:
@@ -57,7 +64,7 @@ def refusing(act) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):  # noqa: F811
+def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):
     moving, seen = nodes.moving, []
 
     def compared(project):
@@ -80,7 +87,7 @@ def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):  # 
     assert max(seen) > 15
 
 
-def test_what_has_settled_is_not_read_again(small, owner):  # noqa: F811
+def test_what_has_settled_is_not_read_again(small, owner):
     for day in range(0, 90, 3):
         talk(small, owner, day)
     cycle.run(START + timedelta(days=90))
@@ -90,7 +97,7 @@ def test_what_has_settled_is_not_read_again(small, owner):  # noqa: F811
 
 
 def test_reading_takes_three_queries_however_much_there_is(
-    small,  # noqa: F811
+    small,
     owner,
     django_assert_max_num_queries,
 ):

@@ -1,0 +1,172 @@
+"""Celery's processes as `manage.py up` starts them, and ways to kill them."""
+
+import random
+import signal
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+from django.db import connection
+
+from config import embedded
+from config.celery import app
+from config.management.commands.up import servers
+from config.supervisor import Child
+from tests.server import ROOT
+from tests.torture.marked import APP, IDLE, NOTES
+
+# What is killed: one child, which its parent replaces; the parent, after which the kernel kills its
+# children; all at the same time, as when the machine dies.
+TARGETS = ("child", "parent", "group")
+
+
+def address(scheme: str) -> str:
+    """The test's database."""
+    settings = connection.settings_dict
+    return f"{scheme}://postgres@{quote(settings['HOST'], safe='')}/{settings['NAME']}"
+
+
+class Queue:
+    """The broker, in the test's database as in production."""
+
+    def __init__(self) -> None:
+        self.url = address("pgmq")
+        embedded.install_broker(self.url)
+        with self._connection() as broker:
+            broker.default_channel.queue_declare("memory")
+        self._sql("SELECT pgmq.purge_queue('memory')")
+
+    def send(self, task, *args: str, **options) -> None:
+        with self._connection() as broker:
+            task.apply_async(args, connection=broker, **options)
+
+    def __len__(self) -> int:
+        """Messages that are not acknowledged yet, taken or not."""
+        return self._sql("SELECT count(*) FROM pgmq.q_memory")
+
+    def waiting(self) -> int:
+        """Messages that anybody may take."""
+        return self._sql("SELECT count(*) FROM pgmq.q_memory WHERE vt <= clock_timestamp()")
+
+    def hidden_for(self) -> float:
+        """Seconds until every message that was taken will have come back."""
+        return self._sql(
+            "SELECT coalesce(extract(epoch FROM max(vt) - clock_timestamp()), 0) FROM pgmq.q_memory"
+        )
+
+    def let_visibility_run_out(self) -> None:
+        """As time passes: what was taken and not acknowledged comes back."""
+        self._sql("UPDATE pgmq.q_memory SET vt = least(vt, clock_timestamp()) RETURNING 1")
+
+    def _connection(self):
+        return app.connection_for_write(self.url)
+
+    def _sql(self, query: str):
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+            found = cursor.fetchone()
+            return found[0] if found else None
+
+
+class Celery:
+    """A worker, which is a parent with two children, and a beat. `notes` is an empty folder."""
+
+    def __init__(self, model_url: str, notes: Path) -> None:
+        self.notes = notes
+        environment = {
+            "DATABASE_URL": address("postgresql"),
+            "OPENAI_BASE_URL": model_url,
+            "STRATA_SYSTEM_MODEL": "openai-chat:scripted",
+            "STRATA_CONTEXT_TOKENS": "200000",
+            "PYTHONPATH": str(ROOT),
+            NOTES: str(notes),
+        }
+        self._parts = {part.name: part for part in servers(port=8000)}
+        for part in self._parts.values():
+            part.environment = {**part.environment, **environment}
+        worker = self._parts["worker"]
+        worker.command = [APP if word == "config" else word for word in worker.command]
+
+    def start(self, part: str) -> None:
+        self._parts[part].start()
+
+    def is_alive(self) -> bool:
+        return self._parts["worker"].is_alive()
+
+    @property
+    def parent(self) -> psutil.Process:
+        return psutil.Process(_process(self._parts["worker"]).pid)
+
+    def pids(self) -> list[int]:
+        """The parent, then its children."""
+        return [self.parent.pid, *(child.pid for child in self.parent.children())]
+
+    def at(self, pid: int) -> tuple[str, str]:
+        """The phase, and the row, at which a process is, or was when it died."""
+        try:
+            noted = (self.notes / str(pid)).read_text().strip()
+        except FileNotFoundError:
+            noted = IDLE
+        phase, _, row = noted.partition(" ")
+        return phase, row
+
+    def wait_for(self, phases: Collection[str], seconds: float) -> int | None:
+        """A process that is in one of the phases; None when none comes to it in that time."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            pids = self.pids()
+            for _ in range(50):
+                for pid in pids:
+                    if self.at(pid)[0] in phases:
+                        return pid
+                time.sleep(0.001)
+        return None
+
+    def kill(self, target: str, chance: random.Random, pid: int | None = None) -> list[int]:
+        """Kills a child (`pid`, should it be one), or the worker; returns who is dead now."""
+        parent, children = self.parent, self.parent.children()
+        doomed = [parent, *children]
+        if target == "child":
+            doomed = [one for one in children if one.pid == pid] or [chance.choice(children)]
+        for process in doomed[:1] if target == "parent" else doomed:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
+        if target != "child":
+            _process(self._parts["worker"]).wait(30)
+        _wait_till_dead(doomed)
+        return [process.pid for process in doomed]
+
+    def end(self) -> None:
+        for part in self._parts.values():
+            if part.process is not None:
+                part.signal_group(signal.SIGKILL)
+                part.process.wait(30)
+
+
+def _process(part: Child):
+    assert part.process is not None
+    return part.process
+
+
+def _wait_till_dead(processes: Iterable[psutil.Process]) -> None:
+    deadline = time.monotonic() + 30
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                assert time.monotonic() < deadline, f"{process} lives on"
+                time.sleep(0.005)
+
+
+@contextmanager
+def celery(model_url: str, notes: Path) -> Iterator[Celery]:
+    """A worker that has just been started."""
+    notes.mkdir()
+    processes = Celery(model_url, notes)
+    processes.start("worker")
+    try:
+        yield processes
+    finally:
+        processes.end()

@@ -284,7 +284,8 @@ def recent(scope: Scope, most: int) -> list[Found]:
 
 def literal(vector: Matrix) -> str:
     """A vector as pgvector reads it."""
-    return f"[{','.join(map('{:.5g}'.format, vector.tolist()))}]"
+    form = ",".join(["%.5g"] * len(vector))
+    return f"[{form % tuple(vector.tolist())}]"
 
 
 def _affordable(asked: Sequence[Term]) -> list[Term]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-ROWS = pytest.StashKey[list["Row"]]()
+ROWS = pytest.StashKey[list["Row | str"]]()
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class Row:
     def ratio(self) -> float:
         return statistics.median(self.against) / statistics.median(self.base)
 
+    def __str__(self) -> str:
+        bound = "" if self.bound is None else f"{self.bound:.2f}"
+        line = f"{self.what:<58} {_told(self.base):>20} {_told(self.against):>20}"
+        return f"{line} {self.ratio:>6.2f} {bound:>6}"
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[ROWS] = []
@@ -37,9 +42,7 @@ def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
     head = f"{'what':<58} {'base':>20} {'against':>20} {'ratio':>6} {'bound':>6}"
     terminalreporter.write_line(head)
     for row in config.stash[ROWS]:
-        bound = "" if row.bound is None else f"{row.bound:.2f}"
-        line = f"{row.what:<58} {_told(row.base):>20} {_told(row.against):>20}"
-        terminalreporter.write_line(f"{line} {row.ratio:>6.2f} {bound:>6}")
+        terminalreporter.write_line(str(row))
 
 
 def _told(seconds: list[float]) -> str:
@@ -63,6 +66,28 @@ def compare(request) -> Callable[..., float]:
         return row.ratio
 
     return put
+
+
+@pytest.fixture
+def told(request) -> Callable[..., None]:
+    """Puts figures into the table that are no comparison of times."""
+
+    def put(what: str, *figures: float, unit: str = "") -> None:
+        shown = "  ".join(f"{figure:,.3f}".rstrip("0").rstrip(".") for figure in figures)
+        request.config.stash[ROWS].append(f"{what:<58} {shown} {unit}")
+
+    return put
+
+
+@pytest.fixture
+def p95s() -> Callable[[list[float], int], list[float]]:
+    """The 95th percentile of each block of so many times: for its median, and its spread."""
+
+    def cut(times: list[float], block: int) -> list[float]:
+        blocks = (times[start : start + block] for start in range(0, len(times), block))
+        return [statistics.quantiles(one, n=20)[-1] for one in blocks]
+
+    return cut
 
 
 @pytest.fixture

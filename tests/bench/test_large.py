@@ -1,0 +1,109 @@
+"""Search among a million: in a project that holds half of it, and in one of the small ones."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from django.db import connection, connections
+from django.db.backends.postgresql.base import DatabaseWrapper
+from numpy.typing import NDArray
+
+from memory.models import Corpus
+from memory.recall import Scope, recall, search
+from memory.recall.embedders.static import static
+from projects.models import Project
+from tests.bench import filling, made_up
+
+pytestmark = [pytest.mark.timeout(7_200), pytest.mark.django_db(transaction=True)]
+
+SMALL = [1_000] * 10
+LARGE = [500_000, *[500] * 1_000]
+BLOCK, BLOCKS = 40, 12
+ASKED = 60
+# Two vectors are as near as each other within what half precision tells apart.
+ALIKE = 5e-4
+
+
+@pytest.fixture
+def small(owner) -> Iterator[tuple[DatabaseWrapper, Project]]:
+    """A database beside this one that holds ten projects of 1,000, and one of these."""
+    [project, *_] = filling.fill(owner, SMALL, seed=1)
+    name = f"{connection.settings_dict['NAME']}_small"
+    ours = connection.settings_dict["NAME"]
+    beside = {**connection.settings_dict, "NAME": name, "OPTIONS": {}}
+    connection.close()
+    connection.close_pool()
+    with connection._nodb_cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name} TEMPLATE {ours}")
+    wrapper = DatabaseWrapper(beside, "default")
+    yield wrapper, project
+    wrapper.close()
+    with connection._nodb_cursor() as cursor:
+        cursor.execute(f"DROP DATABASE {name}")
+
+
+def questions(seed: int, texts: int) -> list[str]:
+    """On texts from the beginning of what was made with this seed."""
+    return [made_up.question(text) for talk in made_up.talks(seed, texts, 50) for text in talk[::5]]
+
+
+def searched(timed, project: Project, owner, asked: list[str]) -> list[float]:
+    return [timed(lambda one=one: recall(Scope(project, owner), one, limit=10)) for one in asked]
+
+
+def test_search_among_a_million_takes_at_most_twice_as_long(
+    small, owner, timed, compare, told, p95s
+):
+    beside, little = small
+    ours = connections["default"]
+    projects = filling.fill(owner, LARGE, seed=2)
+    largest, smallest = projects[0], projects[-1]
+    asked = {little: questions(1, 500), largest: questions(2, 500), smallest: questions(2, 500)}
+    times: dict[Project, list[float]] = {project: [] for project in asked}
+    for block in range(-1, BLOCKS):
+        for project, texts in asked.items():
+            connections["default"] = beside if project == little else ours
+            took = searched(timed, project, owner, texts[:BLOCK])
+            # The first time, what is on disk is read.
+            times[project] += took if block >= 0 else []
+    connections["default"] = ours
+    exact = shares(largest, owner, asked[largest]), shares(smallest, owner, asked[smallest])
+    told("exact top ten, largest and smallest of 1,001", *exact)
+    base = p95s(times[little], BLOCK)
+    of_largest = compare(
+        "p95: search in 1 of 10,000, 500 of 1,000 thousand", base, p95s(times[largest], BLOCK), 2
+    )
+    of_smallest = compare(
+        "p95: search in 1 of 10,000, 0.5 of 1,000 thousand", base, p95s(times[smallest], BLOCK), 2
+    )
+    assert min(exact) >= 0.99
+    assert max(of_largest, of_smallest) <= 2
+
+
+def shares(project: Project, owner, asked: list[str]) -> float:
+    """Of the ten vectors nearest to each question, how many search finds, or others as near."""
+    vectors = static().documents(asked[:ASKED])
+    tenth = np.sort(distances(project, vectors), axis=0)[9]
+    size = Corpus.objects.get(pk=project.pk).chunks
+    found = []
+    for vector, most in zip(vectors, tenth, strict=True):
+        rows = search.candidates(Scope(project, owner), [], size, static().name, vector)
+        nearest = sorted(1 - (row.likeness or 0) for row in rows)[:10]
+        found.append(sum(one <= most + ALIKE for one in nearest) / 10)
+    return float(np.mean(found))
+
+
+def distances(project: Project, asked: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The cosine distance of each vector of the project (rows) and each question (columns)."""
+    parts = []
+    with connection.cursor() as cursor:
+        rows = f"SELECT embedding FROM memory_vector WHERE project_id = '{project.pk}'"
+        with cursor.copy(f"COPY ({rows}) TO STDOUT (FORMAT BINARY)") as stream:
+            stream.set_types(["bytea"])
+            batch: list[bytes] = []
+            for (one,) in stream.rows():
+                batch.append(one)
+                if len(batch) == 50_000:
+                    parts.append(filling.distances(batch, asked))
+                    batch = []
+    return np.concatenate([*parts, filling.distances(batch, asked)] if batch else parts)

@@ -1,0 +1,117 @@
+"""What stands between a message and its answer: the prompt, and the search for it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat.models import Role, Session
+from chat.prompt import Turn, build
+from chat.replies import draft, post_message, post_messages
+from chat.window import PER_MESSAGE
+from memory.layers import cycle
+from memory.recall import Scope, indexing, recall
+from memory.sections import DETAIL_TOKENS, GIST_TOKENS
+from projects.creation import create_project
+from projects.models import Project
+from tests.bench import made_up
+
+pytestmark = [pytest.mark.timeout(1_800), pytest.mark.django_db(transaction=True)]
+
+AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
+LATER = AT + timedelta(days=90)
+SESSIONS, EACH = 60, 20
+ROUNDS, BLOCK = 400, 40
+CHATS_OWN = ("persona", "history", "message")
+SEARCH = ("memory.sections.gists", "memory.sections.details")
+
+
+@pytest.fixture
+def project(owner, settings):
+    """A project with a memory and conversations, all indexed, and a model with room for both."""
+    settings.CHAT_MODEL = "openai-chat:scripted"
+    project = create_project(owner, name="Billing", system_model="extractive")
+    for number, talk in enumerate(made_up.talks(1, SESSIONS * EACH, EACH)):
+        tell(project, owner, talk, AT + timedelta(days=number))
+    indexing.catch_up()
+    cycle.run(LATER, project)
+    return project
+
+
+def tell(project: Project, owner, talk: list[str], at: datetime) -> Session:
+    session = Session.objects.create(project=project, creator=owner, title="A chat", created_at=at)
+    roles = (Role.USER, Role.ASSISTANT)
+    drafts = [
+        draft(text, author=owner, role=roles[place % 2], created_at=at + timedelta(minutes=place))
+        for place, text in enumerate(talk)
+    ]
+    post_messages(session, drafts)
+    return session
+
+
+@pytest.fixture
+def asked(project, owner):
+    """A question at the end of a chat that fills the window."""
+    [talk] = made_up.talks(2, 200, 200)
+    session = tell(project, owner, talk, AT + timedelta(days=SESSIONS))
+    return post_message(session, made_up.question(talk[3]), author=owner)
+
+
+def assembled(asked) -> None:
+    build(Turn(asked.session, asked))
+
+
+def eight_queries(project: Project) -> None:
+    for _ in range(8):
+        Project.objects.get(pk=project.pk)
+
+
+def test_a_prompt_without_search_costs_little_more_than_eight_queries(
+    project, asked, settings, timed, compare, p95s
+):
+    settings.CHAT_PROMPT_SECTIONS = [
+        path for path in settings.CHAT_PROMPT_SECTIONS if path not in SEARCH
+    ]
+    assembled(asked)
+    base, against = [], []
+    for _ in range(ROUNDS):
+        base.append(timed(lambda: eight_queries(project)))
+        against.append(timed(lambda: assembled(asked)))
+    what = "p95: eight trivial queries, a prompt without search"
+    assert compare(what, p95s(base, BLOCK), p95s(against, BLOCK), 1.5) <= 1.5
+
+
+def test_search_is_told_apart(project, asked, owner, timed, compare, p95s):
+    questions = [
+        made_up.question(text) for talk in made_up.talks(1, SESSIONS * EACH, EACH) for text in talk
+    ]
+    base, against = [], []
+    for question in questions[:ROUNDS]:
+        base.append(timed(lambda: eight_queries(project)))
+        against.append(
+            timed(lambda question=question: recall(Scope(project, owner), question, limit=10))
+        )
+    compare("p95: eight trivial queries, a search", p95s(base, BLOCK), p95s(against, BLOCK))
+
+
+def test_a_prompt_takes_at_most_eight_queries(asked, django_assert_max_num_queries):
+    assembled(asked)
+    with django_assert_max_num_queries(8):
+        assembled(asked)
+
+
+def memory_tokens(asked) -> dict[str, int]:
+    """The tokens of each section that memory adds."""
+    told = build(Turn(asked.session, asked)).sections
+    return {one.name: one.tokens for one in told if one.name not in CHATS_OWN}
+
+
+def test_memory_takes_no_more_of_a_prompt_however_long_the_history(owner, project, asked, told):
+    few = memory_tokens(asked)
+    for number, talk in enumerate(made_up.talks(3, 9 * SESSIONS * EACH, EACH)):
+        tell(project, owner, talk, AT - timedelta(days=number + 1))
+    indexing.catch_up()
+    cycle.run(LATER, project)
+    many = memory_tokens(asked)
+    told("memory's tokens in a prompt: after 60 talks, 600", sum(few.values()), sum(many.values()))
+    assert many["bank"] <= project.bank_max_tokens + PER_MESSAGE
+    assert sum(many.values()) <= project.bank_max_tokens + GIST_TOKENS + DETAIL_TOKENS + 600

@@ -115,24 +115,24 @@ def run(
 ) -> Report:
     """One whole cycle in the foreground, as the beat would run it at `now`."""
     report = Report()
-
-    def due_of(kind: str) -> list[UUID]:
-        return [pk for _, pk in _some(kind, now, project)]
-
-    while sessions := due_of("sessions"):
+    found = due(now, project)
+    while found.sessions:
         written = 0
-        for session_id in sessions:
+        for session_id in found.sessions:
             entry = conversations.summarise(session_id, now)
             written += entry is not None
             report.failed += entry is None
             progress(report)
         report.summarised += written
+        found = due(now, project)
         if not written:
             break
-    for entry_id in due_of("entries"):
+    for entry_id in found.entries:
         report.rewritten += conversations.rewrite(entry_id, now) is not None
         progress(report)
-    for project_id in due_of("projects"):
+    if found.entries:
+        found = due(now, project)
+    for project_id in found.projects:
         report.settled += digests.settle(project_id, now)
         progress(report)
     return report

@@ -1,7 +1,7 @@
 // A reply as it is being said: its words as plain text, at the end the page the server made of it.
 import { MEDIA_TYPE, events, isStream } from "./events.js";
 import { follow, toTheEnd } from "./scrolling.js";
-import { add, fragment, replace, turns } from "./turns.js";
+import { add, fragment, remove, replace, turns } from "./turns.js";
 
 const status = document.querySelector("[data-status]");
 const trouble = document.querySelector("[data-trouble]");
@@ -116,7 +116,7 @@ async function show(response, turn, onSent = () => {}) {
 
 function finish(turn, event, data) {
   const html = event === "error" ? JSON.parse(data).reply : data;
-  if (!html) turn.remove();
+  if (!html) remove(turn);
   else if (turn.isConnected) replace(turn.dataset.turn, fragment(html).querySelector("[data-turn]"));
   tell(event === "error" ? "failed" : "done");
   follow();

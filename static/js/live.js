@@ -3,7 +3,7 @@ import { Refused, complain, followAll, isFollowed, posted, says } from "./chat.j
 import { MEDIA_TYPE, events, isStream } from "./events.js";
 import { leave, patchParts } from "./parts.js";
 import { follow } from "./scrolling.js";
-import { fragment, patch, timesAdded, turns } from "./turns.js";
+import { fragment, patch, timesChanged, turns } from "./turns.js";
 
 const LONGEST_WAIT = 30_000; // milliseconds
 let version = 0;
@@ -20,7 +20,7 @@ export function refresh() {
 }
 
 async function fetchTurns() {
-  const before = timesAdded();
+  const before = timesChanged();
   let response;
   try {
     response = await fetch(`${location.pathname}?part=turns&since=${since}`);
@@ -33,8 +33,8 @@ async function fetchTurns() {
     return false;
   }
   const html = await response.text();
-  // What was fetched may not know what was said here meanwhile, and would take it away.
-  if (timesAdded() !== before) return fetchTurns();
+  // What was fetched may not know what was said or finished here meanwhile, and would undo it.
+  if (timesChanged() !== before) return fetchTurns();
   const made = fragment(html);
   read(made.querySelector("[data-state]"));
   patch(made, isFollowed);

@@ -16,15 +16,14 @@ const withId = (id) => turns.querySelector(`:scope > [data-turn="${CSS.escape(id
 const slot = (turn) => turn.querySelector("[data-slot]");
 const isWrittenIn = (turn) => Boolean(slot(turn)?.querySelector("[data-edit]"));
 
-let added = 0;
+let changes = 0;
 
-/** How often something was said here so far. */
-export const timesAdded = () => added;
+/** How often a turn was put in, replaced or taken away here so far. */
+export const timesChanged = () => changes;
 
 /** Puts the turns in `html` where they belong and returns the last of them: what stood below the
  * message that they follow is on another branch now. */
 export function add(html) {
-  added += 1;
   const fresh = [...fragment(html).querySelectorAll("[data-turn]")];
   turns.querySelector(":scope > .lead")?.remove();
   const { parent } = fresh[0].dataset;
@@ -41,9 +40,15 @@ function after(turn) {
 
 /** Puts `fresh` in the place of the turn with this id, or at the end. */
 export function replace(id, fresh) {
+  changes += 1;
   const old = withId(id);
   if (old) keepingFocus(() => swap(old, fresh));
   else latest.before(fresh);
+}
+
+export function remove(turn) {
+  changes += 1;
+  turn.remove();
 }
 
 /** Makes the page what `made` is, touching only the turns that look different. Those for which

@@ -51,6 +51,36 @@ def test_a_reply_is_stopped_and_what_was_said_stays(chat, server, say, by):
     expect(chat.locator(".turn").last.locator("[data-said]")).to_have_text(said)
 
 
+def test_a_page_fetched_before_a_reply_ended_does_not_open_it_again(chat, server, say):
+    held = []
+
+    def hold_the_first(route):
+        response = route.fetch()
+        if not held and "aria-busy" in response.text():
+            held.append((route, response))
+        else:
+            route.fulfill(response=response)
+
+    chat.route("**/*part=turns*", hold_the_first)
+    server.model.say(LONG, delay=0.1)
+    say(chat, "Count")
+    while not held:
+        chat.wait_for_timeout(50)
+    chat.get_by_role("button", name="Stop").click()
+    expect(chat.locator(".turn").last).to_contain_text("Stopped.")
+    chat.evaluate(
+        """() => new MutationObserver(() => {
+            if (document.querySelector("[aria-busy]")) document.body.dataset.opened = "again";
+        }).observe(document.querySelector("[data-turns]"), { childList: true })"""
+    )
+    [(route, response)] = held
+    with chat.expect_request_finished(lambda request: "part=turns" in request.url):
+        route.fulfill(response=response)
+    expect(chat.locator("[data-turns]")).to_be_visible()
+    chat.wait_for_timeout(300)
+    assert chat.evaluate("document.body.dataset.opened") is None
+
+
 def test_a_reply_is_regenerated_and_its_versions_are_switched(chat, server, say):
     regenerated(chat, server, "On Tuesday.")
     expect(chat.locator(".turn")).to_have_count(2)

@@ -21,6 +21,7 @@ test: $(VENV)/.installed-dev $(VENV)/.demo-tried chromium
 	$(BIN)/pytest -n 2
 
 # The long versions of tests/torture: kills, races and faults by the hundred, counted at the end.
+# STRATA_LOCOMO names a folder with the files of LoCoMo, for two years of real talk.
 torture: $(VENV)/.installed-dev
 	STRATA_TORTURE=1 $(BIN)/pytest tests/torture
 

@@ -1,0 +1,130 @@
+"""Two years of daily talk: the bank stays in its budget, and what the digests keep is told.
+
+STRATA_LOCOMO names a folder with the files of LoCoMo; without it the talk is made up.
+"""
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import cycle as again_and_again
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from chat import tokens
+from chat.models import Session, Visibility
+from chat.replies import draft, post_messages
+from memory.layers import cycle, digests, nodes
+from memory.layers.kept import ALL, GROUPS, kept_by_kind
+from memory.layers.periods import Granularity
+from memory.layers.rendering import rendered_bank
+from projects.creation import create_project
+from projects.models import Project
+from tests.torture import daily
+from tests.torture.daily import Talk
+from tests.torture.test_memory_kills import check_coverage, check_parents, check_ranges
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# The last Monday but one of a month: that whole month has settled after five weeks and a day.
+START = datetime(2024, 1, 22, tzinfo=UTC)
+DAY = timedelta(days=1)
+HASTY = "a hasty model"
+FOLDER = os.environ.get("STRATA_LOCOMO", "")
+
+
+@pytest.fixture
+def talks(scale, chance) -> list[Talk]:
+    """The talks of the whole time, in order."""
+    number = scale(24 * 200, 28)
+    if FOLDER and scale(True, False):
+        return list(islice(again_and_again(daily.from_files(Path(FOLDER))), number))
+    return list(daily.made_up(chance, number, turns=scale(20, 6)))
+
+
+@pytest.fixture(params=["quotes", HASTY])
+def writer(request, settings) -> str:
+    """Who writes the summaries."""
+    if request.param == HASTY:
+        request.getfixturevalue("scripted").default = daily.Hasty()
+    else:
+        settings.SYSTEM_MODEL = "extractive"
+    return request.param
+
+
+def days(talks: list[Talk], number: int) -> Iterator[tuple[datetime, list[Talk]]]:
+    """Each day's midnight, and what is talked on that day."""
+    for day in range(number):
+        first, last = (len(talks) * one // number for one in (day, day + 1))
+        yield START + day * DAY, talks[first:last]
+
+
+def say(project: Project, talk: Talk, at: datetime) -> None:
+    session = Session.objects.create(
+        project=project, title="Talk", visibility=Visibility.PROJECT, created_at=at
+    )
+    turns = [
+        draft(turn.text, author_name=turn.speaker, created_at=at + place * timedelta(seconds=30))
+        for place, turn in enumerate(talk)
+    ]
+    post_messages(session, turns)
+    Session.objects.filter(pk=session.pk).update(last_activity_at=turns[-1].created_at)
+
+
+def test_two_years_of_daily_talk(owner, talks, writer, scale, tally: Callable):
+    project = create_project(owner, name="Two years", bank_max_tokens=scale(2_000, 300))
+    took: list[float] = []
+    fullest = 0
+    for midnight, said in days(talks, scale(730, 42)):
+        for number, talk in enumerate(said):
+            say(project, talk, midnight + timedelta(hours=8, minutes=40 * number))
+        now = midnight + DAY
+        begun = time.perf_counter()
+        cycle.run(now, project)
+        took.append(time.perf_counter() - begun)
+        length = tokens.count(rendered_bank(project).text)
+        assert length <= project.bank_max_tokens
+        assert not cycle.due(now, project)
+        fullest = max(fullest, length)
+    check_ranges()
+    check_parents()
+    check_coverage(tally)
+    if writer == HASTY:
+        check_facts(project)
+    assert fullest > project.bank_max_tokens * 0.7
+    assert set(kept_by_kind(project)) == set(Granularity) - {Granularity.CONVERSATION}
+    assert len(nodes.moving(project)) < scale(300, 40) < project.entries.count()
+    tell_what_is_kept(project, tally)
+    tell_what_a_day_takes(took, tally)
+
+
+def check_facts(project: Project) -> None:
+    """Whether of each speaker what was told last is true, and nothing else is any more."""
+    told = project.facts.known()
+    open_now = told.filter(until=None)
+    subjects = list(open_now.values_list("subject", flat=True))
+    assert len(subjects) == len(set(subjects)) == len(set(told.values_list("subject", flat=True)))
+    assert told.count() > len(subjects) > 1
+
+
+def tell_what_is_kept(project: Project, tally: Callable) -> None:
+    counted = digests.kept_by_layer(project)
+    for layer, kept in kept_by_kind(project).items():
+        assert kept.share(ALL) == pytest.approx(counted[layer], abs=0.01)
+        tally(f"{layer} digests", kept.digests)
+        for group in (*GROUPS, ALL):
+            share = kept.share(group)
+            if share is not None:
+                told = f"% of {kept.held[group]:,} particulars ({group}) kept by {layer} digests"
+                tally(told, round(100 * share))
+
+
+def tell_what_a_day_takes(took: list[float], tally: Callable) -> None:
+    quarter = len(took) // 4
+    for name, times in (("first", took[:quarter]), ("last", took[-quarter:])):
+        tally(
+            f"ms a day's cycle takes in the {name} quarter", round(1000 * statistics.median(times))
+        )

@@ -98,7 +98,8 @@ class ModelProvider:
     ) -> tuple[messages.ModelResponse, int]:
         """The answer, and how many images the model refused to look at before."""
         pictures = await pictures_of(said)
-        async with self._model() as model:
+        # Not that of `_model`: this event loop is at its end in a moment.
+        async with self._made() as model:
 
             async def ask(pictures: Pictures) -> messages.ModelResponse:
                 return await model_request(
@@ -121,12 +122,14 @@ class ModelProvider:
         known = _models.setdefault(asyncio.get_running_loop(), {})
         key = (self.name, self.base_url)
         if key not in known:
-            if self.base_url is None:
-                known[key] = _inferred(self.name)
-            else:
-                provider = OpenAIProvider(base_url=self.base_url, api_key="none")
-                known[key] = OpenAIChatModel(self.name, provider=provider)
+            known[key] = self._made()
         return known[key]
+
+    def _made(self) -> Model:
+        if self.base_url is None:
+            return _inferred(self.name)
+        provider = OpenAIProvider(base_url=self.base_url, api_key="none")
+        return OpenAIChatModel(self.name, provider=provider)
 
 
 def _inferred(name: str) -> Model:

@@ -31,7 +31,9 @@ Request = dict[str, object]
 
 @dataclass(frozen=True)
 class Answer:
-    """What one request gets. `delay` (seconds) is before each piece, `before` before the first."""
+    """What one request gets. `delay` (seconds) is before each piece, `before` before the first;
+    with `permits`, each piece of a stream waits for one.
+    """
 
     text: str = ""
     delay: float = 0
@@ -40,6 +42,7 @@ class Answer:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     ending: Literal["whole", "hangs", "breaks", "garbage"] = "whole"
+    permits: threading.Semaphore | None = None
 
 
 Behaviour = Answer | str | Callable[[Request], Answer | str]
@@ -112,6 +115,12 @@ class ScriptedModel:
     def say(self, text: str, *, delay: float = 0, before: float = 0, finish: str = "stop") -> None:
         """Next: `text`, streamed word by word; `finish="length"` says that it was cut off."""
         self.queue(Answer(text, delay, before, finish))
+
+    def dictate(self, text: str) -> threading.Semaphore:
+        """Next: `text`, a word of it each time that what is returned is released."""
+        permits = threading.Semaphore(0)
+        self.queue(Answer(text, permits=permits))
+        return permits
 
     def status(self, code: int, retry_after: float | None = None) -> None:
         """Next: an error, such as 401, 429 or 500."""
@@ -233,6 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
         for event in _events(asked, answer):
             if event.is_piece:
                 self._wait(answer.delay, released)
+                self._wait_for(answer.permits, released)
             self._chunk(f"data: {event.data}\n\n".encode())
         if answer.ending == "hangs":
             self._wait(None, released)
@@ -248,9 +258,19 @@ class _Handler(BaseHTTPRequestHandler):
             left = 0.05 if end is None else min(0.05, end - time.monotonic())
             if left <= 0:
                 return
-            # While it waits for an answer, a caller has nothing to send but its end.
-            if select.select([self.connection], [], [], left)[0]:
-                raise ConnectionResetError
+            self._listen(left)
+
+    def _wait_for(self, permits: threading.Semaphore | None, released: threading.Event) -> None:
+        """Waits for a permit, if they are needed, unless the caller goes away or reset()."""
+        while permits and not released.is_set() and not permits.acquire(blocking=False):
+            self._listen(0.02)
+
+    def _listen(self, seconds: float) -> None:
+        """Waits so long. While it waits for an answer, a caller has nothing to send but its end,
+        which raises.
+        """
+        if select.select([self.connection], [], [], seconds)[0]:
+            raise ConnectionResetError
 
     def _chunk(self, data: bytes) -> None:
         """One chunk of a chunked body, in one packet; an empty one ends it (RFC 9112, 7.1)."""

@@ -74,7 +74,7 @@ class Web:
     ) -> None:
         self._installation = installation
         self._variables = variables
-        self.port = free_port()
+        self._held, self.port = held_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = installation.data_dir / "web.log"
         uvicorn = [sys.executable, "-m", "uvicorn", application, "--log-level=warning"]
@@ -87,6 +87,7 @@ class Web:
     def __exit__(self, *_) -> None:
         self._process.terminate()
         self._process.wait(20)
+        self._held.close()
 
     def start(self) -> None:
         """Starts it and waits for its first answer."""
@@ -117,7 +118,11 @@ class Web:
         return self._process.pid
 
 
-def free_port() -> int:
-    with closing(socket.socket()) as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
+def held_port() -> tuple[socket.socket, int]:
+    """A port that nobody else is given, here or for a connection of theirs, until the socket is
+    closed; who names it, and reuses addresses as servers do, may listen on it.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held, held.getsockname()[1]

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import ROOT, free_port
+from tests.server import ROOT, held_port
 
 
 @pytest.fixture
 def up(tmp_path) -> Iterator[Callable[[], subprocess.Popen]]:
     started = []
+    held, port = held_port()
 
     def start() -> subprocess.Popen:
         environment = os.environ | {
@@ -23,7 +24,7 @@ def up(tmp_path) -> Iterator[Callable[[], subprocess.Popen]]:
             "STRATA_CHAT_MODEL": "openai-chat:scripted",
             "STRATA_SYSTEM_MODEL": "extractive",
         }
-        command = [sys.executable, "manage.py", "up", "--port", str(free_port())]
+        command = [sys.executable, "manage.py", "up", "--port", str(port)]
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
         )
@@ -34,6 +35,7 @@ def up(tmp_path) -> Iterator[Callable[[], subprocess.Popen]]:
     for process in started:
         process.kill()
         process.communicate()
+    held.close()
 
 
 def read_until(process: subprocess.Popen, beginning: str) -> str:

@@ -15,6 +15,10 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 from tests.scripted import ScriptedModel
 from tests.server import PASSWORD, Web, installed
 
+# Milliseconds, for what is waited for: a machine may have much else to do.
+PATIENCE = 15_000
+expect.set_options(timeout=PATIENCE)
+
 
 @dataclass(frozen=True)
 class Server:
@@ -83,7 +87,7 @@ def open_page(browser: Browser, server: Server) -> Iterator:
 
     def make(**options) -> Page:
         context = browser.new_context(base_url=server.url, **options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
         page.on("console", note)
@@ -129,10 +133,12 @@ def say():
     """Writes a message on `page` and sends it."""
 
     def enter(page: Page, text: str) -> None:
-        # Enter sends once the scripts have run.
+        box = page.get_by_label("Message", exact=True)
+        box.wait_for()
+        # Enter sends once the scripts of the page that has the box have run.
         page.wait_for_load_state()
-        page.get_by_label("Message", exact=True).fill(text)
-        page.get_by_label("Message", exact=True).press("Enter")
+        box.fill(text)
+        box.press("Enter")
 
     return enter
 
@@ -147,6 +153,7 @@ def two(open_page, sign_in, server, begin, say) -> tuple[Page, Page]:
     mine.get_by_role("link", name="Settings").click()
     mine.get_by_label("Username").fill("edgar")
     mine.get_by_role("button", name="Add member").click()
+    mine.get_by_label("Role of edgar").wait_for()
     mine.get_by_role("link", name="Chats").click()
     server.model.say("Hello.")
     say(mine, "Good morning")

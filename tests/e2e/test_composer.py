@@ -14,6 +14,8 @@ def write(page: Page, label: str, text: str) -> None:
 
 
 def length(page: Page, label: str) -> int:
+    # Of a page that still comes in, a box may have the first half of its text.
+    page.wait_for_load_state()
     return page.get_by_label(label, exact=True).evaluate("box => box.value.length")
 
 

@@ -26,6 +26,8 @@ def begin(server):
             page.get_by_label("Message", exact=True).fill(words)
             page.get_by_role("button", name="Send").click()
             expect(last_reply(page)).to_contain_text("Scripted.")
+            # Set by the script that takes what is pasted and dropped.
+            page.locator("[data-picker][data-ready]").wait_for()
 
     return create
 

@@ -39,7 +39,9 @@ def keep(page: Page, **fields: str) -> None:
     page.get_by_role("button", name="Chat settings").click()
     for label, value in fields.items():
         page.get_by_label(label).select_option(value)
-    page.get_by_role("button", name="Save").click()
+    # It also changes in place, before the answer to the form comes.
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save").click()
 
 
 def test_a_closed_chat_takes_no_more_until_it_is_open_again(mine, theirs, server, say):
@@ -95,7 +97,8 @@ def test_another_title_is_shown_wherever_the_title_is(mine, theirs, server):
     chats = theirs.get_by_role("navigation", name="Chats")
     expect(chats.get_by_role("link", name="Cutover $& plans")).to_be_visible()
     expect(chats.get_by_role("link", name="Good morning")).to_have_count(0)
-    # And in the settings of who may change them.
+    # And in the settings of who may change them, as long as they do not fill them in.
+    expect(mine.get_by_role("heading", level=1)).to_have_text("Cutover $& plans")
     mine.get_by_role("button", name="Chat settings").click()
     expect(mine.get_by_label("Title")).to_have_value("Cutover $& plans")
 

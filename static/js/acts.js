@@ -2,7 +2,7 @@
 // place. Where the page is not live, they are the forms and links that they are.
 import { Refused, complain, isSpeaking, posted, reason, send } from "./chat.js";
 import { refresh } from "./live.js";
-import { fragment, turns } from "./turns.js";
+import { fragment, turns, withId } from "./turns.js";
 
 const live = Boolean(turns?.dataset.events);
 const slotOf = (element) => element.closest(".turn").querySelector("[data-slot]");
@@ -43,7 +43,7 @@ async function change(form, button) {
   const response = await posted(to, body, { redirect: "manual" });
   if (response.type === "opaqueredirect") {
     if ((await refresh()) && form.isConnected && !form.matches("[data-acts]")) shut(slotOf(form));
-  } else if ([400, 409, 412].includes(response.status) && form.matches("[data-edit]")) {
+  } else if ([400, 409, 412].includes(response.status) && form.isConnected && form.matches("[data-edit]")) {
     fill(slotOf(form), await response.text());
   } else throw new Refused(await reason(response));
 }
@@ -64,12 +64,18 @@ async function open(event, link) {
     else shut(slot);
     return;
   }
+  const { turn: id } = link.closest("[data-turn]").dataset;
   const response = await fetch(`${link.href}?part=turn`);
-  if (!response.ok || response.redirected) location.href = link.href;
-  else {
-    slot.dataset.shows = link.href;
-    fill(slot, await response.text());
+  if (!response.ok || response.redirected) {
+    location.href = link.href;
+    return;
   }
+  const html = await response.text();
+  // The turn may have been brought up to date meanwhile, and a second click answered before.
+  const there = withId(id)?.querySelector("[data-slot]");
+  if (!there || there.dataset.shows === link.href) return;
+  there.dataset.shows = link.href;
+  fill(there, html);
 }
 
 function fill(slot, html) {

@@ -102,8 +102,10 @@ async function show(response, turn, onSent = () => {}) {
         turn.querySelector("[data-said]").textContent = text;
         follow();
       } else {
-        over = true;
         finish(turn, event, data);
+        // Whatever the connection does now, the reply is over, and the next message may be sent.
+        over = true;
+        break;
       }
     }
   } catch {

@@ -33,9 +33,11 @@ async function say(form, box, images) {
   button.disabled = true;
   try {
     await images.ready();
+    const sent = { text: box.value, images: images.kept() };
     await send(form, () => {
-      box.value = "";
-      images.clear();
+      // What was typed or added since goes with the next message.
+      if (box.value.startsWith(sent.text)) box.value = box.value.slice(sent.text.length);
+      images.clear(sent.images);
       grow(box);
     });
   } catch (error) {

@@ -11,6 +11,8 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   await navigator.clipboard.writeText(button.closest(".turn").querySelector("[data-said]").innerText);
   const name = button.textContent;
+  // Pressed again while it says so.
+  if (name === button.dataset.copied) return;
   button.textContent = button.dataset.copied;
   setTimeout(() => { button.textContent = name; }, 1500);
 });

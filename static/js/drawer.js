@@ -4,6 +4,8 @@ const drawer = document.querySelector("[data-drawer]");
 const shell = document.querySelector("[data-shell]");
 const roomy = window.matchMedia("(min-width: 70rem)");
 let opener = null;
+// How often something was asked for: only the last answer is shown.
+let asked = 0;
 
 document.addEventListener("click", async (event) => {
   if (event.target.closest("[data-drawer-close]")) return close();
@@ -16,21 +18,28 @@ document.addEventListener("click", async (event) => {
 });
 
 async function open(href) {
-  if (!(await load(href))) {
-    location.href = href;
-    return;
-  }
+  const filled = await load(href);
+  if (filled === false) location.href = href;
+  if (!filled) return;
   drawer.hidden = false;
   shell.classList.add("with-drawer");
   drawer.querySelector("[data-drawer-close]").focus();
 }
 
-/** Fills the drawer; false when the server would not. */
+/** Fills the drawer. Resolves to false when the server would not, and to null when something else was
+ * asked for meanwhile, or the chat is gone. */
 async function load(href) {
+  asked += 1;
+  const mine = asked;
   const response = await fetch(`${href}?part=drawer`);
   if (!response.ok || response.redirected) return false;
-  drawer.innerHTML = await response.text();
-  drawer.querySelector("[data-drawer-close]").hidden = false;
+  const html = await response.text();
+  if (mine !== asked) return null;
+  const isUsed = drawer.contains(document.activeElement);
+  drawer.innerHTML = html;
+  const button = drawer.querySelector("[data-drawer-close]");
+  button.hidden = false;
+  if (isUsed) button.focus({ preventScroll: true });
   return true;
 }
 
@@ -47,10 +56,14 @@ document.addEventListener("strata:reply", () => {
 
 document.addEventListener("strata:gone", () => {
   if (!drawer) return;
+  asked += 1;
   close();
   drawer.replaceChildren();
 });
 
 drawer?.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") close();
+  if (event.key !== "Escape") return;
+  // Nor does it stop the reply that is being said.
+  event.preventDefault();
+  close();
 });

@@ -4,10 +4,10 @@
 const MOST = 10;
 
 /** The images of a composer: `any()` tells whether there are some to send, `ready()` waits until they
- * are uploaded, `clear()` takes them away. */
+ * are uploaded, `kept()` lists them, `clear(sent)` takes those away, and what was refused. */
 export function pictures(form) {
   const picker = form.querySelector("[data-picker] input");
-  if (!picker) return { any: () => false, ready: async () => {}, clear: () => {} };
+  if (!picker) return { any: () => false, ready: async () => {}, kept: () => [], clear: () => {} };
   const list = form.querySelector("[data-pictures]");
   const blank = form.querySelector("[data-picture]");
   const kept = new Set();
@@ -97,10 +97,11 @@ export function pictures(form) {
   return {
     any: () => kept.size > 0,
     ready: () => uploads,
-    clear() {
-      kept.clear();
-      list.replaceChildren();
-      list.hidden = true;
+    kept: () => [...kept],
+    clear(sent) {
+      for (const one of sent) kept.delete(one);
+      list.replaceChildren(...[...kept].map(({ item }) => item));
+      list.hidden = !kept.size;
       hold();
     },
   };

@@ -18,12 +18,14 @@ async function refresh() {
 
 /** Puts the part in place; reasons that are being read stay open. */
 function show(html) {
-  const opened = [...list.querySelectorAll("li")].map((row) => row.querySelector("details")?.open);
+  const opened = [...list.querySelectorAll("[data-import] > details[open]")].map(importOf);
   list.innerHTML = html;
-  [...list.querySelectorAll("li:has(details)")].forEach((row, place) => {
-    if (opened[place]) row.querySelector("details").open = true;
-  });
+  for (const reasons of list.querySelectorAll("[data-import] > details")) {
+    reasons.open = opened.includes(importOf(reasons));
+  }
 }
+
+const importOf = (reasons) => reasons.parentElement.dataset.import;
 
 function again() {
   if (list.querySelector("[data-under-way]")) setTimeout(refresh, EVERY);

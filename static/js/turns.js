@@ -12,7 +12,7 @@ export function fragment(html) {
 }
 
 const all = () => [...turns.querySelectorAll(":scope > [data-turn]")];
-const withId = (id) => turns.querySelector(`:scope > [data-turn="${CSS.escape(id)}"]`);
+export const withId = (id) => turns.querySelector(`:scope > [data-turn="${CSS.escape(id)}"]`);
 const slot = (turn) => turn.querySelector("[data-slot]");
 const isWrittenIn = (turn) => Boolean(slot(turn)?.querySelector("[data-edit]"));
 

@@ -1,0 +1,185 @@
+"""What takes its time: pages that are fetched while something else happens on them."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+# Streams that stay open when all is said.
+LINGERING = """
+const fetched = window.fetch;
+window.fetch = async (...asked) => {
+  const response = await fetched(...asked);
+  const kind = response.headers.get("Content-Type") ?? "";
+  if (!kind.startsWith("text/event-stream")) return response;
+  const never = new TransformStream({ flush: () => new Promise(() => {}) });
+  response.body.pipeTo(never.writable).catch(() => {});
+  return new Response(never.readable, { headers: response.headers });
+};
+"""
+
+
+@pytest.fixture
+def chat(page, server, begin, say) -> Page:
+    """A chat with one question and its answer."""
+    begin(page)
+    server.model.say("On Monday.")
+    say(page, "When is the cutover?")
+    expect(page.locator(".turn").nth(1)).to_contain_text("On Monday.")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    return page
+
+
+@pytest.fixture
+def held() -> Callable:
+    """Keeps requests of a page waiting: `held(page, "**/edit/")` returns what lets them go, once
+    there are enough of them.
+    """
+
+    def hold(page: Page, address: str) -> Callable[..., None]:
+        waiting: list[Route] = []
+        page.route(address, lambda route: waiting.append(route))
+
+        def let_go(number: int = 1) -> None:
+            while len(waiting) < number:
+                page.wait_for_timeout(50)
+            page.route(address, lambda route: route.continue_())
+            for route in waiting:
+                route.continue_()
+
+        return let_go
+
+    return hold
+
+
+def box(page: Page):
+    return page.get_by_label("Message", exact=True)
+
+
+def test_what_is_typed_while_a_message_is_sent_stays(chat, server, say, held):
+    let_go = held(chat, "**/messages/")
+    server.model.say("At nine.")
+    say(chat, "At what time?")
+    box(chat).press_sequentially(" And where?")
+    let_go()
+    expect(chat.locator(".turn").last).to_contain_text("At nine.")
+    expect(chat.locator(".turn.person").last.locator("[data-said]")).to_have_text("At what time?")
+    expect(box(chat)).to_have_value(" And where?")
+
+
+def test_the_next_message_is_sent_while_the_last_ones_connection_lingers(chat, server, say):
+    chat.add_init_script(LINGERING)
+    chat.reload()
+    for number, answer in ((3, "At nine."), (5, "In Vienna.")):
+        server.model.say(answer)
+        say(chat, "And?")
+        expect(chat.locator(".turn").nth(number)).to_contain_text(answer)
+        expect(chat.locator("[aria-busy]")).to_have_count(0)
+
+
+def test_an_editor_opens_though_its_turn_was_brought_up_to_date_meanwhile(two, held):
+    mine, theirs = two
+    let_go = held(mine, "**/edit/?part=turn")
+    mine.locator(".turn.person").hover()
+    mine.locator(".turn.person").get_by_role("link", name="Edit").click()
+    theirs.locator(".turn.person").hover()
+    theirs.locator(".turn.person").get_by_label("React").click()
+    theirs.locator(".turn.person").get_by_role("button", name="🎉").click()
+    expect(mine.locator(".turn.person .chip")).to_be_visible()
+    let_go()
+    expect(mine.get_by_label("Your text")).to_have_value("Good morning")
+
+
+def test_an_editor_that_was_asked_for_twice_keeps_what_is_written_in_it(chat, held):
+    let_go = held(chat, "**/edit/?part=turn")
+    chat.locator(".turn.person").hover()
+    edit = chat.locator(".turn.person").get_by_role("link", name="Edit")
+    edit.click()
+    edit.click()
+    let_go(2)
+    with chat.expect_request_finished(lambda request: "/edit/" in request.url):
+        chat.get_by_label("Your text").fill("When is the rehearsal?")
+    expect(chat.get_by_label("Your text")).to_have_value("When is the rehearsal?")
+
+
+def test_what_is_told_does_not_appear_after_the_chat_is_gone(two, server, held, open_page):
+    mine, theirs = two
+    routes: list = []
+    theirs.route("**/*part=drawer", lambda route: routes.append((route, route.fetch())))
+    theirs.get_by_role("link", name="What it is told").click()
+    while not routes:
+        theirs.wait_for_timeout(50)
+    chat = theirs.url.split("/chats/")[1].split("/")[0]
+    server.api("PATCH", f"sessions/{chat}/", {"visibility": "private"})
+    expect(theirs.locator(".turn")).to_have_count(0)
+    [(route, response)] = routes
+    with theirs.expect_request_finished(lambda request: "part=drawer" in request.url):
+        route.fulfill(response=response)
+    theirs.wait_for_timeout(300)
+    expect(theirs.locator("[data-drawer]")).to_be_hidden()
+    expect(theirs.locator("[data-drawer]")).to_be_empty()
+    assert "404" in open_page.complaints.pop()
+
+
+def test_escape_closes_what_is_told_and_stops_no_reply(chat, server, say):
+    words = server.model.dictate("At nine, sharp.")
+    say(chat, "At what time?")
+    words.release()
+    expect(chat.locator("[aria-busy] [data-said]")).to_have_text("At")
+    told, close = chat.locator("[data-drawer]"), chat.locator("[data-drawer-close]")
+    chat.get_by_role("link", name="What it is told").click()
+    expect(close).to_be_focused()
+    chat.keyboard.press("Escape")
+    expect(told).to_be_hidden()
+    words.release()
+    expect(chat.locator("[aria-busy] [data-said]")).to_have_text("At nine,")
+
+    # When the reply is over, it is fetched anew.
+    chat.get_by_role("link", name="What it is told").click()
+    expect(close).to_be_focused()
+    chat.evaluate("document.querySelector('[data-drawer-close]').id = 'old'")
+    words.release(10)
+    expect(chat.locator("#old")).to_have_count(0)
+    expect(close).to_be_focused()
+    chat.keyboard.press("Escape")
+    expect(told).to_be_hidden()
+
+
+def test_a_button_that_is_pressed_twice_gets_its_name_back(open_page, sign_in, begin, say, server):
+    page = open_page(permissions=["clipboard-read", "clipboard-write"])
+    sign_in(page)
+    begin(page)
+    server.model.say("Hello.")
+    say(page, "Good morning")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    reply = page.locator(".turn").nth(1)
+    reply.hover()
+    reply.get_by_role("button", name="Copy").click()
+    reply.get_by_role("button", name="Copied").click()
+    expect(reply.get_by_role("button", name="Copy", exact=True)).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == "Hello."
+
+
+def test_reasons_stay_open_while_the_list_of_imports_is_renewed(page, server, begin, tmp_path):
+    begin(page)
+    file = tmp_path / "talk.jsonl"
+    line = {"session": "s", "role": "user", "content": "Hi", "created_at": "2026-03-01T09:00:00Z"}
+    nobody = line | {"role": "nobody"}
+    file.write_text(f"{json.dumps(line)}\n{json.dumps(nobody)}\n")
+    page.get_by_role("link", name="Imports").click()
+    for number in (1, 2):
+        page.get_by_label("File").set_input_files(file)
+        page.get_by_role("button", name="Import", exact=True).click()
+        expect(page.locator("[data-import]")).to_have_count(number)
+        if number == 1:
+            run = "from chat import imports, models; imports.run(models.Import.objects.get().pk)"
+            server.manage("shell", "-c", run)
+    page.get_by_text("What was refused, and why").click()
+    reason = page.locator("details li").first
+    expect(reason).to_be_visible()
+    page.locator("[data-imports]").evaluate(
+        "list => { list.dataset.old = ''; list.firstElementChild.id = 'old'; }"
+    )
+    expect(page.locator("#old")).to_have_count(0)
+    expect(reason).to_be_visible()

@@ -11,6 +11,7 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -97,16 +98,13 @@ class Command(BaseCommand):
 
     def create_demo_project(self) -> None:
         """The demo project of the first administrator, unless there is one already."""
-        from memory.demo import SLUG, make
+        from memory.demo import SLUG
         from projects.models import Project
 
         if Project.objects.filter(slug=SLUG).exists():
             return
         self.say("Making the demo project; this takes some seconds")
-        owner = get_user_model().objects.filter(is_superuser=True).order_by("pk").first()
-        if owner is None:
-            raise CommandError("The demo project needs an administrator: see createsuperuser")
-        make(owner)
+        call_command("make_demo", stdout=StringIO())
 
     def serve(self, port: int) -> None:
         """Start the processes, say when the first request is served, and keep them alive."""

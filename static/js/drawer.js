@@ -1,4 +1,5 @@
-// “What it is told” beside the chat where there is room; on a narrow screen the link opens its page.
+// What a reply was told, or the next would be, beside the chat where there is room; on a narrow screen
+// the link opens its page.
 
 const drawer = document.querySelector("[data-drawer]");
 const shell = document.querySelector("[data-shell]");
@@ -10,7 +11,7 @@ document.addEventListener("click", async (event) => {
   const link = event.target.closest("[data-drawer-link]");
   if (!link || !drawer || !roomy.matches || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
-  if (!drawer.hidden) return close();
+  if (!drawer.hidden && opener === link) return close();
   opener = link;
   await open(link.href);
 });
@@ -42,7 +43,7 @@ function close() {
 
 // What was just said is part of what the next reply will be told.
 document.addEventListener("strata:reply", () => {
-  if (drawer && !drawer.hidden) load(opener.href);
+  if (drawer && !drawer.hidden && opener.hasAttribute("data-drawer-grows")) load(opener.href);
 });
 
 document.addEventListener("strata:gone", () => {

@@ -224,6 +224,7 @@ class _Found:
             f"{chat}#note-{message}"
             if session.is_notes
             else f"{chat}?through={chunk.last_seq}#m{chunk.first_seq}",
+            changed=False,
             **acts,
         )
 

@@ -12,7 +12,8 @@ document.addEventListener("click", async (event) => {
   if (!link || !drawer || !roomy.matches || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
   if (!drawer.hidden && opener === link) return close();
-  opener = link;
+  // What is opened from inside the drawer takes its place; closing goes back to where it began.
+  if (!drawer.contains(link)) opener = link;
   await open(link.href);
 });
 
@@ -28,7 +29,9 @@ async function open(href) {
 
 /** Fills the drawer; false when the server would not. */
 async function load(href) {
-  const response = await fetch(`${href}?part=drawer`);
+  const address = new URL(href);
+  address.searchParams.set("part", "drawer");
+  const response = await fetch(address);
   if (!response.ok || response.redirected) return false;
   drawer.innerHTML = await response.text();
   drawer.querySelector("[data-drawer-close]").hidden = false;

@@ -1,5 +1,6 @@
 // Everything here makes a page that works without it nicer. Each module looks for its data- attribute.
 import "./acts.js";
+import "./as-of.js";
 import "./chat.js";
 import "./composer.js";
 import "./copy.js";

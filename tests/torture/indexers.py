@@ -7,14 +7,16 @@ from tests.torture import ready  # noqa: F401
 
 # isort: split
 from django.conf import settings
+from django.db import connection
 
-from memory.recall import indexing, reindexing
+from memory.recall import embedders, indexing, reindexing
 
 
 def index(name: str, begun: Event) -> None:
     """Indexes all that is behind, a few sessions at a time."""
     os.environ["PGAPPNAME"] = name
     indexing.BATCH = 5
+    _get_ready()
     begun.set()
     indexing.catch_up()
 
@@ -24,5 +26,12 @@ def embed(name: str, begun: Event, embedder: str) -> None:
     os.environ["PGAPPNAME"] = name
     settings.EMBEDDER = embedder
     reindexing.BATCH = 40
+    _get_ready()
     begun.set()
     reindexing.embed(None, None, lambda step: None)
+
+
+def _get_ready() -> None:
+    """What takes its time and is not what is to be killed."""
+    embedders.get().documents(["Good morning."])
+    connection.ensure_connection()

@@ -2,12 +2,13 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import count
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db.models import Count, Q
+from django.db.models import Count, Q, Sum
 from django.db.models.functions import Now
 
 from chat import changes
@@ -66,14 +67,58 @@ class Talk:
                     changes.fork(changed, self.user)
 
 
-def test_indexing_may_die_anywhere(crew, chance, scale, tally):
+class Killer:
+    """Has workers killed at random instants, most of them in the middle of what they do."""
+
+    def __init__(self, crew, chance, tally) -> None:
+        self.crew, self.chance, self.tally = crew, chance, tally
+        # How long they live, at most. It follows from how far they come: machines differ.
+        self.seconds = 0.6
+        self.kills = self.at_work = 0
+
+    def __call__(self, work: Callable, *args) -> None:
+        name, begun = f"indexer-{self.chance.randrange(2**32)}", self.crew.Event()
+        before = so_far()
+        process = self.crew.Process(target=work, args=(name, begun, *args), name=name)
+        process.start()
+        assert begun.wait(60)
+        time.sleep(self.chance.uniform(0, self.seconds))
+        process.kill()
+        process.join(30)
+        gone(name)
+        held = IndexCursor.objects.filter(lease_until__gt=Now())
+        if process.exitcode == 0:
+            self.seconds *= 0.7
+        else:
+            self.count(held.exists(), so_far() != before)
+        no_two_in_a_place()
+        # As time passes: a lease ends by itself.
+        held.update(lease_until=Now() - timedelta(seconds=1))
+
+    def count(self, is_held: bool, is_further: bool) -> None:
+        self.kills += 1
+        self.at_work += is_held or is_further
+        if is_held:
+            self.tally("killed while they held sessions")
+        elif is_further:
+            self.tally("killed between two batches")
+        else:
+            self.tally("killed before their first batch")
+            self.seconds *= 1.3
+
+
+@pytest.fixture
+def killer(crew, chance, tally) -> Killer:
+    return Killer(crew, chance, tally)
+
+
+def test_indexing_may_die_anywhere(killer, chance, scale, tally):
     talk = Talk(chance)
     talk.begin(scale(60, 12))
-    kills = 0
-    while kills < scale(30, 4):
+    while killer.kills < scale(30, 4):
         talk.go_on(scale(20, 8))
-        if died(crew, chance, tally, indexers.index):
-            kills += 1
+        killer(indexers.index)
+    assert killer.at_work >= scale(10, 0)
     reindexing.settle(None)
     found = chunks()
     check(found)
@@ -84,15 +129,15 @@ def test_indexing_may_die_anywhere(crew, chance, scale, tally):
     check(found)
 
 
-def test_embedding_anew_may_die_anywhere(crew, chance, scale, tally, settings):
+def test_embedding_anew_may_die_anywhere(killer, chance, scale, settings):
     talk = Talk(chance)
     talk.begin(scale(120, 25))
     reindexing.settle(None)
-    before, kills = chunks(), 0
-    turns = count()
-    while kills < scale(30, 4):
+    before, turns = chunks(), count()
+    while killer.kills < scale(30, 4):
         embedder = ("hash", "static")[next(turns) // 3 % 2]
-        kills += died(crew, chance, tally, indexers.embed, embedder)
+        killer(indexers.embed, embedder)
+    assert killer.at_work >= scale(10, 0)
     settings.EMBEDDER = "hash"
     reindexing.embed(None, None, lambda step: None)
     assert chunks() == before
@@ -100,25 +145,11 @@ def test_embedding_anew_may_die_anywhere(crew, chance, scale, tally, settings):
     check(before)
 
 
-def died(crew, chance, tally, work, *args) -> bool:
-    """Has a worker killed at a random instant; False when it had come to its end by then."""
-    name = f"indexer-{chance.randrange(2**32)}"
-    begun = crew.Event()
-    process = crew.Process(target=work, args=(name, begun, *args), name=name)
-    process.start()
-    assert begun.wait(60)
-    time.sleep(chance.uniform(0, 0.6))
-    process.kill()
-    process.join(30)
-    gone(name)
-    held = IndexCursor.objects.filter(lease_until__gt=Now())
-    was_killed = process.exitcode != 0
-    if was_killed:
-        tally("killed, holding sessions" if held.exists() else "killed between two batches")
-    no_two_in_a_place()
-    # As time passes: a lease ends by itself.
-    held.update(lease_until=Now() - timedelta(seconds=1))
-    return was_killed
+def so_far() -> tuple:
+    """What changes whenever a batch is committed."""
+    done = IndexCursor.objects.aggregate(Sum("done"))
+    vectors = Vector.objects.values_list("embedder").annotate(Count("pk")).order_by("embedder")
+    return done, Chunk.objects.count(), list(vectors)
 
 
 def chunks() -> list[tuple]:

@@ -16,7 +16,7 @@ from tests.scripted import ScriptedModel
 from tests.server import PASSWORD, Web, installed
 
 # Milliseconds, for what is waited for: a machine may have much else to do.
-PATIENCE = 15_000
+PATIENCE = 30_000
 expect.set_options(timeout=PATIENCE)
 
 

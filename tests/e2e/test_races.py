@@ -6,6 +6,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.chat.pictures import picture
+
 # Streams that stay open when all is said.
 LINGERING = """
 const fetched = window.fetch;
@@ -57,15 +59,19 @@ def box(page: Page):
     return page.get_by_label("Message", exact=True)
 
 
-def test_what_is_typed_while_a_message_is_sent_stays(chat, server, say, held):
+def test_what_is_typed_or_added_while_a_message_is_sent_stays(chat, server, say, held):
     let_go = held(chat, "**/messages/")
     server.model.say("At nine.")
     say(chat, "At what time?")
     box(chat).press_sequentially(" And where?")
+    added = {"name": "plan.png", "mimeType": "image/png", "buffer": picture()}
+    chat.get_by_label("Images").set_input_files([added])
+    expect(chat.locator(".picture img")).to_have_count(1)
     let_go()
     expect(chat.locator(".turn").last).to_contain_text("At nine.")
     expect(chat.locator(".turn.person").last.locator("[data-said]")).to_have_text("At what time?")
     expect(box(chat)).to_have_value(" And where?")
+    expect(chat.locator(".picture img")).to_have_count(1)
 
 
 def test_the_next_message_is_sent_while_the_last_ones_connection_lingers(chat, server, say):

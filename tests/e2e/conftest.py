@@ -66,6 +66,14 @@ def browser() -> Iterator[Browser]:
         yield playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
+@pytest.fixture(scope="module")
+def demo(running: Server) -> str:
+    """The slug of a demo project, all of it found by search."""
+    slug = running.manage("make_demo", "--owner=admin")
+    running.manage("reindex", f"--project={slug}")
+    return slug
+
+
 @pytest.fixture
 def open_page(browser: Browser, server: Server) -> Iterator:
     """Opens pages in a browser of their own; keywords are Playwright's for a context.

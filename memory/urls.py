@@ -15,8 +15,10 @@ from memory.views.profile import about_me
 from memory.views.review import review
 from memory.views.search import search
 from memory.views.told import message_told
+from memory.views.welcome import welcome
 
 urlpatterns = [
+    path("welcome/", welcome, name="welcome"),
     path("messages/<uuid:pk>/told/", message_told, name="message-told"),
     path("projects/<slug:slug>/memory/", memory, name="memory"),
     path("projects/<slug:slug>/memory/review/", review, name="memory-review"),

@@ -1,6 +1,7 @@
 """A whole Strata in processes of its own, and a browser to look at it. No ORM here."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ def sign_in():
         page.get_by_label("Username").fill(name)
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
-        page.get_by_role("heading", name="Projects").wait_for()
+        page.get_by_role("heading", name=re.compile("^Projects$|^Welcome")).wait_for()
 
     return enter
 
@@ -123,7 +124,7 @@ def begin():
 
     def create(page: Page) -> str:
         name = f"Billing {uuid4().hex[:6]}"
-        page.goto("/")
+        page.goto("/?all")
         page.get_by_label("Name").fill(name)
         page.get_by_role("button", name="Create project").click()
         expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()

@@ -64,6 +64,7 @@ def make(owner: Any, now: datetime | None = None) -> Project:
         instructions=told["project"]["instructions"].strip(),
         system_model=EXTRACTIVE,
         bank_max_tokens=BUDGET,
+        share_raw_turns=True,
     )
     member = Membership.objects.select_related("project", "user").get(project=project)
     for block in told["block"]:

@@ -5,6 +5,7 @@ import "./chat.js";
 import "./composer.js";
 import "./copy.js";
 import "./drawer.js";
+import "./keys.js";
 import "./live.js";
 import "./picking.js";
 import "./polling.js";

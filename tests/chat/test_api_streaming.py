@@ -1,6 +1,7 @@
 """A reply as server-sent events: message, delta, done or error."""
 
 import json
+import threading
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -160,12 +161,20 @@ def test_each_line_has_a_field_of_its_own(text):
 
 
 def test_the_first_event_does_not_wait_for_the_model(send, owner, url, scripted):
-    words = scripted.dictate("Late.")
+    came, waited = threading.Event(), []
 
-    async def first(response) -> bytes:
-        part = await anext(aiter(response.streaming_content))
-        words.release()
-        return part
+    def late(asked) -> str:
+        waited.append(came.wait(20))
+        return "Late."
 
-    _, part = send(owner, url, {"content": "Hello"}, first)
-    assert part.startswith(b"event: message\n")
+    scripted.default = late
+
+    async def first(response) -> None:
+        async for part in response.streaming_content:
+            assert part.startswith(b"event: message\n")
+            came.set()
+            return
+        raise AssertionError("nothing came")
+
+    send(owner, url, {"content": "Hello"}, first)
+    assert False not in waited

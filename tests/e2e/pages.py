@@ -1,6 +1,7 @@
-"""Every page there is, in the demo project, by a name for its picture."""
+"""Every page of ours, in the demo project, by a name for its picture. The API's is Swagger's."""
 
 from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Any
 
 from tests.e2e.conftest import Server
@@ -21,6 +22,8 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
     memory = f"{project}/memory"
     return {
         "projects": "/",
+        "overview": f"{project}/overview/",
+        "welcome": "/welcome/",
         "project": f"{project}/",
         "archived": f"{project}/?archived",
         "chats-found": f"{project}/?q=replica",
@@ -33,6 +36,8 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "notes": f"{project}/notes/",
         "search": f"{project}/search/?q=wheelchair+places",
         "memory": f"{memory}/",
+        "memory-then": f"{memory}/?at={(date.today() - timedelta(days=30)).isoformat()}",
+        "memory-tree": f"{memory}/?tree",
         "entry": f"{memory}/{digest}/",
         "entry-of-a-chat": f"{memory}/{entry}/",
         "review": f"{memory}/review/",
@@ -45,7 +50,6 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "imports": f"{project}/imports/",
         "settings": f"{project}/settings/",
         "nothing-there": f"{project}/chats/nowhere/",
-        "api": "/api/v1/docs/",
         "admin": "/admin/",
         "admin-entries": "/admin/memory/entry/",
         "admin-entry": f"/admin/memory/entry/{digest}/change/",

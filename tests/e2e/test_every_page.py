@@ -18,9 +18,8 @@ WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 
 
 @pytest.fixture
-def paths(server) -> dict[str, str]:
-    """Of a demo project."""
-    return dict(addresses(server, server.manage("make_demo", "--owner=admin")))
+def paths(server, demo) -> dict[str, str]:
+    return dict(addresses(server, demo))
 
 
 def violations(page: Page) -> list[str]:

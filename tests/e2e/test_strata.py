@@ -6,22 +6,15 @@ from playwright.sync_api import Page, expect
 WIDE = {"width": 1400, "height": 900}
 
 
-@pytest.fixture(scope="module")
-def slug(running) -> str:
-    made = running.manage("make_demo", "--owner=admin")
-    running.manage("reindex", f"--project={made}")
-    return made
-
-
 @pytest.fixture
-def wide(open_page, sign_in, slug) -> Page:
+def wide(open_page, sign_in, demo) -> Page:
     page = open_page(viewport=WIDE)
     sign_in(page)
     return page
 
 
-def test_a_block_opens_its_children_down_to_the_message_and_back(wide, slug):
-    wide.goto(f"/projects/{slug}/memory/")
+def test_a_block_opens_its_children_down_to_the_message_and_back(wide, demo):
+    wide.goto(f"/projects/{demo}/memory/")
     wide.locator(".block.week").first.click()
     drawer = wide.locator("[data-drawer]")
     expect(drawer.locator(".told-head")).to_contain_text("Week")
@@ -35,8 +28,8 @@ def test_a_block_opens_its_children_down_to_the_message_and_back(wide, slug):
     expect(wide.locator(".block.week").first).to_be_visible()
 
 
-def test_the_slider_shows_another_day(wide, slug):
-    wide.goto(f"/projects/{slug}/memory/")
+def test_the_slider_shows_another_day(wide, demo):
+    wide.goto(f"/projects/{demo}/memory/")
     picture = wide.locator("[data-picture]")
     expect(picture.locator(".block.month")).not_to_have_count(0)
     slider = wide.get_by_label("Days since the first memory")
@@ -56,8 +49,8 @@ def test_the_slider_shows_another_day(wide, slug):
     expect(picture.locator(".block")).to_have_count(1)
 
 
-def test_what_a_reply_was_told_leads_to_its_source(wide, slug, server, say):
-    wide.goto(f"/projects/{slug}/")
+def test_what_a_reply_was_told_leads_to_its_source(wide, demo, server, say):
+    wide.goto(f"/projects/{demo}/")
     server.model.say("Four on deck 2.")
     say(wide, "How many wheelchair places has the MS Aurelia?")
     expect(wide.locator(".turn").nth(1)).to_contain_text("Four on deck 2.")

@@ -13,7 +13,7 @@ NOW = timezone.now()
 
 
 @pytest.fixture
-def page(client, owner):
+def seen(client, owner):
     client.force_login(owner)
 
     def get(**query) -> str:
@@ -51,51 +51,51 @@ def on(days_ago: int) -> str:
     return (NOW - timedelta(days=days_ago)).date().isoformat()
 
 
-def test_another_day_shows_what_stood_then(page, then):
-    today = page()
+def test_another_day_shows_what_stood_then(seen, then):
+    today = seen()
     assert "A day about the replica" in today
     assert 'class="block c-day day live"' in today
-    before = page(at=on(5))
+    before = seen(at=on(5))
     assert 'class="block c-conversation conversation live"' in before
     assert 'class="block c-day' not in before
     assert "The replica stays seven days" in before
     assert "minus what was forgotten since" in before
 
 
-def test_what_was_hidden_since_is_not_shown_on_another_day(page, then):
+def test_what_was_hidden_since_is_not_shown_on_another_day(seen, then):
     then.state = State.HIDDEN
     then.save()
-    before = page(at=on(5))
+    before = seen(at=on(5))
     assert "taken out since" in before
     assert 'class="block' not in before
 
 
 @pytest.mark.parametrize("asked", ["", "2019-01-01", "2099-01-01", "2026-02-31", "yesterday"])
-def test_a_day_that_is_none_or_out_of_range_is_answered(page, then, asked):
-    assert 'class="block' in page(at=asked)
+def test_a_day_that_is_none_or_out_of_range_is_answered(seen, then, asked):
+    assert 'class="block' in seen(at=asked)
 
 
-def test_the_picture_alone_comes_without_the_page_around_it(page, then):
-    part = page(at=on(5), part="picture")
+def test_the_picture_alone_comes_without_the_page_around_it(seen, then):
+    part = seen(at=on(5), part="picture")
     assert "<html" not in part
     assert 'data-scale="180"' in part
 
 
-def test_the_tree_leads_from_the_digest_to_the_message(page, then, chat):
-    tree = page(tree="")
+def test_the_tree_leads_from_the_digest_to_the_message(seen, then, chat):
+    tree = seen(tree="")
     assert tree.index("A day about the replica") < tree.index("The replica stays seven days")
     assert f"/chats/{chat.pk}/?through=1#m1" in tree
     assert 'class="strata"' not in tree
 
 
 def test_the_picture_costs_as_much_for_many_entries(
-    page, remember, day, django_assert_max_num_queries
+    seen, remember, day, django_assert_max_num_queries
 ):
     for number in range(1, 29):
         remember("- More", granularity="day", period_key=f"2026-01-{number:02}")
     for query in ({}, {"tree": ""}, {"at": on(0)}):
         with django_assert_max_num_queries(24):
-            page(**query)
+            seen(**query)
 
 
 def test_an_entry_in_the_drawer_leads_down_and_up(client, owner, day, entry, chat):

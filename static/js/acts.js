@@ -113,7 +113,7 @@ function escape(event) {
     if (!box || box.value === box.defaultValue) shut(slot);
     return;
   }
-  if (document.querySelector(":popover-open")) return;
+  if (document.querySelector(":popover-open, dialog[open]")) return;
   const stops = turns.querySelectorAll("[data-stop]");
   stops.item(stops.length - 1)?.click();
 }

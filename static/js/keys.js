@@ -4,6 +4,9 @@ const jump = document.querySelector("[data-jump]");
 const help = document.querySelector("[data-keys]");
 const PAUSE = 120; // milliseconds
 let asked = 0;
+let waiting = null;
+// The letters that what is listed was found by.
+let listed = null;
 
 const isWriting = ({ target }) =>
   target.isContentEditable || target.matches("input, textarea, select");
@@ -17,7 +20,10 @@ async function list(letters) {
   // Letters were added meanwhile.
   if (mine !== asked) return;
   if (!response.ok || response.redirected) return location.reload();
-  jump.querySelector("[data-places]").innerHTML = await response.text();
+  const html = await response.text();
+  if (mine !== asked) return;
+  jump.querySelector("[data-places]").innerHTML = html;
+  listed = letters;
   choose(0);
 }
 
@@ -33,6 +39,14 @@ function open() {
   list("");
 }
 
+/** Goes to what is chosen, once that was found by what is written. */
+async function go() {
+  clearTimeout(waiting);
+  const { value } = jump.querySelector("[data-letters]");
+  if (listed !== value) await list(value);
+  if (listed === value) jump.querySelector("[data-place].chosen")?.click();
+}
+
 function move(event) {
   const all = [...jump.querySelectorAll("[data-place]")];
   const at = all.findIndex((one) => one.classList.contains("chosen"));
@@ -42,7 +56,7 @@ function move(event) {
     choose((at + steps[event.key] + all.length) % all.length);
   } else if (event.key === "Enter" && !event.isComposing) {
     event.preventDefault();
-    all[at]?.click();
+    go();
   }
 }
 
@@ -63,7 +77,6 @@ function press(event) {
 }
 
 if (jump) {
-  let waiting = null;
   document.addEventListener("keydown", press);
   jump.addEventListener("keydown", move);
   jump.querySelector("[data-letters]").addEventListener("input", ({ target }) => {

@@ -21,6 +21,30 @@ def test_a_few_letters_lead_to_a_chat(home):
     expect(home.get_by_role("heading", level=1)).to_have_text("Vouchers")
 
 
+def test_enter_waits_for_what_the_letters_lead_to(home):
+    home.keyboard.press("Control+k")
+    expect(home.locator("[data-place].chosen")).to_be_visible()
+    home.get_by_placeholder("Go to…").fill("vouchers")
+    home.keyboard.press("Enter")
+    expect(home.get_by_role("heading", level=1)).to_have_text("Vouchers")
+
+
+def test_escape_closes_the_list_and_stops_no_reply(page, server, begin, say):
+    begin(page)
+    words = server.model.dictate("At nine, sharp.")
+    say(page, "When?")
+    words.release()
+    expect(page.locator("[aria-busy] [data-said]")).to_have_text("At")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_placeholder("Go to…")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_placeholder("Go to…")).to_be_hidden()
+    words.release(10)
+    expect(page.locator(".turn").nth(1)).to_contain_text("At nine, sharp.")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    expect(page.get_by_text("Stopped.")).to_have_count(0)
+
+
 def test_arrows_choose_and_escape_closes(home):
     home.keyboard.press("Control+k")
     places = home.locator("[data-place]")

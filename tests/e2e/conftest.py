@@ -92,32 +92,47 @@ def open_page(browser: Browser, server: Server) -> Iterator:
         if message.type in ("error", "warning"):
             complaints.append(message.text)
 
-    contexts = []
+    contexts, pages = [], []
 
     def make(**options) -> Page:
         context = browser.new_context(base_url=server.url, **options)
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
+        pages.append(page)
         page.on("console", note)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         return page
 
     make.complaints = complaints
     yield make
+    for page in pages:
+        # A request that is answered only now concerns nobody any more.
+        page.unroute_all(behavior="ignoreErrors")
     for context in contexts:
         context.close()
     assert complaints == []
 
 
+@pytest.fixture(scope="session")
+def signed_in() -> dict[str, list]:
+    """The cookies of those who signed in before, by name."""
+    return {}
+
+
 @pytest.fixture
-def sign_in():
+def sign_in(signed_in):
+    """Signs somebody in: the first time on the page that is there for it."""
+
     def enter(page: Page, name: str = "admin") -> None:
+        page.context.add_cookies(signed_in.get(name, []))
         page.goto("/")
-        page.get_by_label("Username").fill(name)
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Sign in").click()
+        if name not in signed_in:
+            page.get_by_label("Username").fill(name)
+            page.get_by_label("Password").fill(PASSWORD)
+            page.get_by_role("button", name="Sign in").click()
         page.get_by_role("heading", name=re.compile("^Projects$|^Welcome")).wait_for()
+        signed_in[name] = page.context.cookies()
 
     return enter
 

@@ -24,7 +24,7 @@ from projects.access import membership
 from projects.models import Membership, Project
 
 # The latest messages that one page shows; earlier ones are a link away.
-MESSAGES_A_PAGE = 100
+MESSAGES_A_PAGE = 50
 # The most that a page that was open for long is brought up to date with.
 MESSAGES_A_FRAGMENT = 500
 CHATS_IN_THE_SIDEBAR = 40

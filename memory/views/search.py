@@ -20,7 +20,7 @@ from memory.layers.periods import Granularity
 from memory.models import Entry, SourceType
 from memory.models.entries import EntryQuerySet
 from memory.models.facts import FactQuerySet
-from memory.recall import Scope, recall
+from memory.recall import Scope, recall, relevance
 from projects.access import membership
 from projects.models import Membership, Project
 
@@ -97,7 +97,8 @@ def _remembered(member: Membership, scope: Scope, query: str, layer: str) -> lis
         digests = _in(scope, entries_for(member).filter(granularity=layer))
         return list(digests.matching(_any_of(query)).newest_first()[:SUMMARIES])
     summaries = replace(scope, source_types=(SourceType.ENTRY,))
-    best = [one.source for one in recall(summaries, query, limit=SUMMARIES)]
+    found = recall(summaries, query, limit=SUMMARIES)
+    best = [one.source for one in relevance.relevant(found, relevance.SUMMARY_THRESHOLD)]
     entries = entries_for(member).filter(withheld=False).in_bulk(best)
     return [entries[pk] for pk in best if pk in entries]
 

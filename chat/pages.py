@@ -18,7 +18,7 @@ from chat import access
 from chat.api import streaming
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
-from chat.reading import Company, company
+from chat.reading import Company, company, unread
 from chat.templatetags.markup import markdown
 from projects.access import membership
 from projects.models import Membership, Project
@@ -150,7 +150,7 @@ def unless_closed(chat_session: Session) -> Session:
 def sidebar(user, project: Project) -> dict[str, object]:
     """The chats beside every page of a project: pinned ones first, archived ones left out."""
     chats = access.sessions_for(user).chats().filter(project=project, archived_at=None)
-    chats = chats.order_by("-pinned", "-last_activity_at", "-id")
+    chats = unread(chats, user).order_by("-pinned", "-last_activity_at", "-id")
     return {"sessions": chats[:CHATS_IN_THE_SIDEBAR]}
 
 

@@ -6,6 +6,8 @@ from datetime import date
 from hashlib import blake2s
 
 from django.contrib import messages
+from django.db.models import Sum
+from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.middleware.csrf import get_token
@@ -159,6 +161,14 @@ def chat_context(request: HttpRequest, chat_session: Session) -> dict[str, objec
     member = membership(request.user, chat_session.project.slug)
     beside = sidebar(request.user, chat_session.project)
     return beside | turn_context(chat_session, member)
+
+
+def spent(chat_session: Session) -> dict[str, object]:
+    """What the answers of a chat took, all branches counted: `tokens` read and written, and `cost`
+    in US dollars, None where no price is known.
+    """
+    read, written = Coalesce(Sum("input_tokens"), 0), Coalesce(Sum("output_tokens"), 0)
+    return chat_session.messages.order_by().aggregate(tokens=read + written, cost=Sum("cost"))
 
 
 def may_write(chat_session: Session, member: Membership) -> bool:

@@ -45,7 +45,10 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         with transaction.atomic():
             chat_session = Session.objects.create(
-                project=room, creator_id=request.user.pk, visibility=form.cleaned_data["visibility"]
+                project=room,
+                creator_id=request.user.pk,
+                visibility=form.cleaned_data["visibility"],
+                remembered=not form.cleaned_data["unremembered"],
             )
             _asked, reply = form.ask(chat_session, request.user)
     except attachments.Refused as refused:
@@ -224,6 +227,7 @@ def _session_page(
     turns = pages.turns(chat_session, member, head)
     context |= {
         "turns": turns,
+        "spent": pages.spent(chat_session),
         "through": through,
         "under_way": any(not one.message.is_final for one in turns),
         "form": form,
@@ -239,6 +243,7 @@ def _turns(request: HttpRequest, chat_session: Session) -> HttpResponse:
     context = pages.sidebar(request.user, chat_session.project)
     context |= pages.turn_context(chat_session, member) | {
         "turns": pages.turns(chat_session, member, chat_session.head_id, since),
+        "spent": pages.spent(chat_session),
         "form": MessageForm(),
         "settings": SessionForm(instance=chat_session),
     }

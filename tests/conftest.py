@@ -32,11 +32,15 @@ DATA_DIR = Path(os.environ["STRATA_DATA_DIR"])
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_configure() -> None:
+def pytest_configure(config) -> None:
     import django
 
     from config import embedded
 
+    if config.option.basetemp is None:
+        # The folder that all runs share is closed to others, such as the user as whom PostgreSQL
+        # runs for root, whenever another run begins.
+        config.option.basetemp = str(DATA_DIR / "tests")
     OPEN.enter_context(embedded.attached(DATA_DIR))
     django.setup()
 

@@ -21,6 +21,7 @@ export function refresh() {
 
 async function fetchTurns() {
   const before = timesChanged();
+  const from = since;
   let response;
   try {
     response = await fetch(`${location.pathname}?part=turns&since=${since}`);
@@ -34,7 +35,7 @@ async function fetchTurns() {
   }
   const html = await response.text();
   // What was fetched may not know what was said or finished here meanwhile, and would undo it.
-  if (timesChanged() !== before) return fetchTurns();
+  if (timesChanged() !== before || since !== from) return fetchTurns();
   const made = fragment(html);
   read(made.querySelector("[data-state]"));
   patch(made, isFollowed);

@@ -55,3 +55,26 @@ def test_what_was_loaded_stays_when_somebody_says_something(long, server, say):
     expect(turns.last).to_contain_text("Yes.")
     expect(long.locator("[aria-busy]")).to_have_count(0)
     expect(turns).to_have_count(before + 2)
+
+
+def test_what_was_loaded_stays_though_news_had_been_asked_for_before(long, server):
+    late = []
+
+    def hold_the_first(route):
+        if late:
+            route.continue_()
+        else:
+            late.append((route, route.fetch()))
+
+    long.route("**/*part=turns*", hold_the_first)
+    chat = long.url.split("/chats/")[1].split("/")[0]
+    server.api("PATCH", f"sessions/{chat}/", {"title": "A long one"})
+    while not late:
+        long.wait_for_timeout(50)
+    turns = long.locator("[data-turns] > [data-turn]")
+    long.locator(".earlier a").click()
+    expect(turns).not_to_have_count(A_PAGE)
+    [(route, response)] = late
+    route.fulfill(response=response)
+    expect(long.get_by_role("heading", level=1)).to_have_text("A long one")
+    assert turns.count() > A_PAGE

@@ -19,11 +19,12 @@ from chat.api import streaming
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
 from chat.reading import Company, company
+from chat.templatetags.markup import markdown
 from projects.access import membership
 from projects.models import Membership, Project
 
 # The latest messages that one page shows; earlier ones are a link away.
-MESSAGES_A_PAGE = 100
+MESSAGES_A_PAGE = 50
 # The most that a page that was open for long is brought up to date with.
 MESSAGES_A_FRAGMENT = 500
 CHATS_IN_THE_SIDEBAR = 40
@@ -184,7 +185,8 @@ def answer(request: HttpRequest, said: list[Message]) -> HttpResponseBase:
     streaming.say(reply)
     if not wants_events(request):
         return redirect(latest(reply.session))
-    return streaming.event_stream(reply, said[0], renderer(request, reply.session, said))
+    render = renderer(request, reply.session, said)
+    return streaming.event_stream(reply, said[0], render, markdown)
 
 
 def wants_events(request: HttpRequest) -> bool:

@@ -161,6 +161,8 @@ _INDEXED = f"""
     ) UNION ALL ({_COMPARED.replace("{which}", "AND NOT indexed")})) near
     ORDER BY distance LIMIT {{candidates}}
 """
+# By their places in the table (ctid), which hold good within a statement: by their ids, all rows
+# would be looked up a second time. And each conversation once, not for each of its rows.
 _AROUND = """
     WITH hearts AS MATERIALIZED (({lexical}) UNION ({semantic})),
     talk AS MATERIALIZED (

@@ -15,7 +15,7 @@ from projects.models import Project
 
 MOST_TERMS = 40
 # Rows that words may find: beyond it the commonest words are left to the vectors.
-MOST_MATCHES = 4_000
+MOST_MATCHES = 1_000
 
 
 @dataclass(frozen=True)

@@ -163,3 +163,12 @@ def test_days_are_those_of_the_projects_zone(client, owner, project, session, ur
     assert text.count('class="date"') == 2
     assert "Monday, 2 March 2026" in text
     assert "Tuesday, 3 March 2026" in text
+
+
+def test_the_head_tells_who_answers_and_what_it_took(client, owner, session, url):
+    reply = draft(
+        "On Monday.", role=Role.ASSISTANT, input_tokens=1_200, output_tokens=34, cost="0.0125"
+    )
+    post_messages(session, [draft("When?", author=owner), reply])
+    told = page(client, owner, url)
+    assert f"{session.project.chat_model_name} · 1,234 tokens · $0.013" in told

@@ -1,0 +1,33 @@
+"""What is drawn of facts: when they are so."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from django.utils import timezone
+
+from memory.templatetags.plots import validity
+
+NOW = timezone.now()
+
+
+def fact(since: int, until: int | None = None):
+    """That began and ended so many days ago."""
+    end = None if until is None else NOW - timedelta(days=until)
+    return SimpleNamespace(valid_from=NOW - timedelta(days=since), valid_until=None, until=end)
+
+
+@pytest.mark.parametrize(
+    ("one", "start", "width", "goes_on"),
+    [
+        (fact(100), "0.0", "100.0", True),
+        (fact(50), "50.0", "50.0", True),
+        (fact(100, 75), "0.0", "25.0", False),
+        # What begins tomorrow, and what was only for a moment, can still be seen.
+        (fact(-1), "99.0", "1.0", True),
+        (fact(20, 20), "80.0", "1.0", False),
+    ],
+)
+def test_a_stretch_of_the_whole_time(one, start, width, goes_on):
+    drawn = validity(one, [fact(100), one])
+    assert (drawn["start"], drawn["width"], drawn["goes_on"]) == (start, width, goes_on)

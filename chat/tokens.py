@@ -55,13 +55,17 @@ def cut(text: str, limit: int) -> str:
 
 def _encoded(text: str) -> Iterator[list[int]]:
     for piece in _pieces(text):
-        yield _encoding().encode(piece, disallowed_special=())
+        yield _encoding().encode_ordinary(piece)
 
 
 def _pieces(text: str) -> Iterator[str]:
     """`text` in order, long runs sliced. A run is sliced from its own start, so that what stands
     before it does not change its count.
     """
+    if len(text) < LONGEST_RUN:
+        # Looking for a run takes as long as counting.
+        yield text
+        return
     end = 0
     for run in _LONG_RUN.finditer(text):
         if run.start() > end:

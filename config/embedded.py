@@ -25,6 +25,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
+from config import embedded_memory
 from config.embedded_account import (
     EmbeddedPostgresError,
     account,
@@ -295,7 +296,9 @@ def _write_configuration(folder: Path, sockets: Path) -> None:
     path = folder / "strata.conf"
     quoted = str(sockets).replace("'", "''")
     template = Path(__file__).with_name("embedded.conf").read_text()
-    path.write_text(template.format(socket_directory=quoted))
+    path.write_text(
+        template.format(socket_directory=quoted, shared_buffers=embedded_memory.shared_buffers())
+    )
     path.chmod(0o644)
 
 

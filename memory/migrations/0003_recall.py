@@ -143,7 +143,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='vector',
-            index=pgvector.django.indexes.HnswIndex(django.contrib.postgres.indexes.OpClass(django.db.models.functions.comparison.Cast('embedding', pgvector.django.halfvec.HalfVectorField(dimensions=256)), name='halfvec_cosine_ops'), condition=models.Q(('embedder', 'static-minilm-256'), ('indexed', True)), name='vector_static_minilm_256'),
+            index=pgvector.django.indexes.HnswIndex(django.contrib.postgres.indexes.OpClass(django.db.models.functions.comparison.Cast('embedding', pgvector.django.halfvec.HalfVectorField(dimensions=256)), name='halfvec_cosine_ops'), condition=models.Q(('embedder', 'static-minilm-256'), ('indexed', True)), ef_construction=128, m=24, name='vector_static_minilm_256'),
         ),
         migrations.AddConstraint(
             model_name='vector',

@@ -25,6 +25,9 @@ class SourceType(models.TextChoices):
         return cls.NOTE if session.is_notes else cls.TURN
 
 
+# Of a large project pgvector's defaults, 16 and 64, find fewer of the nearest: docs/recall.md.
+HNSW = {"m": 24, "ef_construction": 128}
+
 # Whose source is a session.
 OF_SESSIONS = (SourceType.TURN, SourceType.NOTE)
 
@@ -135,6 +138,7 @@ class Vector(models.Model):
                     Cast("embedding", HalfVectorField(dimensions=256)), name="halfvec_cosine_ops"
                 ),
                 name="vector_static_minilm_256",
+                **HNSW,
                 condition=Q(embedder="static-minilm-256", indexed=True),
             ),
         ]

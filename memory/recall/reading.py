@@ -19,6 +19,11 @@ from memory.models.chunks import OF_SESSIONS
 from memory.recall import chunking
 from memory.recall.chunking import Rules, Turn
 
+# The columns of a message that are read.
+READ = (
+    *("session", "seq", "parent", "role", "author", "author_name", "text", "status"),
+    *("remembered", "deleted_at", "copied_from", "created_at"),
+)
 # Places of one session that are read at once; a longer one is indexed by stretches.
 STRETCH = 2_000
 
@@ -94,7 +99,7 @@ def _messages(cursors: Sequence[IndexCursor], starts: dict[UUID, int]) -> dict[U
     )
     rows = Message.objects.filter(wanted, project__in={one.project_id for one in cursors})
     found: dict[UUID, list[Message]] = {}
-    for message in rows.select_related("author").defer("receipt").order_by("session", "seq"):
+    for message in rows.prefetch_related("author").only(*READ).order_by("session", "seq"):
         found.setdefault(message.session_id, []).append(message)
     return found
 

@@ -12,10 +12,11 @@ import numpy as np
 
 from chat.storable import storable
 from memory.models import SourceType
-from memory.recall import embedders, fusion, packing, pieces, question, search, signals
+from memory.recall import embedders, fusion, packing, pieces, question, search, signals, words
 from memory.recall.embedders.base import Matrix
-from memory.recall.search import Found, Scope, Term
+from memory.recall.search import Found, Scope
 from memory.recall.signals import Floats, Rows
+from memory.recall.words import Term
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ class _Judged:
 
 
 def _judged(scope: Scope, query: str) -> _Judged:
-    asked, size = search.terms(scope.project, query)
+    asked, size = words.terms(scope.project, query)
     name, vector = _embedded(query)
     rows = search.candidates(scope, asked, size, name, vector)
     if not rows:

@@ -3,7 +3,6 @@ around it. Who asks and every filter are conditions of the queries, so that noth
 may not be shown, and a filter never leaves fewer results than there are.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -14,16 +13,14 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from memory.models.chunks import OF_SESSIONS
-from memory.recall import vector_index
+from memory.recall import vector_index, words
 from memory.recall.embedders.base import Matrix
+from memory.recall.words import Term
 from projects.models import Project
 
 # Candidates of each kind; each brings its neighbours along.
 CANDIDATES = 80
 NEIGHBOURS = 3
-# Rows that words may find: beyond it the commonest words are left to the vectors.
-MOST_MATCHES = 4_000
-MOST_TERMS = 40
 # What was said, word for word.
 SAID = OF_SESSIONS
 # A summary is what all members may know, as long as it stands (memory.recall.summaries).
@@ -32,7 +29,7 @@ TELLABLE = (
     "AND NOT e.withheld AND e.state NOT IN ('proposed', 'hidden'))"
 )
 # https://github.com/pgvector/pgvector#iterative-index-scans
-ITERATIVE = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "400"}
+ITERATIVE = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "200"}
 
 
 @dataclass(frozen=True)
@@ -51,31 +48,41 @@ class Scope:
     source_types: Sequence[str] = SAID
     author: Any = None
 
-    def conditions(self) -> tuple[str, dict[str, Any]]:
-        """SQL over `c`, a chunk of the project, and `s`, its session if it has one; and its
-        parameters, the project among them.
-        """
-        found = [f"({self._visible()})"]
-        given: dict[str, Any] = {
+    @property
+    def given(self) -> dict[str, Any]:
+        """The parameters of the conditions, and the project among them."""
+        return {
             "project": self.project.pk,
             "viewer": self.viewer.pk if self.viewer is not None else None,
+            "author": self.author.pk if self.author is not None else None,
+            "since": self.since,
+            "until": self.until,
+            "session": self.session,
+            "exclude": self.exclude_session,
+            "types": list(self.source_types),
         }
-        wanted = {
-            "c.occurred_at >= %(since)s": ("since", self.since),
-            "c.occurred_at < %(until)s": ("until", self.until),
-            "c.session_id = %(session)s": ("session", self.session),
-            "c.session_id IS DISTINCT FROM %(exclude)s": ("exclude", self.exclude_session),
-            "c.source_type = ANY(%(types)s)": ("types", list(self.source_types)),
-        }
+
+    @property
+    def conditions(self) -> str:
+        """SQL over `c`, a chunk of the project, and `s`, its session if it has one."""
+        return f"({self._visible()}) AND {self.own}"
+
+    @property
+    def own(self) -> str:
+        """The part of the conditions that asks nothing but the chunk."""
+        found = ["c.source_type = ANY(%(types)s)"]
         if self.author is not None:
             # Whoever is not saved has said nothing.
             found.append("c.author_id = %(author)s")
-            given["author"] = self.author.pk
-        for condition, (name, value) in wanted.items():
-            if value is not None:
-                found.append(condition)
-                given[name] = value
-        return " AND ".join(found), given
+        if self.since is not None:
+            found.append("c.occurred_at >= %(since)s")
+        if self.until is not None:
+            found.append("c.occurred_at < %(until)s")
+        if self.session is not None:
+            found.append("c.session_id = %(session)s")
+        if self.exclude_session is not None:
+            found.append("c.session_id IS DISTINCT FROM %(exclude)s")
+        return " AND ".join(found)
 
     def _visible(self) -> str:
         """DESIGN, Privacy: one's own sessions; others' where shared and quoted, as notes are."""
@@ -86,18 +93,6 @@ class Scope:
         turn = quoted if self.shared_only else f"{own} OR ({quoted})"
         said = f"s.deleted_at IS NULL AND ({turn})"
         return f"CASE WHEN c.source_type = 'entry' THEN {TELLABLE} ELSE {said} END"
-
-
-@dataclass(frozen=True)
-class Term:
-    """A word of the question: as full text search sees it, its hash, and in how many chunks of
-    the project it stands, about.
-    """
-
-    word: str
-    hash: int
-    chunks: int
-    idf: float
 
 
 class Found(NamedTuple):
@@ -132,55 +127,14 @@ COLUMNS = (
     "c.id, c.source_type, c.source, c.session_id, c.first_seq, c.last_seq, c.part, c.role, "
     "c.speaker, extract(epoch FROM c.occurred_at)::float8, c.tokens, c.text, c.pieces"
 )
+# By what a candidate is told to the search for what stands around it.
+NAMES = "source_type, source, first_seq, part"
+PLACE = "c.source_type, c.source, c.first_seq, c.part"
 
-_TERMS = """
-    SELECT asked.word, asked.hash,
-        coalesce(corpus.counts[array_position(corpus.terms, asked.hash)], corpus.floor / 2, 0),
-        coalesce(corpus.chunks, 0)
-    FROM (
-        SELECT word, hashtextextended(word, uuid_hash_extended(%(project)s, 0)) AS hash
-        FROM unnest(tsvector_to_array(to_tsvector(%(language)s::regconfig, %(query)s))) word
-    ) asked
-    LEFT JOIN memory_corpus corpus ON corpus.project_id = %(project)s
-    ORDER BY 3, 1
-    LIMIT %(most)s
-"""
-
-
-def terms(project: Project, query: str) -> tuple[list[Term], int]:
-    """The words of `query`, the rarest first, and how many chunks the project has, about."""
-    given: dict[str, Any] = {
-        "project": project.pk,
-        "language": project.search_language_name,
-        "query": query,
-        "most": MOST_TERMS,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_TERMS, given)
-        rows = cursor.fetchall()
-    size = rows[0][3] if rows else 0
-    return [Term(word, hash, count, idf(count, size)) for word, hash, count, _ in rows], size
-
-
-def idf(count: int, size: int) -> float:
-    """How much it tells that a word is met which stands in `count` of `size` chunks.
-
-    https://doi.org/10.1561/1500000019, with one added inside so that no word counts against.
-    """
-    return math.log(1 + (max(size, count) - count + 0.5) / (count + 0.5))
-
-
-_LEXICAL = """
-    SELECT c.id FROM unnest(%(hashes)s::bigint[], %(weights)s::float8[]) asked (hash, weight)
-    JOIN memory_chunk c ON c.terms @> ARRAY[asked.hash]
-    LEFT JOIN chat_session s ON s.id = c.session_id
-    WHERE c.project_id = %(project)s AND {conditions}
-    GROUP BY c.id ORDER BY sum(asked.weight) DESC, c.id DESC LIMIT {candidates}
-"""
 # All vectors are put in order first, and only the nearest looked up, until enough may be shown:
 # `OFFSET 0` keeps the planner from looking up each of them before.
 _COMPARED = """
-    SELECT c.id, v.distance FROM (
+    SELECT {place}, v.distance FROM (
         SELECT chunk_id, embedding <=> %(vector)s::halfvec AS distance FROM memory_vector
         WHERE project_id = %(project)s AND embedder = %(embedder)s {which}
         ORDER BY distance OFFSET 0
@@ -189,15 +143,15 @@ _COMPARED = """
     LEFT JOIN chat_session s ON s.id = c.session_id
     WHERE {conditions} ORDER BY v.distance LIMIT {candidates}
 """
-_EXACT = f"SELECT id FROM ({_COMPARED.replace('{which}', '')}) near"
+_EXACT = f"SELECT {NAMES} FROM ({_COMPARED.replace('{which}', '')}) near"
 # What is in the embedder's index, and beside it what is not yet. With its dimensions and the
 # embedder as written, so that the index can serve it. The chunks are looked up by their ids
 # alone: with the project as a condition on both tables, a planner without statistics may go
 # through all of the project's chunks for each of its vectors.
 _INDEXED = f"""
-    SELECT id FROM ((
-        SELECT c.id, v.embedding::halfvec({{dimensions}}) <=> %(vector)s::halfvec({{dimensions}})
-            AS distance
+    SELECT {NAMES} FROM ((
+        SELECT {{place}}, v.embedding::halfvec({{dimensions}})
+            <=> %(vector)s::halfvec({{dimensions}}) AS distance
         FROM memory_vector v
         JOIN memory_chunk c ON c.id = v.chunk_id
         LEFT JOIN chat_session s ON s.id = c.session_id
@@ -207,31 +161,36 @@ _INDEXED = f"""
     ) UNION ALL ({_COMPARED.replace("{which}", "AND NOT indexed")})) near
     ORDER BY distance LIMIT {{candidates}}
 """
+# By their places in the table (ctid), which hold good within a statement: by their ids, all rows
+# would be looked up a second time. And each conversation once, not for each of its rows.
 _AROUND = """
-    WITH hearts (id) AS (({lexical}) UNION ({semantic})),
-    around AS (
-        SELECT beside.id FROM hearts JOIN memory_chunk heart ON heart.id = hearts.id
+    WITH hearts AS MATERIALIZED (({lexical}) UNION ({semantic})),
+    talk AS MATERIALIZED (
+        SELECT s.id, s.creator_id, s.visibility, s.deleted_at FROM chat_session s
+        WHERE s.id IN (SELECT source FROM hearts)
+    )
+    SELECT {columns}, 1 - (v.embedding <=> %(vector)s::halfvec), {met}, ({conditions}) IS TRUE
+    FROM (
+        SELECT DISTINCT beside.ctid FROM hearts heart
         CROSS JOIN LATERAL (
-            (SELECT id FROM memory_chunk o WHERE o.project_id = %(project)s
+            (SELECT o.ctid FROM memory_chunk o WHERE o.project_id = %(project)s
                 AND o.source_type = heart.source_type AND o.source = heart.source
                 AND (o.first_seq, o.part) <= (heart.first_seq, heart.part)
                 ORDER BY o.first_seq DESC, o.part DESC LIMIT {neighbours} + 1)
             UNION ALL
-            (SELECT id FROM memory_chunk o WHERE o.project_id = %(project)s
+            (SELECT o.ctid FROM memory_chunk o WHERE o.project_id = %(project)s
                 AND o.source_type = heart.source_type AND o.source = heart.source
                 AND (o.first_seq, o.part) > (heart.first_seq, heart.part)
                 ORDER BY o.first_seq, o.part LIMIT {neighbours})
         ) beside
-    )
-    SELECT {columns}, 1 - (v.embedding <=> %(vector)s::halfvec), {met}, ({conditions}) IS TRUE
-    FROM (SELECT DISTINCT id FROM around) near
-    JOIN memory_chunk c ON c.id = near.id
-    LEFT JOIN chat_session s ON s.id = c.session_id
+    ) near
+    JOIN memory_chunk c ON c.ctid = near.ctid
+    LEFT JOIN talk s ON s.id = c.session_id
     LEFT JOIN memory_vector v ON v.project_id = %(project)s AND v.embedder = %(embedder)s
         AND v.chunk_id = c.id
     ORDER BY c.source, c.first_seq, c.part
 """
-_NOTHING = "SELECT NULL::uuid WHERE false"
+_NOTHING = f"SELECT {NAMES} FROM memory_chunk WHERE false"
 
 
 def candidates(
@@ -241,28 +200,30 @@ def candidates(
 
     `size` is about how many chunks the project has. Without a vector, words alone find.
     """
-    conditions, given = scope.conditions()
-    sought = _affordable(asked)
+    indexed = vector is not None and size > vector_index.EXACT
+    lexical, weights = words.sharing(asked)
+    semantic = ""
+    if vector is not None:
+        semantic = (_INDEXED if indexed else _EXACT).replace("{dimensions}", str(len(vector)))
+    fill = {
+        "conditions": scope.conditions,
+        "own": scope.own,
+        "place": PLACE,
+        "candidates": CANDIDATES,
+        "neighbours": NEIGHBOURS,
+        "columns": COLUMNS,
+        "met": words.met(asked),
+    }
+    query = _AROUND.format(
+        **fill,
+        lexical=(lexical or _NOTHING).format(**fill),
+        semantic=(semantic or _NOTHING).format(**fill),
+    )
+    given = scope.given | weights
     given |= {
-        "hashes": [term.hash for term in sought],
-        "weights": [term.idf for term in sought],
         "embedder": embedder,
         "vector": literal(vector) if vector is not None else None,
     }
-    indexed = vector is not None and size > vector_index.EXACT
-    fill = {"conditions": conditions, "candidates": CANDIDATES}
-    lexical = _LEXICAL.format(**fill) if sought else _NOTHING
-    semantic = _NOTHING
-    if vector is not None:
-        semantic = (_INDEXED if indexed else _EXACT).format(**fill, dimensions=len(vector))
-    query = _AROUND.format(
-        **fill,
-        lexical=lexical,
-        semantic=semantic,
-        neighbours=NEIGHBOURS,
-        columns=COLUMNS,
-        met=_met(asked),
-    )
     with _tuned() if indexed else nullcontext(), connection.cursor() as cursor:
         cursor.execute(query, given)
         return [Found(*row) for row in cursor.fetchall()]
@@ -270,14 +231,13 @@ def candidates(
 
 def recent(scope: Scope, most: int) -> list[Found]:
     """The latest of what may be shown, at most `most`."""
-    conditions, given = scope.conditions()
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS}, NULL, 0, true FROM memory_chunk c "
             "LEFT JOIN chat_session s ON s.id = c.session_id "
-            f"WHERE c.project_id = %(project)s AND {conditions} "
+            f"WHERE c.project_id = %(project)s AND {scope.conditions} "
             "ORDER BY c.occurred_at DESC, c.first_seq DESC, c.part DESC LIMIT %(most)s",
-            given | {"most": most},
+            scope.given | {"most": most},
         )
         return [Found(*row) for row in cursor.fetchall()]
 
@@ -286,26 +246,6 @@ def literal(vector: Matrix) -> str:
     """A vector as pgvector reads it."""
     form = ",".join(["%.5g"] * len(vector))
     return f"[{form % tuple(vector.tolist())}]"
-
-
-def _affordable(asked: Sequence[Term]) -> list[Term]:
-    """The rarest terms, as long as they find no more than MOST_MATCHES rows together."""
-    left = MOST_MATCHES
-    kept = []
-    for term in asked:
-        left -= term.chunks
-        if left < 0:
-            break
-        kept.append(term)
-    return kept
-
-
-def _met(asked: Sequence[Term]) -> str:
-    bits = (
-        f"CASE WHEN c.terms @> ARRAY[{term.hash}::bigint] THEN {1 << place}::bigint ELSE 0 END"
-        for place, term in enumerate(asked)
-    )
-    return " | ".join(bits) or "0"
 
 
 @contextmanager

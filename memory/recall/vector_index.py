@@ -13,6 +13,7 @@ from zlib import crc32
 from django.db import connection
 from psycopg import sql
 
+from memory.models.chunks import HNSW
 from memory.recall.embedders import Embedder
 
 # pgvector's HNSW takes half vectors of so many dimensions; longer ones are compared one by one.
@@ -94,6 +95,12 @@ def ensure(embedder: Embedder) -> None:
         cursor.execute(
             sql.SQL(
                 "CREATE INDEX CONCURRENTLY {} ON memory_vector USING hnsw "
-                "((embedding::halfvec({})) halfvec_cosine_ops) WHERE embedder = {} AND indexed"
-            ).format(sql.Identifier(name), sql.Literal(dimensions), sql.Literal(embedder.name))
+                "((embedding::halfvec({})) halfvec_cosine_ops) WITH (m = {}, ef_construction = {}) "
+                "WHERE embedder = {} AND indexed"
+            ).format(
+                sql.Identifier(name),
+                sql.Literal(dimensions),
+                *map(sql.Literal, (HNSW["m"], HNSW["ef_construction"])),
+                sql.Literal(embedder.name),
+            )
         )

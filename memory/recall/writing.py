@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from django.db.models import Q
 from chat import tokens
 from memory.models import Chunk, SourceType
 from memory.models.chunks import OF_SESSIONS
-from memory.recall import corpus, packing, pieces, search
+from memory.recall import corpus, packing, pieces
 from memory.recall.embedders import Embedder
 from memory.recall.embedders.base import Matrix
 from memory.recall.reading import Extent
@@ -164,7 +164,7 @@ _CHUNKS = f"""
 
 def write_chunks(chunks: Sequence[Chunk]) -> None:
     """Adds the chunks; where there is one in a place already, that one is updated."""
-    columns = [[getattr(chunk, name) for chunk in chunks] for name in WRITTEN]
+    columns = [array([getattr(chunk, name) for chunk in chunks]) for name in WRITTEN]
     with connection.cursor() as cursor:
         cursor.execute(_CHUNKS, columns)
 
@@ -193,9 +193,41 @@ def add_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> None
             _VECTORS,
             [
                 embedder,
-                [new_id() for _ in chunks],
-                [chunk.project_id for chunk in chunks],
-                [chunk.pk for chunk in chunks],
-                [search.literal(vector) for vector in vectors],
+                array([new_id() for _ in chunks]),
+                array([chunk.project_id for chunk in chunks]),
+                array([chunk.pk for chunk in chunks]),
+                array(literals(vectors)),
             ],
         )
+
+
+def array(values: Iterable[object]) -> str:
+    """Values as PostgreSQL reads an array of them. The driver takes several times as long."""
+    return f"{{{','.join(map(_element, values))}}}"
+
+
+def _element(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f'"\\\\x{value.hex()}"'
+    if isinstance(value, str):
+        value = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{value}"'
+
+
+def literals(vectors: Matrix) -> list[str]:
+    """Vectors as pgvector reads them, in the half precision in which it keeps them.
+
+    To look each number up takes a sixth of the time of putting it into words.
+    """
+    halves = _halves()
+    rows = vectors.astype(np.float16).view(np.uint16).tolist()
+    return [f"[{','.join([halves[bits] for bits in row])}]" for row in rows]
+
+
+@lru_cache(maxsize=1)
+def _halves() -> list[str]:
+    """Every number of half precision, by its bits."""
+    numbers = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    return [f"{number:.5g}" for number in numbers.tolist()]

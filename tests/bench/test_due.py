@@ -25,10 +25,10 @@ def fill(sessions: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO chat_session (id, project_id, title, title_by_hand, pinned, visibility,
-                remembered, status, last_seq, version, created_at, last_activity_at)
-            SELECT gen_random_uuid(), id, 'A talk', false, false, 'project', true, 'active', 8, 8,
-                %(at)s, %(at)s
+            INSERT INTO chat_session (id, project_id, kind, title, title_by_hand, pinned,
+                visibility, remembered, status, last_seq, version, created_at, last_activity_at)
+            SELECT gen_random_uuid(), id, 'chat', 'A talk', false, false, 'project', true,
+                'active', 8, 8, %(at)s, %(at)s
             FROM projects_project CROSS JOIN generate_series(1, %(each)s)
             """,
             {"at": NOW - timedelta(days=2), "each": sessions // PROJECTS},

@@ -1,6 +1,9 @@
 """`manage.py evaluate_recall`: the measure of recall."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -8,6 +11,7 @@ from django.core.management import CommandError, call_command
 
 from memory.models import Chunk
 from projects.models import Project
+from tests.server import ROOT
 
 pytestmark = pytest.mark.django_db
 
@@ -80,3 +84,19 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_budgets_are_numbers_of_tokens(path, budgets):
     with pytest.raises(CommandError, match="tokens"):
         call_command("evaluate_recall", path, f"--budgets={budgets}")
+
+
+@pytest.mark.timeout(300)
+def test_a_new_data_folder_gets_its_tables_and_an_outdated_one_is_told_of(path, tmp_path):
+    def manage(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "manage.py", *map(str, arguments)]
+        environment = os.environ | {"STRATA_DATA_DIR": str(tmp_path)}
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+    first = manage("evaluate_recall", path, "--json")
+    assert json.loads(first.stdout)["questions"] == 2, first.stderr
+    manage("migrate", "memory", "zero", "--fake")
+    outdated = manage("evaluate_recall", path)
+    assert outdated.returncode == 1
+    assert outdated.stderr.splitlines()[-1].endswith("run: manage.py migrate")
+    assert "Traceback" not in outdated.stderr

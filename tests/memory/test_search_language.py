@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from memory.models import Chunk, IndexCursor, SourceType
-from memory.recall import indexing, search
+from memory.recall import indexing, words
 from tests.memory.recalling import found, talk
 
 pytestmark = pytest.mark.django_db
@@ -18,7 +18,7 @@ def languages() -> set[str]:
 
 def met(project, question: str) -> list[int]:
     """In how many chunks the words of the question stand, by word."""
-    asked, _ = search.terms(project, question)
+    asked, _ = words.terms(project, question)
     return [Chunk.objects.filter(terms__contains=[term.hash]).count() for term in asked]
 
 

@@ -4,7 +4,10 @@ import json
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from chat.importers import Refused
 from memory.recall import evaluation
@@ -33,6 +36,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="the figures as JSON")
 
     def handle(self, *, paths: list[Path], budgets: list[int], json: bool, **_) -> None:
+        self._make_tables()
         try:
             figures = evaluation.evaluate(paths, budgets, self._progress)
         except Refused as reason:
@@ -42,6 +46,17 @@ class Command(BaseCommand):
         if not figures.questions:
             raise CommandError("There is no question with evidence in these files.")
         self._tell(figures.told(), json)
+
+    def _make_tables(self) -> None:
+        """The measure needs no Strata that has run before; one that has is not changed by it."""
+        executor = MigrationExecutor(connection)
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        if missing and executor.loader.applied_migrations:
+            raise CommandError(
+                f"{len(missing)} migrations are not applied yet; run: manage.py migrate"
+            )
+        if missing:
+            call_command("migrate", verbosity=0, interactive=False)
 
     def _progress(self, line: str) -> None:
         if self.stderr.isatty():

@@ -1,0 +1,39 @@
+"""How much memory the embedded PostgreSQL may take."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from config import embedded_memory
+
+GB = 2**30
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """Sets what the machine has, and what a container may have of it, in bytes."""
+
+    def put(memory: int, limit: str | None) -> None:
+        there = SimpleNamespace(total=memory)
+        monkeypatch.setattr(embedded_memory.psutil, "virtual_memory", lambda: there)
+        monkeypatch.setattr(embedded_memory, "CONTAINER_LIMIT", tmp_path / "memory.max")
+        if limit is not None:
+            (tmp_path / "memory.max").write_text(limit)
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("memory", "limit", "megabytes"),
+    [
+        (4 * GB, None, 1_024),
+        (256 * GB, None, 2_048),
+        (GB // 4, None, 128),
+        (64 * GB, "max\n", 2_048),
+        (64 * GB, f"{GB}\n", 256),
+        (GB, f"{64 * GB}\n", 256),
+    ],
+)
+def test_it_is_a_quarter_of_what_there_is_within_bounds(machine, memory, limit, megabytes):
+    machine(memory, limit)
+    assert embedded_memory.shared_buffers() == megabytes

@@ -13,10 +13,10 @@ from chat import changes
 from chat.models import Message, Session, Visibility
 from chat.replies import begin_reply, draft, finalise, post_messages
 from chat.sessions import create_session
-from memory.models import Entry
+from memory.models import Entry, Fact
 from projects.creation import create_project
 from projects.models import Membership
-from tests.torture.scribe import HOSTILE, words
+from tests.torture.scribe import HOSTILE, number_in, words
 
 # Ahead of the real clock, which some acts write down. ISO week 53 and a change of the clock follow.
 START = datetime(2043, 12, 14, 9, tzinfo=UTC)
@@ -37,8 +37,11 @@ class People:
         self.count = 0
         self.gone: set[str] = set()
         self.unremembered: set[str] = set()
-        # What was written into entries by hand: who wrote which word into which.
+        # What was written into entries and facts by hand: who wrote which word into which.
         self.by_hand: list[tuple[int, UUID, str]] = []
+        # Words that need be no facts, as somebody decided; and those that may be none any more.
+        self.untold: set[str] = set()
+        self.buried: set[str] = set()
         # Entries on which somebody decided since it was last asked.
         self.decided: set[UUID] = set()
 
@@ -67,6 +70,11 @@ class People:
             key=lambda one: (one.granularity, one.period_key, self._session(one), one.first_seq),
         )
 
+    def facts(self, rows: QuerySet[Fact]) -> list[Fact]:
+        """Those that somebody changed first: Hypothesis likes the first."""
+        found = rows.select_related("project")
+        return sorted(found, key=lambda one: (-one.version, number_in([one.object])))
+
     def _place(self, message: Message) -> tuple[int, int]:
         return self.made.index(message.session_id), message.seq
 
@@ -74,11 +82,13 @@ class People:
         return self.made.index(entry.session_id) if entry.session_id else 0
 
     def name(self, one: Model) -> str:
-        """What a session, message or entry is called in the story of a run."""
+        """What a session, message, fact or entry is called in the story of a run."""
         if isinstance(one, Session):
             return f"session {self.made.index(one.pk)}"
         if isinstance(one, Message):
             return f"message {one.seq} of session {self.made.index(one.session_id)} ({one.text})"
+        if isinstance(one, Fact):
+            return f"{one.state} fact {one.object}"
         assert isinstance(one, Entry)
         home = f" of session {self._session(one)} from {one.first_seq}" if one.session_id else ""
         told = " ".join(one.summary.split())

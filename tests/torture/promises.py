@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from datetime import datetime
-from itertools import pairwise
 from uuid import UUID
 
 from django.apps import apps
@@ -17,14 +16,13 @@ from memory.layers.history import bank_as_of
 from memory.layers.periods import Granularity, parent_key
 from memory.layers.rendering import rendered_bank
 from memory.layers.review import ASIDE
-from memory.models import Activity, EntryState, Fact, FactSource, Ladder, State, Waiting
-from tests.torture.record import Record, said_in
+from memory.models import Activity, EntryState, Ladder, State, Waiting
+from tests.torture import facts
+from tests.torture.record import UNSETTLED, Record, said_in
 from tests.torture.scribe import KNEW, NAME, NOTED, TOLD, WORD, words
 from tests.torture.team import Team
 
 LINES = (TOLD, KNEW, NOTED)
-# What waits for somebody, or for the next cycle.
-UNSETTLED = (State.STALE, *ASIDE)
 # Why somebody is to decide, and not only to look at what the text says.
 DECISIONS = (Waiting.ASKED, Waiting.IMPORTED, Waiting.SOURCES)
 
@@ -48,7 +46,7 @@ class Promises:
         self.the_bank_holds(record)
         self.nothing_is_shown_that_should_not_be(record)
         self.nobody_is_passed_over(record)
-        self.facts_rest_on_what_was_said(record)
+        facts.rest_on_what_was_said(self.team)
         self.what_is_forgotten_is_nowhere()
         self.the_past_tells_nothing_new(record)
         self.no_work_failed(record)
@@ -56,7 +54,7 @@ class Promises:
             self.everything_is_remembered_once(record)
             self.nothing_waits(record)
             self.texts_say_what_they_were_made_of(record)
-            self.every_message_is_a_fact(record)
+            facts.are_found_in_every_message(self.team, record)
             self.what_does_not_fit_has_faded()
 
     # At any instant.
@@ -159,38 +157,6 @@ class Promises:
                 waiting.add(entry.pk)
         self.undecided = waiting
         self.team.decided.clear()
-
-    def facts_rest_on_what_was_said(self, record: Record) -> None:
-        """Each on a message that says it and counts; of what changes, one is so at a time."""
-        known = list(Fact.objects.known().order_by("valid_from"))
-        sources = defaultdict(list)
-        for one in FactSource.objects.select_related("message", "entry"):
-            sources[one.fact_id].append(one)
-        for fact in known:
-            standing = [
-                one
-                for one in sources[fact.pk]
-                if not one.entry.withheld and one.entry.state != State.HIDDEN
-            ]
-            assert standing, f"{fact.object} stands on nothing"
-            for one in standing:
-                said = {one.message.text, *(w.text for w in record.were if w.message_id == one.pk)}
-                assert one.message.deleted_at is None, f"{fact.object} is of a deleted message"
-                if one.entry.state != State.STALE:
-                    assert words(fact.object) <= said_in(said), f"{fact.object} was not said"
-        assert not {fact.object for fact in known} & self.team.unremembered, "against a will"
-        for earlier, later in pairwise(known):
-            assert earlier.until == later.valid_from or earlier.valid_from == later.valid_from
-        assert all(fact.until is None for fact in known[-1:]), "the last one has ended"
-        assert not Fact.objects.filter(sources=None, by_hand=False).exists(), "a fact of nobody's"
-
-    def every_message_is_a_fact(self, record: Record) -> None:
-        """Of what was written by the scribe and is shown, unless it was redacted."""
-        known = {fact.object for fact in Fact.objects.known()}
-        for entry in record.entries:
-            if entry.session_id and entry.written_by == NAME and entry.state not in UNSETTLED:
-                told = set() if entry.withheld else words(entry.summary, TOLD)
-                assert told <= known, f"{told - known} of {entry} is no fact"
 
     def what_is_forgotten_is_nowhere(self) -> None:
         if self.team.gone:

@@ -7,9 +7,13 @@ from chat.models import Message, MessageRevision
 from chat.paths import path_to
 from memory.layers.coverage import contributes
 from memory.layers.rendering import Rendered, rendered_bank
-from memory.models import Cursor, Entry, EntryRevision
+from memory.layers.review import ASIDE
+from memory.models import Cursor, Entry, EntryRevision, State
 from tests.torture.scribe import words
 from tests.torture.team import Team
+
+# What waits for somebody, or for the next cycle.
+UNSETTLED = (State.STALE, *ASIDE)
 
 
 def said_in(texts: Iterable[str], line: str = "") -> set[str]:

@@ -10,6 +10,8 @@ from chat import sessions
 from chat.models import Message, MessageRevision, Session, SessionStatus
 from chat.paths import path_to
 from chat.sessions import UNDO_WINDOW, update_session
+from memory import facts
+from memory.facts import Statement
 from memory.forgetting import Scope, forget, preview
 from memory.layers import moments, review
 from memory.layers.coverage import contributes
@@ -26,10 +28,11 @@ from memory.models import (
     Ladder,
     Nudge,
     RenderedBank,
+    Standing,
     Tombstone,
 )
 from tests.torture.people import People
-from tests.torture.scribe import NOTED, TOLD, bullet, words
+from tests.torture.scribe import NOTED, SUBJECT, TOLD, bullet, words
 
 MODELS = (
     *(Session, Message, MessageRevision),
@@ -107,6 +110,16 @@ class Team(People):
         self.gone |= {word for _, pk, word in self.by_hand if pk in told}
         return f"{self.name(entry)} is forgotten{', with its sources' * sources}"
 
+    def forget_fact(self, fact: Fact, sources: bool) -> str:
+        told = {fact.object, *fact.earlier.values_list("object", flat=True)}
+        telling = list(fact.sources.values_list("message", flat=True))
+        meant = Message.objects.filter(pk__in=telling if sources else ())
+        self._forget(Scope(fact=fact.pk, sources=sources), meant)
+        self.gone |= {word for _, pk, word in self.by_hand if pk == fact.pk}
+        self.buried |= told
+        self.untold |= told
+        return f"{self.name(fact)} is forgotten{', with its sources' * sources}"
+
     def _below(self, entry: Entry) -> list[Entry]:
         level, below = [entry], []
         while level:
@@ -133,6 +146,36 @@ class Team(People):
 
     def _standing(self) -> set[str]:
         return self._texts_of(Message.objects.all())
+
+    # What is held to be so.
+
+    def give_fact(self, by) -> str:
+        word = self.word("e")
+        member = self.project.memberships.get(user=by)
+        fact, _ = facts.give(member, Statement(SUBJECT, "is", word, self.clock))
+        Fact.objects.filter(pk=fact.pk).update(recorded_at=self.clock)
+        self.by_hand.append((by.pk, fact.pk, word))
+        return f"{by} says that {SUBJECT} is {word}"
+
+    def edit_fact(self, fact: Fact, by) -> str:
+        word = self.word("e")
+        told = f"{by} makes {self.name(fact)} {word}"
+        self.untold.add(fact.object)
+        facts.edit(fact, Statement(SUBJECT, "is", word, fact.valid_from), by)
+        Fact.objects.filter(pk=fact.pk).update(recorded_at=self.clock)
+        self.by_hand.append((by.pk, fact.pk, word))
+        return told
+
+    def hide_fact(self, fact: Fact) -> str:
+        def hide() -> None:
+            facts.hide(fact, self.olive)
+            self.untold.add(fact.object)
+
+        return self._moderate(fact, hide, "hide or reject")
+
+    def show_fact(self, fact: Fact) -> str:
+        show = facts.approve if fact.state == Standing.PROPOSED else facts.show
+        return self._moderate(fact, lambda: show(fact, self.olive), "show or approve")
 
     # What moderators do.
 
@@ -162,17 +205,21 @@ class Team(People):
 
     def redact(self, entry: Entry, pick: int) -> str:
         passage = chosen(sorted(words(entry.summary)), pick) or "nothing"
-        act = f"redact {passage}"
-        return self._moderate(entry, lambda: review.redact(entry, passage, self.olive), act)
+
+        def redact() -> None:
+            review.redact(entry, passage, self.olive)
+            self.untold.add(passage)
+
+        return self._moderate(entry, redact, f"redact {passage}")
 
     def ask_anew(self, entry: Entry) -> str:
         return self._moderate(entry, lambda: review.ask_anew(entry, self.olive), "ask anew")
 
-    def _moderate(self, entry: Entry, change: Callable[[], object], act: str) -> str:
-        told = f"{act}: {self.name(entry)}"
+    def _moderate(self, one: Entry | Fact, change: Callable[[], object], act: str) -> str:
+        told = f"{act}: {self.name(one)}"
         try:
             change()
-        except review.Refused as refused:
+        except (review.Refused, facts.Refused) as refused:
             return f"{told}: refused, {refused}"
         return told
 

@@ -26,13 +26,13 @@ MANY = settings(
 )
 # The same few each time.
 FEW = settings(
-    COMMON, max_examples=8, stateful_step_count=25, phases=[Phase.generate], derandomize=True
+    COMMON, max_examples=7, stateful_step_count=25, phases=[Phase.generate], derandomize=True
 )
-SEED = 20
+SEED = 13
 HOURS = 3_600
 
 
-@pytest.mark.timeout(8 * HOURS if LONG else 300)
+@pytest.mark.timeout(8 * HOURS if LONG else 600)
 def test_memory_keeps_its_word_whatever_a_team_does(tally):
     began = time.monotonic()
     if LONG:

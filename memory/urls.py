@@ -9,16 +9,22 @@ from memory.views.bank import memory
 from memory.views.blocks import shelves
 from memory.views.entries import entry
 from memory.views.forgetting import forget, receipt
+from memory.views.jump import jump
 from memory.views.portability import export
 from memory.views.profile import about_me
 from memory.views.review import review
 from memory.views.search import search
+from memory.views.told import message_told
+from memory.views.welcome import welcome
 
 urlpatterns = [
+    path("welcome/", welcome, name="welcome"),
+    path("messages/<uuid:pk>/told/", message_told, name="message-told"),
     path("projects/<slug:slug>/memory/", memory, name="memory"),
     path("projects/<slug:slug>/memory/review/", review, name="memory-review"),
     path("projects/<slug:slug>/memory/act/", act, name="memory-act"),
     path("projects/<slug:slug>/memory/activity/", activity, name="memory-activity"),
+    path("projects/<slug:slug>/jump/", jump, name="jump"),
     path("projects/<slug:slug>/search/", search, name="memory-search"),
     path("projects/<slug:slug>/memory/blocks/", shelves, name="memory-blocks"),
     path("projects/<slug:slug>/me/", about_me, name="about-me"),

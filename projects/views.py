@@ -19,7 +19,13 @@ from projects.models import Membership, Project, Role
 
 @login_required
 def projects(request: HttpRequest) -> HttpResponse:
-    """The projects of whoever asks, and a form for a new one."""
+    """The projects of whoever asks, and a form for a new one.
+
+    An administrator who has none yet is welcomed, unless `all` are asked for.
+    """
+    begins = request.user.is_superuser and not _memberships_of(request.user).exists()
+    if begins and request.method == "GET" and "all" not in request.GET:
+        return redirect("welcome")
     form = NewProjectForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         made = create_project(request.user, **form.cleaned_data)

@@ -36,7 +36,7 @@ class StateFilter(admin.SimpleListFilter):
         return queryset.filter(state=self.value()) if self.value() else queryset
 
 
-class RevisionInline(admin.TabularInline):
+class RevisionInline(admin.StackedInline):
     model = EntryRevision
     fields = ("revision", "summary", "written_by", "written_at")
     extra = 0
@@ -87,9 +87,6 @@ class EntryAdmin(Moderating, Acting):
     inlines = (RevisionInline,)
     actions = tuple(_action(act) for act in Act)
     change_form_template = "admin/memory/entry/change_form.html"
-
-    class Media:
-        css = {"all": ("css/admin.css",)}
 
     @admin.display(description="summary")
     def excerpt(self, entry: Entry) -> str:

@@ -25,7 +25,7 @@ from projects.admin import LookOnly
 PRIVATE = FactSource.objects.filter(session__visibility=Visibility.PRIVATE)
 
 
-class SourceInline(admin.TabularInline):
+class SourceInline(admin.StackedInline):
     """Where it was said; the words themselves are behind the message's own page."""
 
     model = FactSource

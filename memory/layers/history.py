@@ -46,6 +46,16 @@ def bank_as_of(project: Project, moment: datetime) -> bank.Bank:
     return bank.Bank(rendered.text, rendered.tokens, rendered.included, left_out)
 
 
+def shown(project: Project, moment: datetime) -> Mapping[UUID, Stood]:
+    """The entries that might have stood in the bank at `moment` and were not taken out since."""
+    stood = _standing(project, moment)
+    return {
+        pk: one
+        for pk, one in stood.items()
+        if _was_shown(one, stood) and one.entry.state not in (State.HIDDEN, State.PROPOSED)
+    }
+
+
 def entry_as_of(entry: Entry, moment: datetime) -> Stood | None:
     """One entry as it stood at `moment`; None when it was not there yet."""
     return _standing(entry.project, moment, entry).get(entry.pk)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchVector
+from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -45,6 +45,13 @@ REVISED_WORDS = SearchVector("summary", config="simple")
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
+    def matching(self, text: str) -> "EntryQuerySet":
+        """Those with the words of `text`, as people write them into a search; a text that is
+        withheld is not found by what it said.
+        """
+        query = SearchQuery(text.replace("\0", ""), config="simple", search_type="websearch")
+        return self.alias(words=WORDS).filter(words=query, withheld=False)
+
     def live(self) -> "EntryQuerySet":
         return self.filter(state=State.LIVE)
 

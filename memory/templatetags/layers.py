@@ -49,7 +49,11 @@ def told(entry: Entry) -> str:
 @register.filter
 def headline(entry: Entry) -> str:
     """The first line of its summary, without the bullet."""
-    for line in told(entry).splitlines():
+    return first_line(told(entry))
+
+
+def first_line(summary: str) -> str:
+    for line in summary.splitlines():
         if words := BULLET.sub("", line).strip():
             return words
     return ""

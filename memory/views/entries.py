@@ -28,7 +28,8 @@ ACTS_SHOWN = 50
 def entry(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """An entry with the digests it settled into, and with its children or its messages.
 
-    `from` and `to` are the revisions to be compared, the last two if there are several.
+    `from` and `to` are the revisions to be compared, the last two if there are several; `part`
+    gives the drawer beside the picture.
     """
     member = membership(request.user, slug)
     found = get_object_or_404(entries_for(member), pk=pk)
@@ -52,7 +53,8 @@ def entry(request: HttpRequest, slug: str, pk) -> HttpResponse:
         ],
         "stood": found.states.order_by("-since", "-id")[:STATES_SHOWN],
     }
-    return render(request, "memory/entry.html", context | compared(texts, request.GET))
+    template = "memory/_entry.html" if "part" in request.GET else "memory/entry.html"
+    return render(request, template, context | compared(texts, request.GET))
 
 
 def _may_edit(member: Membership, found: Entry) -> bool:

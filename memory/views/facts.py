@@ -47,9 +47,14 @@ class Row:
 @login_required
 @require_GET
 def listed(request: HttpRequest, slug: str) -> HttpResponse:
-    """What is so today or on another day, as known today or then; or what waits or is hidden."""
+    """What is so today or on another day, as known today or then; or what waits or is hidden.
+
+    `add` opens the form for another one, with what the query says of it.
+    """
     member = membership(request.user, slug)
-    return _list(request, member, FactForm(member.project))
+    names = ("subject", "predicate", "object") if "add" in request.GET else ()
+    told = {name: request.GET.get(name, "") for name in names}
+    return _list(request, member, FactForm(member.project, initial=told))
 
 
 @login_required

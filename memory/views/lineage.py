@@ -45,19 +45,31 @@ def above(member: Membership, entry: Entry) -> list[Entry]:
 
 def sources(member: Membership, digest: Entry) -> list[Source]:
     """What `digest` was made of, newest first, layer below layer; cut at ENTRIES_SHOWN."""
-    roots: list[Source] = []
+    return forest(member, [digest])[digest.pk]
+
+
+def forest(member: Membership, entries: Iterable[Entry]) -> dict[UUID, list[Source]]:
+    """What each of `entries` was made of, as `sources` gives it, by id; cut for all together."""
+    level = [entry.pk for entry in entries]
+    roots: dict[UUID, list[Source]] = {pk: [] for pk in level}
     known: dict[UUID, Source] = {}
-    level: Sequence[UUID] = [digest.pk]
     while level and len(known) < ENTRIES_SHOWN:
         rows = entries_for(member).filter(parent__in=level).newest_first()
         found = [Source(entry) for entry in rows[: ENTRIES_SHOWN - len(known)]]
         for source in found:
-            parent = known.get(source.entry.parent_id)  # type: ignore[arg-type]
-            (parent.below if parent else roots).append(source)
+            parent: UUID = source.entry.parent_id  # type: ignore[assignment]
+            (known[parent].below if parent in known else roots[parent]).append(source)
         known |= {source.entry.pk: source for source in found}
         level = [source.entry.pk for source in found]
     _add_messages(member, [one for one in known.values() if one.entry.session_id])
     return roots
+
+
+def leaves(member: Membership, entries: Iterable[Entry]) -> list[Source]:
+    """Conversation entries with their messages."""
+    found = [Source(entry) for entry in entries]
+    _add_messages(member, found)
+    return found
 
 
 def _add_messages(member: Membership, leaves: Sequence[Source]) -> None:

@@ -1,4 +1,5 @@
-// “What it is told” beside the chat where there is room; on a narrow screen the link opens its page.
+// What a reply was told, or the next would be, beside the chat where there is room; on a narrow screen
+// the link opens its page.
 
 const drawer = document.querySelector("[data-drawer]");
 const shell = document.querySelector("[data-shell]");
@@ -10,8 +11,9 @@ document.addEventListener("click", async (event) => {
   const link = event.target.closest("[data-drawer-link]");
   if (!link || !drawer || !roomy.matches || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
-  if (!drawer.hidden) return close();
-  opener = link;
+  if (!drawer.hidden && opener === link) return close();
+  // What is opened from inside the drawer takes its place; closing goes back to where it began.
+  if (!drawer.contains(link)) opener = link;
   await open(link.href);
 });
 
@@ -27,7 +29,9 @@ async function open(href) {
 
 /** Fills the drawer; false when the server would not. */
 async function load(href) {
-  const response = await fetch(`${href}?part=drawer`);
+  const address = new URL(href);
+  address.searchParams.set("part", "drawer");
+  const response = await fetch(address);
   if (!response.ok || response.redirected) return false;
   drawer.innerHTML = await response.text();
   drawer.querySelector("[data-drawer-close]").hidden = false;
@@ -42,7 +46,7 @@ function close() {
 
 // What was just said is part of what the next reply will be told.
 document.addEventListener("strata:reply", () => {
-  if (drawer && !drawer.hidden) load(opener.href);
+  if (drawer && !drawer.hidden && opener.hasAttribute("data-drawer-grows")) load(opener.href);
 });
 
 document.addEventListener("strata:gone", () => {

@@ -1,6 +1,7 @@
 """A whole Strata in processes of its own, and a browser to look at it. No ORM here."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -66,6 +67,14 @@ def browser() -> Iterator[Browser]:
         yield playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
+@pytest.fixture(scope="module")
+def demo(running: Server) -> str:
+    """The slug of a demo project, all of it found by search."""
+    slug = running.manage("make_demo", "--owner=admin")
+    running.manage("reindex", f"--project={slug}")
+    return slug
+
+
 @pytest.fixture
 def open_page(browser: Browser, server: Server) -> Iterator:
     """Opens pages in a browser of their own; keywords are Playwright's for a context.
@@ -104,7 +113,7 @@ def sign_in():
         page.get_by_label("Username").fill(name)
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
-        page.get_by_role("heading", name="Projects").wait_for()
+        page.get_by_role("heading", name=re.compile("^Projects$|^Welcome")).wait_for()
 
     return enter
 
@@ -115,7 +124,7 @@ def begin():
 
     def create(page: Page) -> str:
         name = f"Billing {uuid4().hex[:6]}"
-        page.goto("/")
+        page.goto("/?all")
         page.get_by_label("Name").fill(name)
         page.get_by_role("button", name="Create project").click()
         expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()

@@ -4,7 +4,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 LAYERS = ("conversation", "day", "week", "month")
-PARTS = ("persona", "block", "bank", "history", "message", *LAYERS)
+PARTS = (
+    *("persona", "blocks", "facts", "bank", "gists", "details", "history", "message"),
+    *LAYERS,
+)
 
 # `contrast` of two colours, the `ground` on which an element stands, and an element `made` there.
 MEASURE = """() => {

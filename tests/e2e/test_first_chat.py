@@ -79,7 +79,7 @@ def test_what_it_is_told_opens_beside_the_chat(page, begin, say):
     say(page, "Good morning")
     expect(last_reply(page)).to_contain_text("Scripted.")
     page.get_by_role("link", name="What it is told").click()
-    drawer = page.get_by_role("complementary", name="What the next reply would be told")
+    drawer = page.get_by_role("complementary", name="What the assistant is told")
     expect(drawer).to_contain_text("This chat so far")
     page.keyboard.press("Escape")
     expect(drawer).to_be_hidden()

@@ -131,7 +131,7 @@ def shown(page: str) -> dict[str, str]:
     fields = {}
     for tag in re.findall(r"<input[^>]+>", page):
         said = {key: unescape(value) for key, value in re.findall(r'(\S+)="([^"]*)"', tag)}
-        if said.get("type") != "checkbox" or " checked" in tag:
+        if "name" in said and (said.get("type") != "checkbox" or " checked" in tag):
             fields[said["name"]] = said.get("value", "on" if "checkbox" in tag else "")
     text = re.search(r'<textarea name="instructions"[^>]*>\s?(.*?)</textarea>', page, re.DOTALL)
     return fields | {"instructions": unescape(text[1])}

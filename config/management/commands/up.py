@@ -11,6 +11,7 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=port_number, default=settings.PORT)
+        parser.add_argument(
+            "--demo", action="store_true", help="add a project with two months of conversations"
+        )
 
-    def handle(self, *args: Any, port: int, **options: Any) -> None:
+    def handle(self, *args: Any, port: int, demo: bool, **options: Any) -> None:
         # Until the supervisor takes over, SIGTERM leaves through the same doors as Ctrl-C. Set for
         # both: a shell script starts its background jobs with SIGINT ignored.
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -45,7 +49,7 @@ class Command(BaseCommand):
         os.chdir(settings.BASE_DIR)
         try:
             with ExitStack() as stack:
-                self.run(port, stack)
+                self.run(port, demo, stack)
         except embedded.EmbeddedPostgresError as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
@@ -53,7 +57,7 @@ class Command(BaseCommand):
             pass
         self.say("Stopped.")
 
-    def run(self, port: int, stack: ExitStack) -> None:
+    def run(self, port: int, with_demo: bool, stack: ExitStack) -> None:
         """Until a signal comes: starts what `stack` then stops."""
         try:
             stack.enter_context(only_one(settings.DATA_DIR))
@@ -61,7 +65,7 @@ class Command(BaseCommand):
             self.say("Strata is starting")
             if settings.EMBEDDED_POSTGRES:
                 stack.enter_context(embedded.attached(settings.DATA_DIR))
-            self.prepare_database()
+            self.prepare_database(with_demo)
             self.serve(port)
         except KeyboardInterrupt:
             self.say(STOPPING)
@@ -72,12 +76,14 @@ class Command(BaseCommand):
             self.stdout.write(line)
             self.stdout.flush()
 
-    def prepare_database(self) -> None:
-        """Bring tables and broker up to date, and make the first user."""
+    def prepare_database(self, with_demo: bool) -> None:
+        """Bring tables and broker up to date, and make the first user and the demo project."""
         call_command("migrate", verbosity=0, interactive=False)
         if settings.CELERY_BROKER_URL.startswith("pgmq"):
             embedded.install_broker(settings.CELERY_BROKER_URL)
         self.create_first_user()
+        if with_demo:
+            self.create_demo_project()
         connection.close()
         connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
 
@@ -89,6 +95,16 @@ class Command(BaseCommand):
         users.create_superuser("admin", password=password)
         shown = "the one in STRATA_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
         self.say(f"Sign in as admin. The password, shown only this once: {shown}")
+
+    def create_demo_project(self) -> None:
+        """The demo project of the first administrator, unless there is one already."""
+        from memory.demo import SLUG
+        from projects.models import Project
+
+        if Project.objects.filter(slug=SLUG).exists():
+            return
+        self.say("Making the demo project; this takes some seconds")
+        call_command("make_demo", stdout=StringIO())
 
     def serve(self, port: int) -> None:
         """Start the processes, say when the first request is served, and keep them alive."""

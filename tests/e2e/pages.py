@@ -1,0 +1,56 @@
+"""Every page of ours, in the demo project, by a name for its picture. The API's is Swagger's."""
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Any
+
+from tests.e2e.conftest import Server
+
+
+def addresses(server: Server, slug: str) -> Mapping[str, str]:
+    """The path of each page by its name. What is asked of the API is there in the demo."""
+
+    def first(path: str) -> Any:
+        return server.api("GET", f"projects/{slug}/{path}")["results"][0]
+
+    chat = first("sessions/")["id"]
+    digest = first("memory/entries/?granularity=week")["id"]
+    fact = first("facts/?subject=billing")["id"]
+    said = server.api("GET", f"sessions/{chat}/messages/")["results"][0]["id"]
+    entry = first("memory/entries/?granularity=conversation&state=live")["id"]
+    project = f"/projects/{slug}"
+    memory = f"{project}/memory"
+    return {
+        "projects": "/",
+        "project": f"{project}/",
+        "archived": f"{project}/?archived",
+        "chats-found": f"{project}/?q=replica",
+        "chat": f"{project}/chats/{chat}/",
+        "chat-told": f"{project}/chats/{chat}/prompt/",
+        "chat-delete": f"{project}/chats/{chat}/delete/",
+        "message-edit": f"/messages/{said}/edit/",
+        "message-delete": f"/messages/{said}/delete/",
+        "message-revisions": f"/messages/{said}/revisions/",
+        "notes": f"{project}/notes/",
+        "search": f"{project}/search/?q=wheelchair+places",
+        "memory": f"{memory}/",
+        "memory-then": f"{memory}/?at={(date.today() - timedelta(days=30)).isoformat()}",
+        "memory-tree": f"{memory}/?tree",
+        "entry": f"{memory}/{digest}/",
+        "entry-of-a-chat": f"{memory}/{entry}/",
+        "review": f"{memory}/review/",
+        "activity": f"{memory}/activity/",
+        "facts": f"{memory}/facts/",
+        "fact": f"{memory}/facts/{fact}/",
+        "blocks": f"{memory}/blocks/",
+        "forget": f"{memory}/forget/",
+        "me": f"{project}/me/",
+        "imports": f"{project}/imports/",
+        "settings": f"{project}/settings/",
+        "nothing-there": f"{project}/chats/nowhere/",
+        "admin": "/admin/",
+        "admin-entries": "/admin/memory/entry/",
+        "admin-entry": f"/admin/memory/entry/{digest}/change/",
+        "admin-activity": "/admin/memory/activity/",
+        "admin-projects": "/admin/projects/project/",
+    }

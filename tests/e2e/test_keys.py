@@ -1,0 +1,46 @@
+"""By keyboard alone: going anywhere, beginning a chat, seeing which keys there are."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+
+@pytest.fixture
+def home(page, demo) -> Page:
+    page.goto(f"/projects/{demo}/memory/")
+    page.wait_for_load_state()
+    return page
+
+
+def test_a_few_letters_lead_to_a_chat(home):
+    home.keyboard.press("Control+k")
+    letters = home.get_by_placeholder("Go to…")
+    expect(letters).to_be_focused()
+    letters.type("vouchers")
+    expect(home.locator("[data-place].chosen")).to_contain_text("Vouchers")
+    home.keyboard.press("Enter")
+    expect(home.get_by_role("heading", level=1)).to_have_text("Vouchers")
+
+
+def test_arrows_choose_and_escape_closes(home):
+    home.keyboard.press("Control+k")
+    places = home.locator("[data-place]")
+    expect(places.nth(0)).to_have_class("chosen")
+    home.keyboard.press("ArrowDown")
+    expect(places.nth(1)).to_have_class("chosen")
+    home.keyboard.press("ArrowUp")
+    home.keyboard.press("ArrowUp")
+    expect(places.last).to_have_class("chosen")
+    home.keyboard.press("Escape")
+    expect(home.get_by_placeholder("Go to…")).to_be_hidden()
+
+
+def test_a_chat_is_begun_and_the_keys_are_shown(home):
+    home.keyboard.press("?")
+    expect(home.get_by_role("heading", name="Keys")).to_be_visible()
+    home.keyboard.press("Escape")
+    home.keyboard.press("Control+Shift+o")
+    expect(home.get_by_role("heading", name="Begin a chat")).to_be_visible()
+    # A question mark that is written is no key.
+    home.get_by_label("Message", exact=True).press("?")
+    expect(home.get_by_role("heading", name="Keys")).to_be_hidden()
+    expect(home.get_by_label("Message", exact=True)).to_have_value("?")

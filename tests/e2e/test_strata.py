@@ -1,0 +1,72 @@
+"""The picture of what a project remembers, and the way from a claim to what it was made of."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+WIDE = {"width": 1400, "height": 900}
+
+
+@pytest.fixture
+def wide(open_page, sign_in, demo) -> Page:
+    page = open_page(viewport=WIDE)
+    sign_in(page)
+    return page
+
+
+def test_a_block_opens_its_children_down_to_the_message_and_back(wide, demo):
+    wide.goto(f"/projects/{demo}/memory/")
+    wide.locator(".block.week").first.click()
+    drawer = wide.locator("[data-drawer]")
+    expect(drawer.locator(".told-head")).to_contain_text("Week")
+    drawer.locator(".item-told.c-day a").first.click()
+    expect(drawer.get_by_text("Settled into")).to_be_visible()
+    drawer.locator(".item-told.c-conversation a").first.click()
+    expect(drawer.locator(".item-told.c-message").first).to_be_visible()
+    drawer.locator(".item-told.c-message a").first.click()
+    expect(wide.locator(".turn:target")).to_be_visible()
+    wide.go_back()
+    expect(wide.locator(".block.week").first).to_be_visible()
+
+
+def test_the_slider_shows_another_day(wide, demo):
+    wide.goto(f"/projects/{demo}/memory/")
+    picture = wide.locator("[data-picture]")
+    expect(picture.locator(".block.month")).not_to_have_count(0)
+    slider = wide.get_by_label("Days since the first memory")
+    slider.focus()
+    slider.press("Home")
+    expect(picture).to_contain_text("minus what was forgotten since")
+    expect(picture.locator(".block.month")).to_have_count(0)
+    expect(picture.locator(".block")).to_have_count(1)
+    width = picture.locator(".block").evaluate("(one) => one.style.getPropertyValue('--tokens')")
+    assert int(width) > 0
+    # The day stands in the address: it can be passed on.
+    address = wide.url
+    assert "at=" in address
+    slider.press("End")
+    expect(picture).to_contain_text("stand in front of every chat")
+    wide.goto(address)
+    expect(picture.locator(".block")).to_have_count(1)
+
+
+def test_what_a_reply_was_told_leads_to_its_source(wide, demo, server, say):
+    wide.goto(f"/projects/{demo}/")
+    server.model.say("Four on deck 2.")
+    say(wide, "How many wheelchair places has the MS Aurelia?")
+    expect(wide.locator(".turn").nth(1)).to_contain_text("Four on deck 2.")
+    expect(wide.locator("[aria-busy]")).to_have_count(0)
+    chat = wide.url
+    wide.locator(".turn").nth(1).locator("a.told").click()
+    drawer = wide.locator("[data-drawer]")
+    expect(drawer.get_by_role("heading", name="What it was told")).to_be_visible()
+    wheelchair = drawer.locator(".item-told.c-conversation", has_text="four wheelchair places")
+    wheelchair.first.get_by_role("link", name="Passengers with a wheelchair").click()
+    wide.locator(".turn", has_text="four wheelchair places").get_by_role("link").click()
+    expect(wide.locator(".turn:target")).to_contain_text("four wheelchair places on deck 2")
+    wide.go_back()
+    wide.go_back()
+    expect(wide).to_have_url(chat)
+    # What is wrong with a thing is said beside it.
+    wide.locator(".turn").nth(1).locator("a.told").click()
+    drawer.locator(".item-told.c-fact").first.get_by_role("link", name="Outdated").click()
+    expect(wide.get_by_label("Subject")).not_to_have_value("")

@@ -1,0 +1,35 @@
+"""The first page of the admin: what waits for somebody."""
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
+
+from memory.models import State
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def waiting(remember):
+    remember("Talk.", granularity="week", state=State.PROPOSED)
+    remember("More talk.", granularity="day", state=State.STALE)
+
+
+def test_the_queues_are_counted_and_lead_to_what_waits(admin_client, waiting):
+    page = admin_client.get("/admin/").content.decode()
+    assert "<b>1</b> Summaries that wait for review" in page
+    assert "<b>1</b> Summaries to be rewritten" in page
+    assert "<b>0</b> Facts that wait for review" in page
+    for line in page.split('class="strata-queues"')[-1].split('href="')[1:8]:
+        address = line.split('"')[0].replace("&amp;", "&")
+        # A filter that the list does not know would lead back to all rows.
+        assert admin_client.get(address).status_code == 200, address
+
+
+def test_who_may_not_see_a_list_sees_no_queue(client, waiting):
+    staff = get_user_model().objects.create_user("staff", is_staff=True)
+    staff.user_permissions.add(Permission.objects.get(codename="view_cursor"))
+    client.force_login(staff)
+    page = client.get("/admin/").content.decode()
+    assert "could not be summarised" in page
+    assert "wait for review" not in page

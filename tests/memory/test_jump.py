@@ -1,0 +1,64 @@
+"""The jump list: where a few letters may lead."""
+
+import pytest
+from django.urls import reverse
+
+from chat.models import Visibility
+from memory.models import State
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def jump(client):
+    def places(user, letters: str) -> str:
+        client.force_login(user)
+        answer = client.get(reverse("jump", args=["billing"]), {"q": letters})
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return places
+
+
+def test_letters_lead_to_pages_chats_and_memories(jump, owner, entry, chat):
+    assert reverse("facts", args=["billing"]) in jump(owner, "fac")
+    found = jump(owner, "replica")
+    assert reverse("session", args=["billing", chat.pk]) in found
+    assert reverse("entry", args=["billing", entry.pk]) in found
+
+
+def test_without_letters_the_latest_chats_are_there(jump, owner, chat):
+    found = jump(owner, "")
+    assert reverse("session", args=["billing", chat.pk]) in found
+    assert "Settings" not in found
+
+
+def test_what_a_reader_may_not_see_is_not_offered(jump, viewer, entry, chat):
+    chat.visibility = Visibility.PRIVATE
+    chat.save()
+    entry.state = State.HIDDEN
+    entry.save()
+    found = jump(viewer, "replica")
+    assert str(chat.pk) not in found
+    assert str(entry.pk) not in found
+    assert reverse("imports", args=["billing"]) not in jump(viewer, "imp")
+
+
+def test_odd_letters_are_answered(jump, owner, chat):
+    for letters in ("\0", "'); --", "“", "&|!", "x" * 5_000):
+        assert jump(owner, letters)
+
+
+def test_it_is_not_for_strangers(client, stranger, project):
+    client.force_login(stranger)
+    assert client.get(reverse("jump", args=["billing"])).status_code == 404
+
+
+def test_it_costs_as_much_for_many_chats(
+    client, owner, chat, remember, django_assert_max_num_queries
+):
+    for number in range(1, 20):
+        remember("- The replica", granularity="day", period_key=f"2026-01-{number:02}")
+    client.force_login(owner)
+    with django_assert_max_num_queries(8):
+        client.get(reverse("jump", args=["billing"]), {"q": "replica"})

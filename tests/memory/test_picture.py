@@ -1,0 +1,108 @@
+"""The picture of the layers: today's, another day's, and the tree for those who do not look."""
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from memory.models import EntryState, State
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+@pytest.fixture
+def seen(client, owner):
+    client.force_login(owner)
+
+    def get(**query) -> str:
+        answer = client.get(reverse("memory", args=["billing"]), query)
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return get
+
+
+@pytest.fixture
+def then(remember, chat, day, entry):
+    """A conversation that stood alone ten days ago, and settled into a day three days ago."""
+    EntryState.objects.all().delete()
+    for number, rows in ((10, [(entry, State.LIVE, None)]), (3, _settled(entry, day))):
+        for row, state, parent in rows:
+            EntryState.objects.create(
+                project_id=row.project_id,
+                entry=row,
+                since=NOW - timedelta(days=number),
+                state=state,
+                parent_id=parent,
+                pinned=False,
+                withheld=False,
+                revision=row.revision,
+            )
+    return entry
+
+
+def _settled(entry, day):
+    return [(day, State.LIVE, None), (entry, State.ABSORBED, day.pk)]
+
+
+def on(days_ago: int) -> str:
+    return (NOW - timedelta(days=days_ago)).date().isoformat()
+
+
+def test_another_day_shows_what_stood_then(seen, then):
+    today = seen()
+    assert "A day about the replica" in today
+    assert 'class="block c-day day live"' in today
+    before = seen(at=on(5))
+    assert 'class="block c-conversation conversation live"' in before
+    assert 'class="block c-day' not in before
+    assert "The replica stays seven days" in before
+    assert "minus what was forgotten since" in before
+
+
+def test_what_was_hidden_since_is_not_shown_on_another_day(seen, then):
+    then.state = State.HIDDEN
+    then.save()
+    before = seen(at=on(5))
+    assert "taken out since" in before
+    assert 'class="block' not in before
+
+
+@pytest.mark.parametrize("asked", ["", "2019-01-01", "2099-01-01", "2026-02-31", "yesterday"])
+def test_a_day_that_is_none_or_out_of_range_is_answered(seen, then, asked):
+    assert 'class="block' in seen(at=asked)
+
+
+def test_the_picture_alone_comes_without_the_page_around_it(seen, then):
+    part = seen(at=on(5), part="picture")
+    assert "<html" not in part
+    assert 'data-scale="180"' in part
+
+
+def test_the_tree_leads_from_the_digest_to_the_message(seen, then, chat):
+    tree = seen(tree="")
+    assert tree.index("A day about the replica") < tree.index("The replica stays seven days")
+    assert f"/chats/{chat.pk}/?through=1#m1" in tree
+    assert 'class="strata"' not in tree
+
+
+def test_the_picture_costs_as_much_for_many_entries(
+    seen, remember, day, django_assert_max_num_queries
+):
+    for number in range(1, 29):
+        remember("- More", granularity="day", period_key=f"2026-01-{number:02}")
+    for query in ({}, {"tree": ""}, {"at": on(0)}):
+        with django_assert_max_num_queries(24):
+            seen(**query)
+
+
+def test_an_entry_in_the_drawer_leads_down_and_up(client, owner, day, entry, chat):
+    client.force_login(owner)
+    drawer = client.get(reverse("entry", args=["billing", day.pk]), {"part": "drawer"})
+    said = drawer.content.decode()
+    assert "<html" not in said
+    assert f'href="{reverse("entry", args=["billing", entry.pk])}" data-drawer-link' in said
+    below = client.get(reverse("entry", args=["billing", entry.pk]), {"part": "drawer"})
+    assert f"/chats/{chat.pk}/?through=2#m2" in below.content.decode()

@@ -111,14 +111,19 @@ class Team(People):
         return f"{self.name(entry)} is forgotten{', with its sources' * sources}"
 
     def forget_fact(self, fact: Fact, sources: bool) -> str:
+        """And has it looked for again where it was found."""
         told = {fact.object, *fact.earlier.values_list("object", flat=True)}
         telling = list(fact.sources.values_list("message", flat=True))
         meant = Message.objects.filter(pk__in=telling if sources else ())
+        entries = list(fact.sources.values_list("entry", flat=True))
         self._forget(Scope(fact=fact.pk, sources=sources), meant)
         self.gone |= {word for _, pk, word in self.by_hand if pk == fact.pk}
         self.buried |= told
         self.untold |= told
-        return f"{self.name(fact)} is forgotten{', with its sources' * sources}"
+        found_in = self.project.entries.in_the_layers().filter(pk__in=entries)
+        again = [self.ask_anew(entry) for entry in self.entries(found_in)]
+        act = f"{self.name(fact)} is forgotten{', with its sources' * sources}"
+        return "; ".join([act, *again])
 
     def _below(self, entry: Entry) -> list[Entry]:
         level, below = [entry], []

@@ -112,7 +112,7 @@ class MessageForm(forms.Form):
 
 
 class NewChatForm(MessageForm):
-    """The first message of a chat, and who may read it."""
+    """The first message of a chat, who may read it, and whether it is remembered."""
 
     visibility = forms.ChoiceField(
         label=_("Who may read this chat"),
@@ -120,6 +120,7 @@ class NewChatForm(MessageForm):
         initial=Visibility.PROJECT,
         required=False,
     )
+    unremembered = forms.BooleanField(label=_("Do not remember"), required=False)
 
     def clean_visibility(self) -> str:
         return self.cleaned_data["visibility"] or Visibility.PROJECT

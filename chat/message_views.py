@@ -12,6 +12,7 @@ from chat import access, changes, pages, streams
 from chat.api import streaming
 from chat.forms import EditForm
 from chat.models import Message
+from chat.templatetags.markup import markdown
 from projects.access import membership
 
 REVISIONS_A_PAGE = 50
@@ -22,7 +23,8 @@ REVISIONS_A_PAGE = 50
 def stream(request: HttpRequest, pk) -> HttpResponseBase:
     """Follows a reply that is being said, for whoever opens the page meanwhile."""
     reply = access.message_for_reading(request.user, pk)
-    return streaming.event_stream(reply, render=pages.renderer(request, reply.session))
+    render = pages.renderer(request, reply.session)
+    return streaming.event_stream(reply, render=render, typeset=markdown)
 
 
 @login_required

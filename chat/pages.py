@@ -6,6 +6,8 @@ from datetime import date
 from hashlib import blake2s
 
 from django.contrib import messages
+from django.db.models import Sum
+from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.middleware.csrf import get_token
@@ -18,12 +20,13 @@ from chat import access
 from chat.api import streaming
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
-from chat.reading import Company, company
+from chat.reading import Company, company, unread
+from chat.templatetags.markup import markdown
 from projects.access import membership
 from projects.models import Membership, Project
 
 # The latest messages that one page shows; earlier ones are a link away.
-MESSAGES_A_PAGE = 100
+MESSAGES_A_PAGE = 50
 # The most that a page that was open for long is brought up to date with.
 MESSAGES_A_FRAGMENT = 500
 CHATS_IN_THE_SIDEBAR = 40
@@ -149,7 +152,7 @@ def unless_closed(chat_session: Session) -> Session:
 def sidebar(user, project: Project) -> dict[str, object]:
     """The chats beside every page of a project: pinned ones first, archived ones left out."""
     chats = access.sessions_for(user).chats().filter(project=project, archived_at=None)
-    chats = chats.order_by("-pinned", "-last_activity_at", "-id")
+    chats = unread(chats, user).order_by("-pinned", "-last_activity_at", "-id")
     return {"sessions": chats[:CHATS_IN_THE_SIDEBAR]}
 
 
@@ -158,6 +161,14 @@ def chat_context(request: HttpRequest, chat_session: Session) -> dict[str, objec
     member = membership(request.user, chat_session.project.slug)
     beside = sidebar(request.user, chat_session.project)
     return beside | turn_context(chat_session, member)
+
+
+def spent(chat_session: Session) -> dict[str, object]:
+    """What the answers of a chat took, all branches counted: `tokens` read and written, and `cost`
+    in US dollars, None where no price is known.
+    """
+    read, written = Coalesce(Sum("input_tokens"), 0), Coalesce(Sum("output_tokens"), 0)
+    return chat_session.messages.order_by().aggregate(tokens=read + written, cost=Sum("cost"))
 
 
 def may_write(chat_session: Session, member: Membership) -> bool:
@@ -184,7 +195,8 @@ def answer(request: HttpRequest, said: list[Message]) -> HttpResponseBase:
     streaming.say(reply)
     if not wants_events(request):
         return redirect(latest(reply.session))
-    return streaming.event_stream(reply, said[0], renderer(request, reply.session, said))
+    render = renderer(request, reply.session, said)
+    return streaming.event_stream(reply, said[0], render, markdown)
 
 
 def wants_events(request: HttpRequest) -> bool:

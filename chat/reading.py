@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from chat.models import Message, Reaction
+from chat.models import Message, Reaction, Seen, Session
 
 
 @dataclass(frozen=True)
@@ -83,3 +83,20 @@ def _reactions(messages: list[Message], reader) -> dict[UUID, list[Given]]:
     for (message, emoji), users in by.items():
         found[message].append(Given(emoji, len(users), mine in users))
     return found
+
+
+def see(session: Session, user) -> None:
+    """Records that `user` has all of `session` before their eyes."""
+    place = Seen(project_id=session.project_id, session=session, user=user, seq=session.last_seq)
+    Seen.objects.bulk_create(
+        [place],
+        update_conflicts=True,
+        unique_fields=["project", "session", "user"],
+        update_fields=["seq"],
+    )
+
+
+def unread(sessions: QuerySet[Session], user) -> QuerySet[Session]:
+    """`sessions` with `unread`: whether more was said since `user` had it before their eyes."""
+    before = Seen.objects.filter(session=OuterRef("pk"), user=user, seq__lt=OuterRef("last_seq"))
+    return sessions.annotate(unread=Exists(before))

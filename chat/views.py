@@ -15,6 +15,7 @@ from chat import prompt as prompts
 from chat.api import streaming
 from chat.forms import MessageForm, NewChatForm, SessionForm
 from chat.models import Message, Session, SessionStatus
+from chat.reading import see
 from chat.sessions import UNDO_WINDOW, delete_session, restore_session, update_session
 from projects.access import membership, project_for_writing
 from projects.models import Membership
@@ -44,7 +45,10 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         with transaction.atomic():
             chat_session = Session.objects.create(
-                project=room, creator_id=request.user.pk, visibility=form.cleaned_data["visibility"]
+                project=room,
+                creator_id=request.user.pk,
+                visibility=form.cleaned_data["visibility"],
+                remembered=not form.cleaned_data["unremembered"],
             )
             _asked, reply = form.ask(chat_session, request.user)
     except attachments.Refused as refused:
@@ -215,12 +219,15 @@ def _session_page(
     through: str | None = None,
     status: int = 200,
 ) -> HttpResponse:
+    if through is None:
+        see(chat_session, request.user)
     context = pages.chat_context(request, chat_session)
     member = membership(request.user, chat_session.project.slug)
     head = _message_at(chat_session, through).pk if through else chat_session.head_id
     turns = pages.turns(chat_session, member, head)
     context |= {
         "turns": turns,
+        "spent": pages.spent(chat_session),
         "through": through,
         "under_way": any(not one.message.is_final for one in turns),
         "form": form,
@@ -232,9 +239,11 @@ def _session_page(
 def _turns(request: HttpRequest, chat_session: Session) -> HttpResponse:
     member = membership(request.user, chat_session.project.slug)
     since = _number(request.GET.get("since", "1"))
+    see(chat_session, request.user)
     context = pages.sidebar(request.user, chat_session.project)
     context |= pages.turn_context(chat_session, member) | {
         "turns": pages.turns(chat_session, member, chat_session.head_id, since),
+        "spent": pages.spent(chat_session),
         "form": MessageForm(),
         "settings": SessionForm(instance=chat_session),
     }

@@ -224,8 +224,15 @@ class ForgetForm(forms.Form):
         )
 
 
+class Everywhere:
+    """What is looked through: all of it, messages, one layer, or facts."""
+
+    SAID, FACTS = "said", "facts"
+    CHOICES = (("", _("Everything")), (SAID, _("Messages")), *LAYERS.items(), (FACTS, _("Facts")))
+
+
 class SearchForm(forms.Form):
-    """What is looked for in what was said; nothing has to be given."""
+    """What is looked for in what was said and remembered; nothing has to be given."""
 
     q = forms.CharField(
         label=_("What was said about"),
@@ -239,6 +246,8 @@ class SearchForm(forms.Form):
     until = forms.DateField(
         label=_("To"), required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
+    what = forms.ChoiceField(label=_("In"), required=False, choices=Everywhere.CHOICES)
+    session = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

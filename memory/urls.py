@@ -10,6 +10,7 @@ from memory.views.blocks import shelves
 from memory.views.entries import entry
 from memory.views.forgetting import forget, receipt
 from memory.views.jump import jump
+from memory.views.overview import overview
 from memory.views.portability import export
 from memory.views.profile import about_me
 from memory.views.review import review
@@ -24,6 +25,7 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/review/", review, name="memory-review"),
     path("projects/<slug:slug>/memory/act/", act, name="memory-act"),
     path("projects/<slug:slug>/memory/activity/", activity, name="memory-activity"),
+    path("projects/<slug:slug>/overview/", overview, name="overview"),
     path("projects/<slug:slug>/jump/", jump, name="jump"),
     path("projects/<slug:slug>/search/", search, name="memory-search"),
     path("projects/<slug:slug>/memory/blocks/", shelves, name="memory-blocks"),

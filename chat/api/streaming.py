@@ -20,6 +20,7 @@ from chat import streams
 from chat.api.serializers import MessageSerializer
 from chat.database import in_thread
 from chat.models import Message, Session, Status
+from chat.typesetting import Growing
 
 MEDIA_TYPE = "text/event-stream"
 # Seconds of silence after which a proxy is shown that the stream still lives.
@@ -31,6 +32,8 @@ WATCH_SECONDS = 600.0
 T = TypeVar("T")
 # What a message is to its reader: data for a program, or a text such as HTML.
 Render = Callable[[Message], object]
+# Markdown as HTML that cannot harm.
+Typeset = Callable[[str], str]
 
 
 def data_for(reader) -> Render:
@@ -63,7 +66,10 @@ async def _hear(reply: Message) -> None:
 
 
 def event_stream(
-    reply: Message, message: Message | None = None, render: Render = data_for(None)
+    reply: Message,
+    message: Message | None = None,
+    render: Render = data_for(None),
+    typeset: Typeset | None = None,
 ) -> StreamingHttpResponse:
     """The response that tells of `reply` until it is final, to one of any number of readers.
 
@@ -71,6 +77,9 @@ def event_stream(
     `done`, or `error` {"detail", "id", "reply"} when the reply failed. `render` makes of a Message
     what `message`, `done` and `reply` carry: a text is sent as it is, all else as JSON. For a
     reader who comes back, call it again: the deltas begin with all that was said so far.
+
+    With `typeset`, the blocks of Markdown that are whole come as events `block` {"html", "rest"}:
+    the HTML goes below that of the blocks before, and `rest` is all that is left of the deltas.
 
     Use it as the end of a sync view, outside of any transaction, after the reply has begun:
 
@@ -82,7 +91,7 @@ def event_stream(
     in another thread and may query there.
     """
     opening = frame("message", render(message)) if message is not None else PING
-    return _response(_events(reply.pk, opening, render))
+    return _response(_events(reply.pk, opening, render, typeset))
 
 
 def version_stream(session: Session, version: int) -> StreamingHttpResponse:
@@ -112,10 +121,19 @@ async def _versions(session_id: UUID, version: int) -> AsyncIterator[bytes]:
             return
 
 
-async def _events(reply_id: UUID, opening: bytes, render: Render) -> AsyncIterator[bytes]:
+async def _events(
+    reply_id: UUID, opening: bytes, render: Render, typeset: Typeset | None
+) -> AsyncIterator[bytes]:
     yield opening
+    growing = Growing()
     async for delta in _or_silence(streams.follow(reply_id)):
-        yield frame("delta", {"text": delta.text}) if delta is not None else PING
+        if delta is None:
+            yield PING
+        elif typeset is not None and (whole := growing.add(delta.text)):
+            html = await asyncio.to_thread(typeset, whole)
+            yield frame("block", {"html": html, "rest": growing.open})
+        else:
+            yield frame("delta", {"text": delta.text})
     yield await in_thread(_ending, reply_id, render)
 
 

@@ -163,6 +163,19 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('project', 'message', 'user', 'emoji'), name='one_reaction_a_user_and_emoji')],
             },
         ),
+        migrations.CreateModel(
+            name='Seen',
+            fields=[
+                ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
+                ('seq', models.PositiveIntegerField()),
+                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
+                ('session', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='seen', to='chat.session')),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('project', 'session', 'user'), name='one_place_a_session_and_reader')],
+            },
+        ),
         migrations.AddIndex(
             model_name='session',
             index=models.Index(fields=['project', '-last_activity_at'], name='session_recent'),

@@ -9,6 +9,7 @@ from chat.models.messages import (
     Status,
     name_of,
 )
+from chat.models.seen import Seen
 from chat.models.sessions import Session, SessionKind, SessionStatus, Visibility
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "MessageRevision",
     "Reaction",
     "Role",
+    "Seen",
     "Session",
     "SessionKind",
     "SessionStatus",

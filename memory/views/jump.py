@@ -24,6 +24,7 @@ from projects.models import Membership
 MOST = 6
 PAGES = (
     (_("New chat"), "project"),
+    (_("Overview"), "overview"),
     (_("Notes"), "notes"),
     (_("Search"), "memory-search"),
     (_("Memory"), "memory"),

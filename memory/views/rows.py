@@ -25,9 +25,9 @@ class Row:
     fact: Fact | None = None
 
 
-def rows(member: Membership, activities: QuerySet[Activity]) -> list[Row]:
-    """The newest ROWS_A_PAGE of `activities`: four queries at most, however many they are."""
-    acts = list(activities.select_related("by").order_by("-id")[:ROWS_A_PAGE])
+def rows(member: Membership, activities: QuerySet[Activity], most: int = ROWS_A_PAGE) -> list[Row]:
+    """The newest of `activities`: four queries at most, however many they are."""
+    acts = list(activities.select_related("by").order_by("-id")[:most])
     entries = entries_for(member).in_bulk(_named(acts, "entry_id"))
     readable = sessions_for(member.user).filter(project=member.project)
     sessions = readable.in_bulk(_named(acts, "session_id"))

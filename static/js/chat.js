@@ -1,5 +1,6 @@
-// A reply as it is being said: its words as plain text, at the end the page the server made of it.
+// A reply as it is being said, and at the end the turn that the server made of it.
 import { MEDIA_TYPE, events, isStream } from "./events.js";
+import { grow } from "./growing.js";
 import { follow, toTheEnd } from "./scrolling.js";
 import { add, fragment, remove, replace, turns } from "./turns.js";
 
@@ -90,17 +91,18 @@ async function show(response, turn, onSent = () => {}) {
   let over = false;
   try {
     tell("answering");
-    let text = "";
+    let growing = null;
     for await (const { event, data } of events(response)) {
       if (event === "message") {
         turn = add(data);
         followed.add(turn.dataset.turn);
         toTheEnd();
         onSent();
-      } else if (event === "delta") {
-        text += JSON.parse(data).text;
-        turn.querySelector("[data-said]").textContent = text;
-        follow();
+      } else if (event === "delta" || event === "block") {
+        const { text, html, rest } = JSON.parse(data);
+        growing ??= grow(turn);
+        if (event === "delta") growing.add(text);
+        else growing.settle(html, rest);
       } else {
         over = true;
         finish(turn, event, data);

@@ -44,6 +44,11 @@ async function fetchTurns() {
   return true;
 }
 
+/** From now on the turns from the place `seq` on are brought up to date. */
+export function reachBack(seq) {
+  since = Math.min(since, seq);
+}
+
 function read(state) {
   version = Math.max(version, Number(state.dataset.version));
   const { title } = state.dataset;

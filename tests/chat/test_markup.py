@@ -1,5 +1,6 @@
 """What a model wrote becomes HTML that can neither act nor fetch."""
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -100,3 +101,34 @@ def test_unknown_languages_stay_plain():
 def test_tables_and_strikethrough_are_known_and_columns_align_by_class():
     html = markdown("| a | b |\n|---|--:|\n| 1 | ~~2~~ |")
     assert '<td class="right"><s>2</s></td>' in html
+
+
+def test_maths_become_mathml():
+    inline = markdown(r"It is $\frac{a}{b^2}$ each.")
+    assert "<math" in inline and "<mfrac>" in inline and 'display="inline"' in inline
+    assert 'display="block"' in markdown("$$\nx^2\n$$")
+
+
+def test_prices_are_no_maths():
+    assert markdown("It costs $5 here and $6 there.") == "<p>It costs $5 here and $6 there.</p>\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        r"$\text{<img src=x onerror=alert(1)>}$",
+        r"$\href{javascript:alert(1)}{x}$",
+        r"$\style{position:fixed}{x}$",
+        r"$<script>alert(1)</script>$",
+        r"$\unknown{<svg onload=alert(1)>}$",
+        "$" + "{" * 1_500 + "$",
+        "$" + r"\frac" * 400 + "$",
+    ],
+)
+def test_maths_cannot_harm(source):
+    html = markdown(source)
+    assert not re.search(r"<(?:script|img|svg|style)|onerror=|href=|style=", html)
+
+
+def test_maths_that_are_too_long_are_shown_as_they_are():
+    assert markdown("$" + "x" * 3_000 + "$").startswith("<p><span><code>xxx")

@@ -22,6 +22,8 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
     memory = f"{project}/memory"
     return {
         "projects": "/",
+        "overview": f"{project}/overview/",
+        "welcome": "/welcome/",
         "project": f"{project}/",
         "archived": f"{project}/?archived",
         "chats-found": f"{project}/?q=replica",

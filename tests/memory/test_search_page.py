@@ -3,6 +3,7 @@
 import pytest
 
 from chat.models import Visibility
+from tests.memory.conftest import AT
 from tests.memory.recalling import talk
 
 pytestmark = pytest.mark.django_db
@@ -73,5 +74,39 @@ def test_many_results_take_no_more_queries(project, owner, client, django_assert
         talk(project, owner, f"{CUTOVER} Number {number}.")
     client.force_login(owner)
     client.get(URL)
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(10):
         client.get(URL, {"q": "cutover"})
+
+
+def test_summaries_and_facts_are_found_beside_what_was_said(project, owner, look, day, entry):
+    from memory import facts
+    from memory.recall import indexing
+    from projects.models import Membership
+
+    told = facts.Statement("replica", "stays", "seven days", AT)
+    facts.give(Membership.objects.get(project=project, user=owner), told)
+    indexing.catch_up()
+    page = look(owner, q="How long does the replica stay?")
+    assert f"/memory/{entry.pk}/" in page
+    assert "What is held to be so" in page
+    assert f"/memory/{day.pk}/" not in page
+    page = look(owner, q="replica", what="day")
+    assert f"/memory/{day.pk}/" in page
+    assert "What is held to be so" not in page
+    assert f"/memory/{day.pk}/" not in look(owner, q="replica", what="day", since="2026-03-13")
+    assert f"/memory/{entry.pk}/" not in look(owner, q="replica", what="facts")
+    assert "What is remembered" not in look(owner, q="replica", what="said")
+
+
+def test_it_is_narrowed_to_one_chat(project, owner, look):
+    talk(project, owner, CUTOVER)
+    other = talk(project, owner, BILLING)
+    page = look(owner, q="cutover or billing", session=str(other.pk))
+    assert "platform team" in page and "third of March" not in page
+    assert "In all chats" in page
+
+
+def test_what_is_hidden_or_withheld_is_not_found(project, viewer, look, day):
+    day.withheld = True
+    day.save()
+    assert f"/memory/{day.pk}/" not in look(viewer, q="replica", what="day")

@@ -58,17 +58,17 @@ def test_only_the_path_that_counts_is_shown(client, owner, session, url):
 def test_a_long_chat_shows_its_latest_messages_and_leads_to_the_earlier(
     client, owner, session, url
 ):
-    post_messages(session, [draft(f"Number {n}.", author=owner) for n in range(1, 251)])
+    post_messages(session, [draft(f"Number {n}.", author=owner) for n in range(1, 126)])
     text = page(client, owner, url)
-    assert text.count("<article") == 100
-    assert "Number 151." in text
-    assert "Number 150." not in text
-    assert "?through=150#latest" in text
-    text = page(client, owner, f"{url}?through=150")
-    assert text.count("<article") == 100
-    assert "Number 51." in text
+    assert text.count("<article") == 50
+    assert "Number 76." in text
+    assert "Number 75." not in text
+    assert "?through=75#latest" in text
+    text = page(client, owner, f"{url}?through=75")
+    assert text.count("<article") == 50
+    assert "Number 26." in text
     assert 'name="content"' not in text
-    text = page(client, owner, f"{url}?through=50")
+    text = page(client, owner, f"{url}?through=25")
     assert "Show earlier" not in text
 
 
@@ -163,3 +163,12 @@ def test_days_are_those_of_the_projects_zone(client, owner, project, session, ur
     assert text.count('class="date"') == 2
     assert "Monday, 2 March 2026" in text
     assert "Tuesday, 3 March 2026" in text
+
+
+def test_the_head_tells_who_answers_and_what_it_took(client, owner, session, url):
+    reply = draft(
+        "On Monday.", role=Role.ASSISTANT, input_tokens=1_200, output_tokens=34, cost="0.0125"
+    )
+    post_messages(session, [draft("When?", author=owner), reply])
+    told = page(client, owner, url)
+    assert f"{session.project.chat_model_name} · 1,234 tokens · $0.013" in told

@@ -91,3 +91,11 @@ def test_searching_takes_the_same_queries_however_much_is_found(client, owner, p
         more = Session.objects.create(project=project, creator=owner, title=str(number))
         post_message(more, "The exports", author=owner)
     assert queries(client, "/projects/billing/?q=exports") == few
+
+
+def test_a_chat_is_begun_that_is_not_remembered(client, owner, project):
+    client.force_login(owner)
+    page = client.get("/projects/billing/").content.decode()
+    assert 'name="unremembered"' in page
+    client.post("/projects/billing/chats/", {"content": "Between us.", "unremembered": "on"})
+    assert not Session.objects.get().remembered

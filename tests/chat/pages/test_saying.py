@@ -40,9 +40,16 @@ def test_a_reply_streams_as_pieces_and_ends_as_rendered_markdown(
     assert told[0][0] == "message"
     assert "When &lt;b&gt;?" in told[0][1]
     assert "data-stream=" in told[0][1]
-    pieces = [json.loads(data)["text"] for event, data in told if event == "delta"]
-    assert len(pieces) > 1
-    assert "".join(pieces) == "On **Thursday**\n\nat nine."
+    set_so_far, tail, pieces = "", "", 0
+    for event, data in told[1:-1]:
+        piece = json.loads(data)
+        pieces += 1
+        tail = piece["rest"] if event == "block" else tail + piece["text"]
+        set_so_far += piece.get("html", "")
+    assert pieces > 2
+    # What is whole is set already; the rest are words as they came.
+    assert set_so_far == "<p>On <strong>Thursday</strong></p>\n"
+    assert tail == "at nine."
     assert told[-1][0] == "done"
     assert "<strong>Thursday</strong>" in told[-1][1]
     assert "Regenerate" in told[-1][1]

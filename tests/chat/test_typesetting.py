@@ -1,0 +1,76 @@
+"""Markdown while it grows: whole blocks come once, in order, and come out as in the whole text."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chat.templatetags.markup import markdown
+from chat.typesetting import Growing
+
+TEXT = """# Plan
+
+We move on *Tuesday*, and
+nothing else happens.
+
+1. Stop the job
+
+   and wait.
+2. Switch over
+
+```sql
+SELECT 1;
+
+SELECT 2;
+```
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+
+> Quoted
+> twice
+
+The end, $x^2$.
+"""
+
+
+def blocks(text: str, size: int) -> tuple[list[str], str]:
+    growing = Growing()
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    return [whole for piece in pieces if (whole := growing.add(piece))], growing.open
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 40, 1_000])
+def test_blocks_come_out_as_in_the_whole(size):
+    found, left = blocks(TEXT, size)
+    assert "".join(found) + left == TEXT
+    assert left == "The end, $x^2$.\n"
+    assert "".join(markdown(one) for one in [*found, left]) == markdown(TEXT)
+
+
+def test_a_list_and_code_are_not_cut_by_their_empty_lines():
+    found, _ = blocks(TEXT, 1)
+    assert [one.split("\n")[0] for one in found] == [
+        *("# Plan", "We move on *Tuesday*, and", "1. Stop the job", "```sql", "| a | b |"),
+        "> Quoted",
+    ]
+
+
+@given(st.text("ab#*-_`|$>1.) \n\r\t\x0b\x85\u2028", max_size=120), st.integers(1, 9))
+@settings(max_examples=300, deadline=None)
+def test_no_character_is_lost_or_doubled(text, size):
+    found, left = blocks(text, size)
+    assert "".join(found) + left == text
+
+
+def test_one_block_that_grows_for_long_costs_little():
+    growing = Growing()
+    looked = []
+    growing_blocks = growing.add("```\n")
+    assert not growing_blocks
+    for _ in range(20_000):
+        before = growing._look_at
+        assert not growing.add("a line of code\n")
+        if growing._look_at != before:
+            looked.append(before)
+    assert len(looked) < 300

@@ -1,0 +1,84 @@
+"""A project's home: what is counted, by week and by layer, and for whom."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+from django.urls import reverse
+
+from memory.glance import WEEKS, Glance
+from memory.models import Call
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
+
+
+def spend(project, at: datetime, tokens: int, cost: str) -> None:
+    call = Call.objects.create(
+        project=project,
+        kind="digest",
+        model="scripted",
+        input_tokens=tokens,
+        output_tokens=1,
+        cost=Decimal(cost),
+    )
+    Call.objects.filter(pk=call.pk).update(started_at=at)
+
+
+def test_weeks_begin_with_the_first_in_which_there_was_something(project, entry):
+    spend(project, datetime(2026, 3, 16, 1, tzinfo=UTC), 99, "0.25")
+    weeks = Glance(project, NOW).weeks
+    assert [(week.monday, week.messages, week.tokens) for week in weeks] == [
+        (date(2026, 3, 9), 2, 0),
+        (date(2026, 3, 16), 0, 100),
+    ]
+    assert Glance(project, NOW).cost == Decimal("0.25")
+
+
+def test_a_week_is_one_of_the_projects_zone(project):
+    # Still Sunday in New York.
+    spend(project, datetime(2026, 3, 16, 1, tzinfo=UTC), 99, "0.25")
+    project.timezone = "America/New_York"
+    assert [week.tokens for week in Glance(project, NOW).weeks] == [100, 0]
+
+
+def test_an_empty_project_has_its_present_week(project):
+    [week] = Glance(project, NOW).weeks
+    assert (week.monday, week.messages) == (date(2026, 3, 16), 0)
+    assert Glance(project, NOW).layers == []
+
+
+def test_no_more_weeks_than_can_be_read(project):
+    spend(project, datetime(2024, 1, 1, tzinfo=UTC), 9, "1")
+    spend(project, datetime(2025, 9, 24, tzinfo=UTC), 9, "1")
+    assert len(Glance(project, NOW).weeks) == WEEKS
+
+
+def test_the_share_kept_is_that_of_the_audits(project, day, entry):
+    day.particulars = 8
+    day.losses = [{"kind": "name", "text": "Ana"}, {"kind": "more", "text": "1"}]
+    day.save()
+    spoken, digests = Glance(project, NOW).layers
+    assert (spoken.granularity, spoken.entries, spoken.kept) == ("conversation", 1, None)
+    assert (digests.granularity, digests.entries, digests.kept) == ("day", 1, 0.75)
+
+
+def test_the_page_costs_as_much_for_many(
+    client, viewer, remember, day, django_assert_max_num_queries
+):
+    client.force_login(viewer)
+    for number in range(1, 29):
+        remember("- More", granularity="day", period_key=f"2026-01-{number:02}", particulars=3)
+    # The rendered bank is kept from now on.
+    client.get(reverse("overview", args=["billing"]))
+    with django_assert_max_num_queries(16):
+        page = client.get(reverse("overview", args=["billing"])).content.decode()
+    assert "Who is here" in page
+    assert "100 %" in page
+    part = client.get(reverse("overview", args=["billing"]), {"part": "lately"}).content.decode()
+    assert "<html" not in part
+
+
+def test_a_stranger_gets_404(client, stranger, project):
+    client.force_login(stranger)
+    assert client.get(reverse("overview", args=["billing"])).status_code == 404

@@ -1,5 +1,6 @@
 """Facts out of conversations: what the writing of a summary found, and what it found no more."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -170,12 +171,22 @@ def approve_with(entry: Entry) -> None:
 
 
 def redact(entry: Entry, passage: str) -> None:
-    """Takes away what the facts of `entry` tell of `passage`; it is not found there again."""
+    """Takes away what the facts of `entry` tell, or told before somebody changed them, of
+    `passage`; it is not found there again.
+    """
     phrase = folded(passage)
-    sources = FactSource.objects.filter(entry=entry).select_related("fact")
-    holding = [one for one in sources if phrase in folded(one.fact.text)]
-    bury([one.fact for one in holding])
-    untell(FactSource.objects.filter(pk__in=[one.pk for one in holding]))
+    versions = versions_of(Fact.objects.filter(sources__entry=entry))
+    holding = [one for one in versions if phrase in folded(one.text)]
+    bury(holding)
+    gone = {one.pk for one in holding}
+    untell(FactSource.objects.filter(entry=entry, fact__in=gone))
+    Fact.objects.filter(pk__in=gone).exclude(earlier_of=None).delete()
+
+
+def versions_of(facts: QuerySet[Fact]) -> QuerySet[Fact]:
+    """These facts, as they are and as they were before somebody changed them."""
+    ids = facts.values("pk")
+    return Fact.objects.filter(Q(pk__in=ids) | Q(earlier_of__in=ids))
 
 
 def mark_of(told: Statement | Fact, session: object) -> str:
@@ -184,18 +195,17 @@ def mark_of(told: Statement | Fact, session: object) -> str:
     return sha256("\n".join(folded(part) for part in parts).encode()).hexdigest()
 
 
-def bury(facts: Iterable[Fact]) -> list[Tombstone]:
-    """Has `facts` not come back from the sessions that told them."""
-    facts = list(facts)
-    by_id = {fact.pk: fact for fact in facts}
-    rows = FactSource.objects.filter(fact__in=by_id).values_list("fact", "session").distinct()
+def bury(versions: Iterable[Fact]) -> list[Tombstone]:
+    """Has `versions` of facts not come back from the sessions that told these."""
+    versions = list(versions)
+    told = {one.earlier_of_id or one.pk for one in versions}
+    sessions = defaultdict(set)
+    for fact, session in FactSource.objects.filter(fact__in=told).values_list("fact", "session"):
+        sessions[fact].add(session)
     stones = [
-        Tombstone(
-            project_id=by_id[fact].project_id,
-            kind=Grave.FACT,
-            subject=mark_of(by_id[fact], session),
-        )
-        for fact, session in rows
+        Tombstone(project_id=one.project_id, kind=Grave.FACT, subject=mark_of(one, session))
+        for one in versions
+        for session in sessions[one.earlier_of_id or one.pk]
     ]
     return Tombstone.objects.bulk_create(stones, ignore_conflicts=True)
 

@@ -34,8 +34,7 @@ def find(project: Project, found: Found, scope: Scope) -> None:
     found.facts = _meant(project, scope)
     if scope.fact is not None:
         # A summary under way that tells it waits, and finds its grave.
-        named = Fact.objects.filter(project=project, pk=scope.fact)
-        lock(project, named.values_list("topic", flat=True))
+        lock(project, _named(project, scope.fact).values_list("topic", flat=True))
     found.told = _told(project, found)
     touched = FactSource.objects.filter(pk__in=found.told).values("fact")
     rows = Fact.objects.filter(Q(pk__in=found.facts) | Q(pk__in=touched), project=project)
@@ -103,10 +102,12 @@ def _batches(ids: Iterable[UUID]) -> Iterable[list[UUID]]:
 
 
 def bury(project: Project, found: Found) -> list[Tombstone]:
-    """The graves of a fact that was named: one for each session that told it."""
-    if found.named_fact is None:
-        return []
-    return deriving.bury(Fact.objects.filter(project=project, pk=found.named_fact))
+    """The graves of a fact that was named."""
+    return deriving.bury(_named(project, found.named_fact)) if found.named_fact else []
+
+
+def _named(project: Project, fact: UUID) -> QuerySet[Fact]:
+    return deriving.versions_of(Fact.objects.filter(project=project, pk=fact))
 
 
 def remove(project: Project, found: Found) -> int:

@@ -24,7 +24,7 @@ def bury(project: Project, found: Found) -> list[Tombstone]:
     """Marks the graves of what goes, before it goes; returns them.
 
     A session that goes whole has one grave; nothing of it comes back without it. A fact that was
-    named has one for each session that told it.
+    named has one for each text that it has or had, in each session that told it.
     """
     graves = [(Grave.SESSION, str(pk)) for pk in found.sessions]
     sessions = Session.objects.filter(pk__in=found.sessions).exclude(source_key=None)

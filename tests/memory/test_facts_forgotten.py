@@ -38,11 +38,11 @@ def answer(*claims: dict, summary: str = "Who owns what.") -> str:
 def say(project, owner, scripted):
     """Has a chat told and settled: its messages, and the claims found in them."""
 
-    def said(*texts: str, claims=(), at=MARCH, user=owner) -> Session:
+    def said(*texts: str, claims=(), at=MARCH, user=owner, **told: str) -> Session:
         session = Session.objects.create(project=project, creator=user, title="Talk")
         post_messages(session, [draft(text, author=user, created_at=at) for text in texts])
         Session.objects.filter(pk=session.pk).update(last_activity_at=at)
-        scripted.say(answer(*claims))
+        scripted.say(answer(*claims, **told))
         cycle.run(at + timedelta(hours=1), project)
         return session
 
@@ -77,6 +77,27 @@ def test_a_fact_goes_alone_and_its_chat_does_not_tell_it_again(project, say, scr
 
     say("As I said, the platform team owns billing.", claims=[claim()], at=JUNE)
     assert Fact.objects.count() == 1
+
+
+def test_one_that_was_corrected_does_not_come_back_as_it_was_told(project, say, scripted, owner):
+    session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
+    fact = facts.edit(Fact.objects.get(), Statement("billing", "is run by", "Ann", MARCH), owner)
+    forget(project, Scope(fact=fact.pk), owner)
+    scripted.say(answer(claim()))
+    changes.edit(session.messages.get(seq=2), "Lunch is at one.", owner)
+    cycle.run(JUNE, project)
+    assert not Fact.objects.exists()
+
+
+def test_what_is_redacted_goes_from_earlier_versions_too(project, say, scripted, owner):
+    say(PLATFORM, claims=[claim()], summary="The platform team owns billing.")
+    facts.edit(Fact.objects.get(), Statement("billing", "is run by", "Ann", MARCH), owner)
+    review.redact(Entry.objects.get(), "platform", owner)
+    assert words() == "billing is run by Ann"
+    scripted.say(answer(claim()))
+    review.ask_anew(Entry.objects.get(), owner)
+    cycle.run(JUNE, project)
+    assert words() == "billing is run by Ann"
 
 
 def test_with_its_sources_the_messages_go_too(project, say):

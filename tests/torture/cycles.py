@@ -1,6 +1,7 @@
-"""Memory cycles in a process of their own, which may be killed at any instant."""
+"""Memory's work in a process of its own, which may be killed at any instant."""
 
 import os
+import time
 from datetime import datetime
 from multiprocessing.synchronize import Event
 
@@ -13,6 +14,14 @@ from memory.layers import cycle
 from memory.layers.leases import Lease
 from memory.models import Entry
 from memory.models.leased import LeasedQuerySet
+from memory.recall import indexing
+
+
+def index(over: Event) -> None:
+    """Has what changes found again by recall, until it is `over`."""
+    while not over.is_set():
+        indexing.catch_up()
+        time.sleep(0.02)
 
 
 def work(name: str, now: datetime, begun: Event, without: str = "") -> None:

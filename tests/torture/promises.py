@@ -1,10 +1,7 @@
 """What memory promises (DESIGN, "Invariants"), asked of a whole project after each act."""
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 from uuid import UUID
 
 from django.apps import apps
@@ -12,75 +9,22 @@ from django.db import connection
 from django.db.models import CharField, JSONField, TextField
 
 from chat import tokens
-from chat.models import Message, MessageRevision
-from chat.paths import path_to
 from memory.layers import ladder, nodes, rendering
 from memory.layers.coverage import contributes
 from memory.layers.digests import _room
 from memory.layers.history import bank_as_of
 from memory.layers.periods import Granularity, parent_key
-from memory.layers.rendering import Rendered, rendered_bank
+from memory.layers.rendering import rendered_bank
 from memory.layers.review import ASIDE
-from memory.models import (
-    Activity,
-    Cursor,
-    Entry,
-    EntryRevision,
-    EntryState,
-    Fact,
-    FactSource,
-    Ladder,
-    State,
-    Waiting,
-)
+from memory.models import Activity, EntryState, Ladder, State, Waiting
+from tests.torture import facts
+from tests.torture.record import UNSETTLED, Record, said_in
 from tests.torture.scribe import KNEW, NAME, NOTED, TOLD, WORD, words
 from tests.torture.team import Team
 
 LINES = (TOLD, KNEW, NOTED)
-# What waits for somebody, or for the next cycle.
-UNSETTLED = (State.STALE, *ASIDE)
 # Why somebody is to decide, and not only to look at what the text says.
 DECISIONS = (Waiting.ASKED, Waiting.IMPORTED, Waiting.SOURCES)
-
-
-def said_in(texts: Iterable[str], line: str = "") -> set[str]:
-    return {word for text in texts for word in words(text, line)}
-
-
-@dataclass
-class Record:
-    """All that there is in one project, read once."""
-
-    shown: Rendered
-    entries: list[Entry]
-    messages: list[Message]
-    cursors: list[Cursor]
-    # Earlier texts of messages and of entries.
-    were: list[MessageRevision]
-    were_entries: list[str]
-
-    @classmethod
-    def read(cls, team: Team) -> "Record":
-        return cls(
-            rendered_bank(team.project),
-            list(team.project.entries.select_related("session").order_by("session", "first_seq")),
-            list(Message.objects.select_related("session").order_by("session", "seq")),
-            list(Cursor.objects.select_related("session")),
-            list(MessageRevision.objects.all()),
-            list(EntryRevision.objects.values_list("summary", flat=True)),
-        )
-
-    def contributing(self, session_id) -> list[Message]:
-        """What the summaries of a session are to be written from, as it is now."""
-        own = [one for one in self.messages if one.session_id == session_id]
-        head = own[0].session.head_id if own else None
-        return [one for one in path_to(own, head) if contributes(one)]
-
-    def words_of(self, messages: Iterable[Message]) -> set[str]:
-        """In all texts that these messages have and had."""
-        texts = {one.pk: one.text for one in messages}
-        earlier = (one.text for one in self.were if one.message_id in texts)
-        return said_in([*texts.values(), *earlier])
 
 
 class Promises:
@@ -102,7 +46,7 @@ class Promises:
         self.the_bank_holds(record)
         self.nothing_is_shown_that_should_not_be(record)
         self.nobody_is_passed_over(record)
-        self.facts_rest_on_what_was_said(record)
+        facts.rest_on_what_was_said(self.team)
         self.what_is_forgotten_is_nowhere()
         self.the_past_tells_nothing_new(record)
         self.no_work_failed(record)
@@ -110,7 +54,7 @@ class Promises:
             self.everything_is_remembered_once(record)
             self.nothing_waits(record)
             self.texts_say_what_they_were_made_of(record)
-            self.every_message_is_a_fact(record)
+            facts.are_found_in_every_message(self.team, record)
             self.what_does_not_fit_has_faded()
 
     # At any instant.
@@ -213,38 +157,6 @@ class Promises:
                 waiting.add(entry.pk)
         self.undecided = waiting
         self.team.decided.clear()
-
-    def facts_rest_on_what_was_said(self, record: Record) -> None:
-        """Each on a message that says it and counts; of what changes, one is so at a time."""
-        known = list(Fact.objects.known().order_by("valid_from"))
-        sources = defaultdict(list)
-        for one in FactSource.objects.select_related("message", "entry"):
-            sources[one.fact_id].append(one)
-        for fact in known:
-            standing = [
-                one
-                for one in sources[fact.pk]
-                if not one.entry.withheld and one.entry.state != State.HIDDEN
-            ]
-            assert standing, f"{fact.object} stands on nothing"
-            for one in standing:
-                said = {one.message.text, *(w.text for w in record.were if w.message_id == one.pk)}
-                assert one.message.deleted_at is None, f"{fact.object} is of a deleted message"
-                if one.entry.state != State.STALE:
-                    assert words(fact.object) <= said_in(said), f"{fact.object} was not said"
-        assert not {fact.object for fact in known} & self.team.unremembered, "against a will"
-        for earlier, later in pairwise(known):
-            assert earlier.until == later.valid_from or earlier.valid_from == later.valid_from
-        assert all(fact.until is None for fact in known[-1:]), "the last one has ended"
-        assert not Fact.objects.filter(sources=None, by_hand=False).exists(), "a fact of nobody's"
-
-    def every_message_is_a_fact(self, record: Record) -> None:
-        """Of what was written by the scribe and is shown, unless it was redacted."""
-        known = {fact.object for fact in Fact.objects.known()}
-        for entry in record.entries:
-            if entry.session_id and entry.written_by == NAME and entry.state not in UNSETTLED:
-                told = set() if entry.withheld else words(entry.summary, TOLD)
-                assert told <= known, f"{told - known} of {entry} is no fact"
 
     def what_is_forgotten_is_nowhere(self) -> None:
         if self.team.gone:

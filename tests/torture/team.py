@@ -1,20 +1,17 @@
-"""A project, and everything that people do in it, at a clock that a test sets.
-
-Each act says in a sentence what it did, so that a failing run can be read.
-"""
+"""What a team does to its chats and its memory, beside talking. Each act says what it did."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 
-from chat import changes, sessions
-from chat.models import Message, MessageRevision, Session, SessionStatus, Visibility
+from chat import sessions
+from chat.models import Message, MessageRevision, Session, SessionStatus
 from chat.paths import path_to
-from chat.replies import begin_reply, draft, finalise, post_messages
-from chat.sessions import UNDO_WINDOW, create_session, update_session
+from chat.sessions import UNDO_WINDOW, update_session
+from memory import facts
+from memory.facts import Statement
 from memory.forgetting import Scope, forget, preview
 from memory.layers import moments, review
 from memory.layers.coverage import contributes
@@ -26,180 +23,26 @@ from memory.models import (
     Entry,
     EntryRevision,
     EntryState,
+    Fact,
+    FactSource,
     Ladder,
     Nudge,
     RenderedBank,
+    Standing,
     Tombstone,
 )
-from projects.creation import create_project
-from projects.models import Membership
-from tests.torture.scribe import NOTED, TOLD, bullet, words
-
-# Ahead of the real clock, which some acts write down. ISO week 53 and a change of the clock follow.
-START = datetime(2043, 12, 14, 9, tzinfo=UTC)
-# Of what is said, beside its word: enough for a phrase that a receipt looks for.
-SAID = "so that {} is what was said here"
+from tests.torture.people import People
+from tests.torture.scribe import NOTED, SUBJECT, TOLD, bullet, words
 
 MODELS = (
     *(Session, Message, MessageRevision),
     *(Entry, EntryRevision, EntryState, RenderedBank),
+    *(Fact, FactSource),
     *(Cursor, Ladder, Nudge, Activity, Tombstone),
 )
 
 
-class Team:
-    """`gone` are the words that were forgotten; `unremembered` those that memory may not hold."""
-
-    def __init__(self) -> None:
-        self.clock = START
-        users = get_user_model().objects
-        self.olive, self.edgar = users.create(username="olive"), users.create(username="edgar")
-        self.project = create_project(self.olive, name="Billing", slug="billing")
-        Membership.objects.create(project=self.project, user=self.edgar)
-        self.made: list[UUID] = []
-        self.count = 0
-        self.gone: set[str] = set()
-        self.unremembered: set[str] = set()
-        # What was written into entries by hand: who wrote which word into which.
-        self.by_hand: list[tuple[int, UUID, str]] = []
-        # Entries on which somebody decided since it was last asked.
-        self.decided: set[UUID] = set()
-
-    # What there is.
-
-    def word(self, kind: str = "q") -> str:
-        self.count += 1
-        return f"{kind}{self.count}z"
-
-    def sessions(self, **wanted) -> list[Session]:
-        """Those that nobody deleted, unless `wanted` says otherwise, in the order of their making.
-
-        Ids are not in that order when two are made in the same millisecond.
-        """
-        rows = Session.objects.filter(**({"deleted_at": None} | wanted)).in_bulk(self.made)
-        return [rows[pk] for pk in self.made if pk in rows]
-
-    def messages(self, **wanted) -> list[Message]:
-        rows = Message.objects.filter(session__deleted_at=None, forgotten_at=None, **wanted)
-        return sorted(rows.select_related("session"), key=self._place)
-
-    def entries(self, rows: QuerySet[Entry] | None = None) -> list[Entry]:
-        found = self.project.entries.all() if rows is None else rows
-        return sorted(
-            found.select_related("session", "project"),
-            key=lambda one: (one.granularity, one.period_key, self._session(one), one.first_seq),
-        )
-
-    def _place(self, message: Message) -> tuple[int, int]:
-        return self.made.index(message.session_id), message.seq
-
-    def _session(self, entry: Entry) -> int:
-        return self.made.index(entry.session_id) if entry.session_id else 0
-
-    def name(self, one: Model) -> str:
-        """What a session, message or entry is called in the story of a run."""
-        if isinstance(one, Session):
-            return f"session {self.made.index(one.pk)}"
-        if isinstance(one, Message):
-            return f"message {one.seq} of session {self.made.index(one.session_id)} ({one.text})"
-        assert isinstance(one, Entry)
-        home = f" of session {self._session(one)} from {one.first_seq}" if one.session_id else ""
-        told = " ".join(one.summary.split())
-        return f"{one.state} {one.granularity} {one.period_key}{home} ({told})"
-
-    # What people say.
-
-    def begin(self, count: int, private: bool, titled: bool, forgetful: bool) -> str:
-        session = create_session(
-            self.project,
-            self.olive,
-            title=f"Talk {len(self.made)}" if titled else "",
-            visibility=Visibility.PRIVATE if private else Visibility.PROJECT,
-            remembered=not forgetful,
-            last_activity_at=self.clock,
-            created_at=self.clock,
-        )
-        self.made.append(session.pk)
-        kind = "private " * private + "unremembered " * forgetful
-        return f"a {kind}{self.talk(session, count)}"
-
-    def talk(self, session: Session, count: int) -> str:
-        """Olive and Edgar by turns, each with an answer, a minute between them."""
-        drafts = []
-        for place in range(count):
-            author = (self.olive, self.edgar)[place // 2 % 2]
-            text = SAID.format(self.word())
-            self.clock += timedelta(minutes=1)
-            who = {"role": "assistant"} if place % 2 else {"author": author}
-            drafts.append(draft(text, created_at=self.clock, **who))
-        post_messages(session, drafts)
-        if not session.remembered:
-            self.unremembered |= {word for one in drafts for word in words(one.text)}
-        said = " ".join(sorted(word for one in drafts for word in words(one.text)))
-        return f"{self.name(session)} goes on at {self.clock:%Y-%m-%d %H:%M}: {said}"
-
-    def ask(self, session: Session) -> str:
-        """A question whose answer is not there yet."""
-        told = self.talk(session, 1)
-        asked = session.messages.get(seq=session.last_seq)
-        asked.session = session
-        self._at_the_clock(begin_reply(asked))
-        return f"{told}, and an answer begins"
-
-    def _at_the_clock(self, reply: Message) -> None:
-        Message.objects.filter(pk=reply.pk).update(created_at=self.clock)
-
-    def answer(self, reply: Message, status: str) -> str:
-        text = SAID.format(self.word()) if status != "failed" else ""
-        finalise(reply, text, status, {})
-        if not reply.remembered:
-            self.unremembered |= words(text)
-        return f"the answer {reply.seq} of {self.name(reply.session)} is {status}: {text}"
-
-    def answer_all(self) -> str:
-        replies = self.messages(status__in=("pending", "streaming"))
-        return "; ".join(self.answer(reply, "complete") for reply in replies)
-
-    def edit(self, message: Message) -> str:
-        text = SAID.format(self.word())
-        before = self.name(message)
-        edited = changes.edit(message, text, self.olive)
-        if not edited.remembered:
-            self.unremembered |= words(text)
-        return f"{before} is edited: {text}"
-
-    def delete(self, message: Message) -> str:
-        changes.delete(message)
-        return f"{self.name(message)} is deleted"
-
-    def clear(self, session: Session) -> str:
-        return f"{changes.clear(session)} messages of {self.name(session)} are cleared"
-
-    def regenerate(self, reply: Message) -> str:
-        _, again = changes.regenerate(reply)
-        self._at_the_clock(again)
-        return f"{self.name(reply)} is answered again; {self.answer(again, 'complete')}"
-
-    def rerun(self, message: Message) -> str:
-        text = SAID.format(self.word())
-        asked, reply = changes.rerun(message, text, self.olive)
-        for one in (asked, reply):
-            self._at_the_clock(one)
-        if not asked.remembered:
-            self.unremembered |= words(text)
-        told = f"{self.name(message)} is asked anew: {text}"
-        return f"{told}; {self.answer(reply, 'complete')}"
-
-    def choose(self, message: Message) -> str:
-        changes.choose(message)
-        return f"the path goes through {self.name(message)}"
-
-    def fork(self, message: Message) -> str:
-        session = changes.fork(message, self.edgar)
-        Session.objects.filter(pk=session.pk).update(last_activity_at=self.clock)
-        self.made.append(session.pk)
-        return f"{self.name(session)} is forked from {self.name(message)}"
-
+class Team(People):
     # What becomes of sessions.
 
     def keep(self, session: Session, **settings) -> str:
@@ -229,7 +72,7 @@ class Team:
         sessions.purge_deleted()
         still = dict(Message.objects.filter(pk__in=staying).values_list("pk", "text"))
         assert still == staying, "what was said elsewhere, and copied from there, went along"
-        return f"purged: {', '.join(map(self.name, deleted)) or 'nothing'}"
+        return f"purged: {', '.join(map(self.name, deleted))}"
 
     # What is forgotten.
 
@@ -267,6 +110,21 @@ class Team:
         self.gone |= {word for _, pk, word in self.by_hand if pk in told}
         return f"{self.name(entry)} is forgotten{', with its sources' * sources}"
 
+    def forget_fact(self, fact: Fact, sources: bool) -> str:
+        """And has it looked for again where it was found."""
+        told = {fact.object, *fact.earlier.values_list("object", flat=True)}
+        telling = list(fact.sources.values_list("message", flat=True))
+        meant = Message.objects.filter(pk__in=telling if sources else ())
+        entries = list(fact.sources.values_list("entry", flat=True))
+        self._forget(Scope(fact=fact.pk, sources=sources), meant)
+        self.gone |= {word for _, pk, word in self.by_hand if pk == fact.pk}
+        self.buried |= told
+        self.untold |= told
+        found_in = self.project.entries.in_the_layers().filter(pk__in=entries)
+        again = [self.ask_anew(entry) for entry in self.entries(found_in)]
+        act = f"{self.name(fact)} is forgotten{', with its sources' * sources}"
+        return "; ".join([act, *again])
+
     def _below(self, entry: Entry) -> list[Entry]:
         level, below = [entry], []
         while level:
@@ -293,6 +151,36 @@ class Team:
 
     def _standing(self) -> set[str]:
         return self._texts_of(Message.objects.all())
+
+    # What is held to be so.
+
+    def give_fact(self, by) -> str:
+        word = self.word("e")
+        member = self.project.memberships.get(user=by)
+        fact, _ = facts.give(member, Statement(SUBJECT, "is", word, self.clock))
+        Fact.objects.filter(pk=fact.pk).update(recorded_at=self.clock)
+        self.by_hand.append((by.pk, fact.pk, word))
+        return f"{by} says that {SUBJECT} is {word}"
+
+    def edit_fact(self, fact: Fact, by) -> str:
+        word = self.word("e")
+        told = f"{by} makes {self.name(fact)} {word}"
+        self.untold.add(fact.object)
+        facts.edit(fact, Statement(SUBJECT, "is", word, fact.valid_from), by)
+        Fact.objects.filter(pk=fact.pk).update(recorded_at=self.clock)
+        self.by_hand.append((by.pk, fact.pk, word))
+        return told
+
+    def hide_fact(self, fact: Fact) -> str:
+        def hide() -> None:
+            facts.hide(fact, self.olive)
+            self.untold.add(fact.object)
+
+        return self._moderate(fact, hide, "hide or reject")
+
+    def show_fact(self, fact: Fact) -> str:
+        show = facts.approve if fact.state == Standing.PROPOSED else facts.show
+        return self._moderate(fact, lambda: show(fact, self.olive), "show or approve")
 
     # What moderators do.
 
@@ -322,17 +210,21 @@ class Team:
 
     def redact(self, entry: Entry, pick: int) -> str:
         passage = chosen(sorted(words(entry.summary)), pick) or "nothing"
-        act = f"redact {passage}"
-        return self._moderate(entry, lambda: review.redact(entry, passage, self.olive), act)
+
+        def redact() -> None:
+            review.redact(entry, passage, self.olive)
+            self.untold.add(passage)
+
+        return self._moderate(entry, redact, f"redact {passage}")
 
     def ask_anew(self, entry: Entry) -> str:
         return self._moderate(entry, lambda: review.ask_anew(entry, self.olive), "ask anew")
 
-    def _moderate(self, entry: Entry, change: Callable[[], object], act: str) -> str:
-        told = f"{act}: {self.name(entry)}"
+    def _moderate(self, one: Entry | Fact, change: Callable[[], object], act: str) -> str:
+        told = f"{act}: {self.name(one)}"
         try:
             change()
-        except review.Refused as refused:
+        except (review.Refused, facts.Refused) as refused:
             return f"{told}: refused, {refused}"
         return told
 

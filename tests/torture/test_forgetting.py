@@ -4,7 +4,8 @@ import io
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from chat.models import Message, Session
 from memory.forgetting import Scope, forget, graves
 from memory.layers import conversations, cycle
 from memory.layers.rendering import rendered_bank
-from memory.models import Entry, State
+from memory.models import Chunk, Entry, State
+from memory.recall import indexing
 from projects.creation import create_project
 from tests.scripted import Answer
 from tests.torture import cycles
@@ -109,9 +111,24 @@ class Race:
         self.crew, self.chance, self.project, self.user = crew, chance, project, user
         self.now = timezone.now() + timedelta(hours=1)
         self.gone: set[str] = set()
-        self.over = threading.Event()
+        self.over = crew.Event()
 
-    def work(self, number: int) -> None:
+    @contextmanager
+    def under_way(self, workers: int) -> Iterator[None]:
+        """Inside, so many workers make memory of what is said, and one has it found by recall."""
+        indexer = self.crew.Process(target=cycles.index, args=(self.over,), daemon=True)
+        indexer.start()
+        threads = [threading.Thread(target=self._work, args=(one,)) for one in range(workers)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self.over.set()
+            for one in (*threads, indexer):
+                one.join()
+
+    def _work(self, number: int) -> None:
         """Cycles, one process after the other, until the race is over."""
         while not self.over.is_set():
             name = f"worker{number}-{time.monotonic_ns()}"
@@ -167,6 +184,7 @@ class Race:
         bank = rendered_bank(self.project)
         shown = [bank.text, *Message.objects.values_list("text", flat=True)]
         shown += Entry.objects.filter(withheld=False).values_list("summary", flat=True)
+        shown += Chunk.objects.values_list("text", flat=True)
         return {bird for text in shown for bird in CANARY.findall(text)}
 
     def check(self) -> None:
@@ -204,10 +222,7 @@ def start(crew, chance):
 def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(start, told, chance, scale, tally):
     forgettings, sessions = scale(200, 16), scale(120, 16)
     race, bring = start(sessions)
-    workers = [threading.Thread(target=race.work, args=(one,)) for one in range(scale(3, 2))]
-    for worker in workers:
-        worker.start()
-    try:
+    with race.under_way(workers=scale(3, 2)):
         for _ in range(forgettings):
             tally(f"forgotten: {race.forget_something()}")
             back = race.seen() & race.gone
@@ -216,11 +231,9 @@ def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(start, told, ch
             if chance.random() < 0.1:
                 bring()
                 tally("imports of the source again")
-    finally:
-        race.over.set()
-        for worker in workers:
-            worker.join()
+    tally("calls of the model meanwhile", len(told.requests))
     bring()
+    indexing.catch_up()
     settle(race.now)
     race.check()
     standing = race._standing()
@@ -228,8 +241,8 @@ def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(start, told, ch
     assert standing <= set().union(*everywhere().values())
     waiting = Entry.objects.filter(state=State.STALE) | Entry.objects.filter(withheld=True)
     assert not waiting.exists()
-    kept = " ".join(Entry.objects.values_list("summary", flat=True))
-    assert CANARY.search(kept)
+    for kept in (Entry.objects.values_list("summary"), Chunk.objects.values_list("text")):
+        assert CANARY.search(str(list(kept)))
     tally("canaries that are nowhere", len(race.gone))
     tally("canaries that stand", len(standing))
     assert settings.TOMBSTONES.exists()

@@ -1,0 +1,44 @@
+"""What memory promises of facts. All that a random story tells are of one topic."""
+
+from collections import defaultdict
+from itertools import pairwise
+
+from memory.models import Fact, FactSource, State
+from tests.torture.record import UNSETTLED, Record
+from tests.torture.scribe import NAME, TOLD, words
+from tests.torture.team import Team
+
+
+def rest_on_what_was_said(team: Team) -> None:
+    """Each on a message that says it and counts, or on somebody's word; of what changes, one is so
+    at a time; and none is what was forgotten.
+    """
+    known = list(Fact.objects.known().order_by("valid_from"))
+    sources = defaultdict(list)
+    for one in FactSource.objects.select_related("message", "entry"):
+        if not one.entry.withheld and one.entry.state != State.HIDDEN:
+            sources[one.fact_id].append(one)
+    for fact in known:
+        assert sources[fact.pk] or fact.by_hand, f"{fact.object} stands on nothing"
+        for one in sources[fact.pk]:
+            assert one.message.deleted_at is None, f"{fact.object} is of a deleted message"
+            # What somebody changed says what they wrote.
+            if one.entry.state != State.STALE and fact.version == 1:
+                assert fact.object in words(one.message.text), f"{fact.object} was not said"
+    told = {fact.object for fact in known}
+    assert not told & team.unremembered, "against a will"
+    assert not told & team.buried, "forgotten as a fact, and found again"
+    for earlier, later in pairwise(known):
+        assert earlier.until == later.valid_from or earlier.valid_from == later.valid_from
+    assert all(fact.until is None for fact in known[-1:]), "the last one has ended"
+    nobodys = Fact.objects.filter(sources=None, by_hand=False, earlier_of=None)
+    assert not nobodys.exists(), "a fact of nobody's"
+
+
+def are_found_in_every_message(team: Team, record: Record) -> None:
+    """In those that the scribe wrote of, and whose entry is shown; unless somebody decided so."""
+    known = {fact.object for fact in Fact.objects.known()}
+    for entry in record.entries:
+        if entry.session_id and entry.written_by == NAME and entry.state not in UNSETTLED:
+            told = set() if entry.withheld else words(entry.summary, TOLD)
+            assert told - team.untold <= known, f"{told - known} of {entry} is no fact"

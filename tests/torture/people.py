@@ -1,0 +1,195 @@
+"""A project, and what people say in it, at a clock that a test sets.
+
+Each act says in a sentence what it did, so that a failing run can be read.
+"""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db.models import Model, QuerySet
+
+from chat import changes
+from chat.models import Message, Session, Visibility
+from chat.replies import begin_reply, draft, finalise, post_messages
+from chat.sessions import create_session
+from memory.models import Entry, Fact
+from projects.creation import create_project
+from projects.models import Membership
+from tests.torture.scribe import HOSTILE, number_in, words
+
+# Ahead of the real clock, which some acts write down. ISO week 53 and a change of the clock follow.
+START = datetime(2043, 12, 14, 9, tzinfo=UTC)
+# Of what is said, beside its word: enough for a phrase that a receipt looks for.
+SAID = "so that {} is what was said here"
+
+
+class People:
+    """`gone` are the words that were forgotten; `unremembered` those that memory may not hold."""
+
+    def __init__(self) -> None:
+        self.clock = START
+        users = get_user_model().objects
+        self.olive, self.edgar = users.create(username="olive"), users.create(username="edgar")
+        self.project = create_project(self.olive, name="Billing", slug="billing")
+        Membership.objects.create(project=self.project, user=self.edgar)
+        self.made: list[UUID] = []
+        self.count = 0
+        self.gone: set[str] = set()
+        self.unremembered: set[str] = set()
+        # What was written into entries and facts by hand: who wrote which word into which.
+        self.by_hand: list[tuple[int, UUID, str]] = []
+        # Words that need be no facts, as somebody decided; and those that may be none any more.
+        self.untold: set[str] = set()
+        self.buried: set[str] = set()
+        # Entries on which somebody decided since it was last asked.
+        self.decided: set[UUID] = set()
+
+    # What there is.
+
+    def word(self, kind: str = "q") -> str:
+        self.count += 1
+        return f"{kind}{self.count}z"
+
+    def sessions(self, **wanted) -> list[Session]:
+        """Those that nobody deleted, unless `wanted` says otherwise, in the order of their making.
+
+        Ids are not in that order when two are made in the same millisecond.
+        """
+        rows = Session.objects.filter(**({"deleted_at": None} | wanted)).in_bulk(self.made)
+        return [rows[pk] for pk in self.made if pk in rows]
+
+    def messages(self, **wanted) -> list[Message]:
+        rows = Message.objects.filter(session__deleted_at=None, forgotten_at=None, **wanted)
+        return sorted(rows.select_related("session"), key=self._place)
+
+    def entries(self, rows: QuerySet[Entry] | None = None) -> list[Entry]:
+        found = self.project.entries.all() if rows is None else rows
+        return sorted(
+            found.select_related("session", "project"),
+            key=lambda one: (one.granularity, one.period_key, self._session(one), one.first_seq),
+        )
+
+    def facts(self, rows: QuerySet[Fact]) -> list[Fact]:
+        """Those that somebody changed first: Hypothesis likes the first."""
+        found = rows.select_related("project")
+        return sorted(found, key=lambda one: (-one.version, number_in([one.object])))
+
+    def _place(self, message: Message) -> tuple[int, int]:
+        return self.made.index(message.session_id), message.seq
+
+    def _session(self, entry: Entry) -> int:
+        return self.made.index(entry.session_id) if entry.session_id else 0
+
+    def name(self, one: Model) -> str:
+        """What a session, message, fact or entry is called in the story of a run."""
+        if isinstance(one, Session):
+            return f"session {self.made.index(one.pk)}"
+        if isinstance(one, Message):
+            return f"message {one.seq} of session {self.made.index(one.session_id)} ({one.text})"
+        if isinstance(one, Fact):
+            return f"{one.state} fact {one.object}"
+        assert isinstance(one, Entry)
+        home = f" of session {self._session(one)} from {one.first_seq}" if one.session_id else ""
+        told = " ".join(one.summary.split())
+        return f"{one.state} {one.granularity} {one.period_key}{home} ({told})"
+
+    # What people say.
+
+    def begin(
+        self,
+        count: int,
+        private: bool = False,
+        titled: bool = True,
+        forgetful: bool = False,
+        hostile: bool = False,
+    ) -> str:
+        session = create_session(
+            self.project,
+            self.olive,
+            title=f"Talk {len(self.made)}" if titled else "",
+            visibility=Visibility.PRIVATE if private else Visibility.PROJECT,
+            remembered=not forgetful,
+            last_activity_at=self.clock,
+            created_at=self.clock,
+        )
+        self.made.append(session.pk)
+        kind = "private " * private + "unremembered " * forgetful + "hostile " * hostile
+        return f"a {kind}{self.talk(session, count, HOSTILE if hostile else '')}"
+
+    def talk(self, session: Session, count: int, also: str = "") -> str:
+        """Olive and Edgar by turns, each with an answer, a minute between them."""
+        drafts = []
+        for place in range(count):
+            author = (self.olive, self.edgar)[place // 2 % 2]
+            text = ". ".join(filter(None, (SAID.format(self.word()), also)))
+            self.clock += timedelta(minutes=1)
+            who = {"role": "assistant"} if place % 2 else {"author": author}
+            drafts.append(draft(text, created_at=self.clock, **who))
+        post_messages(session, drafts)
+        if not session.remembered:
+            self.unremembered |= {word for one in drafts for word in words(one.text)}
+        said = " ".join(sorted(word for one in drafts for word in words(one.text)))
+        return f"{self.name(session)} goes on at {self.clock:%Y-%m-%d %H:%M}: {said}"
+
+    def ask(self, session: Session) -> str:
+        """A question whose answer is not there yet."""
+        told = self.talk(session, 1)
+        asked = session.messages.get(seq=session.last_seq)
+        asked.session = session
+        self._at_the_clock(begin_reply(asked))
+        return f"{told}, and an answer begins"
+
+    def _at_the_clock(self, reply: Message) -> None:
+        Message.objects.filter(pk=reply.pk).update(created_at=self.clock)
+
+    def answer(self, reply: Message, status: str) -> str:
+        text = SAID.format(self.word()) if status != "failed" else ""
+        finalise(reply, text, status, {})
+        if not reply.remembered:
+            self.unremembered |= words(text)
+        return f"the answer {reply.seq} of {self.name(reply.session)} is {status}: {text}"
+
+    def answer_all(self) -> str:
+        replies = self.messages(status__in=("pending", "streaming"))
+        return "; ".join(self.answer(reply, "complete") for reply in replies)
+
+    def edit(self, message: Message) -> str:
+        text = SAID.format(self.word())
+        before = self.name(message)
+        edited = changes.edit(message, text, self.olive)
+        if not edited.remembered:
+            self.unremembered |= words(text)
+        return f"{before} is edited: {text}"
+
+    def delete(self, message: Message) -> str:
+        changes.delete(message)
+        return f"{self.name(message)} is deleted"
+
+    def clear(self, session: Session) -> str:
+        return f"{changes.clear(session)} messages of {self.name(session)} are cleared"
+
+    def regenerate(self, reply: Message) -> str:
+        _, again = changes.regenerate(reply)
+        self._at_the_clock(again)
+        return f"{self.name(reply)} is answered again; {self.answer(again, 'complete')}"
+
+    def rerun(self, message: Message) -> str:
+        text = SAID.format(self.word())
+        asked, reply = changes.rerun(message, text, self.olive)
+        for one in (asked, reply):
+            self._at_the_clock(one)
+        if not asked.remembered:
+            self.unremembered |= words(text)
+        told = f"{self.name(message)} is asked anew: {text}"
+        return f"{told}; {self.answer(reply, 'complete')}"
+
+    def choose(self, message: Message) -> str:
+        changes.choose(message)
+        return f"the path goes through {self.name(message)}"
+
+    def fork(self, message: Message) -> str:
+        session = changes.fork(message, self.edgar)
+        Session.objects.filter(pk=session.pk).update(last_activity_at=self.clock)
+        self.made.append(session.pk)
+        return f"{self.name(session)} is forked from {self.name(message)}"

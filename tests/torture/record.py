@@ -1,0 +1,56 @@
+"""A project's rows, read once, and what is to be found where."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chat.models import Message, MessageRevision
+from chat.paths import path_to
+from memory.layers.coverage import contributes
+from memory.layers.rendering import Rendered, rendered_bank
+from memory.layers.review import ASIDE
+from memory.models import Cursor, Entry, EntryRevision, State
+from tests.torture.scribe import words
+from tests.torture.team import Team
+
+# What waits for somebody, or for the next cycle.
+UNSETTLED = (State.STALE, *ASIDE)
+
+
+def said_in(texts: Iterable[str], line: str = "") -> set[str]:
+    return {word for text in texts for word in words(text, line)}
+
+
+@dataclass
+class Record:
+    """All that there is in one project, read once."""
+
+    shown: Rendered
+    entries: list[Entry]
+    messages: list[Message]
+    cursors: list[Cursor]
+    # Earlier texts of messages and of entries.
+    were: list[MessageRevision]
+    were_entries: list[str]
+
+    @classmethod
+    def read(cls, team: Team) -> "Record":
+        return cls(
+            rendered_bank(team.project),
+            list(team.project.entries.select_related("session").order_by("session", "first_seq")),
+            list(Message.objects.select_related("session").order_by("session", "seq")),
+            list(Cursor.objects.select_related("session")),
+            list(MessageRevision.objects.all()),
+            list(EntryRevision.objects.values_list("summary", flat=True)),
+        )
+
+    def contributing(self, session_id) -> list[Message]:
+        """What the summaries of a session are to be written from, as it is now."""
+        own = [one for one in self.messages if one.session_id == session_id]
+        head = own[0].session.head_id if own else None
+        return [one for one in path_to(own, head) if contributes(one)]
+
+    def words_of(self, messages: Iterable[Message]) -> set[str]:
+        """In all texts that these messages have and had."""
+        texts = {one.pk: one.text for one in messages}
+        earlier = (one.text for one in self.were if one.message_id in texts)
+        return said_in([*texts.values(), *earlier])

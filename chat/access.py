@@ -2,6 +2,7 @@
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
+from django.utils.translation import gettext as _
 
 from chat.models import Message, Role, Session, Visibility
 from projects import access
@@ -82,7 +83,7 @@ def message_for_changing(user, pk, token=None) -> Message:
     message = message_for_writing(user, pk, token)
     member = access.membership(user, message.session.project.slug, token=token)
     if not may_change(member, message):
-        raise PermissionDenied("Only its author and the project's owners change this message.")
+        raise PermissionDenied(_("Only its author and the project's owners change this message."))
     return message
 
 

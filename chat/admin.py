@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from chat.models import Attachment, Import, Message, MessageRevision, Reaction, Session
 from chat.veil import Veiled
@@ -61,7 +62,7 @@ class SessionAdmin(Veiled):
     def has_delete_permission(self, request: HttpRequest, obj=None) -> bool:
         return False
 
-    @admin.display(description="title")
+    @admin.display(description=_("title"))
     def titled(self, session: Session) -> str:
         return self.told(session, session.label)
 

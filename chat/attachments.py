@@ -19,6 +19,8 @@ from django.db.models.functions import Now
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
 from django.http import Http404
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from chat import access, images
 from chat.images import Refused
@@ -29,7 +31,7 @@ from projects.identifiers import new_id
 log = logging.getLogger(__name__)
 
 MOST_A_MESSAGE = 10
-TOO_MANY = f"A message takes at most {MOST_A_MESSAGE} images."
+TOO_MANY = format_lazy(_("A message takes at most {most} images."), most=MOST_A_MESSAGE)
 # How long an upload waits for the message it goes with.
 UNCLAIMED = timedelta(days=1)
 
@@ -88,7 +90,7 @@ def claim(message: Message, ids: Collection[UUID], user) -> None:
         raise Refused(TOO_MANY)
     free = _unclaimed(user).filter(pk__in=wanted, session_id=message.session_id)
     if free.update(message=message) != len(wanted):
-        raise Refused("One of the images is not there, or was sent before. Attach it again.")
+        raise Refused(_("One of the images is not there, or was sent before. Attach it again."))
 
 
 def _unclaimed(user):

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat import tokens
 from chat.attachments import carry
@@ -24,7 +25,7 @@ class Stale(Exception):
     """The message was changed since its editor read it; `message` is what it is now."""
 
     def __init__(self, message: Message) -> None:
-        super().__init__("The message was changed in the meantime.")
+        super().__init__(_("The message was changed in the meantime."))
         self.message = message
 
 
@@ -53,7 +54,7 @@ def _fresh(message: Message, version: int | None) -> Message:
     if version is not None and now.version != version:
         raise Stale(now)
     if not now.is_final:
-        raise Refused("This reply is still being said.")
+        raise Refused(_("This reply is still being said."))
     return now
 
 
@@ -66,7 +67,7 @@ def edit(message: Message, text: str, by, version: int | None = None) -> Message
     with _changing(message.session_id) as session:
         now = _fresh(message, version)
         if now.deleted_at is not None:
-            raise Refused("This message was deleted.")
+            raise Refused(_("This message was deleted."))
         moment = timezone.now()
         MessageRevision.objects.create(
             project_id=now.project_id,
@@ -101,7 +102,7 @@ def react(message: Message, user, emoji: str, wanted: bool) -> None:
     """Gives the emoji of `user` to `message`, or takes it back. Raises Refused for no emoji."""
     emoji = emoji.strip()
     if not is_emoji(emoji):
-        raise Refused("A reaction is one emoji.")
+        raise Refused(_("A reaction is one emoji."))
     with _changing(message.session_id):
         given = {"project_id": message.project_id, "message_id": message.pk, "user": user}
         if wanted:
@@ -122,7 +123,7 @@ def clear(session: Session) -> int:
     with _changing(session.pk) as locked:
         standing = list(locked.messages.filter(deleted_at=None))
         if any(not message.is_final for message in standing):
-            raise Refused("A reply is still being said. Stop it first.")
+            raise Refused(_("A reply is still being said. Stop it first."))
         moment = timezone.now()
         for message in standing:
             message.deleted_at, message.version = moment, message.version + 1
@@ -139,7 +140,7 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
     person said.
     """
     if message.role != Role.USER:
-        raise Refused("Only what a person said can be asked again.")
+        raise Refused(_("Only what a person said can be asked again."))
     with _changing(message.session_id) as session:
         [asked] = post_messages(session, [draft(text, author=author)], at=Below(message.parent_id))
         carry([(message.pk, asked)])
@@ -153,14 +154,14 @@ def regenerate(reply: Message) -> tuple[Message, Message]:
     Raises Refused for what is no reply, and where the question was deleted for good.
     """
     if reply.role != Role.ASSISTANT or reply.parent_id is None:
-        raise Refused("Only a reply can be regenerated.")
+        raise Refused(_("Only a reply can be regenerated."))
     with _changing(reply.session_id) as session:
         _fresh(reply, None)
         asked = Message.objects.get(pk=reply.parent_id)
         if asked.role != Role.USER:
-            raise Refused("Only the reply to a message can be regenerated.")
+            raise Refused(_("Only the reply to a message can be regenerated."))
         if asked.deleted_at is not None and not session.project.keep_deleted:
-            raise Refused("The message that it answers was deleted.")
+            raise Refused(_("The message that it answers was deleted."))
         asked.session = session
         again = begin_reply(asked)
     return asked, again

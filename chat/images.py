@@ -12,6 +12,9 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.utils.text import format_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 MOST_BYTES = 20_000_000
@@ -85,10 +88,12 @@ def reencode(data: bytes) -> Encoded:
     return Encoded(written, media_type, width, height, hashlib.sha256(written).hexdigest())
 
 
-TOO_BIG = f"An image may have at most {MOST_BYTES // 1_000_000} MB."
-_BROKEN = "The image is damaged, or only a part of it arrived."
-_TOO_LARGE = f"An image may have at most {MOST_PIXELS // 1_000_000} megapixels."
-_TOO_LONG = f"An animation may have at most {MOST_FRAMES:,} frames."
+TOO_BIG = format_lazy(_("An image may have at most {most} MB."), most=MOST_BYTES // 1_000_000)
+_BROKEN = _("The image is damaged, or only a part of it arrived.")
+_TOO_LARGE = format_lazy(
+    _("An image may have at most {most} megapixels."), most=MOST_PIXELS // 1_000_000
+)
+_TOO_LONG = format_lazy(_("An animation may have at most {most} frames."), most=f"{MOST_FRAMES:,}")
 
 
 def seems_one(head: bytes) -> bool:
@@ -99,12 +104,12 @@ def seems_one(head: bytes) -> bool:
 def _refuse_by_size(data: bytes) -> None:
     """Raises Refused for what would take too long or too much before a pixel is decoded."""
     if not data:
-        raise Refused("The file is empty.")
+        raise Refused(_("The file is empty."))
     if len(data) > MOST_BYTES:
         raise Refused(TOO_BIG)
     # Entropy-coded data never holds this marker: 0xFF is followed by a zero there.
     if data.startswith(b"\xff\xd8") and data.count(b"\xff\xda") > MOST_SCANS:
-        raise Refused("This JPEG is built in more passes than any camera makes.")
+        raise Refused(_("This JPEG is built in more passes than any camera makes."))
     if data.startswith(b"GIF8") and sum(1 for _ in _gif_frames(data)) > MOST_FRAMES:
         raise Refused(_TOO_LONG)
 
@@ -193,12 +198,12 @@ def _saved(picture: Image.Image, form: str, **options: object) -> bytes:
 def _what_else(data: bytes) -> str:
     """Why a file that is none of FORMATS is refused, by what it seems to be."""
     if seems_one(data):
-        return _BROKEN
+        return str(_BROKEN)
     head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     if head.startswith((b"<!doctype html", b"<html")):
-        return "This is a web page, not an image."
+        return gettext("This is a web page, not an image.")
     if b"<svg" in head:
-        return "An SVG drawing can carry programs. Send it as PNG."
+        return gettext("An SVG drawing can carry programs. Send it as PNG.")
     if data[4:8] == b"ftyp" and data[8:12] in (b"heic", b"heix", b"hevc", b"mif1", b"msf1"):
-        return "HEIC photos cannot be read here. Send it as JPEG."
-    return "This is no PNG, JPEG, WebP or GIF image."
+        return gettext("HEIC photos cannot be read here. Send it as JPEG.")
+    return gettext("This is no PNG, JPEG, WebP or GIF image.")

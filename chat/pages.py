@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, resolve_url
 from django.template.loader import render_to_string
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from chat import access
@@ -220,11 +220,13 @@ def renderer(
         "user": request.user,
         "csrf_token": get_token(request),
     }
+    # A stream goes on after the request's middleware, in other threads.
+    language = translation.get_language()
 
     def rendered(message: Message) -> str:
         told = opening if opening and message.pk == opening[0].pk else [message]
         zone = chat_session.project.zone
-        with timezone.override(zone):
+        with timezone.override(zone), translation.override(language):
             return "".join(
                 render_to_string("chat/_turn.html", context | {"shown": one})
                 for one in shown(chat_session, told, member, _day_above(message, zone))

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import DatabaseError, OperationalError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_noop as _
 
 from chat import prompt, providers, tokens
 from chat.attachments import claim
@@ -28,9 +29,9 @@ LONGEST_MESSAGE = 500_000  # characters
 FLUSH_SECONDS = 1.0
 # Seconds between the tries to keep a reply that is all said, while the database restarts.
 RETRIES = (0.5, 1, 2, 4, 8, 15)
-SERVER_STOPPED = "The server stopped while this was being said."
-CUT_OFF = "The model stopped here because its answer reached the longest it may give."
-UNSEEN = "The model could not see the image; it was told its description."
+SERVER_STOPPED = _("The server stopped while this was being said.")
+CUT_OFF = _("The model stopped here because its answer reached the longest it may give.")
+UNSEEN = _("The model could not see the image; it was told its description.")
 ALL_UNSEEN = "The model could not see the {} images; it was told their descriptions."
 
 
@@ -185,7 +186,7 @@ async def stream_reply(
     except Exception:
         # Whatever went wrong, the reader is told and the message does not stay open for ever.
         log.exception("reply_failed message=%s", reply.pk)
-        status, changes["error"] = Status.FAILED, "Strata itself failed while answering."
+        status, changes["error"] = Status.FAILED, _("Strata itself failed while answering.")
     finally:
         heart.cancel()
         await asyncio.shield(_keep(reply, "".join(text), status, changes))

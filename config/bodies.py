@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
 
 # Where programs are answered, in JSON whatever they accept.
 PROGRAMS = ("/api/", "/v1/")
@@ -91,7 +92,8 @@ async def _refuse(scope: Scope, headers: Mapping[bytes, bytes], most: int, send:
 
 
 def too_large(most: int) -> str:
-    return f"This is larger than {most / 1e6:.0f} MB, the most that is taken at once."
+    reason = _("This is larger than %(most)s MB, the most that is taken at once.")
+    return reason % {"most": f"{most / 1e6:.0f}"}
 
 
 def reads_json(path: str, accept: str) -> bool:

@@ -5,6 +5,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.templatetags.static import static
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
+from django.views.i18n import set_language
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from config.errors import no_such_route, refused
@@ -32,6 +33,7 @@ urlpatterns = [
         LoginView.as_view(template_name="accounts/login.html", redirect_authenticated_user=True),
         name="login",
     ),
+    path("language/", set_language, name="set_language"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("", include("projects.urls")),
     path("", include("chat.urls")),

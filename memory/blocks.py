@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Max, Sum
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat import tokens
 from chat.storable import storable
@@ -106,13 +107,13 @@ def _check(block: Block | None, version: int | None) -> None:
     if version is not None and block is not None and block.version != version:
         raise Stale(block)
     if version and block is None:
-        raise Refused("This block is not here any more.")
+        raise Refused(_("This block is not here any more."))
 
 
 def _write(project: Project, user, block: Block | None, name: str, content: str, by) -> Block:
     content = storable(content).replace("\r\n", "\n")
     if len(content) > LONGEST_BLOCK:
-        raise Refused(f"A block has at most {LONGEST_BLOCK} characters.")
+        raise Refused(_("A block has at most %(most)s characters.") % {"most": LONGEST_BLOCK})
     if block is not None and block.content == content:
         return block
     taken = tokens.count(rendered(name, content))
@@ -120,8 +121,8 @@ def _write(project: Project, user, block: Block | None, name: str, content: str,
     found = others.aggregate(tokens=Sum("tokens", default=0), last=Max("position", default=-1))
     if found["tokens"] + taken > project.blocks_max_tokens:
         raise Refused(
-            f"Blocks may take {project.blocks_max_tokens} tokens together; "
-            f"these would take {found['tokens'] + taken}."
+            _("Blocks may take %(most)s tokens together; these would take %(taken)s.")
+            % {"most": project.blocks_max_tokens, "taken": found["tokens"] + taken}
         )
     if block is None:
         block = Block(project=project, user=user, name=name, position=found["last"] + 1)

@@ -24,6 +24,11 @@ EVERYONE = ("", _("Everyone"))
 STRATA = "strata"
 
 
+def _day_input() -> forms.DateInput:
+    """A browser's own, which takes ISO dates whatever the language of the page."""
+    return forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+
+
 class Lines(forms.CharField):
     """Text with the line ends that it is kept with, whatever a browser sends."""
 
@@ -139,10 +144,14 @@ class QueueForm(forms.Form):
         label=_("Waits because"), choices=[("", _("Any reason")), *Waiting.choices], required=False
     )
     since = forms.DateField(
-        label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label=_("From"),
+        required=False,
+        widget=_day_input(),
     )
     until = forms.DateField(
-        label=_("To"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label=_("To"),
+        required=False,
+        widget=_day_input(),
     )
     q = forms.CharField(label=_("Words"), required=False, max_length=200)
 
@@ -241,10 +250,14 @@ class SearchForm(forms.Form):
         widget=forms.TextInput(attrs={"type": "search"}),
     )
     since = forms.DateField(
-        label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label=_("From"),
+        required=False,
+        widget=_day_input(),
     )
     until = forms.DateField(
-        label=_("To"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label=_("To"),
+        required=False,
+        widget=_day_input(),
     )
     what = forms.ChoiceField(label=_("In"), required=False, choices=Everywhere.CHOICES)
     session = forms.UUIDField(required=False, widget=forms.HiddenInput)

@@ -29,6 +29,7 @@ from memory.layers.periods import Granularity
 from memory.models import Block, Chunk, Entry, EntryRevision, Fact
 from memory.templatetags.layers import layer, period
 from projects.models import Membership
+from projects.templatetags.translated import named
 
 # Sections whose things are not remembered but said in the chat itself.
 SAID_HERE = ("persona", "history", "message")
@@ -171,7 +172,7 @@ class _Found:
             item["tokens"],
             told[:LONGEST],
             period(entry),
-            entry.session.label if entry.session else layer(entry.granularity),
+            named(entry.session.label) if entry.session else layer(entry.granularity),
             address,
             changed=entry.revision != item["revision"],
             **acts,
@@ -220,7 +221,7 @@ class _Found:
             item["tokens"],
             chunk.text[:LONGEST],
             self._day(chunk.occurred_at),
-            chunk.speaker or session.label,
+            named(chunk.speaker or session.label),
             f"{chat}#note-{message}"
             if session.is_notes
             else f"{chat}?through={chunk.last_seq}#m{chunk.first_seq}",
@@ -243,7 +244,7 @@ class _Found:
 
     def _day(self, moment: Any) -> str:
         local = timezone.localtime(moment, self.member.project.zone)
-        return date_format(local, "j M Y")
+        return date_format(local, "DATE_FORMAT")
 
     def _url(self, name: str, *more: object) -> str:
         return reverse(name, args=[self.slug, *more])

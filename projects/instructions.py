@@ -7,6 +7,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
 
@@ -28,7 +29,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context, operator, left, right):
         if operator == "**" or isinstance(left, str) or isinstance(right, str):
-            raise SecurityError(f"“{operator}” is not allowed here.")
+            raise SecurityError(_("“%(operator)s” is not allowed here.") % {"operator": operator})
         return super().call_binop(context, operator, left, right)
 
 
@@ -55,7 +56,9 @@ class Mistake(Exception):
     line: int | None = None
 
     def __str__(self) -> str:
-        return self.reason if self.line is None else f"Line {self.line}: {self.reason}"
+        if self.line is None:
+            return self.reason
+        return _("Line %(line)s: %(reason)s") % {"line": self.line, "reason": self.reason}
 
 
 def render(template: str, values: Mapping[str, object]) -> str:
@@ -66,7 +69,7 @@ def render(template: str, values: Mapping[str, object]) -> str:
         for piece in _sandbox.from_string(template).generate(values):
             written += piece
             if len(written) > LONGEST:
-                raise Mistake(f"It writes more than {LONGEST} characters.")
+                raise Mistake(_("It writes more than %(most)s characters.") % {"most": LONGEST})
     except TemplateSyntaxError as error:
         raise Mistake(_sentence(error.message), error.lineno) from error
     except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
@@ -82,13 +85,13 @@ def check(template: str) -> None:
 def _refuse_deep_loops(node: nodes.Node, depth: int = 0) -> None:
     depth += isinstance(node, nodes.For)
     if depth > DEEPEST_LOOP:
-        raise Mistake("There are too many loops inside each other.", node.lineno)
+        raise Mistake(_("There are too many loops inside each other."), node.lineno)
     for child in node.iter_child_nodes():
         _refuse_deep_loops(child, depth)
 
 
 def _sentence(message: str | None) -> str:
-    text = (message or "It cannot be read").strip().rstrip(".")
+    text = (message or _("It cannot be read")).strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."
 
 

@@ -2,6 +2,7 @@
 
 from django.core.exceptions import ValidationError
 from django.db import connection
+from django.utils.translation import gettext as _
 
 # Those whose names need no quoting.
 _KNOWN = """
@@ -20,4 +21,7 @@ def search_languages() -> list[str]:
 def validate_search_language(name: str) -> None:
     known = search_languages()
     if name not in known:
-        raise ValidationError(f"“{name}” is none of the languages {', '.join(known)}.")
+        raise ValidationError(
+            _("“%(name)s” is none of the languages %(known)s.")
+            % {"name": name, "known": ", ".join(known)}
+        )

@@ -1,6 +1,7 @@
 """Who belongs to a project, and the rule that it never loses its last owner."""
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from projects.models import Membership, Role
 
@@ -9,7 +10,7 @@ class LastOwner(Exception):
     """The change would leave the project without an owner."""
 
     def __init__(self) -> None:
-        super().__init__("A project keeps at least one owner.")
+        super().__init__(_("A project keeps at least one owner."))
 
 
 @transaction.atomic

@@ -7,6 +7,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 from knox.models import AbstractAuthToken
 
 from projects import instructions
@@ -16,7 +17,9 @@ from projects.languages import validate_search_language
 
 def validate_timezone(name: str) -> None:
     if name not in available_timezones():
-        raise ValidationError(f"“{name}” is not the name of a time zone, such as Europe/Berlin.")
+        raise ValidationError(
+            _("“%(name)s” is not the name of a time zone, such as Europe/Berlin.") % {"name": name}
+        )
 
 
 def validate_model_name(name: str) -> None:
@@ -24,7 +27,8 @@ def validate_model_name(name: str) -> None:
     provider, colon, model = name.partition(":")
     if name not in ("", "demo") and not (colon and provider and model):
         raise ValidationError(
-            f"“{name}” is not a model name, such as openai-chat:gpt-5-mini; or demo."
+            _("“%(name)s” is not a model name, such as openai-chat:gpt-5-mini; or demo.")
+            % {"name": name}
         )
 
 
@@ -58,7 +62,7 @@ class Project(models.Model):
         blank=True,
         max_length=20_000,
         validators=[validate_instructions],
-        help_text=(
+        help_text=_(
             "Who the assistant is and how it should answer. A template that knows project.name, "
             "session.title, user.name, members, date and time."
         ),
@@ -67,77 +71,79 @@ class Project(models.Model):
         max_length=200,
         blank=True,
         validators=[validate_model_name],
-        help_text="Such as openai-chat:gpt-5-mini. Empty: the server's default.",
+        help_text=_("Such as openai-chat:gpt-5-mini. Empty: the server's default."),
     )
     system_model = models.CharField(
         max_length=200,
         blank=True,
         validators=[validate_system_model_name],
-        help_text="The model that writes summaries, or extractive. Empty: the server's default.",
+        help_text=_("The model that writes summaries, or extractive. Empty: the server's default."),
     )
-    memory_enabled = models.BooleanField("remember conversations", default=True)
+    memory_enabled = models.BooleanField(_("remember conversations"), default=True)
     bank_max_tokens = models.PositiveIntegerField(
-        "memory budget",
+        _("memory budget"),
         default=2_000,
         validators=[MinValueValidator(100), MaxValueValidator(100_000)],
-        help_text="Tokens that the memory bank may take in each prompt.",
+        help_text=_("Tokens that the memory bank may take in each prompt."),
     )
     blocks_max_tokens = models.PositiveIntegerField(
-        "budget of blocks",
+        _("budget of blocks"),
         default=1_000,
         validators=[MinValueValidator(100), MaxValueValidator(20_000)],
-        help_text="Tokens that the project's blocks may take in each prompt; a member's own, too.",
+        help_text=_(
+            "Tokens that the project's blocks may take in each prompt; a member's own, too."
+        ),
     )
     idle_minutes = models.PositiveIntegerField(
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(10_080)],
-        help_text="A conversation is summarised after so many minutes without a message.",
+        help_text=_("A conversation is summarised after so many minutes without a message."),
     )
     review_memories = models.BooleanField(
-        "review new memories",
+        _("review new memories"),
         default=False,
-        help_text="New summaries wait until an owner approves them.",
+        help_text=_("New summaries wait until an owner approves them."),
     )
     share_raw_turns = models.BooleanField(
-        "share raw turns",
+        _("share raw turns"),
         default=False,
-        help_text="Recall may quote members' shared conversations word for word to each other.",
+        help_text=_("Recall may quote members' shared conversations word for word to each other."),
     )
     keep_deleted = models.BooleanField(
-        "keep deleted messages",
+        _("keep deleted messages"),
         default=False,
-        help_text="The assistant still sees what was deleted, with the time of its deletion.",
+        help_text=_("The assistant still sees what was deleted, with the time of its deletion."),
     )
     roll_percent = models.PositiveIntegerField(
-        "when layers settle",
+        _("when layers settle"),
         default=125,
         validators=[MinValueValidator(100), MaxValueValidator(1_000)],
-        help_text="Percent of the memory budget above which older memories settle into digests.",
+        help_text=_("Percent of the memory budget above which older memories settle into digests."),
     )
     day_after_days = models.PositiveIntegerField(
-        "age for a day's digest",
+        _("age for a day's digest"),
         default=1,
         validators=[MinValueValidator(0), MaxValueValidator(3_650)],
-        help_text="Days after which conversations may settle into days.",
+        help_text=_("Days after which conversations may settle into days."),
     )
     week_after_days = models.PositiveIntegerField(
-        "age for a week's digest",
+        _("age for a week's digest"),
         default=7,
         validators=[MinValueValidator(0), MaxValueValidator(3_650)],
-        help_text="Days after which days may settle into weeks.",
+        help_text=_("Days after which days may settle into weeks."),
     )
     month_after_days = models.PositiveIntegerField(
-        "age for a month's digest",
+        _("age for a month's digest"),
         default=30,
         validators=[MinValueValidator(0), MaxValueValidator(3_650)],
-        help_text="Days after which weeks may settle into months.",
+        help_text=_("Days after which weeks may settle into months."),
     )
     memory_daily_tokens = models.PositiveIntegerField(
-        "daily allowance",
+        _("daily allowance"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1_000)],
-        help_text=(
+        help_text=_(
             "Tokens that models may take a day to write memories; over it, the work waits for the "
             "next day. Empty: no limit."
         ),
@@ -145,17 +151,17 @@ class Project(models.Model):
     history_limit = models.PositiveIntegerField(
         default=100,
         validators=[MinValueValidator(50), MaxValueValidator(1_000)],
-        help_text="Messages of the running conversation that the model sees.",
+        help_text=_("Messages of the running conversation that the model sees."),
     )
     timezone = models.CharField(
-        "time zone", max_length=64, default="UTC", validators=[validate_timezone]
+        _("time zone"), max_length=64, default="UTC", validators=[validate_timezone]
     )
     search_language = models.CharField(
-        "language of recall",
+        _("language of recall"),
         max_length=63,
         blank=True,
         validators=[validate_search_language],
-        help_text=(
+        help_text=_(
             "In which words are cut to their stems, so that “builds” is found by “build”. Empty: "
             "the server's default."
         ),
@@ -192,9 +198,9 @@ class Project(models.Model):
 
 
 class Role(models.TextChoices):
-    OWNER = "owner"
-    EDITOR = "editor"
-    VIEWER = "viewer"
+    OWNER = "owner", _("Owner")
+    EDITOR = "editor", _("Editor")
+    VIEWER = "viewer", _("Viewer")
 
 
 class Membership(models.Model):

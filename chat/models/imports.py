@@ -2,16 +2,17 @@
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
 from projects.models import Project
 
 
 class ImportState(models.TextChoices):
-    WAITING = "waiting"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
+    WAITING = "waiting", _("Waiting")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
 
 
 def stored_at(upload: "Import", name: str) -> str:

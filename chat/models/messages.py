@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Left
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chat.models.sessions import Session
 from projects.identifiers import new_id
@@ -17,19 +18,19 @@ from projects.models import Project
 
 
 class Role(models.TextChoices):
-    USER = "user"
-    ASSISTANT = "assistant"
-    SYSTEM = "system"
-    TOOL = "tool"
+    USER = "user", _("User")
+    ASSISTANT = "assistant", _("Assistant")
+    SYSTEM = "system", _("System")
+    TOOL = "tool", _("Tool")
 
 
 class Status(models.TextChoices):
-    PENDING = "pending"
-    STREAMING = "streaming"
-    COMPLETE = "complete"
-    STOPPED = "stopped"
-    INTERRUPTED = "interrupted"
-    FAILED = "failed"
+    PENDING = "pending", _("Pending")
+    STREAMING = "streaming", _("Streaming")
+    COMPLETE = "complete", _("Complete")
+    STOPPED = "stopped", _("Stopped")
+    INTERRUPTED = "interrupted", _("Interrupted")
+    FAILED = "failed", _("Failed")
 
 
 FINAL = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED, Status.FAILED)

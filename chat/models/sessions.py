@@ -7,6 +7,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
 from projects.models import Project
@@ -15,18 +16,18 @@ HISTORY_LIMITS = (50, 1_000)
 
 
 class Visibility(models.TextChoices):
-    PROJECT = "project", "Everyone in the project"
-    PRIVATE = "private", "Only me"
+    PROJECT = "project", _("Everyone in the project")
+    PRIVATE = "private", _("Only me")
 
 
 class SessionStatus(models.TextChoices):
-    ACTIVE = "active"
-    CLOSED = "closed"
+    ACTIVE = "active", _("Active")
+    CLOSED = "closed", _("Closed")
 
 
 class SessionKind(models.TextChoices):
-    CHAT = "chat"
-    NOTES = "notes"
+    CHAT = "chat", _("Chat")
+    NOTES = "notes", _("Notes")
 
 
 class SessionQuerySet(models.QuerySet["Session"]):

@@ -1,6 +1,7 @@
 """Where replies come from."""
 
 from django.conf import settings
+from django.utils.translation import gettext_noop as _
 
 from chat.providers.base import (
     Completion,
@@ -35,7 +36,7 @@ def get(name: str) -> Provider:
         return ModelProvider(name)
     if not settings.DEMO_MODEL_URL:
         raise ProviderError(
-            "The demo model is not running. Start Strata with `make run`, or set a chat model."
+            _("The demo model is not running. Start Strata with `make run`, or set a chat model.")
         )
     return ModelProvider(name, base_url=f"{settings.DEMO_MODEL_URL}/v1")
 

@@ -8,6 +8,7 @@ from functools import cache
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
+from django.utils.translation import gettext_noop as _
 from pydantic_ai import exceptions, messages
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
@@ -69,7 +70,7 @@ class ModelProvider:
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise explain(error) from error
         if not spoke:
-            raise ProviderError("The model returned nothing.")
+            raise ProviderError(_("The model returned nothing."))
         yield _finished(self.name, whole, unseen)
 
     def complete(
@@ -87,7 +88,7 @@ class ModelProvider:
                 raise ShapeRefused("The model's provider takes no schema.") from error
             raise explain(error) from error
         if not (whole.text or "").strip():
-            raise ProviderError("The model returned nothing.")
+            raise ProviderError(_("The model returned nothing."))
         return Completion(whole.text or "", _finished(self.name, whole, unseen))
 
     async def _complete(
@@ -211,25 +212,29 @@ def explain(error: exceptions.AgentRunError | exceptions.UserError) -> ProviderE
     wait = getattr(error, "retry_after", None)
     if isinstance(error, exceptions.ModelRateLimitError):
         after = f" It asks for {wait:.0f} seconds of patience." if wait else ""
-        return ProviderError(f"The model's provider takes no more requests just now.{after}", wait)
+        reason = _("The model's provider takes no more requests just now.")
+        return ProviderError(reason + after, wait)
     for kind, reason in _REASONS:
         if isinstance(error, kind):
             return ProviderError(reason, wait)
-    return ProviderError("The model's answer could not be read.", wait)
+    return ProviderError(_("The model's answer could not be read."), wait)
 
 
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
-    (exceptions.UserError, "The model is not configured: its name or its key is missing."),
-    (exceptions.ModelQuotaExceededError, "The account with the model's provider is used up."),
-    (exceptions.ModelRequestTimeout, "The model did not answer in time."),
-    (exceptions.ModelTimeoutError, "The model did not answer in time."),
-    (exceptions.ModelConnectionError, "The connection to the model broke or could not be made."),
-    (exceptions.ModelAuthenticationError, "The model's provider refused the key."),
-    (exceptions.ModelNotFoundError, "The model's provider does not know this model."),
-    (exceptions.ModelContextWindowExceededError, "The prompt is longer than the model can read."),
-    (exceptions.ModelRequestRejectedError, "The model's provider refused the request."),
-    (exceptions.ModelOverloadedError, "The model's provider is overloaded."),
-    (exceptions.ModelUnavailableError, "The model's provider is not available just now."),
-    (exceptions.ModelServerError, "The model's provider failed with an error of its own."),
-    (exceptions.ContentFilterError, "The model's provider withheld the answer."),
+    (exceptions.UserError, _("The model is not configured: its name or its key is missing.")),
+    (exceptions.ModelQuotaExceededError, _("The account with the model's provider is used up.")),
+    (exceptions.ModelRequestTimeout, _("The model did not answer in time.")),
+    (exceptions.ModelTimeoutError, _("The model did not answer in time.")),
+    (exceptions.ModelConnectionError, _("The connection to the model broke or could not be made.")),
+    (exceptions.ModelAuthenticationError, _("The model's provider refused the key.")),
+    (exceptions.ModelNotFoundError, _("The model's provider does not know this model.")),
+    (
+        exceptions.ModelContextWindowExceededError,
+        _("The prompt is longer than the model can read."),
+    ),
+    (exceptions.ModelRequestRejectedError, _("The model's provider refused the request.")),
+    (exceptions.ModelOverloadedError, _("The model's provider is overloaded.")),
+    (exceptions.ModelUnavailableError, _("The model's provider is not available just now.")),
+    (exceptions.ModelServerError, _("The model's provider failed with an error of its own.")),
+    (exceptions.ContentFilterError, _("The model's provider withheld the answer.")),
 )

@@ -19,4 +19,4 @@ def age(moment: datetime) -> str:
         return _("Today") if days < 1 else _("Yesterday")
     if days < 7:
         return _("This week")
-    return date_format(day, "F" if day.year == today.year else "F Y")
+    return date_format(day, "F" if day.year == today.year else "YEAR_MONTH_FORMAT")

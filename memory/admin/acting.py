@@ -2,8 +2,15 @@
 
 from django.contrib.auth import get_permission_codename
 from django.http import HttpRequest
+from django.utils import translation
 
 from projects.admin import LookOnly
+
+
+def in_english(words: object) -> str:
+    """As the admin's own record keeps `words`, in whatever language who acts reads them."""
+    with translation.override("en"):
+        return str(words)
 
 
 class Acting(LookOnly):

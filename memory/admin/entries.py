@@ -11,6 +11,8 @@ from django.db.models import Case, Count, QuerySet, Value, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chat.veil import Veiled
 from memory.admin.acting import Acting
@@ -88,7 +90,7 @@ class EntryAdmin(Moderating, Acting):
     actions = tuple(_action(act) for act in Act)
     change_form_template = "admin/memory/entry/change_form.html"
 
-    @admin.display(description="summary")
+    @admin.display(description=_("summary"))
     def excerpt(self, entry: Entry) -> str:
         return self.told(entry, entry.summary)
 
@@ -105,7 +107,7 @@ class EntryAdmin(Moderating, Acting):
             raise PermissionDenied
         self.leave_trace(request, entry)
         context = self.admin_site.each_context(request) | {
-            "title": f"The texts of {entry}",
+            "title": gettext("The texts of %(entry)s") % {"entry": entry},
             "opts": self.opts,
             "entry": entry,
             "media": self.media,
@@ -133,6 +135,6 @@ class EntryRevisionAdmin(Veiled, LookOnly):
     ordering = ("-id",)
     search_fields = ("summary", "=entry__id", "project__slug")
 
-    @admin.display(description="summary")
+    @admin.display(description=_("summary"))
     def excerpt(self, revision: EntryRevision) -> str:
         return self.told(revision, revision.summary)

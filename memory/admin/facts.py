@@ -9,12 +9,14 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.text import Truncator
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chat.models import Session, Visibility
 from chat.signals import private_text_opened
 from chat.veil import VEIL, is_id
 from memory import facts, forgetting
-from memory.admin.acting import Acting
+from memory.admin.acting import Acting, in_english
 from memory.facts import Refused
 from memory.forgetting import Scope
 from memory.models import Fact, FactSource, Reason, Verb
@@ -42,7 +44,7 @@ class SourceInline(admin.StackedInline):
         return False
 
 
-def _action(name: str, label: str, act: Callable[[Fact, Any], Fact]) -> Callable:
+def _action(name: str, label: Any, act: Callable[[Fact, Any], Fact]) -> Callable:
     """`act` as an action of the list: each fact by itself, what is refused said."""
 
     def run(model_admin: Any, request: HttpRequest, queryset: QuerySet[Fact]) -> None:
@@ -54,7 +56,7 @@ def _action(name: str, label: str, act: Callable[[Fact, Any], Fact]) -> Callable
                 model_admin.message_user(request, f"{fact}: {refused}", messages.ERROR)
             else:
                 done += 1
-                model_admin.log_change(request, fact, label)
+                model_admin.log_change(request, fact, in_english(label))
         model_admin.message_user(request, f"{label}: {done}.")
 
     run.__name__ = name
@@ -93,9 +95,9 @@ class FactAdmin(Acting):
     exclude = ("subject_key", "predicate_key", "topic")
     inlines = (SourceInline,)
     actions = (
-        _action("approve", "Approve", facts.approve),
-        _action("hide", "Hide", facts.hide),
-        _action("show", "Show again", facts.show),
+        _action("approve", _("Approve"), facts.approve),
+        _action("hide", _("Hide"), facts.hide),
+        _action("show", _("Show again"), facts.show),
         "forget",
     )
 
@@ -106,12 +108,12 @@ class FactAdmin(Acting):
         private = PRIVATE.filter(fact=OuterRef("pk"))
         return rows.annotate(ends=ends, is_private=Exists(private))
 
-    @admin.display(description="fact")
+    @admin.display(description=_("fact"))
     def statement(self, fact: Fact) -> str:
         veiled = fact.user_id is not None or fact.is_private  # type: ignore[attr-defined]
         return VEIL if veiled else Truncator(fact.text).chars(90)
 
-    @admin.display(description="until", ordering="ends")
+    @admin.display(description=_("until"), ordering="ends")
     def until(self, fact: Fact) -> Any:
         return fact.ends  # type: ignore[attr-defined]
 
@@ -139,7 +141,7 @@ class FactAdmin(Acting):
         if fact.user_id is not None:
             note(fact.project_id, Verb.READ, by=request.user, fact_id=fact.pk, count=1)
 
-    @admin.action(description="Forget", permissions=["forget"])
+    @admin.action(description=_("Forget"), permissions=["forget"])
     def forget(self, request: HttpRequest, queryset: QuerySet[Fact]) -> HttpResponse | None:
         found = list(queryset.select_related("project").order_by("pk")[:MOST_AT_ONCE])
         if "confirmed" not in request.POST:
@@ -150,12 +152,12 @@ class FactAdmin(Acting):
             self.log_deletions(request, Fact.objects.filter(pk=fact.pk))
             scope = Scope(fact=fact.earlier_of_id or fact.pk)
             forgetting.forget(fact.project, scope, request.user, why)
-        self.message_user(request, f"Forgotten: {len(found)}.")
+        self.message_user(request, gettext("Forgotten: %(n)s.") % {"n": len(found)})
         return None
 
     def _ask(self, request: HttpRequest, found: list[Fact]) -> HttpResponse:
         context = self.admin_site.each_context(request) | {
-            "title": "Forget for good",
+            "title": _("Forget for good"),
             "opts": self.opts,
             "media": self.media,
             "facts": found,

@@ -11,9 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from chat.veil import Veiled
 from memory.access import is_private
+from memory.admin.acting import in_english
 from memory.diffs import by_words
 from memory.forms import ActForm
 from memory.impact import Impact, preview
@@ -40,9 +42,9 @@ class Moderating(Veiled):
     ) -> HttpResponse | None:
         entries = list(queryset.select_related("session", "project")[: MOST_AT_ONCE + 1])
         if len(entries) > MOST_AT_ONCE:
-            wrong = f"That is too much at once: at most {MOST_AT_ONCE}."
+            wrong = _("That is too much at once: at most %(most)s.") % {"most": MOST_AT_ONCE}
         elif act in WORDED and len(entries) > 1:
-            wrong = "This is done to one entry at a time."
+            wrong = _("This is done to one entry at a time.")
         else:
             # From the finest layer upward, in their order of time.
             entries.sort(key=lambda entry: (entry.last_source_at, entry.pk))
@@ -101,7 +103,7 @@ class Moderating(Veiled):
     def _tell(self, request: HttpRequest, act: Act, outcome: Outcome) -> HttpResponse | None:
         """How many were done and which were refused, and why; of one forgetting, the receipt."""
         for entry in outcome.done:
-            self.log_change(request, entry, str(DONE[act]))
+            self.log_change(request, entry, in_english(DONE[act]))
         for entry, reason in outcome.refused:
             self.message_user(request, f"{entry}: {reason}", messages.ERROR)
         self.message_user(request, f"{DONE[act]}: {len(outcome.done)}.")

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from memory.admin.acting import Acting
 from memory.models import Call, Cursor, EntriesChanged, IndexCursor, Ladder, Nudge
@@ -14,7 +15,7 @@ class Failing(admin.SimpleListFilter):
     parameter_name = "failing"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin):
-        return [("yes", "Yes")]
+        return [("yes", _("Yes"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         return queryset.filter(failures__gt=0) if self.value() else queryset
@@ -26,10 +27,10 @@ class LeasedAdmin(Acting):
     list_filter = (Failing,)
     actions = ("try_again",)
 
-    @admin.action(description="Try again at the next cycle", permissions=["act"])
+    @admin.action(description=_("Try again at the next cycle"), permissions=["act"])
     def try_again(self, request: HttpRequest, queryset: QuerySet) -> None:
         queryset.update(next_try_at=None)
-        self.message_user(request, "They are tried again within a minute.")
+        self.message_user(request, _("They are tried again within a minute."))
 
 
 @admin.register(Cursor)

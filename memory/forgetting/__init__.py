@@ -11,6 +11,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.utils.translation import gettext as _
 
 from memory.forgetting import graves
 from memory.forgetting.finding import find
@@ -79,7 +80,7 @@ def preview(project: Project, scope: Scope, by=None) -> Receipt:
 
 def _apply(project: Project, scope: Scope, by, reason: str, for_good: bool) -> Receipt:
     if scope.is_empty:
-        raise Refused("Say what is to be forgotten: nothing was named.")
+        raise Refused(_("Say what is to be forgotten: nothing was named."))
     # As importers do first: what is forgotten now is not brought in meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     found = find(project, scope)

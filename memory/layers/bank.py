@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.utils.translation import gettext_noop as _
+
 from chat import tokens
 from memory import fence
 from memory.layers import periods
@@ -78,9 +80,9 @@ def render(items: Sequence[Item], max_tokens: int) -> Bank:
         if item.granularity not in headings:
             cost += tokens.count(HEADINGS[item.granularity])
         if not blocks[item.id]:
-            left_out[item.id] = "empty"
+            left_out[item.id] = _("empty")
         elif cost > room:
-            left_out[item.id] = "over budget"
+            left_out[item.id] = _("over budget")
         else:
             room -= cost
             kept.add(item.id)

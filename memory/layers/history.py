@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.utils.translation import gettext_noop as _
+
 from memory.layers import bank
 from memory.models import Entry, EntryRevision, EntryState, State
 from projects.models import Project
 
 # Why an entry that stood in the bank does not stand in the view of it.
-FORGOTTEN = "forgotten since"
-ASIDE = "taken out since"
+FORGOTTEN = _("forgotten since")
+ASIDE = _("taken out since")
 _SPEAKING = (State.LIVE, State.FADED, State.ABSORBED, State.STALE)
 
 

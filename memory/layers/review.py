@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.models import Visibility
 from memory.facts import deriving
@@ -54,7 +55,7 @@ def edit(entry: Entry, summary: str, by, reason: str = Reason.OTHER) -> Entry:
         _lock_pins(entry.project_id)
     entry = _locked(entry)
     if entry.withheld:
-        raise Refused("This text is withheld until it is written anew.")
+        raise Refused(_("This text is withheld until it is written anew."))
     if summary == entry.summary:
         return entry
     texts.rewrite(entry, summary, by.get_username(), timezone.now())
@@ -81,7 +82,7 @@ def redact(entry: Entry, passage: str, by, reason: str = Reason.PRIVATE) -> Entr
     """
     entry = _locked(entry)
     if entry.withheld or not passage.strip() or passage not in entry.summary:
-        raise Refused("This text does not hold these words.")
+        raise Refused(_("This text does not hold these words."))
     left = entry.summary.replace(passage, REDACTED)
     texts.rewrite(entry, left, by.get_username(), timezone.now())
     entry.note = entry.note.replace(passage, REDACTED)
@@ -105,7 +106,7 @@ def ask_anew(entry: Entry, by, reason: str = Reason.OTHER) -> Entry:
     """
     entry = _locked(entry)
     if entry.state in ASIDE:
-        raise Refused("Decide on it first; what is aside is not written anew.")
+        raise Refused(_("Decide on it first; what is aside is not written anew."))
     entry.sources_hash, entry.state = "", State.STALE
     entry.save(update_fields=["sources_hash", "state"])
     _record(entry, Verb.ASKED_ANEW, by, reason)
@@ -125,7 +126,8 @@ def pin(entry: Entry, pinned: bool, by=None, reason: str = Reason.OTHER) -> Entr
         return entry
     if pinned:
         if entry.state not in (State.LIVE, State.FADED, State.ABSORBED):
-            raise Refused(f"This entry is {entry.state}; only what is remembered can be pinned.")
+            why = _("Only what is remembered can be pinned; this entry is not (%(state)s).")
+            raise Refused(why % {"state": entry.get_state_display()})
         _refuse_too_many_pins(entry)
         entry.state = State.LIVE
     left = entry.parent
@@ -226,7 +228,8 @@ def _refuse_too_many_pins(entry: Entry) -> None:
     taken = others.aggregate(tokens=Sum("tokens", default=0))["tokens"] + entry.tokens
     most = int(entry.project.bank_max_tokens * PINNED_SHARE)
     if taken > most:
-        raise Refused(f"Pins may take {most} tokens, half of the budget; these would take {taken}.")
+        why = _("Pins may take %(most)s tokens, half of the budget; these would take %(taken)s.")
+        raise Refused(why % {"most": most, "taken": taken})
 
 
 def outdate(entry: Entry | None) -> None:

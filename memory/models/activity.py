@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
 from projects.models import Project
@@ -15,42 +16,42 @@ MOST_RELATED = 100
 
 
 class Verb(models.TextChoices):
-    SUMMARISED = "summarised", "summarised a conversation"
-    ROLLED_UP = "rolled_up", "rolled up a period"
-    REWRITTEN = "rewritten", "wrote anew"
-    DISSOLVED = "dissolved", "removed, as nothing is left of its sources"
-    FADED = "faded", "faded"
-    RETURNED = "returned", "brought back into the budget"
-    FAILED = "failed", "failed"
-    PROPOSED = "proposed", "proposed"
-    APPROVED = "approved", "approved"
-    REJECTED = "rejected", "rejected"
-    EDITED = "edited", "edited"
-    PINNED = "pinned", "pinned"
-    UNPINNED = "unpinned", "unpinned"
-    HIDDEN = "hidden", "hid"
-    SHOWN = "shown", "took in again"
-    REDACTED = "redacted", "redacted"
-    ASKED_ANEW = "asked_anew", "asked to have written anew"
-    FORGOTTEN = "forgotten", "forgot"
-    BLOCK_KEPT = "block_kept", "wrote a block"
-    BLOCK_GONE = "block_gone", "deleted a block"
-    READ = "read", "opened the private text of"
-    RECORDED = "recorded", "recorded"
-    CLOSED = "closed", "closed"
+    SUMMARISED = "summarised", _("summarised a conversation")
+    ROLLED_UP = "rolled_up", _("rolled up a period")
+    REWRITTEN = "rewritten", _("wrote anew")
+    DISSOLVED = "dissolved", _("removed, as nothing is left of its sources")
+    FADED = "faded", _("faded")
+    RETURNED = "returned", _("brought back into the budget")
+    FAILED = "failed", _("failed")
+    PROPOSED = "proposed", _("proposed")
+    APPROVED = "approved", _("approved")
+    REJECTED = "rejected", _("rejected")
+    EDITED = "edited", _("edited")
+    PINNED = "pinned", _("pinned")
+    UNPINNED = "unpinned", _("unpinned")
+    HIDDEN = "hidden", _("hid")
+    SHOWN = "shown", _("took in again")
+    REDACTED = "redacted", _("redacted")
+    ASKED_ANEW = "asked_anew", _("asked to have written anew")
+    FORGOTTEN = "forgotten", _("forgot")
+    BLOCK_KEPT = "block_kept", _("wrote a block")
+    BLOCK_GONE = "block_gone", _("deleted a block")
+    READ = "read", _("opened the private text of")
+    RECORDED = "recorded", _("recorded")
+    CLOSED = "closed", _("closed")
 
 
 class Reason(models.TextChoices):
     """Why somebody changed what is remembered."""
 
-    WRONG = "wrong", "It is wrong"
-    OUTDATED = "outdated", "It is outdated"
-    PRIVATE = "private", "It is private"
-    INSTRUCTIONS = "instructions", "It is an instruction, not a memory"
-    DUPLICATE = "duplicate", "It is said elsewhere"
-    REQUESTED = "requested", "The person it is about asked for it"
-    CHECKED = "checked", "It was checked"
-    OTHER = "other", "Another reason"
+    WRONG = "wrong", _("It is wrong")
+    OUTDATED = "outdated", _("It is outdated")
+    PRIVATE = "private", _("It is private")
+    INSTRUCTIONS = "instructions", _("It is an instruction, not a memory")
+    DUPLICATE = "duplicate", _("It is said elsewhere")
+    REQUESTED = "requested", _("The person it is about asked for it")
+    CHECKED = "checked", _("It was checked")
+    OTHER = "other", _("Another reason")
 
 
 class ActivityQuerySet(models.QuerySet["Activity"]):

@@ -7,6 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
 from projects.models import Membership, Project
@@ -19,7 +20,7 @@ LONGEST_BLOCK = 20_000
 def validate_block_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise ValidationError(
-            "A name has up to 60 letters, digits, hyphens and underscores, such as house-rules."
+            _("A name has up to 60 letters, digits, hyphens and underscores, such as house-rules.")
         )
 
 

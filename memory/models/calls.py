@@ -3,16 +3,17 @@
 from django.db import models
 from django.db.models import DateTimeField, F, Func, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
 from projects.models import Project
 
 
 class CallKind(models.TextChoices):
-    CONVERSATION = "conversation", "a conversation, or a part of one"
-    MERGE = "merge", "merging the parts of a conversation"
-    DIGEST = "digest", "a digest"
-    AGAIN = "again", "a digest once more, with what it had left out"
+    CONVERSATION = "conversation", _("a conversation, or a part of one")
+    MERGE = "merge", _("merging the parts of a conversation")
+    DIGEST = "digest", _("a digest")
+    AGAIN = "again", _("a digest once more, with what it had left out")
 
 
 class Call(models.Model):

@@ -8,6 +8,7 @@ from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chat.models import Session, Visibility
 from memory.layers import bank
@@ -18,22 +19,22 @@ from projects.models import Project
 
 
 class State(models.TextChoices):
-    PROPOSED = "proposed", "waits for review"
-    LIVE = "live", "in the prompt"
-    ABSORBED = "absorbed", "spoken for by its parent"
-    FADED = "faded", "out of the budget"
-    HIDDEN = "hidden", "hidden by a moderator"
-    STALE = "stale", "waits to be rewritten"
+    PROPOSED = "proposed", _("waits for review")
+    LIVE = "live", _("in the prompt")
+    ABSORBED = "absorbed", _("spoken for by its parent")
+    FADED = "faded", _("out of the budget")
+    HIDDEN = "hidden", _("hidden by a moderator")
+    STALE = "stale", _("waits to be rewritten")
 
 
 class Waiting(models.TextChoices):
     """Why an entry awaits review."""
 
-    ASKED = "asked", "the project reviews new memories"
-    PRIVATE = "private", "it quotes a private chat"
-    INSTRUCTIONS = "instructions", "it reads like instructions to a model"
-    IMPORTED = "imported", "another program remembered it"
-    SOURCES = "sources", "somebody's own words rest on what was forgotten"
+    ASKED = "asked", _("the project reviews new memories")
+    PRIVATE = "private", _("it quotes a private chat")
+    INSTRUCTIONS = "instructions", _("it reads like instructions to a model")
+    IMPORTED = "imported", _("another program remembered it")
+    SOURCES = "sources", _("somebody's own words rest on what was forgotten")
 
 
 # Plain strings, so that migrations do not depend on the enumeration.

@@ -17,6 +17,7 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Least
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chat.models import Message, Session
 from memory.models.entries import Entry, State, Waiting
@@ -31,9 +32,9 @@ WORDS = SearchVector("subject", "predicate", "object", config="simple")
 
 
 class Standing(models.TextChoices):
-    PROPOSED = "proposed", "waits for review"
-    LIVE = "live", "held to be so"
-    HIDDEN = "hidden", "hidden by a moderator"
+    PROPOSED = "proposed", _("waits for review")
+    LIVE = "live", _("held to be so")
+    HIDDEN = "hidden", _("hidden by a moderator")
 
 
 def folded(text: str) -> str:

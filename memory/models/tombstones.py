@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
 from projects.models import Project
@@ -10,10 +11,10 @@ from projects.models import Project
 class Grave(models.TextChoices):
     """What kind of thing lies there."""
 
-    MESSAGE = "message"
-    SESSION = "session"
-    SOURCE = "source", "a session or message in another program"
-    FACT = "fact", "a fact, as told in a session"
+    MESSAGE = "message", _("Message")
+    SESSION = "session", _("Session")
+    SOURCE = "source", _("a session or message in another program")
+    FACT = "fact", _("a fact, as told in a session")
 
 
 class Tombstone(models.Model):

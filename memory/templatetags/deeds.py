@@ -5,12 +5,14 @@ from decimal import Decimal
 from typing import Any
 
 from django import template
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from memory.layers import periods
 from memory.layers.periods import Granularity
 from memory.models import Activity, Reason, State, Verb, Waiting
+from memory.templatetags.layers import period_name
+from projects.templatetags.translated import translated
 
 register = template.Library()
 
@@ -44,9 +46,9 @@ def why(act: Activity) -> str:
     """The reason for people, empty where none says more than the act itself."""
     # Why something waits and why somebody did something share names, not meanings.
     names = Waiting if act.verb == Verb.PROPOSED else Reason
-    return (
-        "" if act.reason == Reason.OTHER else str(dict(names.choices).get(act.reason, act.reason))
-    )
+    if act.reason == Reason.OTHER:
+        return ""
+    return str(dict(names.choices).get(act.reason) or translated(act.reason))
 
 
 @register.filter
@@ -54,7 +56,7 @@ def period_of(act: Activity) -> str:
     """The period that the act was about; empty when it was about none."""
     if not act.period_key:
         return ""
-    return periods.label(Granularity(act.granularity), act.period_key)
+    return period_name(Granularity(act.granularity), act.period_key)
 
 
 @register.filter
@@ -65,7 +67,7 @@ def seconds(milliseconds: int | None) -> str:
     whole = round(milliseconds / 1000)
     if whole >= 60:
         return _("%(minutes)s min %(seconds)s s") % {"minutes": whole // 60, "seconds": whole % 60}
-    return _("%(seconds)s s") % {"seconds": f"{milliseconds / 1000:.1f}"}
+    return _("%(seconds)s s") % {"seconds": number_format(milliseconds / 1000, 1)}
 
 
 @register.filter

@@ -1,8 +1,10 @@
 """How an entry is called on a page, and how its text is laid out."""
 
 import re
+from datetime import date
 
 from django import template
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -31,7 +33,21 @@ def layer(granularity: str) -> str:
 @register.filter
 def period(entry: Entry) -> str:
     """Its day, week or month: “Thu 12 Mar 2026”."""
-    return periods.label(Granularity(entry.granularity), entry.period_key)
+    return period_name(Granularity(entry.granularity), entry.period_key)
+
+
+def period_name(granularity: Granularity, key: str) -> str:
+    """As periods.label, which prompts keep in English, in the reader's language."""
+    first, last = periods.days(granularity, key)
+    if granularity in (Granularity.CONVERSATION, Granularity.DAY):
+        return date_format(first, "WEEKDAY_FORMAT")
+    if granularity == Granularity.MONTH:
+        return date_format(date.fromisoformat(f"{key}-01"), "YEAR_MONTH_FORMAT")
+    opening, gap = "DAY_FORMAT", ""
+    if first.month != last.month:
+        opening, gap = "DATE_FORMAT" if first.year != last.year else "MONTH_DAY_FORMAT", " "
+    days = f"{date_format(first, opening)}{gap}–{gap}{date_format(last, 'DATE_FORMAT')}"
+    return _("Week %(number)s, %(days)s") % {"number": int(key[-2:]), "days": days}
 
 
 @register.filter

@@ -17,6 +17,7 @@ from memory.forms import ActForm
 from memory.impact import preview
 from memory.models import Entry, Verb
 from memory.moderation import DONE, MOST_AT_ONCE, WORDED, Act, Outcome, carry_out
+from memory.templatetags.layers import period
 from projects.access import WRITERS, membership
 from projects.models import Membership
 
@@ -116,7 +117,7 @@ def _tell(request: HttpRequest, action: Act, outcome: Outcome) -> None:
     if outcome.done or len(outcome.refused) > 1:
         messages.success(request, f"{DONE[action]}: {len(outcome.done)}.")
     for entry, reason in outcome.refused[:REFUSALS_TOLD]:
-        messages.error(request, f"{entry.label}: {reason}")
+        messages.error(request, f"{period(entry)}: {reason}")
     if more := len(outcome.refused[REFUSALS_TOLD:]):
         refused = ngettext("%(n)s more was refused.", "%(n)s more were refused.", more)
         messages.error(request, refused % {"n": more})

@@ -19,6 +19,7 @@ from memory.models import State
 from memory.templatetags.layers import headline, period
 from projects.access import membership
 from projects.models import Membership
+from projects.templatetags.translated import named
 
 # Of each kind.
 MOST = 6
@@ -72,9 +73,10 @@ def _chats(member: Membership, query: str) -> Iterator[Place]:
     chats = access.sessions_for(member.user).chats().filter(project=member.project)
     chats = search.containing(chats, query) if query else chats.filter(archived_at=None)
     # One that is called so comes before those in which it was said.
-    named = Case(When(title__icontains=query, then=0), default=1)
-    for chat in chats.order_by(named, "-last_activity_at", "-id")[:MOST]:
-        yield Place(chat.label, _("chat"), reverse("session", args=[member.project.slug, chat.pk]))
+    by_title = Case(When(title__icontains=query, then=0), default=1)
+    for chat in chats.order_by(by_title, "-last_activity_at", "-id")[:MOST]:
+        address = reverse("session", args=[member.project.slug, chat.pk])
+        yield Place(named(chat.label), _("chat"), address)
 
 
 def _memories(member: Membership, query: str) -> Iterator[Place]:

@@ -153,6 +153,8 @@ def test_a_bomb_is_refused_in_little_memory():
     """In a process of its own, so that its peak is its own."""
     check = """
 import resource
+import django
+django.setup()
 from chat.images import Refused, reencode
 from tests.chat.pictures import png_bomb
 bomb = png_bomb()

@@ -60,7 +60,7 @@ def staff(client, person):
 def test_a_fact_is_listed_with_its_end_and_its_sources(admin_client, told, owner):
     facts.close(told.fact, datetime(2026, 5, 1, tzinfo=UTC), owner)
     listed = admin_client.get(LIST).content.decode()
-    assert "Billing is owned by the platform team" in listed and "May 1, 2026" in listed
+    assert "Billing is owned by the platform team" in listed and "1 May 2026" in listed
     one = admin_client.get(reverse("admin:memory_fact_change", args=[told.fact_id]))
     assert str(told.message_id) in one.content.decode()
 

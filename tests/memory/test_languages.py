@@ -1,0 +1,198 @@
+"""Pages in the language of who reads them; programs, models and the record in English."""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import translation
+
+from chat import exporters, pages
+from chat.models import Session
+from chat.prompt import preview
+from memory import facts
+from memory.layers import periods
+from memory.layers.periods import Granularity
+from memory.layers.rendering import rendered_bank
+from memory.templatetags.layers import period_name
+from projects.models import Membership
+
+pytestmark = pytest.mark.django_db
+
+GERMAN = "de-AT,de;q=0.9,en;q=0.5"
+
+
+@pytest.fixture
+def reads(client, owner, project):
+    """The text of a page of the project for its owner, whose browser asks for German."""
+    client.force_login(owner)
+
+    def page(name: str, *more, accept: str = GERMAN) -> str:
+        answer = client.get(
+            reverse(name, args=[project.slug, *more]), headers={"Accept-Language": accept}
+        )
+        assert answer.status_code == 200
+        return answer.text
+
+    return page
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("project", "Einen Chat beginnen"),
+        ("memory", "Was sich Billing gemerkt hat"),
+        ("overview", "Das Gedächtnis auf einen Blick"),
+        ("project-settings", "Budget des Gedächtnisses, in Token"),
+        ("facts", "Fakt hinzufügen"),
+        ("memory-blocks", "Neuer Block"),
+        ("memory-review", "Durchsicht"),
+        ("memory-activity", "Als Nächstes fällig"),
+        ("memory-search", "Durchsucht werden"),
+        ("imports", "Gespräche hereinholen"),
+        ("about-me", "Chats, die Sie begonnen haben"),
+        ("memory-forget", "Was vergessen wird"),
+        ("notes", "Neue Notiz"),
+    ],
+)
+def test_a_german_browser_gets_german_pages_at_the_same_cost(reads, entry, name, words):
+    reads(name)
+    with CaptureQueriesContext(connection) as in_german:
+        page = reads(name)
+    with CaptureQueriesContext(connection) as in_english:
+        assert '<html lang="en">' in reads(name, accept="en")
+    assert '<html lang="de">' in page
+    assert words in page
+    assert len(in_german) == len(in_english)
+    # A drawing or a meter takes points, not commas.
+    assert not re.search(r'\s(?:x|y|width|height|value|min|max)="-?\d+,\d', page)
+
+
+def test_a_chat_is_shown_in_german_with_german_dates(reads, chat, entry):
+    page = reads("session", chat.pk)
+    assert "Donnerstag, 12. März 2026" in page
+    assert "Nachricht schreiben …" in page
+    assert "Do, 12. März 2026" in reads("entry", entry.pk)
+
+
+def test_a_turn_that_ends_a_stream_is_in_the_language_of_who_asked(rf, chat, owner):
+    request = rf.get("/")
+    request.user = owner
+    with translation.override("de"):
+        render = pages.renderer(request, chat)
+    assert "Assistent" in render(chat.messages.last())
+
+
+def test_what_nobody_named_is_named_in_the_readers_language(reads, project, owner):
+    unnamed = Session.objects.create(project=project, creator=owner)
+    assert "<h1 data-title-of-chat>Chat ohne Titel</h1>" in reads("session", unnamed.pk)
+    titled = Session.objects.create(project=project, creator=owner, title="Settings")
+    assert "<h1 data-title-of-chat>Settings</h1>" in reads("session", titled.pk)
+
+
+def test_a_day_field_holds_what_browsers_take(reads, project, owner):
+    member = Membership.objects.select_related("project", "user").get(project=project, user=owner)
+    since = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    fact, _made = facts.give(member, facts.Statement("Billing", "is owned by", "Ana", since))
+    page = reads("fact", fact.pk)
+    assert 'name="valid_from" value="2026-03-01"' in page
+    assert "seit 1. März 2026" in page
+
+
+@pytest.fixture
+def strict(owner) -> Client:
+    """A browser that asks for German, at a server that checks each form's token."""
+    client = Client(enforce_csrf_checks=True, headers={"Accept-Language": GERMAN})
+    client.force_login(owner)
+    return client
+
+
+def choose(client: Client, page: str, language: str):
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', client.get(page).text)[1]
+    form = {"csrfmiddlewaretoken": token, "language": language, "next": page}
+    return client.post(reverse("set_language"), form)
+
+
+def test_a_reader_chooses_another_language_and_stays_on_the_page(strict, project):
+    page = reverse("memory-search", args=[project.slug]) + "?q=cutover"
+    assert f'name="next" value="{page}"' in strict.get(page).text
+    answer = choose(strict, page, "en")
+    assert (answer.status_code, answer["Location"]) == (302, page)
+    assert '<html lang="en">' in strict.get(page).text
+    choose(strict, page, "de")
+    assert '<html lang="de">' in strict.get(page).text
+
+
+def test_no_other_site_chooses_it_or_is_led_to(strict, project):
+    unasked = strict.post(reverse("set_language"), {"language": "en"})
+    assert unasked.status_code == 403
+    page = reverse("project", args=[project.slug])
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', strict.get(page).text)[1]
+    form = {"csrfmiddlewaretoken": token, "language": "en", "next": "https://evil.example/"}
+    assert strict.post(reverse("set_language"), form)["Location"] == "/"
+
+
+def test_the_choice_stands_before_the_door_and_on_the_list(client, owner):
+    asked = {"Accept-Language": GERMAN}
+    door = client.get(reverse("login"), headers=asked).text
+    assert "Projekte mit Gedächtnis." in door and 'lang="en">English</button>' in door
+    client.force_login(owner)
+    page = client.get(reverse("projects") + "?all", headers=asked).text
+    assert 'lang="de" aria-current="true">Deutsch</button>' in page
+
+
+@pytest.mark.parametrize("path", ["projects/nowhere/", "nowhere/"])
+def test_programs_are_answered_in_english(api, owner, path):
+    answer = api(owner).get(f"/api/v1/{path}", headers={"Accept-Language": "de"})
+    assert answer.status_code == 404
+    assert answer.json()["detail"] in ("Not found.", "No Project matches the given query.")
+    assert "Accept-Language" not in answer.headers.get("Vary", "")
+
+
+def test_a_programs_mistake_is_told_in_english(api, owner):
+    answer = api(owner).post(
+        "/api/v1/projects/",
+        {"timezone": "Nowhere"},
+        format="json",
+        headers={"Accept-Language": "de"},
+    )
+    assert answer.json()["name"] == ["This field is required."]
+    assert "is not the name of a time zone" in str(answer.json()["timezone"])
+
+
+def test_models_and_files_know_no_readers_language(project, owner, chat, entry, day):
+    unnamed = Session.objects.create(project=project, creator=owner)
+
+    def told() -> tuple:
+        prompt = preview(unnamed, "Does it stay?", owner)
+        files = [b"".join(exporters.export(chat, kind)) for kind in ("markdown", "json")]
+        bank = rendered_bank(project)
+        return [one.said for one in prompt.sections], prompt.receipt(), files[0], bank.text
+
+    with translation.override("en"):
+        in_english = told()
+    with translation.override("de"):
+        in_german = told()
+    assert in_english == in_german
+    assert "Thu 12 Mar 2026" in in_german[3]
+
+
+def test_periods_read_in_english_on_pages_as_in_prompts():
+    first = date(2024, 12, 1)
+    for number in range(0, 800, 3):
+        day = (first + timedelta(days=number)).isoformat()
+        week = periods.week_of(day)
+        named = {"day": day, "week": week, "month": periods.month_of(week)}
+        for layer, key in named.items():
+            granularity = Granularity(layer)
+            assert period_name(granularity, key) == periods.label(granularity, key)
+
+
+def test_a_week_reads_in_german():
+    with translation.override("de"):
+        assert period_name(Granularity.WEEK, "2026-W10") == "Woche 10, 2.–8. März 2026"
+        assert period_name(Granularity.WEEK, "2026-W14") == "Woche 14, 30. März – 5. April 2026"
+        assert period_name(Granularity.MONTH, "2026-03") == "März 2026"

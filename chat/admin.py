@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from chat.models import Attachment, Import, Message, MessageRevision, Reaction, Session
+from chat.models import Attachment, Import, Message, MessageRevision, Reaction, Seen, Session
 from chat.veil import Veiled
 from projects.admin import LookOnly
 
@@ -119,6 +119,15 @@ class ReactionAdmin(LookOnly):
     ordering = ("-id",)
     search_fields = ("emoji", "=message__id", "user__username")
     raw_id_fields = ("project", "message", "user")
+
+
+@admin.register(Seen)
+class SeenAdmin(LookOnly):
+    list_display = ("session", "user", "seq")
+    list_select_related = ("session", "user")
+    ordering = ("-id",)
+    search_fields = ("=session__id", "user__username")
+    raw_id_fields = ("project", "session", "user")
 
 
 @admin.register(Attachment)

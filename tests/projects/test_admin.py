@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from chat.models import Message, Session
+from chat.models import Message, Seen, Session
 from chat.replies import post_message
 from memory.models import Cursor, Entry, EntryRevision, Fact, FactSource, Ladder
 from projects.creation import create_project
@@ -34,6 +34,7 @@ def fill(owner):
             Token.objects.create(user=owner, name="robot", project=project)
             session = Session.objects.create(project=project, creator=owner)
             post_message(session, "The cutover is on 3 March. " * 9, author=owner)
+            Seen.objects.create(project=project, session=session, user=owner, seq=1)
             Ladder.objects.create(project=project, failures=2)
             entry = Entry.objects.create(
                 project=project,

@@ -5,12 +5,12 @@ are there are not made again; search goes on meanwhile on what is there.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import F, QuerySet
 
 from chat.models import Session
 from memory.models import Chunk, IndexCursor, Vector
@@ -21,6 +21,8 @@ from projects.models import Project
 
 # Chunks that are embedded and committed together.
 BATCH = 500
+# Chunks whose vectors are looked for together.
+LOOKED_AT = 5_000
 # Sessions that are marked together.
 MARKED = 5_000
 # Seconds between two looks at what other workers are still at.
@@ -107,21 +109,33 @@ def embed(project: Project | None, user, tell: Tell) -> tuple[int, int]:
 
 
 def _add(chunks: QuerySet[Chunk], embedder: Embedder, tell: Tell) -> int:
-    own = Vector.objects.filter(
-        project=OuterRef("project"), embedder=embedder.name, chunk=OuterRef("pk")
-    )
-    without = chunks.filter(~Exists(own))
-    total, added = without.count(), 0
+    total, seen, added = chunks.count(), 0, 0
     last: UUID | None = None
     while True:
-        rows = without.filter(pk__gt=last) if last else without
-        batch = list(rows.order_by("pk").only("project", "text")[:BATCH])
-        if not batch:
+        rows = chunks.filter(pk__gt=last) if last else chunks
+        some = list(rows.order_by("pk").values_list("pk", flat=True)[:LOOKED_AT])
+        if not some:
             return added
-        last = batch[-1].pk
-        vectors = embedder.documents([chunk.text for chunk in batch])
-        added += _keep(batch, vectors, embedder)
-        tell(Step("Vectors", added, total))
+        last, seen = some[-1], seen + len(some)
+        for batch in _without(some, embedder):
+            vectors = embedder.documents([chunk.text for chunk in batch])
+            added += _keep(batch, vectors, embedder)
+        tell(Step("Vectors", seen, total))
+
+
+def _without(ids: Sequence[UUID], embedder: Embedder) -> Iterator[list[Chunk]]:
+    """Those chunks that have no vector of `embedder`, BATCH by BATCH.
+
+    They are looked up by id: a join of all chunks with all vectors would be as slow as the
+    planner's idea of two tables that have just been filled.
+    """
+    own = Vector.objects.filter(chunk__in=ids, embedder=embedder.name)
+    there = set(own.values_list("chunk", flat=True))
+    missing = [pk for pk in ids if pk not in there]
+    for place in range(0, len(missing), BATCH):
+        rows = Chunk.objects.filter(pk__in=missing[place : place + BATCH])
+        if batch := list(rows.order_by("pk").only("project", "text")):
+            yield batch
 
 
 @transaction.atomic

@@ -27,7 +27,8 @@ class Transport(pgmq.Transport):
         try:
             return super().establish_connection()
         except Exception:
-            # kombu leaves the pool behind, with all its connections to the database.
+            # Whatever kept it from connecting, kombu leaves the pool behind, with all its
+            # connections to the database.
             client, self._pgmq_client = self._pgmq_client, None
             if client is not None and client.pool is not None:
                 client.pool.close()

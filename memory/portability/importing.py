@@ -79,6 +79,7 @@ def _kept_files() -> Iterator[list[Attachment]]:
     try:
         yield kept
     except BaseException:
+        # Also when the process is told to stop: the rows go with the transaction, files do not.
         for image in kept:
             image.file.delete(save=False)
         raise

@@ -193,3 +193,14 @@ def page(open_page, sign_in) -> Page:
     opened = open_page()
     sign_in(opened)
     return opened
+
+
+@pytest.fixture
+def chat(page, server, begin, say) -> Page:
+    """A chat with one question and its answer."""
+    begin(page)
+    server.model.say("On Monday.")
+    say(page, "When is the cutover?")
+    expect(page.locator(".turn").nth(1)).to_contain_text("On Monday.")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    return page

@@ -8,17 +8,6 @@ from playwright.sync_api import Locator, Page, expect
 LONG = " ".join(f"word{number}" for number in range(200))
 
 
-@pytest.fixture
-def chat(page, server, begin, say) -> Page:
-    """A chat with one question and its answer."""
-    begin(page)
-    server.model.say("On Monday.")
-    say(page, "When is the cutover?")
-    expect(page.locator(".turn").nth(1)).to_contain_text("On Monday.")
-    expect(page.locator("[aria-busy]")).to_have_count(0)
-    return page
-
-
 def turn(page: Page, number: int) -> Locator:
     """The turn, with the mouse over it."""
     found = page.locator(".turn").nth(number)

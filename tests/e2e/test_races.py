@@ -25,17 +25,6 @@ RUN_IT = "from chat import imports, models; imports.run(models.Import.objects.la
 
 
 @pytest.fixture
-def chat(page, server, begin, say) -> Page:
-    """A chat with one question and its answer."""
-    begin(page)
-    server.model.say("On Monday.")
-    say(page, "When is the cutover?")
-    expect(page.locator(".turn").nth(1)).to_contain_text("On Monday.")
-    expect(page.locator("[aria-busy]")).to_have_count(0)
-    return page
-
-
-@pytest.fixture
 def held() -> Callable:
     """Keeps requests of a page waiting: each call of what `held(page, "**/edit/")` returns lets one
     go.

@@ -13,7 +13,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet, Value
 from django.http import Http404
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from chat import changes, notes
 from chat.access import message_for_changing, sessions_for
@@ -128,7 +127,7 @@ def update(caller: Caller, memory_id: UUID, text: str) -> Memory:
     """Gives a note, a message or a summary another text; the one before is kept beside it."""
     found = _find(caller, memory_id)
     if isinstance(found, Fact):
-        raise Refused(_("A fact has parts: change it in the page, or by the REST API."))
+        raise Refused("A fact has parts: change it in the page, or by the REST API.")
     if isinstance(found, Entry):
         _decide(caller, found, Wish(Act.EDIT, caller.user, text=text))
     else:
@@ -147,7 +146,7 @@ def delete(caller: Caller, memory_id: UUID) -> Removed:
     found = _find(caller, memory_id)
     if isinstance(found, Fact):
         if not facts.may_decide(caller.member, found):
-            raise PermissionDenied(_("An owner decides on it."))
+            raise PermissionDenied("An owner decides on it.")
         facts.hide(found, caller.user)
     elif isinstance(found, Entry):
         _decide(caller, found, Wish(Act.HIDE, caller.user))
@@ -166,7 +165,7 @@ def forget(caller: Caller, memory_id: UUID) -> Receipt:
     else:
         scope = forgetting.Scope(message=found.pk)
     if not may_forget(caller.member, scope):
-        raise PermissionDenied(_("Only owners of the project have this forgotten."))
+        raise PermissionDenied("Only owners of the project have this forgotten.")
     done = forgetting.forget(caller.project, scope, caller.user, Reason.OTHER)
     return Receipt(
         memory_id=memory_id,

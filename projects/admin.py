@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from projects.forms import language_choice
-from projects.models import Membership, Project, Token
+from projects.models import Bucket, IdempotencyKey, Membership, Project, Token
 
 admin.site.site_header = admin.site.site_title = "Strata"
 
@@ -88,3 +88,20 @@ class TokenAdmin(admin.ModelAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+
+@admin.register(IdempotencyKey)
+class IdempotencyKeyAdmin(LookOnly):
+    list_display = ("created_at", "user", "project", "status", "made")
+    list_filter = ("status",)
+    list_select_related = ("user", "project")
+    date_hierarchy = "created_at"
+    search_fields = ("user__username", "project__slug")
+    fields = ("created_at", "user", "project", "status", "made")
+
+
+@admin.register(Bucket)
+class BucketAdmin(LookOnly):
+    list_display = ("subject", "free_at")
+    date_hierarchy = "free_at"
+    search_fields = ("subject",)

@@ -55,12 +55,27 @@ def say_to_the_end(reply: Message) -> Message:
     No connection is held meanwhile.
     """
     connections.close_all()
+    async_to_sync(_say_to_the_end)(reply)
+    return _ended(reply)
+
+
+def hear_to_the_end(reply: Message) -> Message:
+    """As `say_to_the_end`, of a reply that somebody has said already."""
+    connections.close_all()
     async_to_sync(_hear)(reply)
+    return _ended(reply)
+
+
+def _ended(reply: Message) -> Message:
     return get_object_or_404(Message.objects.select_related("author"), pk=reply.pk)
 
 
-async def _hear(reply: Message) -> None:
+async def _say_to_the_end(reply: Message) -> None:
     await streams.start(reply)
+    await _hear(reply)
+
+
+async def _hear(reply: Message) -> None:
     async for _ in streams.follow(reply.pk):
         pass
 

@@ -76,15 +76,23 @@ class MembershipAdmin(admin.ModelAdmin):
 
 @admin.register(Token)
 class TokenAdmin(admin.ModelAdmin):
-    """To rename, limit and revoke. The `create_token` command makes them and shows each once."""
+    """To rename, limit and revoke. The page of API tokens makes them and shows each once."""
 
-    list_display = ("__str__", "user", "project", "scopes", "created", "expiry")
-    list_filter = (("expiry", admin.EmptyFieldListFilter), "created")
+    list_display = (
+        "__str__",
+        "user",
+        "project",
+        "scopes",
+        "created",
+        "expiry",
+        "last_used_at",
+    )
+    list_filter = (("expiry", admin.EmptyFieldListFilter), "created", "last_used_at")
     list_select_related = ("user", "project")
     date_hierarchy = "created"
     search_fields = ("name", "user__username", "project__slug")
-    fields = ("name", "user", "project", "scopes", "created", "expiry")
-    readonly_fields = ("user", "project", "created")
+    fields = ("name", "user", "project", "scopes", "created", "expiry", "last_used_at")
+    readonly_fields = ("user", "project", "created", "last_used_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

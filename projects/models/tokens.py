@@ -1,15 +1,22 @@
 """What programs show instead of a password."""
 
+from datetime import datetime, timedelta
+from typing import Any
+
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
-from knox.models import AbstractAuthToken, AuthTokenManager
+from django.utils import timezone
+from knox.models import AbstractAuthToken, AuthTokenManager, get_digest_token
+from knox.settings import CONSTANTS
 
 from projects.identifiers import new_id
 from projects.models.projects import Project
 
 SCOPES = ("read", "write", "admin")
+# How exactly is known when a token was used last: no request after the first writes that.
+USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 def validate_scopes(scopes: object) -> None:
@@ -58,3 +65,27 @@ class Token(AbstractAuthToken):
 
     def __str__(self) -> str:
         return self.name or f"token of {self.user}"
+
+    @classmethod
+    def issue(cls, user, *, expiry: datetime | None = None, **fields: Any) -> tuple["Token", str]:
+        """A new token of `user`, and what a program has to show, which is told this once."""
+        digest, secret = get_digest_token()
+        made = cls(
+            digest=digest,
+            token_key=secret[: CONSTANTS.TOKEN_KEY_LENGTH],
+            user=user,
+            expiry=expiry,
+            **fields,
+        )
+        made.save(force_insert=True)
+        return made, secret
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expiry is not None and self.expiry <= timezone.now()
+
+    def note_use(self) -> None:
+        """Writes down that it is used now, unless that was written a moment ago."""
+        before = self.last_used_at
+        if before is None or before < timezone.now() - USE_NOTED_EVERY:
+            Token.objects.filter(pk=self.pk).update(last_used_at=Now())

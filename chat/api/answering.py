@@ -14,7 +14,9 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.response import Response
 
 from chat import access
+from chat.admission import Grant
 from chat.api import streaming
+from chat.api.resuming import END, last_event
 from chat.api.serializers import ExchangeSerializer
 from chat.changes import Refused
 from chat.models import Message, Session
@@ -88,7 +90,7 @@ def _made(message: Message, reply: Message | None, tell) -> Made:
 def _say(request, asked: Message, reply: Message) -> HttpResponseBase:
     if _wants_events(request):
         streaming.say(reply)
-        return _stream(request, asked, reply)
+        return _stream(request, reply, asked)
     return exchange(request, asked, streaming.say_to_the_end(reply))
 
 
@@ -101,7 +103,7 @@ def answer_again(view, request, made: Mapping[str, Any]) -> HttpResponseBase:
         return exchange(request, asked, None)
     reply = _standing(request, made["reply"])
     if _wants_events(request):
-        return _stream(request, asked, reply)
+        return go_on(request, reply, asked)
     return exchange(request, asked, streaming.hear_to_the_end(reply))
 
 
@@ -112,8 +114,19 @@ def _standing(request, pk) -> Message:
     return message
 
 
-def _stream(request, asked: Message, reply: Message) -> HttpResponseBase:
-    return streaming.event_stream(reply, asked, streaming.data_for(request.user))
+def go_on(request, reply: Message, asked: Message | None = None) -> HttpResponseBase:
+    """`reply` as events, after `asked`, or from where the reader left it."""
+    position = last_event(request)
+    if position == END:
+        return Response(status=status.HTTP_204_NO_CONTENT)
+    return _stream(request, reply, asked, position)
+
+
+def _stream(
+    request, reply: Message, asked: Message | None, position: int | None = None
+) -> HttpResponseBase:
+    grant, render = Grant.of(request, reply.session), streaming.data_for(request.user)
+    return streaming.event_stream(reply, grant, asked, render, position=position)
 
 
 def _wants_events(request) -> bool:

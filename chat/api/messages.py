@@ -24,6 +24,7 @@ from chat.api.answering import (
     session_to_speak_in,
 )
 from chat.api.attachments import stored
+from chat.api.resuming import LAST_EVENT_ID
 from chat.api.serializers import (
     ContentSerializer,
     EmojiSerializer,
@@ -66,7 +67,7 @@ class Messages(generics.ListAPIView):
     def get_serializer_context(self) -> dict[str, object]:
         return super().get_serializer_context() | {"reader": self.request.user}
 
-    @extend_schema(request=NewMessageSerializer, responses=EXCHANGE)
+    @extend_schema(request=NewMessageSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
     @idempotent(answer_again)
     def post(self, request, pk):
         """Says something. The reply is awaited, or streamed as events when that is accepted."""
@@ -190,7 +191,7 @@ class Regenerate(APIView):
 
     content_negotiation_class = DataOrEvents
 
-    @extend_schema(request=None, responses=EXCHANGE)
+    @extend_schema(request=None, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
     @idempotent(answer_again)
     def post(self, request, pk):
         spoken = access.message_for_writing(request.user, pk, request.auth)
@@ -207,7 +208,7 @@ class Rerun(APIView):
 
     content_negotiation_class = DataOrEvents
 
-    @extend_schema(request=ContentSerializer, responses=EXCHANGE)
+    @extend_schema(request=ContentSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
     @idempotent(answer_again)
     def post(self, request, pk):
         message = access.message_for_writing(request.user, pk, request.auth)

@@ -135,7 +135,7 @@ def _tell(again: Again, view: Any, request: Request, known: IdempotencyKey) -> H
         response = again(view, request, known.made)
     except Http404 as gone:
         raise Gone from gone
-    if not response.streaming:
+    if response.status_code == status.HTTP_200_OK and not response.streaming:
         response.status_code = known.status
     response.headers["Idempotent-Replayed"] = "true"
     return response

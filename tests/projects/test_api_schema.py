@@ -59,6 +59,7 @@ def test_the_schema_is_valid_and_names_every_route(schema):
         "/api/v1/messages/{id}/rerun/",
         "/api/v1/messages/{id}/choose/",
         "/api/v1/messages/{id}/stop/",
+        "/api/v1/messages/{id}/stream/",
         "/api/v1/messages/{id}/revisions/",
         "/api/v1/messages/{id}/receipt/",
     }

@@ -56,8 +56,8 @@ def made_of(accept: str, answer: str) -> tuple[str | None, ...]:
     """The ids in an answer: of the message and its reply, or of the one thing that was made."""
     if accept == EVENTS:
         blocks = [block.partition("\ndata: ") for block in answer.split("\n\n")]
-        ends = ("message", "done")
-        return tuple(json.loads(data)["id"] for head, _, data in blocks if head.endswith(ends))
+        ends = ("event: message", "event: done")
+        return tuple(json.loads(data)["id"] for head, _, data in blocks if head.startswith(ends))
     told = json.loads(answer)
     if "message" in told:
         return told["message"]["id"], told["reply"] and told["reply"]["id"]

@@ -17,6 +17,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from chat import access
+from chat.admission import Grant
 from chat.api import streaming
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
@@ -207,7 +208,9 @@ def answer(request: HttpRequest, said: list[Message]) -> HttpResponseBase:
     if not wants_events(request):
         return redirect(latest(reply.session))
     render = renderer(request, reply.session, said)
-    return streaming.event_stream(reply, said[0], render, markdown)
+    return streaming.event_stream(
+        reply, Grant.of(request, reply.session), said[0], render, markdown
+    )
 
 
 def wants_events(request: HttpRequest) -> bool:

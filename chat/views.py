@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat import access, attachments, changes, pages, search
 from chat import prompt as prompts
+from chat.admission import Grant
 from chat.api import streaming
 from chat.forms import MessageForm, NewChatForm, SessionForm
 from chat.models import Message, Session, SessionStatus
@@ -85,7 +86,8 @@ def session(request: HttpRequest, slug: str, pk) -> HttpResponse:
 def events(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     """Tells the page of a chat each `version` above the one that it shows."""
     chat_session = pages.to_read(request, slug, pk)
-    return streaming.version_stream(chat_session, _number(request.GET.get("version", "0")))
+    version = _number(request.GET.get("version", "0"))
+    return streaming.version_stream(chat_session, version, Grant.of(request, chat_session))
 
 
 @login_required

@@ -115,7 +115,7 @@ def _response(body: AsyncIterator[bytes]) -> StreamingHttpResponse:
 async def _versions(session_id: UUID, version: int) -> AsyncIterator[bytes]:
     yield PING
     until = time.monotonic() + WATCH_SECONDS
-    async for risen in _or_silence(streams.watch(session_id, version)):
+    async for risen in or_silence(streams.watch(session_id, version)):
         yield frame("version", risen) if risen is not None else PING
         if time.monotonic() > until:
             return
@@ -126,7 +126,7 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     yield opening
     growing = Growing()
-    async for delta in _or_silence(streams.follow(reply_id)):
+    async for delta in or_silence(streams.follow(reply_id)):
         if delta is None:
             yield PING
         elif typeset is not None and (whole := growing.add(delta.text)):
@@ -137,7 +137,7 @@ async def _events(
     yield await in_thread(_ending, reply_id, render)
 
 
-async def _or_silence(coming_in: AsyncIterator[T]) -> AsyncIterator[T | None]:
+async def or_silence(coming_in: AsyncIterator[T]) -> AsyncIterator[T | None]:
     """What comes in, and None whenever PING_SECONDS have passed without anything."""
     coming = asyncio.ensure_future(anext(coming_in, None))
     try:

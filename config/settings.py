@@ -1,5 +1,6 @@
 """The only place that reads the environment. CONTRACT: the names of the variables stay put."""
 
+from ipaddress import IPv4Network, IPv6Network
 from os import environ
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from csp.constants import NONCE, NONE, SELF
 from dotenv import load_dotenv
 
 from config import embedded
-from config.environment import flag, integer, model_name, read, text, url, word, words
+from config.environment import flag, integer, model_name, networks, read, text, url, word, words
 from config.secrets import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -27,6 +28,14 @@ ALLOWED_HOSTS = read(
 )
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if "*" not in host]
 ADMIN_PASSWORD = read("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
+
+# Requests to addresses that people name go to the public internet alone, and to these.
+OUTBOUND_ALLOW: list[IPv4Network | IPv6Network] = read(
+    "STRATA_OUTBOUND_ALLOW",
+    [],
+    networks,
+    "networks such as 10.1.0.0/16 or addresses, separated by commas",
+)
 
 # What a model may take.
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.connector import Connector
+from tests.receiver import Receiver
 from tests.scripted import ScriptedModel
 
 # Before Django reads its settings; also what each worker of a parallel run inherits.
@@ -81,6 +83,18 @@ def scripted(model_server, monkeypatch, settings) -> ScriptedModel:
     settings.CHAT_MODEL = "openai-chat:scripted"
     settings.SYSTEM_MODEL = "openai-chat:scripted"
     return model_server
+
+
+@pytest.fixture
+def connector(monkeypatch) -> Connector:
+    """Records who is connected to, and lets through what goes to receivers of the test's own."""
+    return Connector(monkeypatch)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as made:
+        yield made
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chat.api.completions.errors import Refused
+from chat.attachments import MOST_A_MESSAGE, TOO_MANY
 from chat.models import Role
 from chat.replies import LONGEST_MESSAGE
 from chat.requested import Told
@@ -51,6 +52,8 @@ def _message(fields: Any, place: str) -> Told:
     text, images = _content(fields.get("content"), f"{place}.content")
     if images and role != Role.USER:
         raise Refused("Only a message of a user takes images.", f"{place}.content")
+    if len(images) > MOST_A_MESSAGE:
+        raise Refused(str(TOO_MANY), f"{place}.content")
     calls = _calls(fields.get("tool_calls"), f"{place}.tool_calls") if role == "assistant" else ()
     answers = _word(fields, "tool_call_id", place) if role == Role.TOOL else ""
     name = storable(str(fields.get("name") or ""))[:LONGEST_NAME]

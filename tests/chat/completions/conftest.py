@@ -84,7 +84,11 @@ class Strata:
 @pytest.fixture(scope="session")
 def running(tmp_path_factory) -> Iterator[Strata]:
     data_dir = tmp_path_factory.mktemp("strata-completions")
-    with ScriptedModel() as model, installed(data_dir, model) as made, Web(made) as web:
+    with (
+        ScriptedModel() as model,
+        installed(data_dir, model) as made,
+        Web(made, STRATA_OUTBOUND_ALLOW="127.0.0.1/32") as web,
+    ):
         token = made.manage("create_token", "admin")
         yield Strata(web.url, model, token, made.manage, web.log.read_text)
 

@@ -4,11 +4,13 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
+from django.views.decorators.csrf import csrf_exempt
 from django.views.defaults import bad_request
 
 from config.bodies import in_json, reads_json, too_large
 
 
+@csrf_exempt
 def no_such_route(request: HttpRequest) -> JsonResponse:
     return JsonResponse(in_json(request.path, "Not found."), status=404)
 

@@ -19,7 +19,7 @@ from chat.models import Message, Role, Session, Status
 from chat.options import Options
 from chat.paths import moved
 from chat.providers import Delta, Failed, Finished, ProviderError
-from chat.signals import message_added, message_changed, turn_finished
+from chat.signals import message_added, message_changed, reply_kept, turn_finished
 from chat.storable import storable
 from chat.titles import title_from
 
@@ -268,6 +268,7 @@ def finalise(reply: Message, text: str, status: str, changes: Mapping[str, objec
     session.save(update_fields=["version", "last_activity_at"])
     reply.refresh_from_db()
     message_changed.send(sender=Message, session=session, messages=[reply])
+    reply_kept.send(sender=Message, session=session, message=reply)
     # The reply is kept, whatever becomes of those who are told.
     transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply), robust=True)
     return True

@@ -170,7 +170,7 @@ async def heard(live: Live, position: int = 0) -> AsyncIterator[Delta]:
 
 async def _follow_elsewhere(reply_id: UUID, position: int) -> AsyncIterator[Delta]:
     """As `follow`, for a reply of another process, read from what that one flushes."""
-    rows = Message.objects.filter(pk=reply_id).values_list("text", "status")
+    rows = Message.objects.filter(pk=reply_id, deleted_at=None).values_list("text", "status")
     row = await in_thread(rows.first)
     looks = poll()
     with looks.watching(looks.replies, reply_id):

@@ -15,6 +15,7 @@ handler400 = refused
 
 api = [
     path("", include("projects.api.routes")),
+    path("tokens/", include("projects.api.tokens")),
     path("", include("chat.api.routes")),
     path("", include("memory.api.routes")),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),

@@ -19,7 +19,13 @@ if OUR_OWN_DATA:
     os.environ["STRATA_DATA_DIR"] = os.environ["STRATA_TEST_DATA"] = tempfile.mkdtemp(
         prefix="strata-test-"
     )
-for name in ("DATABASE_URL", "CELERY_BROKER_URL", "STRATA_CHAT_MODEL", "STRATA_SYSTEM_MODEL"):
+for name in (
+    "DATABASE_URL",
+    "CELERY_BROKER_URL",
+    "STRATA_CHAT_MODEL",
+    "STRATA_SYSTEM_MODEL",
+    "STRATA_OUTBOUND_ALLOW",
+):
     os.environ[name] = ""
 os.environ["OPENAI_API_KEY"] = "test"
 # Named here and not in pyproject.toml: pytest-django would read the settings before this file.
@@ -141,16 +147,16 @@ def _member(user, project, role: str):
 
 @pytest.fixture
 def api() -> Callable:
-    """A REST client for a user, with a real token; keywords go to the token."""
+    """A REST client for a user, with a real token, used just now; keywords go to the token."""
+    from django.utils import timezone
     from rest_framework.test import APIClient
 
     from projects.models import Token
 
     def client(user, **fields) -> APIClient:
         made = APIClient()
-        made.credentials(
-            HTTP_AUTHORIZATION=f"Bearer {Token.objects.create(user=user, **fields)[1]}"
-        )
+        _, token = Token.issue(user, **{"last_used_at": timezone.now()} | fields)
+        made.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
         return made
 
     return client

@@ -34,6 +34,7 @@ from memory.models import (
     Call,
     Chunk,
     Cursor,
+    Delivery,
     Entry,
     EntryRevision,
     EntryState,
@@ -45,6 +46,7 @@ from memory.models import (
     State,
     Tombstone,
     Vector,
+    Webhook,
 )
 from memory.models.cursors import nudge
 from memory.recall import indexing
@@ -260,4 +262,8 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
     # A digest, which whoever knows the words can compute, and nobody can read.
     Fact: ("topic", "written_by"),
     Tombstone: ("subject",),
+    # Addresses that owners wrote down, and what Strata says of them.
+    Webhook: ("url", "salt", "previous_salt", "last_error"),
+    # Ids and numbers.
+    Delivery: ("data", "error"),
 }

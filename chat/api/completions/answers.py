@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from chat import streams
+from chat.admission import Grant
 from chat.api.completions import errors
-from chat.api.streaming import PING, or_silence
+from chat.api.streaming import PING, WITHDRAWN, or_silence
+from chat.polling import poll
 from chat.streams import Live
 from chat.tooling import ToolCall
 
@@ -54,13 +56,19 @@ def completion(envelope: Envelope, live: Live) -> dict[str, Any]:
     return envelope.around("chat.completion", choices=[choice], usage=_usage(live))
 
 
-async def chunks(envelope: Envelope, live: Live, end: bool) -> AsyncIterator[bytes]:
-    """The answer as events, as it is said. Whoever stops listening ends it with `end`."""
+async def chunks(envelope: Envelope, live: Live, end: bool, grant: Grant) -> AsyncIterator[bytes]:
+    """The answer as events, as it is said, while `grant` holds. Whoever stops listening ends it
+    with `end`.
+    """
     try:
         words = bool(live.text) or not _calls(live)
         yield _chunk(envelope, {"role": "assistant", "content": "" if words else None})
-        async for delta in or_silence(streams.heard(live)):
-            yield PING if delta is None else _chunk(envelope, {"content": delta.text})
+        with poll().admitting(grant) as closed:
+            async for delta in or_silence(streams.heard(live), closed):
+                yield PING if delta is None else _chunk(envelope, {"content": delta.text})
+            if closed.is_set():
+                yield _event(errors.told(WITHDRAWN, 401, None, "invalid_api_key"))
+                return
         for event in _ending(envelope, live):
             yield event
     finally:

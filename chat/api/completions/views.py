@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat import changes, keyed, passing, sight, streams, tokens
+from chat.admission import Grant
 from chat.api.completions import answers, errors, messages, requests
 from chat.api.completions.answers import Envelope
 from chat.api.completions.errors import Refused
@@ -116,7 +117,8 @@ class Completions(Door):
         connections.close_all()
         end = reply is None
         if asked.get("stream"):
-            return _streamed(envelope, async_to_sync(_begun)(beginning, end), end)
+            grant = Grant.of(request, reply.session if reply else project)
+            return _streamed(envelope, async_to_sync(_begun)(beginning, end), end, grant)
         return Response(answers.completion(envelope, async_to_sync(_whole)(beginning, end)))
 
 
@@ -182,12 +184,12 @@ async def _heard(beginning, end: bool, enough) -> Live:
     return live
 
 
-def _streamed(envelope: Envelope, live: Live, end: bool) -> StreamingHttpResponse:
+def _streamed(envelope: Envelope, live: Live, end: bool, grant: Grant) -> StreamingHttpResponse:
     """Raises Refused when the answer failed before its first word."""
     if live.failure is not None and not live.text:
         raise errors.failed(live.failure)
     return StreamingHttpResponse(
-        answers.chunks(envelope, live, end),
+        answers.chunks(envelope, live, end, grant),
         content_type=f"{MEDIA_TYPE}; charset=utf-8",
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )

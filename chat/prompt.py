@@ -4,7 +4,7 @@ A section is a function named in `settings.CHAT_PROMPT_SECTIONS`. It takes a Tur
 Section, or None when it has nothing to say; like a context processor, it knows of no other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar, cast
@@ -222,10 +222,20 @@ def build(turn: Turn) -> Prompt:
     *earlier, last = functions
     turn.budget = budget
     closing = last(turn)
-    left = budget - (closing.tokens if closing else 0)
+    sections = share_out(turn, earlier, budget, closing.tokens if closing else 0)
+    if closing is not None:
+        sections.append(closing)
+    return Prompt(tuple(sections), budget, model)
+
+
+def share_out(
+    turn: Turn, functions: Sequence[SectionFunction], budget: int, taken: int = 0
+) -> list[Section]:
+    """The sections that `functions` give within `budget` tokens, of which so many are taken."""
+    left = budget - taken
     sections: list[Section] = []
-    shares = [getattr(function, "share", Share(0.0, 1.0)) for function in earlier]
-    for index, function in enumerate(earlier):
+    shares = [getattr(function, "share", Share(0.0, 1.0)) for function in functions]
+    for index, function in enumerate(functions):
         sure = sum(int(later.floor * budget) for later in shares[index + 1 :])
         turn.budget = max(0, min(int(shares[index].ceiling * budget), left - sure))
         section = function(turn)
@@ -233,9 +243,7 @@ def build(turn: Turn) -> Prompt:
             sections.append(section)
             left -= section.tokens
             turn.shown.update(item.id for item in section.items)
-    if closing is not None:
-        sections.append(closing)
-    return Prompt(tuple(sections), budget, model)
+    return sections
 
 
 def preview(session: Session, text: str, author) -> Prompt:

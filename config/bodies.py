@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 # Where programs are answered, in JSON whatever they accept.
-PROGRAMS = ("/api/", "/v1/")
+PROGRAMS = ("/api/", "/v1/", "/mcp")
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]

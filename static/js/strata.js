@@ -6,6 +6,7 @@ import "./composer.js";
 import "./copy.js";
 import "./drawer.js";
 import "./earlier.js";
+import "./keeping.js";
 import "./keys.js";
 import "./live.js";
 import "./picking.js";

@@ -30,6 +30,7 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "chats-found": f"{project}/?q=replica",
         "chat": f"{project}/chats/{chat}/",
         "chat-told": f"{project}/chats/{chat}/prompt/",
+        "chat-keep": f"{project}/chats/{chat}/keep/",
         "chat-delete": f"{project}/chats/{chat}/delete/",
         "message-edit": f"/messages/{said}/edit/",
         "message-delete": f"/messages/{said}/delete/",

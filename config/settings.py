@@ -105,7 +105,12 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_DEFAULT_QUEUE = "memory"
-CELERY_TASK_ROUTES = {"chat.*": "chat", "memory.*": "memory", "config.*": "memory"}
+CELERY_TASK_ROUTES = {
+    "chat.*": "chat",
+    "memory.*": "memory",
+    "config.*": "memory",
+    "projects.*": "memory",
+}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 # Beat writes the last run of each task at once, so that the admin and /readyz tell the truth.
@@ -196,6 +201,7 @@ CHAT_PROMPT_SECTIONS = [
     "memory.sections.blocks",
     "memory.facts.section.facts",
     "memory.sections.bank",
+    "chat.sections.program",
     "chat.sections.history",
     "memory.sections.gists",
     "memory.sections.details",
@@ -344,7 +350,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_PAGINATION_CLASS": "projects.api.pagination.NewestFirst",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "projects.api.schema.Schema",
     "PAGE_SIZE": 50,
 }
 REST_KNOX = {

@@ -147,16 +147,16 @@ def _member(user, project, role: str):
 
 @pytest.fixture
 def api() -> Callable:
-    """A REST client for a user, with a real token; keywords go to the token."""
+    """A REST client for a user, with a real token, used just now; keywords go to the token."""
+    from django.utils import timezone
     from rest_framework.test import APIClient
 
     from projects.models import Token
 
     def client(user, **fields) -> APIClient:
         made = APIClient()
-        made.credentials(
-            HTTP_AUTHORIZATION=f"Bearer {Token.objects.create(user=user, **fields)[1]}"
-        )
+        _, token = Token.issue(user, **{"last_used_at": timezone.now()} | fields)
+        made.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
         return made
 
     return client

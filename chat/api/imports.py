@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.parsers import MultiPartParser
@@ -11,6 +12,7 @@ from chat import imports
 from chat.importers import Refused
 from chat.models import Import, ImportState
 from projects.access import project_for_writing
+from projects.api.idempotency import idempotent
 
 
 class ImportSerializer(serializers.ModelSerializer):
@@ -56,6 +58,10 @@ class MyImports(generics.GenericAPIView):
         return project.imports.filter(user=user)
 
 
+def _tell_again(view: MyImports, request, made) -> Response:
+    return Response(ImportSerializer(get_object_or_404(view.get_queryset(), pk=made["id"])).data)
+
+
 class Imports(MyImports, generics.ListAPIView):
     """Your imports into a project."""
 
@@ -64,6 +70,7 @@ class Imports(MyImports, generics.ListAPIView):
     @extend_schema(
         request={"multipart/form-data": ImportFileSerializer}, responses={202: ImportSerializer}
     )
+    @idempotent(_tell_again)
     def post(self, request, slug) -> Response:
         """Takes a file; what it holds that is not there yet is added in the background."""
         project = project_for_writing(request.user, slug, request.auth)

@@ -17,6 +17,7 @@ from chat.api.versions import IF_MATCH, asked_version, etag
 from chat.models import Message
 from chat.replies import LONGEST_MESSAGE
 from projects.access import project_for_reading, project_for_writing
+from projects.api.idempotency import idempotent
 from projects.api.pagination import NewestFirst
 
 
@@ -88,6 +89,11 @@ class NewestTimeFirst(NewestFirst):
     position = datetime.fromisoformat
 
 
+def _tell_again(view, request, made) -> Response:
+    project = project_for_reading(request.user, view.kwargs["slug"], request.auth)
+    return _tell(notes.note_for_reading(request.user, project, made["id"], request.auth))
+
+
 class Notes(generics.ListAPIView):
     """The notes of a project that you may see, the newest first."""
 
@@ -101,6 +107,7 @@ class Notes(generics.ListAPIView):
         return notes.notes_for(user, project_for_reading(user, self.kwargs["slug"], token), token)
 
     @extend_schema(request=NewNoteSerializer, responses={201: NoteSerializer})
+    @idempotent(_tell_again)
     def post(self, request, slug: str) -> Response:
         """Writes one down. Search finds it at once, and it settles into the project's memory."""
         project = project_for_writing(request.user, slug, request.auth)

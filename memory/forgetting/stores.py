@@ -117,6 +117,8 @@ def _messages(project: Project, found: Found) -> int:
             author=None,
             author_name="",
             error="",
+            tool_calls=[],
+            tool_call_id="",
             receipt={},
             copied_from=None,
             deleted_at=Coalesce("deleted_at", Now()),
@@ -212,7 +214,12 @@ STORES = (
     Store("reactions", {Reaction: ("emoji",)}, _reactions),
     Store(
         "messages",
-        {Message: ("text", "author_name", "error", "receipt", "source_key")},
+        {
+            Message: (
+                *("text", "author_name", "error", "receipt", "source_key"),
+                *("tool_calls", "tool_call_id"),
+            )
+        },
         _messages,
     ),
     Store("titles", {}, _titles),

@@ -23,6 +23,7 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
     memory = f"{project}/memory"
     return {
         "projects": "/",
+        "tokens": "/account/tokens/",
         "overview": f"{project}/overview/",
         "welcome": "/welcome/",
         "project": f"{project}/",

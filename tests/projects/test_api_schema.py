@@ -18,6 +18,8 @@ def schema(client) -> dict:
 def test_the_schema_is_valid_and_names_every_route(schema):
     validate_schema(schema)
     assert set(schema["paths"]) == {
+        "/api/v1/tokens/",
+        "/api/v1/tokens/{id}/",
         "/api/v1/projects/",
         "/api/v1/projects/{slug}/",
         "/api/v1/projects/{slug}/members/",
@@ -62,6 +64,7 @@ def test_the_schema_is_valid_and_names_every_route(schema):
         "/api/v1/messages/{id}/rerun/",
         "/api/v1/messages/{id}/choose/",
         "/api/v1/messages/{id}/stop/",
+        "/api/v1/messages/{id}/stream/",
         "/api/v1/messages/{id}/revisions/",
         "/api/v1/messages/{id}/receipt/",
     }

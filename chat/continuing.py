@@ -21,9 +21,14 @@ TELLING = 40
 
 # What Open WebUI folds away in an answer: thoughts, calls of tools.
 _FOLDED = re.compile(r"<details type=.*?(?:</details>|\Z)", re.DOTALL)
-# How it begins what it asks for itself: titles, tags, questions to go on with, search queries.
-_TASK = re.compile(r"\s*### Task:.*(?:<chat_history>|### Chat History)", re.DOTALL)
-_LABELS = re.compile(r"^\W*(?:assistant|ai|model)\W*:", re.IGNORECASE | re.MULTILINE)
+# How it, and LibreChat, begin what they ask for themselves: titles, tags, search queries.
+_TASK = re.compile(
+    r"\s*(?:### Task:.*(?:<chat_history>|### Chat History)"
+    r"|Analyze this conversation and provide:"
+    r"|Provide a concise, 5-word-or-less title)",
+    re.DOTALL,
+)
+_LABELS = re.compile(r"^\W*(?:user|human|assistant|ai)\W*:", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -111,18 +116,20 @@ def _again(kept: Line | None, said: Line) -> Again | None:
 
 
 def _quotes(said: Line, path: Sequence[Line]) -> bool:
-    """Whether it tells the last exchange itself: so do prompts for titles and tags."""
+    """Whether it tells the last exchange itself: so do prompts for titles and tags. Where the
+    answer is still being said, some tell the question alone.
+    """
     spoken = [one for one in path if one.words and one.role in (Role.USER, Role.ASSISTANT)]
-    while spoken and spoken[-1].role == Role.USER:
-        spoken.pop()
-    questions = [one for one in spoken if one.role == Role.USER]
-    if not questions:
+    asked = [place for place, one in enumerate(spoken) if one.role == Role.USER]
+    if not asked:
         return False
-    question, answer = questions[-1].words[:QUOTED], spoken[-1].words[:QUOTED]
-    head, quoted, rest = said.words.partition(question)
+    question = spoken[asked[-1]].words[:QUOTED]
+    answer = spoken[-1].words[:QUOTED] if spoken[-1].role == Role.ASSISTANT else ""
+    _, quoted, rest = said.words.partition(question)
     if not quoted or answer not in rest:
         return False
-    return len(question) + len(answer) >= TELLING or bool(_LABELS.search(said.text))
+    labelled = bool(_LABELS.search(said.text))
+    return labelled or bool(answer and len(question) + len(answer) >= TELLING)
 
 
 def _met(path: Sequence[Line], earlier: Sequence[Line]) -> tuple[int, int] | None:

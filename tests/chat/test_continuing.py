@@ -115,10 +115,17 @@ def test_of_many_alike_the_one_with_the_same_before_it_is_meant():
         "### Task:\nName it.\n### Chat History:\n<chat_history>\nUSER: x\n</chat_history>",
         "Title, please:\nUser: Since when?\nAssistant: Since March.",
         "Conversation:\n\nHuman:\nSince   when?\n\nAI:\nSince March.",
+        "Provide a concise, 5-word-or-less title for the conversation.\nUser: Anything",
     ],
 )
 def test_what_tells_the_conversation_itself_stands_apart(text):
     assert plan(PATH, asked(text), False) is None
+
+
+def test_a_title_may_be_asked_for_before_the_answer_is_there():
+    path = [*PATH, Line("user", "Who told you?", id=UUID(int=5)), Line("assistant", "")]
+    assert plan(path, asked("Name this:\nUser: Who told you?\nAI:"), False) is None
+    assert plan(path, asked("Who told you? And when?"), False) == Onward(0)
 
 
 def test_a_short_quotation_is_no_transcript():

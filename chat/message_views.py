@@ -106,7 +106,7 @@ def _about(
     context |= {"message": message, "may_change": access.may_change(member, message)}
     if "part" in request.GET:
         return render(request, partial, context, status=status)
-    beside = pages.sidebar(request.user, message.session.project)
+    beside = pages.sidebar(request, message.session.project)
     whole = context | beside | {"partial": partial, "back": pages.at(message)}
     return render(request, "chat/message.html", whole, status=status)
 

@@ -9,6 +9,7 @@ import "./earlier.js";
 import "./keeping.js";
 import "./keys.js";
 import "./live.js";
+import "./older-chats.js";
 import "./picking.js";
 import "./polling.js";
 import "./times.js";

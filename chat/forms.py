@@ -199,7 +199,7 @@ class SessionForm(forms.ModelForm):
 class KeepForm(forms.Form):
     """Some of what SessionForm has, each by itself: what is not given stays as it is."""
 
-    title = forms.CharField(required=False, max_length=200)
+    title = forms.CharField(label=_("Title"), required=False, max_length=200)
     pinned = forms.NullBooleanField()
     archived = forms.NullBooleanField()
 

@@ -18,7 +18,9 @@ def keep(request: HttpRequest, slug: str, pk) -> HttpResponse:
     back to where it was asked from; `?part` gives the menu alone.
     """
     chat_session = pages.to_manage(request, slug, pk)
-    form = KeepForm(request.POST if request.method == "POST" else None)
+    given = request.POST if request.method == "POST" else None
+    # Beside other forms: ids of its own.
+    form = KeepForm(given, initial={"title": chat_session.title}, auto_id="keep_%s")
     if form.is_bound and form.is_valid():
         update_session(chat_session, **form.changes())
         return redirect(_back(request, slug))

@@ -212,6 +212,7 @@ CHAT_PROMPT_SECTIONS = [
     "memory.sections.blocks",
     "memory.facts.section.facts",
     "memory.sections.bank",
+    "chat.sections.program",
     "chat.sections.history",
     "memory.sections.gists",
     "memory.sections.details",

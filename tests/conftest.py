@@ -19,7 +19,13 @@ if OUR_OWN_DATA:
     os.environ["STRATA_DATA_DIR"] = os.environ["STRATA_TEST_DATA"] = tempfile.mkdtemp(
         prefix="strata-test-"
     )
-for name in ("DATABASE_URL", "CELERY_BROKER_URL", "STRATA_CHAT_MODEL", "STRATA_SYSTEM_MODEL"):
+for name in (
+    "DATABASE_URL",
+    "CELERY_BROKER_URL",
+    "STRATA_CHAT_MODEL",
+    "STRATA_SYSTEM_MODEL",
+    "STRATA_OUTBOUND_ALLOW",
+):
     os.environ[name] = ""
 os.environ["OPENAI_API_KEY"] = "test"
 # Tests ask more often than people; those of the rates set their own.

@@ -12,6 +12,8 @@ SCHEDULE = [
     ("Closing of silent chats", "chat.tasks.close_the_silent", 1, "hours"),
     ("Removal of deleted chats", "chat.tasks.purge_deleted", 1, "minutes"),
     ("Clearing of keys and rates", "projects.tasks.clear", 1, "hours"),
+    ("Sweep of what webhooks wait for", "memory.tasks.run_deliveries", 20, "seconds"),
+    ("Clearing of the webhooks' log", "memory.tasks.clear_deliveries", 1, "hours"),
     ("Signs of life", "config.tasks.heartbeat", 20, "seconds"),
 ]
 

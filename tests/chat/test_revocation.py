@@ -170,3 +170,21 @@ def test_streams_end_for_whom_access_is_taken_from_and_go_on_for_others(strata, 
         assert _eventually(lambda: kept.ended is not None)  # noqa: B023
     assert call(webs[0], admin, "GET", f"messages/{reply}/")["status"] == "complete"
     assert all("word7" not in one.text for one in losing)
+
+
+@pytest.mark.timeout(300)
+def test_so_do_streams_on_the_wire_of_openai(strata, webs, model):
+    token = strata.manage("create_token", "admin", "--name=wire")
+    slug = call(webs[0], token, "POST", "projects/", {"name": "Wire"})["slug"]
+    permits = model.dictate("".join(WORDS).strip())
+    body = {"model": slug, "stream": True, "messages": [{"role": "user", "content": "When?"}]}
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    url = f"{webs[0].url}/v1/chat/completions"
+    asking = Listener(None, Request(url, json.dumps(body).encode(), headers, method="POST"))
+    permits.release(3)
+    assert asking.hears("word1")
+    strata.manage("revoke_token", "admin", "--name=wire")
+    assert _eventually(lambda: asking.ended, SECONDS)
+    permits.release(len(WORDS))
+    assert "invalid_api_key" in asking.text
+    assert "word7" not in asking.text and "[DONE]" not in asking.text

@@ -118,6 +118,17 @@ def test_a_body_that_is_wrong_is_told_as_ever(api, editor, project, rates, body)
     assert api(editor).post(url, body, content_type="application/json").status_code == 400
 
 
+def test_openais_clients_are_told_in_their_words(api, owner, project, rates):
+    rates(writes=(10, 60), replies=(1, 60))
+    client, url = api(owner), "/v1/chat/completions"
+    assert client.post(url, {}, format="json").status_code == 400
+    refused = client.post(url, {}, format="json")
+    assert refused.status_code == 429
+    assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+    assert int(refused.headers["Retry-After"]) <= 60
+    assert told(refused)[:2] == (1, 0)
+
+
 def test_another_token_has_a_rate_of_its_own_up_to_that_of_the_user(api, owner, rates):
     rates(reads=(2, 60))
     clients = [api(owner) for _ in range(4)]

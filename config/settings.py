@@ -84,6 +84,10 @@ else:
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 assert isinstance(_options, dict)
 _options["pool"] = {"min_size": 0, "max_size": 20, "timeout": 30}
+if EMBEDDED_POSTGRES:
+    # Not elsewhere: a pooler between, such as PgBouncer, may give the next query another server
+    # connection, which knows nothing of what this one prepared.
+    _options["prepare_threshold"] = 5
 
 CELERY_BROKER_URL = read(
     "CELERY_BROKER_URL",

@@ -212,17 +212,3 @@ def test_a_webhook_is_not_reached_through_another_project(api, owner, webhook):
     path = one(webhook).replace("billing", "support")
     assert api(owner).get(path).status_code == 404
     assert api(owner).post(f"{path}test/").status_code == 404
-
-
-@pytest.mark.parametrize("more", ["", "secret/", "test/"])
-def test_the_same_request_again_is_answered_again_and_done_once(
-    api, owner, webhook, inside, connector, more
-):
-    client, body = api(owner), None if more else WISH
-    path = one(webhook, more) if more else URL
-    answers = [client.post(path, body, format="json", HTTP_IDEMPOTENCY_KEY="one") for _ in range(2)]
-    assert answers[1].status_code == answers[0].status_code < 300, answers[0].content
-    assert answers[1].json() == answers[0].json()
-    assert answers[1]["Idempotent-Replayed"] == "true"
-    assert Webhook.objects.count() == (1 if more else 2)
-    assert Delivery.objects.count() == (1 if more == "test/" else 0)

@@ -4,13 +4,16 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
+from django.views.decorators.csrf import csrf_exempt
 from django.views.defaults import bad_request
 
 from config.bodies import reads_json, too_large
 
 
+@csrf_exempt
 def no_such_route(request: HttpRequest) -> JsonResponse:
-    return JsonResponse({"detail": "Not found."}, status=404)
+    reason = "Not found." if request.path.endswith("/") else "Not found. Routes end in a slash."
+    return JsonResponse({"detail": reason}, status=404)
 
 
 def refused(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.parsers import MultiPartParser
@@ -56,9 +57,14 @@ class MyImports(generics.GenericAPIView):
         return project.imports.filter(user=user)
 
 
+class ImportFilter(filters.FilterSet):
+    state = filters.ChoiceFilter(choices=ImportState.choices)
+
+
 class Imports(MyImports, generics.ListAPIView):
     """Your imports into a project."""
 
+    filterset_class = ImportFilter
     parser_classes = [MultiPartParser]
 
     @extend_schema(

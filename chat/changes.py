@@ -217,6 +217,8 @@ def _copy(message: Message) -> Message:
         author_name=message.author_name,
         text=message.text,
         tokens=message.tokens,
+        tool_calls=message.tool_calls,
+        tool_call_id=message.tool_call_id,
         model=message.model,
         status=message.status,
         error=message.error,

@@ -195,3 +195,15 @@ class SessionForm(forms.ModelForm):
 
     def clean_history_limit(self) -> int | None:
         return clamped(self.cleaned_data["history_limit"])
+
+
+class KeepForm(forms.Form):
+    """Some of what SessionForm has, each by itself: what is not given stays as it is."""
+
+    title = forms.CharField(label=_("Title"), required=False, max_length=200)
+    pinned = forms.NullBooleanField()
+    archived = forms.NullBooleanField()
+
+    def changes(self) -> dict[str, object]:
+        """What was given, for `chat.sessions.update_session`."""
+        return {name: value for name, value in self.cleaned_data.items() if name in self.data}

@@ -27,6 +27,7 @@ from django.http import Http404
 
 from chat.importers import FileResult, Refused, check, import_file
 from chat.models import Import, ImportState
+from chat.signals import import_finished
 from chat.storable import storable
 from projects.access import project_for_writing
 from projects.models import Project
@@ -136,8 +137,11 @@ def _file(upload: Import) -> Iterator[BinaryIO]:
 
 
 def _finish(upload: Import, state: ImportState, **changes: object) -> None:
-    rows = Import.objects.filter(pk=upload.pk, state=ImportState.RUNNING)
-    rows.update(state=state, finished_at=Now(), **changes)
+    with transaction.atomic():
+        rows = Import.objects.filter(pk=upload.pk, state=ImportState.RUNNING)
+        if rows.update(state=state, finished_at=Now(), **changes):
+            finished = Import.objects.get(pk=upload.pk)
+            import_finished.send(sender=Import, upload=finished)
     _discard_file(upload)
 
 

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import access, changes, pages, streams
+from chat.admission import Grant
 from chat.api import streaming
 from chat.forms import EditForm
 from chat.models import Message
@@ -24,7 +25,8 @@ def stream(request: HttpRequest, pk) -> HttpResponseBase:
     """Follows a reply that is being said, for whoever opens the page meanwhile."""
     reply = access.message_for_reading(request.user, pk)
     render = pages.renderer(request, reply.session)
-    return streaming.event_stream(reply, render=render, typeset=markdown)
+    grant = Grant.of(request, reply.session)
+    return streaming.event_stream(reply, grant, render=render, typeset=markdown)
 
 
 @login_required
@@ -104,7 +106,7 @@ def _about(
     context |= {"message": message, "may_change": access.may_change(member, message)}
     if "part" in request.GET:
         return render(request, partial, context, status=status)
-    beside = pages.sidebar(request.user, message.session.project)
+    beside = pages.sidebar(request, message.session.project)
     whole = context | beside | {"partial": partial, "back": pages.at(message)}
     return render(request, "chat/message.html", whole, status=status)
 

@@ -17,6 +17,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from chat import access
+from chat.admission import Grant
 from chat.api import streaming
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
@@ -29,7 +30,11 @@ from projects.models import Membership, Project
 MESSAGES_A_PAGE = 50
 # The most that a page that was open for long is brought up to date with.
 MESSAGES_A_FRAGMENT = 500
+# The chats beside a page at first, so many more when one scrolls to their end, and at most; the
+# project's page has the others.
 CHATS_IN_THE_SIDEBAR = 40
+MORE_CHATS = 200
+MOST_CHATS_IN_THE_SIDEBAR = 1_000
 EMOJI = ("👍", "👎", "❤️", "😄", "🎉", "🤔", "👀", "✅")
 
 
@@ -149,17 +154,24 @@ def unless_closed(chat_session: Session) -> Session:
     return chat_session
 
 
-def sidebar(user, project: Project) -> dict[str, object]:
-    """The chats beside every page of a project: pinned ones first, archived ones left out."""
-    chats = access.sessions_for(user).chats().filter(project=project, archived_at=None)
-    chats = unread(chats, user).order_by("-pinned", "-last_activity_at", "-id")
-    return {"sessions": chats[:CHATS_IN_THE_SIDEBAR]}
+def sidebar(request: HttpRequest, project: Project) -> dict[str, object]:
+    """The chats beside every page of a project: pinned ones first, archived ones left out; as many
+    as the page says in `chats` that it shows, and how many it would show next.
+    """
+    chats = access.sessions_for(request.user).chats().filter(project=project, archived_at=None)
+    chats = unread(chats, request.user).order_by("-pinned", "-last_activity_at", "-id")
+    asked = request.GET.get("chats", "")
+    many = int(asked) if asked.isdecimal() and len(asked) < 5 else 0
+    many = min(max(many, CHATS_IN_THE_SIDEBAR), MOST_CHATS_IN_THE_SIDEBAR)
+    found = list(chats[: many + 1])
+    more = many + MORE_CHATS if found[many:] and many < MOST_CHATS_IN_THE_SIDEBAR else None
+    return {"sessions": found[:many], "more_chats": more}
 
 
 def chat_context(request: HttpRequest, chat_session: Session) -> dict[str, object]:
     """What every page of a chat shows: the chat, its project, and the others in the sidebar."""
     member = membership(request.user, chat_session.project.slug)
-    beside = sidebar(request.user, chat_session.project)
+    beside = sidebar(request, chat_session.project)
     return beside | turn_context(chat_session, member)
 
 
@@ -196,7 +208,9 @@ def answer(request: HttpRequest, said: list[Message]) -> HttpResponseBase:
     if not wants_events(request):
         return redirect(latest(reply.session))
     render = renderer(request, reply.session, said)
-    return streaming.event_stream(reply, said[0], render, markdown)
+    return streaming.event_stream(
+        reply, Grant.of(request, reply.session), said[0], render, markdown
+    )
 
 
 def wants_events(request: HttpRequest) -> bool:

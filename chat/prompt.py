@@ -4,7 +4,7 @@ A section is a function named in `settings.CHAT_PROMPT_SECTIONS`. It takes a Tur
 Section, or None when it has nothing to say; like a context processor, it knows of no other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar, cast
@@ -17,6 +17,7 @@ from chat import attachments, spoken, tokens
 from chat.models import Message, Role, Session
 from chat.sight import Image
 from chat.spoken import Spoken
+from chat.tooling import ToolCall
 from chat.window import PER_MESSAGE
 
 # What is left for the answer itself, as a share of the model's context.
@@ -27,21 +28,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Said:
-    """One message as the model reads it. `role` is system, user or assistant.
+    """One message as the model reads it. `role` is system, user, assistant or tool.
 
     The bytes of `images` are loaded when the message is sent. `counted` are the tokens of `text`
-    where they are known.
+    where they are known. `calls` are those that the assistant made of tools; what a tool said
+    `answers` one of them, by its id.
     """
 
     role: str
     text: str
     images: tuple[Image, ...] = ()
     counted: int | None = None
+    calls: tuple[ToolCall, ...] = ()
+    answers: str = ""
 
     @cached_property
     def tokens(self) -> int:
         words = tokens.count(self.text) if self.counted is None else self.counted
-        return words + PER_MESSAGE + sum(one.tokens for one in self.images)
+        images = sum(image.tokens for image in self.images)
+        return words + PER_MESSAGE + images + sum(call.tokens for call in self.calls)
 
     @property
     def written(self) -> str:
@@ -77,13 +82,17 @@ class Turn:
 
     `reply_to` need not be written yet, as long as it has its `seq` and its parent.
     `budget` is what the section now running may take, in tokens; `shown` are the ids of what the
-    sections before it show.
+    sections before it show. `system` is what the program that asks tells the model itself. Where
+    nothing is kept, what was said `before` is given, with the images of all by message.
     """
 
     session: Session
     reply_to: Message | None
     budget: int = 0
     shown: set[UUID] = field(default_factory=set)
+    system: str = ""
+    before: Sequence[Message] | None = None
+    pictures: Mapping[UUID, tuple[Image, ...]] = field(default_factory=dict)
     _handed_on: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -104,7 +113,20 @@ class Turn:
         """
         if self.reply_to is None:
             return []
-        return [*(one for one in self._read if one.pk != self.reply_to.pk), self.reply_to]
+        earlier = self._read if self.before is None else self.before
+        return [*(one for one in earlier if one.pk != self.reply_to.pk), self.reply_to]
+
+    @property
+    def window_limit(self) -> int:
+        """Messages that may stand in the prompt: all that a program brings along."""
+        return self.session.window_limit if self.before is None else len(self.path)
+
+    @property
+    def question(self) -> str:
+        """What recall goes by: what a person said last, though tools have answered since."""
+        if self.reply_to is None or self.reply_to.role == Role.USER:
+            return self.reply_to.text if self.reply_to else ""
+        return next((one.text for one in reversed(self.path) if one.role == Role.USER), "")
 
     @cached_property
     def _read(self) -> list[Spoken]:
@@ -125,11 +147,15 @@ class Turn:
     @cached_property
     def images(self) -> dict[UUID, tuple[Image, ...]]:
         """The images of the messages on the path, by message."""
+        if self.before is not None:
+            return dict(self.pictures)
         return attachments.images_of(one.pk for one in self._read if one.pictured)
 
     @cached_property
     def reactions(self) -> dict[UUID, dict[str, int]]:
         """How the messages on the path were received: by message and emoji, how often."""
+        if self.before is not None:
+            return {}
         return {message.pk: message.reactions for message in self._read if message.given}
 
 
@@ -222,10 +248,20 @@ def build(turn: Turn) -> Prompt:
     *earlier, last = functions
     turn.budget = budget
     closing = last(turn)
-    left = budget - (closing.tokens if closing else 0)
+    sections = share_out(turn, earlier, budget, closing.tokens if closing else 0)
+    if closing is not None:
+        sections.append(closing)
+    return Prompt(tuple(sections), budget, model)
+
+
+def share_out(
+    turn: Turn, functions: Sequence[SectionFunction], budget: int, taken: int = 0
+) -> list[Section]:
+    """The sections that `functions` give within `budget` tokens, of which so many are taken."""
+    left = budget - taken
     sections: list[Section] = []
-    shares = [getattr(function, "share", Share(0.0, 1.0)) for function in earlier]
-    for index, function in enumerate(earlier):
+    shares = [getattr(function, "share", Share(0.0, 1.0)) for function in functions]
+    for index, function in enumerate(functions):
         sure = sum(int(later.floor * budget) for later in shares[index + 1 :])
         turn.budget = max(0, min(int(shares[index].ceiling * budget), left - sure))
         section = function(turn)
@@ -233,9 +269,7 @@ def build(turn: Turn) -> Prompt:
             sections.append(section)
             left -= section.tokens
             turn.shown.update(item.id for item in section.items)
-    if closing is not None:
-        sections.append(closing)
-    return Prompt(tuple(sections), budget, model)
+    return sections
 
 
 def preview(session: Session, text: str, author) -> Prompt:

@@ -12,13 +12,14 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
-from chat import prompt, providers, tokens
+from chat import prompt, providers, tokens, tooling
 from chat.attachments import claim
 from chat.database import in_thread
 from chat.models import Message, Role, Session, Status
+from chat.options import Options
 from chat.paths import moved
-from chat.providers import Delta, Finished, ProviderError
-from chat.signals import message_added, message_changed, turn_finished
+from chat.providers import Delta, Failed, Finished, ProviderError
+from chat.signals import message_added, message_changed, reply_kept, turn_finished
 from chat.storable import storable
 from chat.titles import title_from
 
@@ -30,6 +31,7 @@ FLUSH_SECONDS = 1.0
 # Seconds between the tries to keep a reply that is all said, while the database restarts.
 RETRIES = (0.5, 1, 2, 4, 8, 15)
 SERVER_STOPPED = _("The server stopped while this was being said.")
+FAILED_HERE = _("Strata itself failed while answering.")
 CUT_OFF = _("The model stopped here because its answer reached the longest it may give.")
 UNSEEN = _("The model could not see the image; it was told its description.")
 ALL_UNSEEN = "The model could not see the {} images; it was told their descriptions."
@@ -107,8 +109,9 @@ def post_messages(
 
     The session's row is locked while places are handed out, so that any number of writers get
     1, 2, 3 … without gap or double. The first draft follows the end of the session's path, or
-    stands `at` another place; each later one without a parent follows the one before it. The path
-    then ends at the last draft. What it leaves, or goes through again, is told to have changed.
+    stands `at` another place; each later one without a parent follows the one before it. What is
+    not remembered in a session that is stays so. The path then ends at the last draft. What it
+    leaves, or goes through again, is told to have changed.
     """
     rows = Session.objects.select_for_update(of=("self",)).select_related("project")
     locked = rows.get(pk=session.pk)
@@ -122,7 +125,7 @@ def post_messages(
         message.project_id = locked.project_id
         message.session = session
         if not placed:
-            message.remembered = remembered
+            message.remembered = remembered and message.remembered
             message.parent_id = message.parent_id or before
         before = message.pk
         locked.touch(message.created_at)
@@ -150,9 +153,13 @@ def _tell_of_the_path(session: Session, left: UUID | None, written: Sequence[Mes
 
 
 async def stream_reply(
-    reply: Message, stopped: Callable[[], bool] = lambda: False
-) -> AsyncIterator[Delta]:
+    reply: Message,
+    stopped: Callable[[], bool] = lambda: False,
+    options: Options = Options(),
+) -> AsyncIterator[Delta | Finished | Failed]:
     """Says `reply` piece by piece and keeps it: flushed once a second, finalised in any case.
+
+    Its last event tells how it ended, unless it was ended.
 
     No transaction and no connection is held while the model speaks. Closed or cancelled early, the
     text so far stays: marked stopped if `stopped()` says that a reader wanted it so, else (its
@@ -163,11 +170,11 @@ async def stream_reply(
     changes: dict[str, object] = {"error": SERVER_STOPPED}
     heart = asyncio.create_task(_flush_regularly(reply, text))
     try:
-        built = await in_thread(_prompt_for, reply)
+        built = await in_thread(_prompt_for, reply, options.system)
         changes["receipt"] = built.receipt()
         provider = providers.get(built.model)
         began = time.monotonic()
-        async for event in provider.stream(built.said):
+        async for event in provider.stream(built.said, options):
             if isinstance(event, Delta):
                 if not text:
                     changes["first_token_ms"] = int((time.monotonic() - began) * 1000)
@@ -175,10 +182,12 @@ async def stream_reply(
                 yield Delta(text[-1])
             else:
                 changes |= _usage(event)
-        status = Status.COMPLETE
+                status = Status.COMPLETE
+                yield event
     except ProviderError as error:
         log.warning("reply_failed message=%s reason=%s cause=%r", reply.pk, error, error.__cause__)
         status, changes["error"] = Status.FAILED, error.reason
+        yield Failed(error)
     except asyncio.CancelledError:
         if stopped():
             status, changes["error"] = Status.STOPPED, ""
@@ -186,7 +195,8 @@ async def stream_reply(
     except Exception:
         # Whatever went wrong, the reader is told and the message does not stay open for ever.
         log.exception("reply_failed message=%s", reply.pk)
-        status, changes["error"] = Status.FAILED, _("Strata itself failed while answering.")
+        status, changes["error"] = Status.FAILED, FAILED_HERE
+        yield Failed(ProviderError(FAILED_HERE, status=500, code="internal_error"))
     finally:
         heart.cancel()
         await asyncio.shield(_keep(reply, "".join(text), status, changes))
@@ -204,10 +214,10 @@ async def _keep(reply: Message, text: str, status: str, changes: Mapping[str, ob
     await in_thread(finalise, reply, text, status, changes)
 
 
-def _prompt_for(reply: Message) -> prompt.Prompt:
+def _prompt_for(reply: Message, system: str) -> prompt.Prompt:
     """The prompt of a pending reply, built when its turn comes, from what is committed then."""
     fresh = Message.objects.select_related("parent__author", "session__project").get(pk=reply.pk)
-    return prompt.build(prompt.Turn(fresh.session, fresh.parent))
+    return prompt.build(prompt.Turn(fresh.session, fresh.parent, system=system))
 
 
 def _usage(event: Finished) -> dict[str, object]:
@@ -216,6 +226,7 @@ def _usage(event: Finished) -> dict[str, object]:
         "input_tokens": event.input_tokens,
         "output_tokens": event.output_tokens,
         "cost": event.cost,
+        "tool_calls": tooling.written(event.calls),
         "error": " ".join(_notes(event)),
     }
 
@@ -257,6 +268,7 @@ def finalise(reply: Message, text: str, status: str, changes: Mapping[str, objec
     session.save(update_fields=["version", "last_activity_at"])
     reply.refresh_from_db()
     message_changed.send(sender=Message, session=session, messages=[reply])
+    reply_kept.send(sender=Message, session=session, message=reply)
     # The reply is kept, whatever becomes of those who are told.
     transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply), robust=True)
     return True

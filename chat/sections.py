@@ -1,26 +1,32 @@
 """The prompt sections that chat itself knows: who speaks, what was said, what is asked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.utils import timezone
 
-from chat import providers, sight, tokens, window
+from chat import providers, sight, tokens, tooling, window
 from chat.models import Message, Role, name_of
 from chat.prompt import Item, Said, Section, Turn, share
 from chat.sight import Image
 from chat.spoken import Spoken
+from chat.tooling import ToolCall
 from projects import instructions
 
 DEFAULT_PERSONA = (
     "You are the assistant of the project “{project}”. Be helpful, accurate and brief. "
     "If you do not know something, say so."
 )
+TOO_MUCH = (
+    "The question and what tools answered to it have {} tokens, and {} is the most that fits here."
+)
 # Names that the instructions can list.
 MOST_MEMBERS = 50
 # Of a section's budget: the rest is for words.
 SHARE_FOR_IMAGES = 0.5
+# Of a prompt's budget, what a program may tell the model itself.
+SHARE_FOR_PROGRAM = 0.5
 
 
 @share(ceiling=0.25)
@@ -56,14 +62,25 @@ def _circumstances(turn: Turn) -> dict[str, object]:
     }
 
 
+@share(ceiling=SHARE_FOR_PROGRAM)
+def program(turn: Turn) -> Section | None:
+    """What the program that asks tells the model itself, beneath the project's own front."""
+    if not turn.system:
+        return None
+    room = max(turn.budget - window.PER_MESSAGE, 0)
+    return Section("program", (Said("system", tokens.cut(turn.system, room)),))
+
+
 @share(floor=0.3)
 def history(turn: Turn) -> Section | None:
-    """The window: the latest messages before the one that is asked now."""
-    spoken = [message for message in turn.path[:-1] if _counts(turn, message)]
-    asked_with = turn.images.get(turn.path[-1].pk, ()) if turn.path else ()
-    heard = _heard(turn, spoken, sight.MOST_IMAGES - len(asked_with))
-    # The limit counts the message that is asked now, too.
-    shown = window.fit(heard, turn.session.window_limit - 1, turn.budget)
+    """The window: the latest messages before what is answered now."""
+    start = _exchange(turn)
+    spoken = [message for message in turn.path[:start] if _counts(turn, message)]
+    asked_with = sum(len(turn.images.get(one.pk, ())) for one in turn.path[start:])
+    heard = _heard(turn, spoken, max(sight.MOST_IMAGES - asked_with, 0))
+    # The limit counts what is answered now, too.
+    limit = max(turn.window_limit - len(turn.path[start:]), 0)
+    shown = tooling.paired(window.fit(heard, limit, turn.budget))
     if not shown:
         return None
     return Section(
@@ -75,16 +92,31 @@ def history(turn: Turn) -> Section | None:
 
 @share()
 def message(turn: Turn) -> Section | None:
-    """The message that is answered; one longer than the whole context is cut at its end."""
-    asked = turn.reply_to
-    if asked is None:
+    """What is answered: a message, or a question with all that tools have told since.
+
+    A message longer than the whole context is cut at its end. Raises ProviderError where the
+    answers of tools are.
+    """
+    if turn.reply_to is None:
         return None
-    [heard] = _heard(turn, [asked], sight.MOST_IMAGES)
-    said = _said(heard)
-    if said.tokens > turn.budget:
-        room = turn.budget - said.tokens + tokens.count(said.text)
-        said = Said(said.role, tokens.cut(said.text, room), said.images)
-    return Section("message", (said,), tuple(_items(heard)))
+    latest = turn.path[_exchange(turn) :]
+    asked = [one for one in latest if one is latest[-1] or _counts(turn, one)]
+    heard = tooling.paired(_heard(turn, asked, sight.MOST_IMAGES))
+    said = [_said(one) for one in heard]
+    size = sum(one.tokens for one in said)
+    if size > turn.budget:
+        if len(said) > 1:
+            reason = TOO_MUCH.format(size, turn.budget)
+            raise providers.ProviderError(reason, status=400, code="context_length_exceeded")
+        room = turn.budget - size + sum(tokens.count(one.text) for one in said)
+        said = [replace(one, text=tokens.cut(one.text, room), counted=None) for one in said]
+    return Section("message", tuple(said), tuple(item for one in heard for item in _items(one)))
+
+
+def _exchange(turn: Turn) -> int:
+    """Where on the path that begins which is answered now: what a person said last."""
+    path = turn.path
+    return max((at for at, one in enumerate(path) if one.role == Role.USER), default=0)
 
 
 @dataclass(frozen=True)
@@ -95,6 +127,8 @@ class _Heard:
     text: str
     shown: tuple[Image, ...]
     told: tuple[Image, ...]
+    calls: tuple[ToolCall, ...]
+    answers: str
 
     @property
     def role(self) -> str:
@@ -105,7 +139,8 @@ class _Heard:
         as_said = self.text == self.message.text
         words = self.message.tokens if as_said else tokens.count(self.text)
         notes = sum(tokens.count(image.note) + 1 for image in self.told)
-        return words + notes + sum(image.tokens for image in self.shown)
+        images = sum(image.tokens for image in self.shown)
+        return words + notes + images + sum(call.tokens for call in self.calls)
 
 
 def _heard(turn: Turn, messages: Sequence[Spoken | Message], limit: int) -> list[_Heard]:
@@ -117,7 +152,10 @@ def _heard(turn: Turn, messages: Sequence[Spoken | Message], limit: int) -> list
         images = turn.images.get(one.pk, ())
         shown = tuple(image for image in images if image.id in chosen)
         told = tuple(image for image in images if image.id not in chosen)
-        heard.append(_Heard(one, _text(turn, one, named), shown, told))
+        text = _text(turn, one, named)
+        heard.append(_Heard(one, text, shown, told, one.calls, one.tool_call_id))
+    if any(one.calls for one in heard) and not providers.can_call(turn.project.chat_model_name):
+        return tooling.without_calls(heard)
     return heard
 
 
@@ -140,10 +178,9 @@ def _items(heard: _Heard) -> list[Item]:
 
 
 def _counts(turn: Turn, message: Spoken | Message) -> bool:
-    said = message.text or message.pk in turn.images
+    said = message.text or message.calls or message.tool_call_id or message.pk in turn.images
     stands = message.deleted_at is None or turn.project.keep_deleted
-    spoken = message.role in (Role.USER, Role.ASSISTANT)
-    return bool(message.is_final and said and stands and spoken)
+    return bool(message.is_final and said and stands and message.role != Role.SYSTEM)
 
 
 def _several_people(path: Sequence[Spoken | Message]) -> bool:
@@ -170,4 +207,4 @@ def _said(heard: _Heard) -> Said:
     notes = (image.note for image in heard.told)
     text = "\n".join(filter(None, [heard.text, *notes]))
     counted = heard.message.tokens if text == heard.message.text else None
-    return Said(heard.role, text, heard.shown, counted)
+    return Said(heard.role, text, heard.shown, counted, heard.calls, heard.answers)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 # Anthropic takes more, but then no image of more than 2,000 pixels a side.
@@ -14,7 +14,8 @@ MOST_IMAGES = 20
 class Image:
     """An image as it stands in a prompt: where its bytes are kept, and what else is known of it.
 
-    `path` is its name in the default storage; width and height are in pixels.
+    `path` is its name in the default storage; one that is kept nowhere has its `data` instead.
+    Width and height are in pixels.
     """
 
     id: UUID
@@ -22,7 +23,8 @@ class Image:
     description: str
     width: int
     height: int
-    path: str
+    path: str = ""
+    data: bytes = field(default=b"", repr=False)
 
     @property
     def tokens(self) -> int:

@@ -9,6 +9,8 @@ from django.dispatch import Signal
 message_added = Signal()
 # session, messages: the Messages of it whose text, status, deletion or place on the path changed.
 message_changed = Signal()
+# session, message: the assistant's Message that reaches its final status.
+reply_kept = Signal()
 # message: the assistant's Message that reached its final status. Sent after the commit.
 turn_finished = Signal()
 # session: the Session that was closed.
@@ -31,3 +33,5 @@ import_planned = Signal()
 # session, messages, source: the Messages just written to a session of its own, which say what
 # another program remembered, from the format `source`; to be proposed.
 memories_imported = Signal()
+# upload: the Import that has just come to its end, well or not.
+import_finished = Signal()

@@ -1,5 +1,6 @@
 """Messages as prompts read them: of the hundred in a window, only what stands in it."""
 
+import json
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -8,12 +9,16 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import CharField, Count, Exists, F, OuterRef, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
+from chat import tooling
 from chat.compiled import Compiled
 from chat.models import FINAL, Attachment, Message, Reaction, Role, Session
+from chat.tooling import ToolCall
 
 
 class Spoken(NamedTuple):
-    """A message in few words. `given` are the reactions to it: how often, a space, the emoji."""
+    """A message in few words. `given` are the reactions to it: how often, a space, the emoji;
+    `tool_calls` are JSON.
+    """
 
     pk: UUID
     copied_from_id: UUID | None
@@ -24,6 +29,8 @@ class Spoken(NamedTuple):
     last_name: str | None
     text: str
     tokens: int
+    tool_calls: str
+    tool_call_id: str
     status: str
     version: int
     deleted_at: datetime | None
@@ -37,8 +44,12 @@ class Spoken(NamedTuple):
     @property
     def counts(self) -> bool:
         """Whether it may stand in a window."""
-        spoken = self.role in (Role.USER, Role.ASSISTANT) and bool(self.text or self.pictured)
+        spoken = self.role != Role.SYSTEM and bool(self.text or self.pictured or self.calls)
         return spoken and self.is_final and self.deleted_at is None
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return () if self.tool_calls == "[]" else tooling.read(json.loads(self.tool_calls))
 
     @property
     def speaker(self) -> str:

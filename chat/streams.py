@@ -5,8 +5,9 @@ leaves, and any number of readers may follow it from any point.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -14,26 +15,40 @@ from django.db.models.functions import Now
 from chat import replies
 from chat.database import in_thread
 from chat.models import FINAL, Message, Session, Status
+from chat.options import Options
 from chat.polling import poll
-from chat.providers import Delta
+from chat.providers import Delta, Failed, Finished, ProviderError
 
 # A reply whose process gave no sign of life for so long was cut off by that process's end.
 SILENCE = timedelta(seconds=20)
 
 
+Event = Delta | Finished | Failed
+
+
 class Live:
-    """A reply as it is being said here: its text so far, and a bell that rings when more came."""
+    """A reply as it is being said here: its text so far, and a bell that rings when more came.
+
+    How it ended is in `finished` or `failure`; in neither, when somebody ended it.
+    """
 
     def __init__(self) -> None:
         self.text = ""
         self.done = False
         self.stopped = False
+        self.finished: Finished | None = None
+        self.failure: ProviderError | None = None
         self.task: asyncio.Task[None] | None = None
         self._bell = asyncio.Event()
 
-    def say(self, text: str) -> None:
-        self.text += text
-        self._ring()
+    def hear(self, event: Event) -> None:
+        if isinstance(event, Delta):
+            self.text += event.text
+            self._ring()
+        elif isinstance(event, Finished):
+            self.finished = event
+        else:
+            self.failure = event.error
 
     def finish(self) -> None:
         self.done = True
@@ -62,24 +77,41 @@ _live: dict[UUID, Live] = {}
 _tasks: set[asyncio.Task[None]] = set()
 
 
-async def start(reply: Message) -> None:
+async def start(reply: Message, options: Options = Options()) -> Live:
     """Begins to say `reply` in this process and returns at once."""
     live = _live[reply.pk] = Live()
-    live.task = asyncio.create_task(_say(reply, live))
-    for task in (live.task, asyncio.create_task(_heed_stops(reply.pk, live))):
-        _tasks.add(task)
-        task.add_done_callback(_tasks.discard)
+    events = replies.stream_reply(reply, lambda: live.stopped, options)
+    live.task = _kept(_say(events, live, reply.pk))
+    _kept(_heed_stops(reply.pk, live))
+    return live
 
 
-async def _say(reply: Message, live: Live) -> None:
+async def pass_on(events: AsyncIterator[Event]) -> Live:
+    """Begins to hear `events`, which nobody keeps, and returns at once. Whoever asked for them ends
+    them with `Live.stop` when they leave.
+    """
+    live = Live()
+    live.task = _kept(_say(events, live))
+    return live
+
+
+def _kept(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(work)
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+    return task
+
+
+async def _say(events: AsyncIterator[Event], live: Live, reply_id: UUID | None = None) -> None:
     try:
-        async for event in replies.stream_reply(reply, lambda: live.stopped):
-            live.say(event.text)
+        async for event in events:
+            live.hear(event)
     except asyncio.CancelledError:
         if not live.stopped:
             raise
     finally:
-        _live.pop(reply.pk, None)
+        if reply_id is not None:
+            _live.pop(reply_id, None)
         live.finish()
 
 
@@ -119,6 +151,12 @@ async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[Delta]:
         async for delta in _follow_elsewhere(reply_id, position):
             yield delta
         return
+    async for delta in heard(live, position):
+        yield delta
+
+
+async def heard(live: Live, position: int = 0) -> AsyncIterator[Delta]:
+    """As `follow`, for what is being said here."""
     while True:
         bell = live.bell
         if len(live.text) > position:
@@ -132,7 +170,7 @@ async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[Delta]:
 
 async def _follow_elsewhere(reply_id: UUID, position: int) -> AsyncIterator[Delta]:
     """As `follow`, for a reply of another process, read from what that one flushes."""
-    rows = Message.objects.filter(pk=reply_id).values_list("text", "status")
+    rows = Message.objects.filter(pk=reply_id, deleted_at=None).values_list("text", "status")
     row = await in_thread(rows.first)
     looks = poll()
     with looks.watching(looks.replies, reply_id):

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat import image_views, imports_pages, message_views, note_views, views
+from chat import image_views, imports_pages, keeping_views, message_views, note_views, views
 
 urlpatterns = [
     path("projects/<slug:slug>/", views.project, name="project"),
@@ -17,6 +17,7 @@ urlpatterns = [
     ),
     path("projects/<slug:slug>/chats/<uuid:pk>/prompt/", views.prompt, name="session-prompt"),
     path("projects/<slug:slug>/chats/<uuid:pk>/edit/", views.edit, name="session-edit"),
+    path("projects/<slug:slug>/chats/<uuid:pk>/keep/", keeping_views.keep, name="session-keep"),
     path("projects/<slug:slug>/chats/<uuid:pk>/reopen/", views.reopen, name="session-reopen"),
     path("projects/<slug:slug>/chats/<uuid:pk>/events/", views.events, name="session-events"),
     path("projects/<slug:slug>/chats/<uuid:pk>/clear/", views.clear, name="session-clear"),

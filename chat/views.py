@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat import access, attachments, changes, pages, search
 from chat import prompt as prompts
+from chat.admission import Grant
 from chat.api import streaming
 from chat.forms import MessageForm, NewChatForm, SessionForm
 from chat.models import Message, Session, SessionStatus
@@ -29,9 +30,14 @@ JUST_DELETED = "just_deleted"
 @require_GET
 def project(request: HttpRequest, slug: str) -> HttpResponse:
     """A project: a place to begin a chat, and the chats there are, those archived, or those with
-    the words `q`.
+    the words `q`. `?part=chats` gives the list of chats beside every page.
     """
-    return _project_page(request, membership(request.user, slug), NewChatForm())
+    member = membership(request.user, slug)
+    if request.GET.get("part") == "chats":
+        shown = pages.sidebar(request, member.project)
+        context = shown | {"project": member.project, "membership": member}
+        return render(request, "chat/_sidebar_chats.html", context)
+    return _project_page(request, member, NewChatForm())
 
 
 @login_required
@@ -80,7 +86,8 @@ def session(request: HttpRequest, slug: str, pk) -> HttpResponse:
 def events(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     """Tells the page of a chat each `version` above the one that it shows."""
     chat_session = pages.to_read(request, slug, pk)
-    return streaming.version_stream(chat_session, _number(request.GET.get("version", "0")))
+    version = _number(request.GET.get("version", "0"))
+    return streaming.version_stream(chat_session, version, Grant.of(request, chat_session))
 
 
 @login_required
@@ -197,7 +204,7 @@ def _project_page(
     ordered = listed.select_related("creator").order_by("-pinned", "-last_activity_at", "-id")
     page = Paginator(ordered, CHATS_A_PAGE).get_page(request.GET.get("page"))
     excerpts = search.excerpts(page, query) if query else {}
-    context = pages.sidebar(request.user, member.project) | {
+    context = pages.sidebar(request, member.project) | {
         "project": member.project,
         "membership": member,
         "chats": page,
@@ -240,7 +247,7 @@ def _turns(request: HttpRequest, chat_session: Session) -> HttpResponse:
     member = membership(request.user, chat_session.project.slug)
     since = _number(request.GET.get("since", "1"))
     see(chat_session, request.user)
-    context = pages.sidebar(request.user, chat_session.project)
+    context = pages.sidebar(request, chat_session.project)
     context |= pages.turn_context(chat_session, member) | {
         "turns": pages.turns(chat_session, member, chat_session.head_id, since),
         "spent": pages.spent(chat_session),

@@ -1,10 +1,30 @@
-"""The ASGI entry point."""
+"""The ASGI entry point: Django, and beside it MCP, whose SDK is an ASGI application of its own."""
 
+import asyncio
 import os
+from typing import Any
 
 from django.core.asgi import get_asgi_application
 
-from config.bodies import BoundedBodies
+from config.bodies import BoundedBodies, Receive, Send
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-application = BoundedBodies(get_asgi_application())
+django = get_asgi_application()
+
+
+def _mcp() -> Any:
+    # Imported when first asked for: its SDK takes a second.
+    from memory.mcp import door
+
+    return door.application
+
+
+async def dispatch(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    if scope["type"] == "http" and scope["path"].rstrip("/") == "/mcp":
+        mcp = await asyncio.to_thread(_mcp)
+        await mcp(scope, receive, send)
+    else:
+        await django(scope, receive, send)
+
+
+application = BoundedBodies(dispatch)

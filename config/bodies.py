@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 # Where programs are answered, in JSON whatever they accept.
-PROGRAMS = ("/api/", "/v1/")
+PROGRAMS = ("/api/", "/v1/", "/mcp")
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]
@@ -82,7 +82,7 @@ class _Body:
 async def _refuse(scope: Scope, headers: Mapping[bytes, bytes], most: int, send: Send) -> None:
     reason = too_large(most)
     if reads_json(scope["path"], headers.get(b"accept", b"").decode("latin-1")):
-        kind, told = b"application/json", json.dumps({"detail": reason})
+        kind, told = b"application/json", json.dumps(in_json(scope["path"], reason))
     else:
         kind, told = b"text/html; charset=utf-8", render_to_string("413.html", {"reason": reason})
     body = told.encode()
@@ -94,6 +94,14 @@ async def _refuse(scope: Scope, headers: Mapping[bytes, bytes], most: int, send:
 def too_large(most: int) -> str:
     reason = _("This is larger than %(most)s MB, the most that is taken at once.")
     return reason % {"most": f"{most / 1e6:.0f}"}
+
+
+def in_json(path: str, reason: str) -> dict[str, Any]:
+    """An error as programs read it: in OpenAI's shape where its clients ask."""
+    if not path.startswith("/v1/"):
+        return {"detail": reason}
+    about = {"type": "invalid_request_error", "param": None, "code": None}
+    return {"error": {"message": reason} | about}
 
 
 def reads_json(path: str, accept: str) -> bool:

@@ -297,7 +297,12 @@ def _write_configuration(folder: Path, sockets: Path) -> None:
     quoted = str(sockets).replace("'", "''")
     template = Path(__file__).with_name("embedded.conf").read_text()
     path.write_text(
-        template.format(socket_directory=quoted, shared_buffers=embedded_memory.shared_buffers())
+        template.format(
+            socket_directory=quoted,
+            shared_buffers=embedded_memory.shared_buffers(),
+            maintenance_work_mem=embedded_memory.maintenance_work_mem(),
+            maintenance_workers=embedded_memory.maintenance_workers(),
+        )
     )
     path.chmod(0o644)
 

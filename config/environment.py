@@ -5,6 +5,7 @@ A value that does not fit ends the start with one line that names the variable a
 
 import os
 from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -41,6 +42,11 @@ def flag(value: str) -> bool:
 def words(value: str) -> list[str]:
     """A list separated by commas."""
     return [word.strip() for word in value.split(",") if word.strip()]
+
+
+def networks(value: str) -> list[IPv4Network | IPv6Network]:
+    """Networks in CIDR notation, or single addresses, separated by commas."""
+    return [ip_network(one) for one in words(value)]
 
 
 def word(value: str) -> str:

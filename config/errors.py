@@ -7,23 +7,24 @@ from django.template.loader import render_to_string
 from django.views.decorators.csrf import csrf_exempt
 from django.views.defaults import bad_request
 
-from config.bodies import reads_json, too_large
+from config.bodies import in_json, reads_json, too_large
 
 
 @csrf_exempt
 def no_such_route(request: HttpRequest) -> JsonResponse:
     reason = "Not found." if request.path.endswith("/") else "Not found. Routes end in a slash."
-    return JsonResponse({"detail": reason}, status=404)
+    return JsonResponse(in_json(request.path, reason), status=404)
 
 
 def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
     """A request that Django takes for none, or whose words are more than it keeps in memory."""
-    in_json = reads_json(request.path, request.headers.get("Accept", ""))
+    path = request.path
+    for_programs = reads_json(path, request.headers.get("Accept", ""))
     if isinstance(exception, RequestDataTooBig):
         reason = too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-        if in_json:
-            return JsonResponse({"detail": reason}, status=413)
+        if for_programs:
+            return JsonResponse(in_json(path, reason), status=413)
         return HttpResponse(render_to_string("413.html", {"reason": reason}), status=413)
-    if in_json:
-        return JsonResponse({"detail": "This request cannot be read."}, status=400)
+    if for_programs:
+        return JsonResponse(in_json(path, "This request cannot be read."), status=400)
     return bad_request(request, exception)

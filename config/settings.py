@@ -1,5 +1,6 @@
 """The only place that reads the environment. CONTRACT: the names of the variables stay put."""
 
+from ipaddress import IPv4Network, IPv6Network
 from os import environ
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from csp.constants import NONCE, NONE, SELF
 from dotenv import load_dotenv
 
 from config import embedded
-from config.environment import flag, integer, model_name, read, text, url, word, words
+from config.environment import flag, integer, model_name, networks, read, text, url, word, words
 from config.secrets import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -27,6 +28,14 @@ ALLOWED_HOSTS = read(
 )
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if "*" not in host]
 ADMIN_PASSWORD = read("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
+
+# Requests to addresses that people name go to the public internet alone, and to these.
+OUTBOUND_ALLOW: list[IPv4Network | IPv6Network] = read(
+    "STRATA_OUTBOUND_ALLOW",
+    [],
+    networks,
+    "networks such as 10.1.0.0/16 or addresses, separated by commas",
+)
 
 # What a model may take.
 
@@ -96,7 +105,12 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_DEFAULT_QUEUE = "memory"
-CELERY_TASK_ROUTES = {"chat.*": "chat", "memory.*": "memory", "config.*": "memory"}
+CELERY_TASK_ROUTES = {
+    "chat.*": "chat",
+    "memory.*": "memory",
+    "config.*": "memory",
+    "projects.*": "memory",
+}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 # Beat writes the last run of each task at once, so that the admin and /readyz tell the truth.
@@ -187,6 +201,7 @@ CHAT_PROMPT_SECTIONS = [
     "memory.sections.blocks",
     "memory.facts.section.facts",
     "memory.sections.bank",
+    "chat.sections.program",
     "chat.sections.history",
     "memory.sections.gists",
     "memory.sections.details",
@@ -332,7 +347,7 @@ REST_FRAMEWORK = {
         "projects.authentication.TokenAllows",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["projects.api.parsers.Json"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "projects.api.negotiation.WhatThereIs",
     "DEFAULT_PAGINATION_CLASS": "projects.api.pagination.NewestFirst",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],

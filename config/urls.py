@@ -16,6 +16,7 @@ handler400 = refused
 
 api = [
     path("", include("projects.api.routes")),
+    path("tokens/", include("projects.api.tokens")),
     path("", include("chat.api.routes")),
     path("", include("memory.api.routes")),
     # YAML or JSON, as is accepted.
@@ -34,6 +35,8 @@ urlpatterns = [
     path("readyz", readyz, name="readyz"),
     path("api/v1/", include(api)),
     re_path(r"^api/", no_such_route),
+    path("v1/", include("chat.api.completions.routes")),
+    re_path(r"^v1/", no_such_route),
     path(
         "accounts/login/",
         LoginView.as_view(template_name="accounts/login.html", redirect_authenticated_user=True),

@@ -6,3 +6,4 @@ class MemoryConfig(AppConfig):
 
     def ready(self) -> None:
         from memory import receivers  # noqa: F401  (connects them)
+        from memory.webhooks import telling  # noqa: F401  (connects its receivers)

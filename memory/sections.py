@@ -179,7 +179,8 @@ def recalled(turn: Turn) -> Recalled:
     In a shared conversation, only what all its readers may see.
     """
     asked = turn.reply_to
-    if asked is None or not turn.project.memory_enabled or relevance.is_small_talk(asked.text):
+    query = turn.question
+    if asked is None or not turn.project.memory_enabled or relevance.is_small_talk(query):
         return Recalled()
     scope = Scope(
         turn.project,
@@ -188,7 +189,7 @@ def recalled(turn: Turn) -> Recalled:
         exclude_session=turn.session.pk,
         source_types=(*SAID, SourceType.ENTRY),
     )
-    found = recall(scope, asked.text, limit=LOOKED_AT)
+    found = recall(scope, query, limit=LOOKED_AT)
     said = [one for one in found if one.source_type != SourceType.ENTRY]
     told = [one for one in found if one.source_type == SourceType.ENTRY]
     said = without(relevance.relevant(said), _originals(turn))

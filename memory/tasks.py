@@ -2,15 +2,17 @@
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
-from celery import shared_task
+from celery import Task, shared_task
 from django.db import connection, transaction
 
 from memory.layers import conversations, cycle, digests
 from memory.models import Entry
 from memory.recall import embedders, indexing, vector_index
+from memory.webhooks import delivering
 
 log = logging.getLogger(__name__)
 
@@ -78,21 +80,61 @@ def run_indexing() -> None:
         run_indexing.apply_async(expires=CYCLE_SECONDS)
 
 
-def wake_indexing() -> None:
-    """Has what this transaction changes indexed once it is committed: one message, however many
-    changes. Should the broker be away, the chat goes on and the beat finds the work.
+@shared_task
+def run_deliveries() -> None:
+    """Has delivered what webhooks wait for, each by a task of its own. Runs when something
+    happened that is to be told, and every twenty seconds for what is tried again or was missed.
     """
-    if not any(hook is _send for _, hook, *_ in connection.run_on_commit):
-        transaction.on_commit(_send)
+    for webhook_id in delivering.due():
+        deliver.apply_async([str(webhook_id)], expires=CYCLE_SECONDS)
 
 
-def _send() -> None:
+@shared_task
+def deliver(webhook_id: str) -> None:
+    """Tells one webhook what it waits for, and leaves what it has no time for to another task."""
+    if not delivering.deliver(UUID(webhook_id)):
+        deliver.apply_async([webhook_id], expires=CYCLE_SECONDS)
+
+
+@shared_task
+def clear_deliveries() -> None:
+    """Gives up what webhooks could not be told, and clears the old log. Runs every hour."""
+    delivering.give_up()
+    delivering.clear()
+
+
+def wake_indexing() -> None:
+    """Has what this transaction changes indexed once it is committed."""
+    _on_commit(_send_indexing)
+
+
+def wake_deliveries() -> None:
+    """Has webhooks told of what this transaction does once it is committed."""
+    _on_commit(_send_deliveries)
+
+
+def _on_commit(send: Callable[[], None]) -> None:
+    """One message, however many changes."""
+    if not any(hook is send for _, hook, *_ in connection.run_on_commit):
+        transaction.on_commit(send)
+
+
+def _send_indexing() -> None:
+    _send(run_indexing)
+
+
+def _send_deliveries() -> None:
+    _send(run_deliveries)
+
+
+def _send(task: Task) -> None:
+    """Should the broker be away, the chat goes on and the beat finds the work."""
     global _broker_is_away_until
     if time.monotonic() < _broker_is_away_until:
         return
     try:
-        run_indexing.apply_async(expires=CYCLE_SECONDS, retry=False)
+        task.apply_async(expires=CYCLE_SECONDS, retry=False)
     except Exception as error:
         # Each broker has its own. Whatever it was, what was said is said, and the sweep finds it.
-        log.warning("indexing_not_woken cause=%r", error)
+        log.warning("not_woken task=%s cause=%r", task.name, error)
         _broker_is_away_until = time.monotonic() + PATIENCE

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory.views import facts
+from memory.views import facts, webhooks
 from memory.views.activity import activity
 from memory.views.acts import act
 from memory.views.bank import memory
@@ -38,4 +38,6 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/facts/<uuid:pk>/", facts.one, name="fact"),
     path("projects/<slug:slug>/memory/facts/<uuid:pk>/change/", facts.change, name="fact-change"),
     path("projects/<slug:slug>/memory/<uuid:pk>/", entry, name="entry"),
+    path("projects/<slug:slug>/settings/webhooks/", webhooks.listed, name="webhooks"),
+    path("projects/<slug:slug>/settings/webhooks/<uuid:pk>/", webhooks.one, name="webhook"),
 ]

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from projects.forms import language_choice
-from projects.models import Membership, Project, Token
+from projects.models import Bucket, IdempotencyKey, Membership, Project, Token
 
 admin.site.site_header = admin.site.site_title = "Strata"
 
@@ -76,15 +76,40 @@ class MembershipAdmin(admin.ModelAdmin):
 
 @admin.register(Token)
 class TokenAdmin(admin.ModelAdmin):
-    """To rename, limit and revoke. The `create_token` command makes them and shows each once."""
+    """To rename, limit and revoke. The page of API tokens makes them and shows each once."""
 
-    list_display = ("__str__", "user", "project", "scopes", "created", "expiry")
-    list_filter = (("expiry", admin.EmptyFieldListFilter), "created")
+    list_display = (
+        "__str__",
+        "user",
+        "project",
+        "scopes",
+        "created",
+        "expiry",
+        "last_used_at",
+    )
+    list_filter = (("expiry", admin.EmptyFieldListFilter), "created", "last_used_at")
     list_select_related = ("user", "project")
     date_hierarchy = "created"
     search_fields = ("name", "user__username", "project__slug")
-    fields = ("name", "user", "project", "scopes", "created", "expiry")
-    readonly_fields = ("user", "project", "created")
+    fields = ("name", "user", "project", "scopes", "created", "expiry", "last_used_at")
+    readonly_fields = ("user", "project", "created", "last_used_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+
+@admin.register(IdempotencyKey)
+class IdempotencyKeyAdmin(LookOnly):
+    list_display = ("created_at", "user", "project", "status", "made")
+    list_filter = ("status",)
+    list_select_related = ("user", "project")
+    date_hierarchy = "created_at"
+    search_fields = ("user__username", "project__slug")
+    fields = ("created_at", "user", "project", "status", "made")
+
+
+@admin.register(Bucket)
+class BucketAdmin(LookOnly):
+    list_display = ("subject", "free_at")
+    date_hierarchy = "free_at"
+    search_fields = ("subject",)

@@ -1,14 +1,18 @@
 """What people write about a project and its members."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from projects.access import projects_for
 from projects.languages import search_languages
 from projects.models import Project, Role
+from projects.models.tokens import SCOPES
 
 
 def language_choice() -> forms.Select:
@@ -186,3 +190,59 @@ class DeletionForm(forms.Form):
         if self.cleaned_data["slug"] != self.project.slug:
             raise forms.ValidationError(_("This is not the project’s slug."))
         return self.project.slug
+
+
+class TokenForm(forms.Form):
+    """A token for a program of `user`."""
+
+    FOREVER = ""
+    LIFETIMES = (
+        ("7", _("7 days")),
+        ("30", _("30 days")),
+        ("90", _("90 days")),
+        ("365", _("A year")),
+        (FOREVER, _("For ever")),
+    )
+    SCOPES = (
+        ("read", _("Read")),
+        ("write", _("Write: say things, change and forget what its user may")),
+        ("admin", _("Manage: projects, members, forgetting, tokens")),
+    )
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=120,
+        help_text=_("What it is for, such as “Editor on my laptop”."),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    project = forms.ModelChoiceField(
+        label=_("Project"),
+        queryset=Project.objects.none(),
+        required=False,
+        empty_label=_("All of mine"),
+        to_field_name="slug",
+    )
+    scopes = forms.MultipleChoiceField(
+        label=_("It may"),
+        choices=SCOPES,
+        initial=["read", "write"],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    days = forms.ChoiceField(label=_("Valid for"), choices=LIFETIMES, initial="90", required=False)
+
+    def __init__(self, user, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        project = self.fields["project"]
+        assert isinstance(project, forms.ModelChoiceField)
+        project.queryset = projects_for(user)
+
+    def token(self) -> dict[str, Any]:
+        """What the token is made with."""
+        given = self.cleaned_data
+        scopes = [one for one in SCOPES if one in given["scopes"]]
+        named = {"name": given["name"], "project": given["project"]}
+        return named | {"scopes": scopes, "expiry": self._expiry()}
+
+    def _expiry(self) -> datetime | None:
+        days = self.cleaned_data["days"]
+        return timezone.now() + timedelta(days=int(days)) if days else None

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.connector import Connector
+from tests.receiver import Receiver
 from tests.scripted import ScriptedModel
 
 # Before Django reads its settings; also what each worker of a parallel run inherits.
@@ -17,7 +19,13 @@ if OUR_OWN_DATA:
     os.environ["STRATA_DATA_DIR"] = os.environ["STRATA_TEST_DATA"] = tempfile.mkdtemp(
         prefix="strata-test-"
     )
-for name in ("DATABASE_URL", "CELERY_BROKER_URL", "STRATA_CHAT_MODEL", "STRATA_SYSTEM_MODEL"):
+for name in (
+    "DATABASE_URL",
+    "CELERY_BROKER_URL",
+    "STRATA_CHAT_MODEL",
+    "STRATA_SYSTEM_MODEL",
+    "STRATA_OUTBOUND_ALLOW",
+):
     os.environ[name] = ""
 os.environ["OPENAI_API_KEY"] = "test"
 # Named here and not in pyproject.toml: pytest-django would read the settings before this file.
@@ -84,6 +92,18 @@ def scripted(model_server, monkeypatch, settings) -> ScriptedModel:
 
 
 @pytest.fixture
+def connector(monkeypatch) -> Connector:
+    """Records who is connected to, and lets through what goes to receivers of the test's own."""
+    return Connector(monkeypatch)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as made:
+        yield made
+
+
+@pytest.fixture
 def person(db, django_user_model) -> Callable:
     def make(name: str):
         return django_user_model.objects.create_user(name, f"{name}@example.org", "pass-word-1")
@@ -127,16 +147,16 @@ def _member(user, project, role: str):
 
 @pytest.fixture
 def api() -> Callable:
-    """A REST client for a user, with a real token; keywords go to the token."""
+    """A REST client for a user, with a real token, used just now; keywords go to the token."""
+    from django.utils import timezone
     from rest_framework.test import APIClient
 
     from projects.models import Token
 
     def client(user, **fields) -> APIClient:
         made = APIClient()
-        made.credentials(
-            HTTP_AUTHORIZATION=f"Bearer {Token.objects.create(user=user, **fields)[1]}"
-        )
+        _, token = Token.issue(user, **{"last_used_at": timezone.now()} | fields)
+        made.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
         return made
 
     return client

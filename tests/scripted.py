@@ -43,6 +43,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     ending: Literal["whole", "hangs", "breaks", "garbage"] = "whole"
     permits: threading.Semaphore | None = None
+    # (id, name, arguments) of each
+    calls: tuple[tuple[str, str, str], ...] = ()
 
 
 Behaviour = Answer | str | Callable[[Request], Answer | str]
@@ -115,6 +117,10 @@ class ScriptedModel:
     def say(self, text: str, *, delay: float = 0, before: float = 0, finish: str = "stop") -> None:
         """Next: `text`, streamed word by word; `finish="length"` says that it was cut off."""
         self.queue(Answer(text, delay, before, finish))
+
+    def call(self, *calls: tuple[str, str, str], text: str = "") -> None:
+        """Next: calls of tools, each an id, a name and arguments, behind `text`."""
+        self.queue(Answer(text, finish="tool_calls", calls=calls))
 
     def dictate(self, text: str) -> threading.Semaphore:
         """Next: `text`, a word of it each time that what is returned is released."""
@@ -320,12 +326,19 @@ def _envelope(asked: Request, kind: str) -> dict[str, object]:
 
 
 def _completion(asked: Request, answer: Answer) -> dict[str, object]:
-    message = {"role": "assistant", "content": answer.text}
+    message: dict[str, object] = {"role": "assistant", "content": answer.text}
+    if answer.calls:
+        message["tool_calls"] = [_call(one, one[2]) for one in answer.calls]
     choice = {"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}
     return _envelope(asked, "chat.completion") | {
         "choices": [choice],
         "usage": _usage(asked, answer),
     }
+
+
+def _call(call: tuple[str, str, str], arguments: str) -> dict[str, object]:
+    key, name, _ = call
+    return {"id": key, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 @dataclass(frozen=True)
@@ -342,6 +355,11 @@ def _events(asked: Request, answer: Answer) -> Iterator[_Event]:
     yield _event(asked, {"role": "assistant", "content": ""})
     for piece in pieces(answer.text):
         yield _event(asked, {"content": piece}, is_piece=True)
+    for number, one in enumerate(answer.calls):
+        head, tail = one[2][:5], one[2][5:]
+        yield _event(asked, {"tool_calls": [_call(one, head) | {"index": number}]})
+        more = {"index": number, "function": {"arguments": tail}}
+        yield _event(asked, {"tool_calls": [more]})
     if answer.ending != "whole":
         return
     yield _event(asked, {}, finish=answer.finish)
@@ -353,7 +371,7 @@ def _events(asked: Request, answer: Answer) -> Iterator[_Event]:
 
 
 def _event(
-    asked: Request, delta: dict[str, str], finish: str | None = None, is_piece: bool = False
+    asked: Request, delta: dict[str, object], finish: str | None = None, is_piece: bool = False
 ) -> _Event:
     choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
     chunk = _envelope(asked, "chat.completion.chunk") | {"choices": [choice]}

@@ -51,6 +51,7 @@ def installed(data_dir: Path, model: ScriptedModel) -> Iterator[Installation]:
             "STRATA_SYSTEM_MODEL": "extractive",
             "OPENAI_BASE_URL": model.base_url,
             "OPENAI_API_KEY": "test",
+            "STRATA_OUTBOUND_ALLOW": "127.0.0.1",
             "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
         }
         made = Installation(data_dir, environment)

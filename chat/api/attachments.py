@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 from chat import access, attachments, images
 from chat.models import Attachment, Session
 from chat.serving import EXTENSIONS, image_response
+from projects.api.idempotency import idempotent
 
 
 class AttachmentSerializer(serializers.ModelSerializer):
@@ -130,6 +131,11 @@ def stored(session: Session, user, items: Iterable[UUID | Inline]) -> list[UUID]
     ]
 
 
+def _tell_again(view, request, made) -> Response:
+    kept = attachments.for_reading(request.user, made["id"], request.auth)
+    return Response(AttachmentSerializer(kept).data)
+
+
 class Attachments(APIView):
     """Images for messages to come."""
 
@@ -138,6 +144,7 @@ class Attachments(APIView):
     @extend_schema(
         request={"multipart/form-data": UploadSerializer}, responses={201: AttachmentSerializer}
     )
+    @idempotent(_tell_again)
     def post(self, request, pk) -> Response:
         """Uploads one. Unless a message claims it within a day, it is removed."""
         session = access.session_for_writing(request.user, pk, request.auth)

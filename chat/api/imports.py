@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
@@ -12,6 +13,7 @@ from chat import imports
 from chat.importers import Refused
 from chat.models import Import, ImportState
 from projects.access import project_for_writing
+from projects.api.idempotency import idempotent
 
 
 class ImportSerializer(serializers.ModelSerializer):
@@ -61,6 +63,10 @@ class ImportFilter(filters.FilterSet):
     state = filters.ChoiceFilter(choices=ImportState.choices)
 
 
+def _tell_again(view: MyImports, request, made) -> Response:
+    return Response(ImportSerializer(get_object_or_404(view.get_queryset(), pk=made["id"])).data)
+
+
 class Imports(MyImports, generics.ListAPIView):
     """Your imports into a project."""
 
@@ -70,6 +76,7 @@ class Imports(MyImports, generics.ListAPIView):
     @extend_schema(
         request={"multipart/form-data": ImportFileSerializer}, responses={202: ImportSerializer}
     )
+    @idempotent(_tell_again)
     def post(self, request, slug) -> Response:
         """Takes a file; what it holds that is not there yet is added in the background."""
         project = project_for_writing(request.user, slug, request.auth)

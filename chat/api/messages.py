@@ -18,12 +18,14 @@ from chat.api.answering import (
     EXCHANGE,
     Conflict,
     answer,
-    exchange,
+    answer_again,
+    recorded,
     refuse_closed,
     refusing,
     session_to_speak_in,
 )
 from chat.api.attachments import stored
+from chat.api.resuming import LAST_EVENT_ID
 from chat.api.serializers import (
     ContentSerializer,
     EmojiSerializer,
@@ -40,6 +42,7 @@ from chat.attachments import Refused, claim
 from chat.models import Message, MessageRevision, Role, Session, Status
 from projects.api.errors import CONFLICT
 from projects.api.filters import Whole
+from projects.api.idempotency import idempotent
 from projects.api.pagination import NewestFirst
 from projects.api.versions import Tagged, asked_version, etag, tag
 
@@ -74,7 +77,8 @@ class Messages(generics.ListAPIView):
     def get_serializer_context(self) -> dict[str, object]:
         return super().get_serializer_context() | {"reader": self.request.user}
 
-    @extend_schema(request=NewMessageSerializer, responses=EXCHANGE)
+    @extend_schema(request=NewMessageSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
+    @idempotent(answer_again)
     def post(self, request, pk):
         """Says something. The reply is awaited, or streamed as events when that is accepted."""
         session = session_to_speak_in(request, pk)
@@ -84,7 +88,7 @@ class Messages(generics.ListAPIView):
         images = stored(session, request.user, data.pop("attachments"))
         try:
             if not data["reply"]:
-                return exchange(request, _record(session, request.user, images, **data), None)
+                return recorded(request, _record(session, request.user, images, **data))
             asked, reply = replies.ask(session, data["content"], request.user, images)
         except Refused as refused:
             raise ValidationError({"attachments": [str(refused)]}) from refused
@@ -196,7 +200,8 @@ class Reactions(APIView):
 class Regenerate(APIView):
     """Another reply beside one that is there. From then on the new one counts."""
 
-    @extend_schema(request=None, responses=EXCHANGE)
+    @extend_schema(request=None, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
+    @idempotent(answer_again)
     def post(self, request, pk):
         spoken = access.message_for_writing(request.user, pk, request.auth)
         refuse_closed(spoken.session)
@@ -210,7 +215,8 @@ class Rerun(APIView):
     followed it stay beside them, as a branch.
     """
 
-    @extend_schema(request=ContentSerializer, responses=EXCHANGE)
+    @extend_schema(request=ContentSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
+    @idempotent(answer_again)
     def post(self, request, pk):
         message = access.message_for_writing(request.user, pk, request.auth)
         refuse_closed(message.session)

@@ -19,6 +19,7 @@ from chat.replies import LONGEST_MESSAGE
 from projects.access import project_for_reading, project_for_writing
 from projects.api.errors import CONFLICT
 from projects.api.filters import Moment
+from projects.api.idempotency import idempotent
 from projects.api.pagination import NewestFirst
 from projects.api.versions import Tagged, asked_version, etag, tag
 
@@ -93,6 +94,11 @@ class NewestTimeFirst(NewestFirst):
     position = datetime.fromisoformat
 
 
+def _tell_again(view, request, made) -> Response:
+    project = project_for_reading(request.user, view.kwargs["slug"], request.auth)
+    return _tell(notes.note_for_reading(request.user, project, made["id"], request.auth))
+
+
 class Notes(generics.ListAPIView):
     """The notes of a project that you may see, the newest first."""
 
@@ -106,6 +112,7 @@ class Notes(generics.ListAPIView):
         return notes.notes_for(user, project_for_reading(user, self.kwargs["slug"], token), token)
 
     @extend_schema(request=NewNoteSerializer, responses={201: NoteSerializer})
+    @idempotent(_tell_again)
     def post(self, request, slug: str) -> Response:
         """Writes one down. Search finds it at once, and it settles into the project's memory."""
         project = project_for_writing(request.user, slug, request.auth)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat.api import attachments, exports, imports, messages, notes, sessions
+from chat.api import attachments, exports, following, imports, messages, notes, sessions
 
 urlpatterns = [
     path("projects/<slug:slug>/sessions/", sessions.Sessions.as_view(), name="api-sessions"),
@@ -30,6 +30,7 @@ urlpatterns = [
     path("messages/<uuid:pk>/rerun/", messages.Rerun.as_view(), name="api-rerun"),
     path("messages/<uuid:pk>/choose/", messages.Choose.as_view(), name="api-choose"),
     path("messages/<uuid:pk>/stop/", messages.Stop.as_view(), name="api-stop"),
+    path("messages/<uuid:pk>/stream/", following.Follow.as_view(), name="api-stream"),
     path("messages/<uuid:pk>/revisions/", messages.Revisions.as_view(), name="api-revisions"),
     path("messages/<uuid:pk>/receipt/", messages.Receipt.as_view(), name="api-receipt"),
 ]

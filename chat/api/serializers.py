@@ -83,6 +83,12 @@ class ReactionSerializer(serializers.Serializer):
     mine = serializers.BooleanField()
 
 
+class ToolCallSerializer(serializers.Serializer):
+    id = serializers.CharField()
+    name = serializers.CharField()
+    arguments = serializers.CharField(help_text="As the model wrote them; most often JSON.")
+
+
 class InCompany(serializers.ListSerializer):
     """Looks up what stands around all of its messages at once."""
 
@@ -100,6 +106,9 @@ class MessageSerializer(serializers.ModelSerializer):
 
     author = serializers.CharField(source="speaker", read_only=True)
     content = serializers.SerializerMethodField()
+    tool_calls = serializers.SerializerMethodField(
+        help_text="What a reply asks of a program's tools."
+    )
     attachments = serializers.SerializerMethodField()
     reactions = serializers.SerializerMethodField()
     siblings = serializers.SerializerMethodField(
@@ -117,6 +126,8 @@ class MessageSerializer(serializers.ModelSerializer):
             "role",
             "author",
             "content",
+            "tool_calls",
+            "tool_call_id",
             "status",
             "error",
             "version",
@@ -139,6 +150,11 @@ class MessageSerializer(serializers.ModelSerializer):
 
     def get_content(self, message: Message) -> str:
         return message.text if message.deleted_at is None else ""
+
+    @extend_schema_field(ToolCallSerializer(many=True))
+    def get_tool_calls(self, message: Message) -> Any:
+        calls = message.calls if message.deleted_at is None else ()
+        return ToolCallSerializer(calls, many=True).data
 
     @extend_schema_field(AttachmentSerializer(many=True))
     def get_attachments(self, message: Message) -> Any:

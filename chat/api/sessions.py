@@ -23,6 +23,7 @@ from projects.access import project_for_reading, project_for_writing
 from projects.api import versions
 from projects.api.errors import CONFLICT
 from projects.api.filters import Flag, Moment
+from projects.api.idempotency import idempotent
 
 
 def told(sessions: QuerySet[Session]) -> QuerySet[Session]:
@@ -35,6 +36,11 @@ def tell(session: Session, code: int = status.HTTP_200_OK) -> Response:
     """The answer that tells of `session` as it is now."""
     fresh = told(Session.objects.all()).get(pk=session.pk)
     return Response(SessionSerializer(fresh).data, code)
+
+
+def tell_again(view, request, made) -> Response:
+    """Tells of a session that was made before."""
+    return tell(access.session_for_reading(request.user, made["id"], request.auth))
 
 
 class SessionFilter(filters.FilterSet):
@@ -80,6 +86,10 @@ class Sessions(generics.ListCreateAPIView):
         user, token = self.request.user, self.request.auth
         project = project_for_reading(user, self.kwargs["slug"], token)
         return told(access.sessions_for(user, token).filter(project=project))
+
+    @idempotent(tell_again)
+    def post(self, request, *args, **kwargs) -> Response:
+        return super().post(request, *args, **kwargs)
 
     def create(self, request, *args, **kwargs) -> Response:
         self.project = project_for_writing(request.user, kwargs["slug"], request.auth)
@@ -162,6 +172,7 @@ class Fork(APIView):
     """A conversation of your own that begins with this one, down to a message of it."""
 
     @extend_schema(request=ForkSerializer, responses={201: SessionSerializer} | CONFLICT)
+    @idempotent(tell_again)
     def post(self, request, pk) -> Response:
         session = access.session_for_writing(request.user, pk, request.auth)
         refuse_notes(session)

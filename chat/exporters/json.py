@@ -78,6 +78,8 @@ def _told(message: Message) -> dict[str, Any]:
         "role": message.role,
         "author": author,
         "content": "" if message.deleted_at else message.text,
+        "tool_calls": [] if message.deleted_at else message.tool_calls,
+        "tool_call_id": message.tool_call_id,
         "version": message.version,
         "status": message.status,
         "error": message.error,

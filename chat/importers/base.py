@@ -9,6 +9,7 @@ from uuid import UUID
 
 from chat.models import SessionKind, SessionStatus, Status, Visibility
 from chat.storable import storable
+from chat.tooling import ToolCall
 
 KEPT_REASONS = 100
 LONGEST_REASON = 300  # characters
@@ -73,6 +74,8 @@ class ImportedMessage:
     speaker: str = ""
     own: bool = False
     parent: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
     model: str = ""
     status: str = Status.COMPLETE
     error: str = ""

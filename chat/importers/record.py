@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db.models import Q
 
+from chat import tooling
 from chat.changes import is_emoji
 from chat.importers.base import ImportedMessage, ImportedSession, ImportResult
 from chat.importers.images import Shown
@@ -211,6 +212,8 @@ class Record:
             author_name="" if author else storable(message.speaker)[:120],
             source_key=source_key,
             created_at=message.at,
+            tool_calls=tooling.written(message.tool_calls),
+            tool_call_id=storable(message.tool_call_id),
             model=storable(message.model)[:200],
             status=message.status,
             error=storable(message.error)[:500],

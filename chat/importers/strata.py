@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
+from chat import tooling
 from chat.exporters.json import FORMAT, VERSION
 from chat.importers.base import (
     Document,
@@ -151,6 +152,8 @@ def _message(fields: Fields, earlier: Mapping[str, ImportedMessage]) -> Imported
         at,
         speaker=text_in(fields, "author"),
         parent=parent if parent in earlier else None,
+        tool_calls=tooling.read(fields.get("tool_calls")) if stands else (),
+        tool_call_id=text_in(fields, "tool_call_id"),
         model=text_in(fields, "model"),
         status=_one_of(FINAL, fields, "status", Status.INTERRUPTED),
         error=text_in(fields, "error"),

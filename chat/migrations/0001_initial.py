@@ -65,6 +65,8 @@ class Migration(migrations.Migration):
                 ('cost', models.DecimalField(blank=True, decimal_places=6, help_text='US dollars.', max_digits=12, null=True)),
                 ('first_token_ms', models.PositiveIntegerField(blank=True, null=True)),
                 ('receipt', models.JSONField(blank=True, default=dict, help_text='What stood in the prompt, by id and revision.')),
+                ('tool_calls', models.JSONField(blank=True, default=list, help_text="What a reply asks of a program's tools: id, name, arguments.")),
+                ('tool_call_id', models.TextField(blank=True, help_text='In what a tool answered: the id of the call it answers.')),
                 ('source_key', models.CharField(blank=True, editable=False, max_length=300, null=True)),
                 ('edited_at', models.DateTimeField(blank=True, null=True)),
                 ('deleted_at', models.DateTimeField(blank=True, null=True)),

@@ -6,6 +6,8 @@ COLUMNS = (
     ("chat_message", "text"),
     ("chat_message", "author_name"),
     ("chat_message", "source_key"),
+    ("chat_message", "tool_calls"),
+    ("chat_message", "tool_call_id"),
     ("chat_messagerevision", "text"),
     ("chat_session", "title"),
     ("chat_session", "source_key"),

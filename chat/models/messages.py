@@ -12,7 +12,9 @@ from django.db.models.functions import Left
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from chat import tooling
 from chat.models.sessions import Session
+from chat.tooling import ToolCall
 from projects.identifiers import new_id
 from projects.models import Project
 
@@ -116,6 +118,14 @@ class Message(models.Model):
     receipt = models.JSONField(
         default=dict, blank=True, help_text="What stood in the prompt, by id and revision."
     )
+    tool_calls = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="What a reply asks of a program's tools: id, name, arguments.",
+    )
+    tool_call_id = models.TextField(
+        blank=True, help_text="In what a tool answered: the id of the call it answers."
+    )
     source_key = models.CharField(max_length=300, null=True, blank=True, editable=False)
     edited_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -160,6 +170,11 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq} in {self.session_id}"
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """What it asks of tools."""
+        return tooling.read(self.tool_calls)
 
     @property
     def is_final(self) -> bool:

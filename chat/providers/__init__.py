@@ -6,6 +6,7 @@ from django.utils.translation import gettext_noop as _
 from chat.providers.base import (
     Completion,
     Delta,
+    Failed,
     Finished,
     Provider,
     ProviderError,
@@ -16,11 +17,13 @@ from chat.providers.base import (
 __all__ = [
     "Completion",
     "Delta",
+    "Failed",
     "Finished",
     "Provider",
     "ProviderError",
     "Shape",
     "ShapeRefused",
+    "can_call",
     "can_see",
     "can_shape",
     "get",
@@ -36,7 +39,8 @@ def get(name: str) -> Provider:
         return ModelProvider(name)
     if not settings.DEMO_MODEL_URL:
         raise ProviderError(
-            _("The demo model is not running. Start Strata with `make run`, or set a chat model.")
+            _("The demo model is not running. Start Strata with `make run`, or set a chat model."),
+            status=503,
         )
     return ModelProvider(name, base_url=f"{settings.DEMO_MODEL_URL}/v1")
 
@@ -46,6 +50,16 @@ def can_see(name: str) -> bool:
     from chat.providers import models
 
     return name != "demo" and models.can_see(name)
+
+
+def can_call(name: str) -> bool:
+    """Whether the model `name` can be offered tools, as far as is known of it.
+
+    The demo model would be, by its server, and is too small to call one.
+    """
+    from chat.providers import models
+
+    return name != "demo" and models.can_call(name)
 
 
 def can_shape(name: str) -> bool:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
 
+from chat.options import Options
 from chat.prompt import Said
+from chat.tooling import ToolCall
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Delta:
 class Finished:
     """The end of a reply. `cost` is in US dollars, None when the price is not known.
 
-    `unseen` counts the images that the model refused, and was told of in words.
+    `calls` are those of tools that whoever asked offered, and is to carry out. `unseen` counts the
+    images that the model refused, and was told of in words.
     """
 
     model: str
@@ -28,6 +31,7 @@ class Finished:
     cost: Decimal | None
     cut_off: bool = False
     unseen: int = 0
+    calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,21 +53,39 @@ class Shape:
 class ProviderError(Exception):
     """A model did not answer. `reason` is for people: it names no key and quotes nobody.
 
-    `retry_after` is in seconds, when the provider named it.
+    `retry_after` is in seconds, when the provider named it. `status` is how HTTP calls the like
+    where a program asked, and `code` how OpenAI does.
     """
 
-    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        retry_after: float | None = None,
+        status: int = 502,
+        code: str = "upstream_error",
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after
+        self.status = status
+        self.code = code
 
 
 class ShapeRefused(ProviderError):
     """The server takes no schema for its model's answers. It is not offered one again."""
 
 
+@dataclass(frozen=True)
+class Failed:
+    """In place of Finished: why a reply ends here."""
+
+    error: ProviderError
+
+
 class Provider(Protocol):
-    def stream(self, said: Sequence[Said]) -> AsyncIterator[Delta | Finished]:
+    def stream(
+        self, said: Sequence[Said], options: Options = Options()
+    ) -> AsyncIterator[Delta | Finished]:
         """The reply to `said` piece by piece, Finished last. Raises ProviderError."""
 
     def complete(

@@ -13,11 +13,12 @@ from pydantic_ai import exceptions, messages
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
+from chat.options import Options
 from chat.prompt import Said
+from chat.providers.asking import asked, shaped
 from chat.providers.base import (
     Completion,
     Delta,
@@ -26,7 +27,10 @@ from chat.providers.base import (
     Shape,
     ShapeRefused,
 )
+from chat.providers.failures import explain
 from chat.providers.wire import Pictures, is_refused, may_be_blind, pictures_of, wire
+from chat.storable import storable
+from chat.tooling import ToolCall
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +46,9 @@ class ModelProvider:
         self.name = name
         self.base_url = base_url
 
-    async def stream(self, said: Sequence[Said]) -> AsyncIterator[Delta | Finished]:
+    async def stream(
+        self, said: Sequence[Said], options: Options = Options()
+    ) -> AsyncIterator[Delta | Finished]:
         limits = ModelSettings(
             request_timeout=settings.MODEL_TIMEOUT,
             first_event_timeout=settings.MODEL_FIRST_TOKEN_TIMEOUT,
@@ -52,9 +58,15 @@ class ModelProvider:
         pictures = await pictures_of(said)
         whole = None
         try:
+            model = self._model()
+            wanted, parameters = asked(model, options)
             while whole is None:
-                told = wire(said, pictures)
-                request = model_request_stream(self._model(), told, model_settings=limits)
+                request = model_request_stream(
+                    model,
+                    wire(said, pictures),
+                    model_settings=wanted | limits,
+                    model_request_parameters=parameters,
+                )
                 try:
                     async with request as response:
                         async for event in response:
@@ -69,7 +81,7 @@ class ModelProvider:
                     unseen, pictures = len(pictures), {}
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise explain(error) from error
-        if not spoke:
+        if not spoke and not whole.tool_calls:
             raise ProviderError(_("The model returned nothing."))
         yield _finished(self.name, whole, unseen)
 
@@ -80,7 +92,8 @@ class ModelProvider:
             request_timeout=settings.MODEL_TIMEOUT, max_tokens=max_tokens, max_retries=0
         )
         try:
-            whole, unseen = asyncio.run(self._complete(said, limits, _parameters(shape)))
+            parameters = None if shape is None else shaped(shape)
+            whole, unseen = asyncio.run(self._complete(said, limits, parameters))
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             if shape is not None and is_refused(error):
                 log.warning("shape_refused model=%s cause=%r", self.name, error)
@@ -140,7 +153,7 @@ def _inferred(name: str) -> Model:
     except ImportError as error:
         provider = name.partition(":")[0]
         raise ProviderError(
-            f"The package for the provider “{provider}” is not installed."
+            f"The package for the provider “{provider}” is not installed.", status=500
         ) from error
 
 
@@ -153,6 +166,16 @@ def can_see(name: str) -> bool:
         # It will not answer either, and says why then.
         return True
     return bool(model.profile.get("supports_image_input", True))
+
+
+@cache
+def can_call(name: str) -> bool:
+    """False for a model of which pydantic-ai knows that it takes no tools."""
+    try:
+        model = infer_model(name)
+    except (exceptions.UserError, ImportError):
+        return True
+    return bool(model.profile.get("supports_tools", True))
 
 
 @cache
@@ -169,13 +192,6 @@ def can_shape(name: str) -> bool:
     not refuse one.
     """
     return name not in _shapeless and _knows_schemas(name)
-
-
-def _parameters(shape: Shape | None) -> ModelRequestParameters | None:
-    if shape is None:
-        return None
-    output = OutputObjectDefinition(json_schema=dict(shape.schema), name=shape.name, strict=True)
-    return ModelRequestParameters(output_mode="native", output_object=output)
 
 
 def _text_of(event: object) -> str:
@@ -196,7 +212,13 @@ def _finished(name: str, whole: messages.ModelResponse, unseen: int) -> Finished
         cost=_cost(whole),
         cut_off=whole.finish_reason == "length",
         unseen=unseen,
+        calls=tuple(_call(part) for part in whole.tool_calls),
     )
+
+
+def _call(part: messages.ToolCallPart) -> ToolCall:
+    arguments = part.args if isinstance(part.args, str) else part.args_as_json_str()
+    return ToolCall(part.tool_call_id, part.tool_name, storable(arguments))
 
 
 def _cost(whole: messages.ModelResponse) -> Decimal | None:
@@ -205,36 +227,3 @@ def _cost(whole: messages.ModelResponse) -> Decimal | None:
         return whole.cost().total_price
     except (LookupError, AssertionError):
         return None
-
-
-def explain(error: exceptions.AgentRunError | exceptions.UserError) -> ProviderError:
-    """The failure in words for the reader of a chat; what the provider wrote stays in the log."""
-    wait = getattr(error, "retry_after", None)
-    if isinstance(error, exceptions.ModelRateLimitError):
-        after = f" It asks for {wait:.0f} seconds of patience." if wait else ""
-        reason = _("The model's provider takes no more requests just now.")
-        return ProviderError(reason + after, wait)
-    for kind, reason in _REASONS:
-        if isinstance(error, kind):
-            return ProviderError(reason, wait)
-    return ProviderError(_("The model's answer could not be read."), wait)
-
-
-_REASONS: tuple[tuple[type[Exception], str], ...] = (
-    (exceptions.UserError, _("The model is not configured: its name or its key is missing.")),
-    (exceptions.ModelQuotaExceededError, _("The account with the model's provider is used up.")),
-    (exceptions.ModelRequestTimeout, _("The model did not answer in time.")),
-    (exceptions.ModelTimeoutError, _("The model did not answer in time.")),
-    (exceptions.ModelConnectionError, _("The connection to the model broke or could not be made.")),
-    (exceptions.ModelAuthenticationError, _("The model's provider refused the key.")),
-    (exceptions.ModelNotFoundError, _("The model's provider does not know this model.")),
-    (
-        exceptions.ModelContextWindowExceededError,
-        _("The prompt is longer than the model can read."),
-    ),
-    (exceptions.ModelRequestRejectedError, _("The model's provider refused the request.")),
-    (exceptions.ModelOverloadedError, _("The model's provider is overloaded.")),
-    (exceptions.ModelUnavailableError, _("The model's provider is not available just now.")),
-    (exceptions.ModelServerError, _("The model's provider failed with an error of its own.")),
-    (exceptions.ContentFilterError, _("The model's provider withheld the answer.")),
-)

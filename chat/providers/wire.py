@@ -1,8 +1,9 @@
 """A prompt in pydantic-ai's form, its images loaded."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from uuid import UUID
 
 from pydantic_ai import exceptions, messages
@@ -24,12 +25,41 @@ def wire(said: Sequence[Said], pictures: Pictures) -> list[messages.ModelMessage
 
     An image whose bytes are not among `pictures` is told of in words.
     """
-    return [_message(one, pictures) for one in said]
+    names = {call.id: call.name for one in said for call in one.calls}
+    told: list[messages.ModelMessage] = []
+    for answered, some in groupby(said, key=lambda one: bool(one.answers)):
+        if answered:
+            told.append(_answers(some, names))
+        else:
+            told += [_message(one, pictures) for one in some]
+    return told
+
+
+def _answers(said: Iterable[Said], names: Mapping[str, str]) -> messages.ModelRequest:
+    """What tools answered to one reply, together, as some providers demand."""
+    parts = [
+        messages.ToolReturnPart(
+            tool_name=names.get(one.answers, ""), content=one.text, tool_call_id=one.answers
+        )
+        for one in said
+    ]
+    return messages.ModelRequest(parts=parts)
+
+
+class Verbatim(messages.ToolCallPart):
+    """A call whose arguments go back as the model wrote them, space for space."""
+
+    def args_as_json_str(self) -> str:
+        if isinstance(self.args, str) and self.args:
+            return self.args
+        return super().args_as_json_str()
 
 
 def _message(said: Said, pictures: Pictures) -> messages.ModelMessage:
     if said.role == "assistant":
-        return messages.ModelResponse(parts=[messages.TextPart(said.text)])
+        words = [messages.TextPart(said.text)] if said.text or not said.calls else []
+        calls = [Verbatim(one.name, one.arguments, one.id) for one in said.calls]
+        return messages.ModelResponse(parts=[*words, *calls])
     if said.role == "system":
         return messages.ModelRequest(parts=[messages.SystemPromptPart(said.text)])
     return messages.ModelRequest(parts=[messages.UserPromptPart(_content(said, pictures))])

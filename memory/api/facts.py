@@ -28,6 +28,7 @@ from memory.models import Fact, Standing
 from memory.models.facts import FactQuerySet
 from projects import access as projects_access
 from projects.api.filters import Flag
+from projects.api.idempotency import idempotent
 from projects.api.versions import Tagged, asked_version
 from projects.models import Membership
 
@@ -87,6 +88,11 @@ class FactViews(generics.GenericAPIView):
         return context | {"member": getattr(self, "membership", None), "version": None}
 
 
+def _tell_again(view: FactViews, request, made) -> Response:
+    [told] = facts_data([shown(view.membership, made["id"])], view.get_serializer_context())
+    return Response(told)
+
+
 class Facts(FactViews, generics.ListCreateAPIView):
     """What the project holds to be so, the newest recorded first: all that stands, also what has
     ended; with `valid_at` what was so then, with `recorded_at` as the project held it then. With
@@ -107,6 +113,7 @@ class Facts(FactViews, generics.ListCreateAPIView):
         return self.get_paginated_response(facts_data(page or [], self.get_serializer_context()))
 
     @extend_schema(responses={201: FactSerializer, 200: FactSerializer})
+    @idempotent(_tell_again)
     def post(self, request, *args, **kwargs) -> Response:
         """Records a fact; 200 with the one that is there when it says the same."""
         serializer = self.get_serializer(data=request.data)

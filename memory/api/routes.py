@@ -38,6 +38,7 @@ from memory.api.serializers import (
     bank_data,
 )
 from memory.api.texts import EntryRevisions, Told
+from memory.api.webhooks import Deliveries, NewSecret, OneWebhook, TestWebhook, Webhooks
 from memory.forgetting import Scope
 from memory.layers.history import bank_as_of, entry_as_of
 from memory.layers.rendering import rendered_bank
@@ -231,5 +232,22 @@ urlpatterns = [
     path("projects/<slug:slug>/export/", ExportProject.as_view(), name="api-export"),
     path("projects/<slug:slug>/blocks/", Blocks.as_view(), name="api-blocks"),
     path("projects/<slug:slug>/blocks/<str:name>/", OneBlock.as_view(), name="api-block"),
+    path("projects/<slug:slug>/webhooks/", Webhooks.as_view(), name="api-webhooks"),
+    path("projects/<slug:slug>/webhooks/<uuid:pk>/", OneWebhook.as_view(), name="api-webhook"),
+    path(
+        "projects/<slug:slug>/webhooks/<uuid:pk>/secret/",
+        NewSecret.as_view(),
+        name="api-webhook-secret",
+    ),
+    path(
+        "projects/<slug:slug>/webhooks/<uuid:pk>/test/",
+        TestWebhook.as_view(),
+        name="api-webhook-test",
+    ),
+    path(
+        "projects/<slug:slug>/webhooks/<uuid:pk>/deliveries/",
+        Deliveries.as_view(),
+        name="api-deliveries",
+    ),
     path("sessions/<uuid:pk>/summarize/", Summarize.as_view(), name="api-summarize"),
 ]

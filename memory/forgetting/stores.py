@@ -34,6 +34,7 @@ from memory.models import (
     Call,
     Chunk,
     Cursor,
+    Delivery,
     Entry,
     EntryRevision,
     EntryState,
@@ -45,6 +46,7 @@ from memory.models import (
     State,
     Tombstone,
     Vector,
+    Webhook,
 )
 from memory.models.cursors import nudge
 from memory.recall import indexing
@@ -115,6 +117,8 @@ def _messages(project: Project, found: Found) -> int:
             author=None,
             author_name="",
             error="",
+            tool_calls=[],
+            tool_call_id="",
             receipt={},
             copied_from=None,
             deleted_at=Coalesce("deleted_at", Now()),
@@ -210,7 +214,12 @@ STORES = (
     Store("reactions", {Reaction: ("emoji",)}, _reactions),
     Store(
         "messages",
-        {Message: ("text", "author_name", "error", "receipt", "source_key")},
+        {
+            Message: (
+                *("text", "author_name", "error", "receipt", "source_key"),
+                *("tool_calls", "tool_call_id"),
+            )
+        },
         _messages,
     ),
     Store("titles", {}, _titles),
@@ -253,4 +262,8 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
     # A digest, which whoever knows the words can compute, and nobody can read.
     Fact: ("topic", "written_by"),
     Tombstone: ("subject",),
+    # Addresses that owners wrote down, and what Strata says of them.
+    Webhook: ("url", "salt", "previous_salt", "last_error"),
+    # Ids and numbers.
+    Delivery: ("data", "error"),
 }

@@ -7,6 +7,7 @@ from memory.models.cursors import Cursor, EntriesChanged, Ladder, Nudge
 from memory.models.entries import Entry, EntryRevision, EntryState, State, Waiting
 from memory.models.facts import Fact, FactSource, Standing
 from memory.models.tombstones import Grave, Tombstone
+from memory.models.webhooks import Delivery, DeliveryState, Event, OffBecause, Webhook
 
 __all__ = [
     "Activity",
@@ -16,16 +17,20 @@ __all__ = [
     "Chunk",
     "Corpus",
     "Cursor",
+    "Delivery",
+    "DeliveryState",
     "EntriesChanged",
     "Entry",
     "EntryRevision",
     "EntryState",
+    "Event",
     "Fact",
     "FactSource",
     "Grave",
     "IndexCursor",
     "Ladder",
     "Nudge",
+    "OffBecause",
     "Reason",
     "RenderedBank",
     "SourceType",
@@ -35,4 +40,5 @@ __all__ = [
     "Vector",
     "Verb",
     "Waiting",
+    "Webhook",
 ]

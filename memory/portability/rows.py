@@ -9,7 +9,7 @@ from zipfile import ZipFile
 from django.core.exceptions import ValidationError
 from django.db.models import Field, ForeignKey, Model
 
-from chat import tokens
+from chat import tokens, tooling
 from chat.importers.base import Refused
 from chat.models import Message, Status
 from chat.models.messages import FINAL
@@ -95,6 +95,7 @@ def _message(message: Message, told: Row, arrival: Arrival) -> None:
     if message.status not in FINAL:
         message.status = Status.INTERRUPTED
     message.tokens = tokens.count(message.text)
+    message.tool_calls = tooling.written(tooling.read(message.tool_calls))
     message.receipt = _receipt(message.receipt, arrival)
 
 

@@ -100,9 +100,7 @@ def embed(project: Project | None, user, tell: Tell) -> tuple[int, int]:
     if user is not None:
         chunks = chunks.filter(session__creator=user)
     added = _add(chunks, embedder, tell)
-    # In this order: an index is made in less time than filled.
-    vector_index.take_in(embedder)
-    vector_index.ensure(embedder)
+    vector_index.fill(embedder)
     others = Vector.objects.exclude(embedder=embedder.name)
     removed, _ = others.filter(chunk__in=chunks).delete()
     return added, removed

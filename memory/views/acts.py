@@ -1,5 +1,6 @@
 """What is done to entries from the pages: first what it would change, then the deed."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -30,7 +31,8 @@ REFUSALS_TOLD = 10
 def act(request: HttpRequest, slug: str) -> HttpResponse:
     """Does `action` to `entries`, or to the one that `one` names beside it.
 
-    Without `confirmed` it is a page that says what that would change.
+    Without `confirmed` it is a page that says what that would change; `?part`, for the drawer,
+    gives that alone, and once it is done nothing (204).
     """
     if request.method != "POST":
         return redirect("memory-review", slug)
@@ -105,8 +107,13 @@ def _do(
         # What was written is not lost with the refusal.
         form.add_error("text", outcome.refused[0][1])
         return _page(request, member, entries, form, status=400)
-    _tell(request, action, outcome)
     project = member.project
+    if "part" in request.GET:
+        if not outcome.refused:
+            return HttpResponse(status=204)
+        refused = [reason for _entry, reason in outcome.refused]
+        return _page(request, member, entries, form, status=400, refused=refused)
+    _tell(request, action, outcome)
     if len(outcome.receipts) == 1:
         return redirect("memory-receipt", project.slug, outcome.receipts[0].id)
     if outcome.receipts:
@@ -131,6 +138,7 @@ def _page(
     entries: list[Entry],
     form: ActForm,
     status: int = 200,
+    refused: Sequence[str] = (),
 ) -> HttpResponse:
     """What is to be confirmed. Of a form that is wrong, or not filled in yet, nothing is known."""
     project, action = member.project, form.act
@@ -141,6 +149,7 @@ def _page(
         "form": form,
         "entries": entries,
         "back": _back(request, member, entries),
+        "refused": refused,
         "publishes": action == Act.APPROVE and any(map(is_private, entries)),
     }
     if action == Act.EDIT and form.is_bound:
@@ -155,7 +164,8 @@ def _page(
             context["impact"] = impact
         if action == Act.EDIT:
             context["texts"] = by_words(entries[0].summary, wish.text)
-    return render(request, "memory/act.html", context, status=status)
+    template = "memory/_act_beside.html" if "part" in request.GET else "memory/act.html"
+    return render(request, template, context, status=status)
 
 
 def _selected(member: Membership, ids: list[str]) -> list[Entry]:

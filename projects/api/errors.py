@@ -78,11 +78,11 @@ def _describe(operation: Described) -> None:
         responses["304"] = {"description": "It is the same still.", "headers": _TAG}
         responses["200"].setdefault("headers", {}).update(_TAG)
     for code, reason in reasons.items():
-        responses.setdefault(str(code), _response(code, reason))
+        responses.setdefault(str(code), response(code, reason))
     operation["responses"] = dict(sorted(responses.items()))
 
 
-def _response(code: int, reason: str) -> Described:
+def response(code: int, reason: str) -> Described:
     schema = _WRONG if code == status.HTTP_400_BAD_REQUEST else _DETAIL
     told: Described = {"description": reason, "content": {"application/json": {"schema": schema}}}
     if code == status.HTTP_429_TOO_MANY_REQUESTS:

@@ -14,7 +14,7 @@ FLAGS = {"true": True, "1": True, "false": False, "0": False}
 class FlagField(forms.NullBooleanField):
     widget = forms.TextInput
 
-    def to_python(self, value: Any) -> bool | None:
+    def to_python(self, value: Any) -> bool | None:  # type: ignore[override]
         if value in (None, ""):
             return None
         if str(value).lower() not in FLAGS:

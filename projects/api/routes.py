@@ -9,9 +9,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.permissions import SAFE_METHODS
+from rest_framework.response import Response
 
 from projects import access
 from projects.api.errors import NOT_AS_SENT
+from projects.api.idempotency import Made, idempotent
 from projects.api.serializers import MemberSerializer, ProjectSerializer
 from projects.api.versions import Tagged, is_conditional, refuse_changed
 from projects.creation import create_project
@@ -32,6 +34,11 @@ class TokenScheme(OpenApiAuthenticationExtension):
         return {"type": "http", "scheme": "bearer"}
 
 
+def _project_again(view, request, made) -> Response:
+    projects = access.projects_for(request.user, request.auth)
+    return Response(ProjectSerializer(get_object_or_404(projects, pk=made["id"])).data)
+
+
 class Projects(generics.ListCreateAPIView):
     """The projects that you are a member of; who creates one owns it."""
 
@@ -40,6 +47,10 @@ class Projects(generics.ListCreateAPIView):
 
     def get_queryset(self):
         return access.projects_for(self.request.user, self.request.auth)
+
+    @idempotent(_project_again)
+    def post(self, request, *args, **kwargs) -> Response:
+        return super().post(request, *args, **kwargs)
 
     def perform_create(self, serializer) -> None:
         token = self.request.auth
@@ -91,20 +102,27 @@ class ProjectMembers(generics.GenericAPIView):
         return project.memberships.select_related("user")
 
 
+def _member_again(view: ProjectMembers, request, made) -> Response:
+    return Response(MemberSerializer(get_object_or_404(view.get_queryset(), pk=made["id"])).data)
+
+
 class Members(ProjectMembers, generics.ListCreateAPIView):
     """Who belongs to a project, and as what."""
 
-    def create(self, request, *args, **kwargs):
+    @idempotent(_member_again)
+    def post(self, request, *args, **kwargs) -> Made:
         self.project = access.project_for_owning(request.user, kwargs["slug"], request.auth)
-        return super().create(request, *args, **kwargs)
+        response = super().post(request, *args, **kwargs)
+        return Made(response.status_code, {"id": self.member.pk}, lambda: response)
 
     def perform_create(self, serializer) -> None:
         fields = dict(serializer.validated_data)
-        serializer.instance, made = Membership.objects.get_or_create(
+        self.member, made = Membership.objects.get_or_create(
             project=self.project, user=fields.pop("user"), defaults=fields
         )
         if not made:
             raise ValidationError({"username": ["They are a member already."]})
+        serializer.instance = self.member
 
 
 class OneMember(Tagged, ProjectMembers, generics.RetrieveUpdateDestroyAPIView):

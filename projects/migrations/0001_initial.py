@@ -4,7 +4,8 @@ import django.core.validators
 import django.db.models.deletion
 import projects.identifiers
 import projects.languages
-import projects.models
+import projects.models.projects
+import projects.models.tokens
 from django.conf import settings
 from django.db import migrations, models
 
@@ -24,9 +25,9 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=120)),
                 ('slug', models.SlugField(max_length=60, unique=True)),
-                ('instructions', models.TextField(blank=True, help_text='Who the assistant is and how it should answer. A template that knows project.name, session.title, user.name, members, date and time.', max_length=20000, validators=[projects.models.validate_instructions])),
-                ('chat_model', models.CharField(blank=True, help_text="Such as openai-chat:gpt-5-mini. Empty: the server's default.", max_length=200, validators=[projects.models.validate_model_name])),
-                ('system_model', models.CharField(blank=True, help_text="The model that writes summaries, or extractive. Empty: the server's default.", max_length=200, validators=[projects.models.validate_system_model_name])),
+                ('instructions', models.TextField(blank=True, help_text='Who the assistant is and how it should answer. A template that knows project.name, session.title, user.name, members, date and time.', max_length=20000, validators=[projects.models.projects.validate_instructions])),
+                ('chat_model', models.CharField(blank=True, help_text="Such as openai-chat:gpt-5-mini. Empty: the server's default.", max_length=200, validators=[projects.models.projects.validate_model_name])),
+                ('system_model', models.CharField(blank=True, help_text="The model that writes summaries, or extractive. Empty: the server's default.", max_length=200, validators=[projects.models.projects.validate_system_model_name])),
                 ('memory_enabled', models.BooleanField(default=True, verbose_name='remember conversations')),
                 ('bank_max_tokens', models.PositiveIntegerField(default=2000, help_text='Tokens that the memory bank may take in each prompt.', validators=[django.core.validators.MinValueValidator(100), django.core.validators.MaxValueValidator(100000)], verbose_name='memory budget')),
                 ('blocks_max_tokens', models.PositiveIntegerField(default=1000, help_text="Tokens that the project's blocks may take in each prompt; a member's own, too.", validators=[django.core.validators.MinValueValidator(100), django.core.validators.MaxValueValidator(20000)], verbose_name='budget of blocks')),
@@ -40,7 +41,7 @@ class Migration(migrations.Migration):
                 ('month_after_days', models.PositiveIntegerField(default=30, help_text='Days after which weeks may settle into months.', validators=[django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(3650)], verbose_name="age for a month's digest")),
                 ('memory_daily_tokens', models.PositiveIntegerField(blank=True, help_text='Tokens that models may take a day to write memories; over it, the work waits for the next day. Empty: no limit.', null=True, validators=[django.core.validators.MinValueValidator(1000)], verbose_name='daily allowance')),
                 ('history_limit', models.PositiveIntegerField(default=100, help_text='Messages of the running conversation that the model sees.', validators=[django.core.validators.MinValueValidator(50), django.core.validators.MaxValueValidator(1000)])),
-                ('timezone', models.CharField(default='UTC', max_length=64, validators=[projects.models.validate_timezone], verbose_name='time zone')),
+                ('timezone', models.CharField(default='UTC', max_length=64, validators=[projects.models.projects.validate_timezone], verbose_name='time zone')),
                 ('search_language', models.CharField(blank=True, help_text="In which words are cut to their stems, so that “builds” is found by “build”. Empty: the server's default.", max_length=63, validators=[projects.languages.validate_search_language], verbose_name='language of recall')),
                 ('archived_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
@@ -57,7 +58,9 @@ class Migration(migrations.Migration):
                 ('created', models.DateTimeField(auto_now_add=True)),
                 ('expiry', models.DateTimeField(blank=True, null=True)),
                 ('name', models.CharField(blank=True, max_length=120)),
-                ('scopes', models.JSONField(default=projects.models.all_scopes, validators=[projects.models.validate_scopes])),
+                ('scopes', models.JSONField(default=projects.models.tokens.all_scopes, validators=[projects.models.tokens.validate_scopes])),
+                ('public_id', models.UUIDField(default=projects.identifiers.new_id, editable=False, help_text="What it is called where its digest is nobody's business.", unique=True)),
+                ('last_used_at', models.DateTimeField(blank=True, editable=False, help_text='To the minute.', null=True)),
                 ('project', models.ForeignKey(blank=True, help_text="The one project it opens. Empty: all of the user's.", null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='auth_token_set', to=settings.AUTH_USER_MODEL)),
             ],
@@ -77,6 +80,33 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['created_at', 'id'],
                 'constraints': [models.UniqueConstraint(fields=('project', 'user'), name='one_membership_a_user'), models.CheckConstraint(condition=models.Q(('role__in', ['owner', 'editor', 'viewer'])), name='membership_role_is_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Bucket',
+            fields=[
+                ('subject', models.CharField(help_text='Whose, and of which rate.', max_length=80, primary_key=True, serialize=False)),
+                ('free_at', models.DateTimeField(db_index=True)),
+            ],
+            options={
+                'ordering': ['subject'],
+            },
+        ),
+        migrations.CreateModel(
+            name='IdempotencyKey',
+            fields=[
+                ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
+                ('key', models.CharField(help_text='A keyed digest of the key.', max_length=64)),
+                ('request', models.CharField(help_text='A keyed digest of the method, the path and the body.', max_length=64)),
+                ('status', models.PositiveSmallIntegerField(help_text='Of the first answer.')),
+                ('made', models.JSONField(default=dict, help_text='The ids of what was made.')),
+                ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
+                ('project', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'ordering': ['-created_at', '-id'],
+                'constraints': [models.UniqueConstraint(fields=('project', 'user', 'key'), name='one_use_a_key', nulls_distinct=False)],
             },
         ),
     ]

@@ -9,12 +9,18 @@ function dayAt(place) {
   return new Date(Date.parse(form.dataset.asOf) + place * DAY).toISOString().slice(0, 10);
 }
 
-async function show(day) {
-  wanted += 1;
-  const mine = wanted;
+function show(day) {
   const address = new URL(location.href);
   address.searchParams.set("at", day);
   history.replaceState(null, "", address);
+  return draw();
+}
+
+/** Draws the picture of the page's address as it is now. */
+async function draw() {
+  wanted += 1;
+  const mine = wanted;
+  const address = new URL(location.href);
   address.searchParams.set("part", "picture");
   const response = await fetch(address);
   if (!response.ok || response.redirected) return location.reload();
@@ -29,6 +35,9 @@ async function show(day) {
     block.style.setProperty("--tokens", block.dataset.tokens);
   }
 }
+
+// Something in it was changed in the drawer.
+if (picture) document.addEventListener("strata:memory", draw);
 
 if (form) {
   const slider = form.querySelector("[data-days]");

@@ -5,6 +5,8 @@ const drawer = document.querySelector("[data-drawer]");
 const shell = document.querySelector("[data-shell]");
 const roomy = window.matchMedia("(min-width: 70rem)");
 let opener = null;
+// The address of what the drawer shows.
+let shown = "";
 // How often something was asked for: only the last answer is shown.
 let asked = 0;
 
@@ -18,6 +20,27 @@ document.addEventListener("click", async (event) => {
   if (!drawer.contains(link)) opener = link;
   await open(link.href);
 });
+
+/** Sends a form inside the drawer, and shows there what comes back, or what became of its entry. */
+async function submit(event) {
+  const { target: form, submitter } = event;
+  if (!form.matches("[data-drawer-form]")) return;
+  event.preventDefault();
+  asked += 1;
+  const mine = asked;
+  // Not form.action, which here is one of its fields.
+  const address = new URL(form.getAttribute("action"), location.href);
+  address.searchParams.set("part", "drawer");
+  const body = new FormData(form, submitter);
+  const response = await fetch(address, { method: "POST", body, redirect: "manual" }).catch(() => null);
+  if (mine !== asked) return;
+  if (response?.status === 204) {
+    document.dispatchEvent(new Event("strata:memory"));
+    await open(shown);
+  } else if ([200, 400].includes(response?.status)) fill(await response.text(), true);
+  // Signed out, gone, or no answer: its page says so.
+  else location.href = shown;
+}
 
 async function open(href) {
   const filled = await load(href);
@@ -39,18 +62,24 @@ async function load(href) {
   if (!response.ok || response.redirected) return false;
   const html = await response.text();
   if (mine !== asked) return null;
-  const isUsed = drawer.contains(document.activeElement);
+  shown = href;
+  fill(html, drawer.contains(document.activeElement));
+  return true;
+}
+
+function fill(html, isUsed) {
   drawer.innerHTML = html;
   const button = drawer.querySelector("[data-drawer-close]");
   button.hidden = false;
-  if (isUsed) button.focus({ preventScroll: true });
-  return true;
+  if (!isUsed) return;
+  (drawer.querySelector("[data-drawer-form] textarea, [data-drawer-form] select") ?? button).focus({ preventScroll: true });
 }
 
 function close() {
   drawer.hidden = true;
   shell.classList.remove("with-drawer");
-  opener?.focus();
+  // What it was opened from may have been drawn anew.
+  (opener?.isConnected ? opener : document.getElementById(opener?.id))?.focus();
 }
 
 // What was just said is part of what the next reply will be told.
@@ -64,6 +93,8 @@ document.addEventListener("strata:gone", () => {
   close();
   drawer.replaceChildren();
 });
+
+drawer?.addEventListener("submit", submit);
 
 drawer?.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;

@@ -1,6 +1,7 @@
 // Others are here too: the page is brought up to date whenever the chat's version rises.
 import { Refused, complain, followAll, isFollowed, posted, says } from "./chat.js";
 import { MEDIA_TYPE, events, isStream } from "./events.js";
+import { chatsShown } from "./older-chats.js";
 import { leave, patchParts } from "./parts.js";
 import { follow } from "./scrolling.js";
 import { fragment, patch, timesChanged, turns } from "./turns.js";
@@ -24,7 +25,7 @@ async function fetchTurns() {
   const from = since;
   let response;
   try {
-    response = await fetch(`${location.pathname}?part=turns&since=${since}`);
+    response = await fetch(`${location.pathname}?part=turns&since=${since}&chats=${chatsShown()}`);
   } catch {
     return false;
   }

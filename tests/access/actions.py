@@ -25,6 +25,9 @@ def do(page: str, api: str, by: str = "POST", action: str = "") -> Action:
 
 
 ACTIONS = [
+    see("tokens", "api-tokens"),
+    do("tokens", "api-tokens"),
+    do("token-revoke", "api-token", "DELETE"),
     see("projects", "api-projects"),
     do("projects", "api-projects"),
     see("project-settings", "api-project"),
@@ -41,6 +44,8 @@ ACTIONS = [
     see("session-image", "api-attachment"),
     see("session-prompt", "api-prompt"),
     do("session-edit", "api-session", "PATCH"),
+    see("session-keep", "api-session"),
+    do("session-keep", "api-session", "PATCH"),
     do("session-reopen", "api-session", "PATCH"),
     # What it tells of is the session's version, which is its entity tag, too.
     see("session-events", "api-session"),
@@ -65,7 +70,7 @@ ACTIONS = [
     see("message-revisions", "api-revisions"),
     do("message-regenerate", "api-regenerate"),
     do("message-stop", "api-stop"),
-    see("reply-stream", "api-message"),
+    see("reply-stream", "api-stream"),
     see("message-told", "api-told"),
     see("memory", "api-memory"),
     see("memory-review", "api-entries"),
@@ -79,6 +84,15 @@ ACTIONS = [
     do("memory-act", "api-act", action="edit"),
     do("memory-act", "api-act", action="redact"),
     do("memory-act", "api-act", action="forget"),
+    see("webhooks", "api-webhooks"),
+    do("webhooks", "api-webhooks"),
+    see("webhook", "api-deliveries"),
+    do("webhook", "api-webhook", "PATCH", action="change"),
+    do("webhook", "api-webhook", "PATCH", action="on"),
+    do("webhook", "api-webhook", "PATCH", action="off"),
+    do("webhook", "api-webhook-test", action="test"),
+    do("webhook", "api-webhook-secret", action="secret"),
+    do("webhook", "api-webhook", "DELETE", action="delete"),
     see("memory-activity", "api-activity"),
     see("overview", "api-usage"),
     see("jump", "api-sessions"),

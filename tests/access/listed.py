@@ -34,7 +34,7 @@ class Door:
     methods: dict[str, Who]
     values: dict[str, str] = field(default_factory=dict)
     shut: tuple[str, ...] = ()
-    sent: dict[str, str] = field(default_factory=dict)
+    sent: dict[str, object] = field(default_factory=dict)
     streams: bool = False
 
 
@@ -53,10 +53,13 @@ def form(who: Who = WRITERS, **more) -> Door:
 
 OPEN = {
     name: Door({"GET": ANYBODY})
-    for name in ("favicon.ico", "healthz", "readyz", "schema", "docs", "^api/")
+    for name in ("favicon.ico", "healthz", "readyz", "schema", "docs", "^api/", "^v1/")
 }
 
 API = {
+    "api-tokens": Door({"GET": USERS, "POST": USERS}),
+    # The owner's.
+    "api-token": Door({"GET": OWNERS, "DELETE": OWNERS}),
     "api-projects": Door({"GET": USERS, "POST": USERS}),
     "api-project": Door({"GET": MEMBERS, "PATCH": OWNERS, "DELETE": OWNERS}),
     "api-members": Door({"GET": MEMBERS, "POST": OWNERS}),
@@ -77,6 +80,7 @@ API = {
     "api-choose": write(),
     "api-stop": write(),
     "api-revisions": read(),
+    "api-stream": read(streams=True),
     "api-receipt": read(values={"pk": "reply"}),
     "api-attachments": write(),
     "api-attachment": read(streams=True),
@@ -105,12 +109,29 @@ API = {
     "api-blocks": read(),
     "api-block": Door({"GET": MEMBERS, "PUT": WRITERS, "PATCH": WRITERS, "DELETE": WRITERS}),
     "api-summarize": write(),
+    "api-webhooks": form(OWNERS),
+    "api-webhook": Door({"GET": OWNERS, "PATCH": OWNERS, "DELETE": OWNERS}),
+    "api-webhook-secret": Door({"POST": OWNERS}),
+    "api-webhook-test": Door({"POST": OWNERS}),
+    "api-deliveries": Door({"GET": OWNERS}),
+}
+
+# For OpenAI's clients, for whom a project is a model.
+OPENAI = {
+    "v1-models": Door({"GET": USERS}),
+    "v1-model": read(values={"name": "project"}),
+    "v1-completions": write(
+        sent={"model": "billing", "messages": [{"role": "user", "content": "Hello."}]},
+        streams=True,
+    ),
 }
 
 PAGES = {
     "login": Door({"GET": ANYBODY, "POST": ANYBODY}),
     "logout": Door({"POST": ANYBODY}),
     "set_language": Door({"GET": ANYBODY, "POST": ANYBODY}),
+    "tokens": Door({"GET": USERS, "POST": USERS}),
+    "token-revoke": Door({"POST": OWNERS}),
     "projects": Door({"GET": USERS, "POST": USERS}),
     "welcome": Door({"GET": USERS, "POST": USERS}),
     "project-settings": Door({"GET": MEMBERS, "POST": OWNERS}),
@@ -124,12 +145,15 @@ PAGES = {
     "session-image": read(streams=True),
     "session-prompt": read(),
     "session-edit": write(),
+    "session-keep": form(),
     "session-reopen": write(),
     "session-events": read(streams=True),
     "session-clear": form(),
     "session-delete": form(),
     "session-restore": write(values={"pk": "deleted_session"}),
     "session-export": read(),
+    "webhooks": form(OWNERS),
+    "webhook": form(OWNERS, sent={"action": "off"}),
     "notes": Door({"GET": MEMBERS, "POST": WRITERS}),
     "imports": form(),
     "message-edit": form(),
@@ -164,4 +188,4 @@ PAGES = {
     "entry": read(),
 }
 
-DOORS: dict[str, Door] = OPEN | API | PAGES
+DOORS: dict[str, Door] = OPEN | API | OPENAI | PAGES

@@ -29,9 +29,11 @@ def actions_of(page: str) -> set[str]:
 def test_what_several_actions_share_a_page_are_all_listed():
     from memory.moderation import Act
     from memory.views.facts import DECISIONS
+    from memory.views.webhooks import ACTIONS as OF_WEBHOOKS
     from projects.views import ACTIONS as OF_MEMBERS
 
     assert actions_of("memory-act") == set(Act.values)
     assert actions_of("project-members") == set(OF_MEMBERS)
+    assert actions_of("webhook") == set(OF_WEBHOOKS)
     assert actions_of("fact-change") == {*DECISIONS, "edit", "close"}
     assert actions_of("memory-blocks") == {"write", "up", "down", "delete"}

@@ -15,7 +15,7 @@ from chat.replies import post_message
 from memory import blocks, facts, forgetting
 from memory.facts import Statement
 from memory.forgetting import Scope
-from memory.models import Entry
+from memory.models import Entry, Webhook
 from projects.creation import create_project
 from projects.models import Token
 from tests.access.routes import Route
@@ -38,9 +38,11 @@ NAMED_BEFORE = {
     "receipts": "receipt",
     "blocks": "block",
     "members": "member",
+    "tokens": "token",
+    "webhooks": "webhook",
 }
 # By which of their fields things are named in addresses; all others by their id.
-KEYS = {"project": "slug", "block": "name", "member": "username"}
+KEYS = {"project": "slug", "block": "name", "member": "username", "token": "public_id"}
 
 
 class World(SimpleNamespace):
@@ -58,6 +60,10 @@ class World(SimpleNamespace):
             self.project.memberships.create(user=getattr(self, role), role=role)
         self.project.memberships.create(user=self.former, role="owner").delete()
         self.member = self.viewer
+        self.token = Token.objects.create(user=self.owner, name="kept")[0]
+        self.webhook = Webhook.objects.create(
+            project=self.project, url="https://example.org/", events=[], created_by=self.owner
+        )
         self._talk()
         self._keep()
 

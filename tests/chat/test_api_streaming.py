@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import AsyncClient
 
 from chat import streams
+from chat.admission import Grant
 from chat.api import streaming
 from chat.models import Message, Session, Status
 from chat.replies import begin_reply, post_message
@@ -60,8 +61,9 @@ def events(text: str) -> list[tuple[str, dict]]:
     found = []
     for block in text.split("\n\n"):
         if block.startswith("event: "):
-            event, _, data = block.partition("\ndata: ")
-            found.append((event.removeprefix("event: "), json.loads(data)))
+            head, _, data = block.partition("\ndata: ")
+            event = head.splitlines()[0].removeprefix("event: ")
+            found.append((event, json.loads(data)))
     return found
 
 
@@ -138,18 +140,22 @@ def test_a_second_reader_hears_all_of_it(session, owner, scripted):
     async def read() -> list[str]:
         await streams.start(reply)
         await streams.settle()
-        response = streaming.event_stream(reply, render=lambda message: f"<p>{message.text}</p>")
+        grant = Grant(owner.pk, session.project_id, session.pk)
+        response = streaming.event_stream(
+            reply, grant, render=lambda message: f"<p>{message.text}</p>"
+        )
         return await whole(response)
 
     text = async_to_sync(read)()
-    assert 'event: delta\ndata: {"text":"All of this is said."}\n\n' in text
-    assert text.endswith("event: done\ndata: <p>All of this is said.</p>\n\n")
+    assert 'event: delta\nid: 20\ndata: {"text":"All of this is said."}\n\n' in text
+    assert text.endswith("event: done\nid: end\ndata: <p>All of this is said.</p>\n\n")
 
 
 def test_a_reply_that_was_deleted_ends_in_an_error(session, owner):
     reply = begin_reply(post_message(session, "Go on", author=owner))
     Message.objects.filter(pk=reply.pk).delete()
-    [(name, data)] = events(async_to_sync(whole)(streaming.event_stream(reply)))
+    grant = Grant(owner.pk, session.project_id, session.pk)
+    [(name, data)] = events(async_to_sync(whole)(streaming.event_stream(reply, grant)))
     assert (name, data["id"]) == ("error", str(reply.pk))
 
 

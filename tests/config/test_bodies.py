@@ -55,11 +55,17 @@ def detail(answer: HTTPResponse) -> str:
     return json.loads(answer.read())["detail"]
 
 
-@pytest.mark.parametrize("path", ["/api/v1/projects/", "/v1/chat/completions", "/api/nowhere/"])
+@pytest.mark.parametrize("path", ["/api/v1/projects/", "/api/nowhere/"])
 def test_a_program_is_refused_by_the_header_in_json(web, path):
     answer = announce(web, path, JSON, 30 * MB + 1)
     assert (answer.status, answer.headers["Content-Type"]) == (413, "application/json")
     assert detail(answer) == "This is larger than 30 MB, the most that is taken at once."
+
+
+def test_an_openai_client_is_refused_in_its_own_shape(web):
+    answer = announce(web, "/v1/chat/completions", JSON, 30 * MB + 1)
+    assert answer.status == 413
+    assert "30 MB" in json.loads(answer.read())["error"]["message"]
 
 
 def test_a_form_may_be_larger_for_its_files_but_not_without_end(web):

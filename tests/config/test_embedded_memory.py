@@ -37,3 +37,19 @@ def machine(monkeypatch, tmp_path):
 def test_it_is_a_quarter_of_what_there_is_within_bounds(machine, memory, limit, megabytes):
     machine(memory, limit)
     assert embedded_memory.shared_buffers() == megabytes
+
+
+@pytest.mark.parametrize(("gigabytes", "workers"), [(0.06, 0), (1, 0), (1.5, 2)])
+def test_an_index_is_built_by_several_where_they_have_memory_to_share(
+    machine, monkeypatch, gigabytes, workers
+):
+    machine(8 * GB, None)
+    assert embedded_memory.maintenance_work_mem() == 512
+    shared = SimpleNamespace(f_bavail=int(gigabytes * GB) // 4096, f_frsize=4096)
+    monkeypatch.setattr(embedded_memory.os, "statvfs", lambda path: shared)
+    assert embedded_memory.maintenance_workers() == workers
+
+
+def test_it_is_built_by_one_where_no_memory_is_shared(monkeypatch, tmp_path):
+    monkeypatch.setattr(embedded_memory, "SHARED", str(tmp_path / "not there"))
+    assert embedded_memory.maintenance_workers() == 0

@@ -5,7 +5,7 @@
 - `python` is run in one namespace for the whole page.
 - `json` or `text` below an example is what the example prints: of JSON, members that are not shown
   may be there, too, and "…" stands for anything; in a text, … stands for anything.
-- `json` elsewhere is something to write down, and must be JSON.
+- `json` elsewhere, and `yaml`, are something to write down, and must be what they say.
 
 Pages say `http://127.0.0.1:8000`, which is the running Strata wherever it is, and find a token in
 `TOKEN`. They may call `.venv/bin/python manage.py`, as README.md does.
@@ -20,6 +20,8 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 # What pages say in place of the address of the Strata that runs.
@@ -74,6 +76,8 @@ class Reader:
             if example.language in RUN:
                 printed = self._run(example, where)
                 count += 1
+            elif example.language == "yaml":
+                yaml.safe_load(example.text)
             elif example.language in PRINTED:
                 self._compare(example, printed, where)
                 printed = None

@@ -1,6 +1,7 @@
 """Who follows a page notices what is wrong with it."""
 
 import pytest
+import yaml
 
 from tests.docs.examples import examples, is_like, is_text_like
 
@@ -39,11 +40,12 @@ def test_variables_go_from_block_to_block_and_into_python(in_vain):
         [("python", "assert False")],
         [("text", "below nothing")],
         [("json", "no JSON")],
+        [("yaml", "a: [")],
         [("ruby", "puts 1")],
     ],
 )
 def test_what_does_not_work_is_noticed(in_vain, blocks):
-    with pytest.raises((AssertionError, ValueError)):
+    with pytest.raises((AssertionError, ValueError, yaml.YAMLError)):
         in_vain.follow(page(*blocks))
 
 

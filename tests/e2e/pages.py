@@ -18,10 +18,12 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
     fact = first("facts/?subject=billing")["id"]
     said = server.api("GET", f"sessions/{chat}/messages/")["results"][0]["id"]
     entry = first("memory/entries/?granularity=conversation&state=live")["id"]
+    webhook = _webhook(server, slug)
     project = f"/projects/{slug}"
     memory = f"{project}/memory"
     return {
         "projects": "/",
+        "tokens": "/account/tokens/",
         "overview": f"{project}/overview/",
         "welcome": "/welcome/",
         "project": f"{project}/",
@@ -29,6 +31,7 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "chats-found": f"{project}/?q=replica",
         "chat": f"{project}/chats/{chat}/",
         "chat-told": f"{project}/chats/{chat}/prompt/",
+        "chat-keep": f"{project}/chats/{chat}/keep/",
         "chat-delete": f"{project}/chats/{chat}/delete/",
         "message-edit": f"/messages/{said}/edit/",
         "message-delete": f"/messages/{said}/delete/",
@@ -49,6 +52,8 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "me": f"{project}/me/",
         "imports": f"{project}/imports/",
         "settings": f"{project}/settings/",
+        "webhooks": f"{project}/settings/webhooks/",
+        "webhook": f"{project}/settings/webhooks/{webhook}/",
         "nothing-there": f"{project}/chats/nowhere/",
         "admin": "/admin/",
         "admin-entries": "/admin/memory/entry/",
@@ -56,3 +61,14 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "admin-activity": "/admin/memory/activity/",
         "admin-projects": "/admin/projects/project/",
     }
+
+
+def _webhook(server: Server, slug: str) -> str:
+    """The id of a webhook that a test waits for."""
+    there = server.api("GET", f"projects/{slug}/webhooks/")["results"]
+    if there:
+        return there[0]["id"]
+    wish = {"url": "http://127.0.0.1:8443/hook", "events": ["message.posted", "entry.written"]}
+    made = server.api("POST", f"projects/{slug}/webhooks/", wish)["id"]
+    server.api("POST", f"projects/{slug}/webhooks/{made}/test/")
+    return made

@@ -142,3 +142,43 @@ def test_words_that_can_no_longer_be_sent_can_still_be_copied(mine, theirs, open
     expect(theirs.get_by_role("button", name="Send")).to_be_disabled()
     expect(mine.get_by_role("alert")).to_have_text(GONE)
     assert all("404" in open_page.complaints.pop() for _ in range(2))
+
+
+def test_a_chat_is_kept_from_the_list_beside_it(chat, page):
+    page.evaluate("window.here = true")
+    beside = page.locator(".chats .line-of-chat")
+
+    def more():
+        beside.first.hover()
+        beside.first.get_by_role("link", name="More for").click()
+        sheet = page.locator("[data-keeping]")
+        expect(sheet).to_be_visible()
+        return sheet
+
+    more().get_by_role("button", name="Pin").click()
+    expect(page.locator(".chats h2").first).to_have_text("Pinned")
+    more().get_by_label("Title").fill("Tides at Husum")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Tides at Husum")).to_be_visible()
+    expect(beside.first).to_contain_text("Tides at Husum")
+    more()
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-keeping]")).to_be_hidden()
+    expect(beside.first.get_by_role("link", name="More for")).to_be_focused()
+    assert page.evaluate("window.here")
+
+    more().get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("is deleted. It is forgotten in ten minutes.")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("heading", name="Tides at Husum")).to_be_visible()
+
+
+def test_a_chat_is_archived_from_the_list_of_all(chat, page):
+    page.get_by_role("link", name="Chats", exact=True).click()
+    row = page.locator(".rows > li", has_text="When is the cutover?")
+    row.hover()
+    row.get_by_role("link", name="More for").click()
+    page.get_by_role("button", name="Archive").click()
+    expect(row).to_have_count(0)
+    page.get_by_role("link", name="Archived chats").click()
+    expect(page.locator(".rows > li")).to_contain_text("When is the cutover?")

@@ -70,3 +70,41 @@ def test_what_a_reply_was_told_leads_to_its_source(wide, demo, server, say):
     wide.locator(".turn").nth(1).locator("a.told").click()
     drawer.locator(".item-told.c-fact").first.get_by_role("link", name="Outdated").click()
     expect(wide.get_by_label("Subject")).not_to_have_value("")
+
+
+def test_an_entry_is_pinned_edited_and_hidden_beside_the_picture(wide, demo):
+    wide.goto(f"/projects/{demo}/memory/")
+    wide.evaluate("window.here = true")
+    block = wide.locator(".block.conversation").last
+    pk = block.get_attribute("id")
+    block.click()
+    drawer = wide.locator("[data-drawer]")
+
+    def ask(name: str) -> None:
+        drawer.get_by_role("button", name=name).click()
+        expect(drawer.get_by_role("heading", name=name, exact=True)).to_be_visible()
+
+    def do(name: str) -> None:
+        ask(name)
+        drawer.get_by_role("button", name=name).click()
+
+    do("Pin")
+    expect(drawer.get_by_role("button", name="Unpin")).to_be_visible()
+    expect(wide.locator(f"#{pk}")).to_contain_text(", pinned")
+
+    drawer.get_by_text("Edit", exact=True).click()
+    drawer.get_by_role("textbox").first.fill("- The gauge at Husum is read at seven.")
+    drawer.get_by_role("button", name="Show what changes").click()
+    expect(drawer.get_by_text("As it will stand")).to_be_visible()
+    drawer.get_by_role("button", name="Edit").click()
+    expect(drawer.locator(".item-told").first).to_contain_text("The gauge at Husum")
+
+    ask("Unpin")
+    drawer.get_by_role("link", name="Cancel").click()
+    expect(drawer.get_by_role("heading", name="Unpin")).to_have_count(0)
+    do("Unpin")
+    expect(drawer.get_by_role("button", name="Pin")).to_be_visible()
+    do("Hide")
+    expect(drawer.get_by_role("button", name="Show again")).to_be_visible()
+    expect(wide.locator(f"#{pk}")).to_have_count(0)
+    assert wide.evaluate("window.here")

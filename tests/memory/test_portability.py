@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import jsonschema
 import pytest
+from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from django.test import AsyncClient
@@ -25,6 +26,7 @@ from memory.layers.rendering import rendered_bank
 from memory.models import Entry, Fact, FactSource
 from memory.portability import Extent, export
 from memory.portability.identity import renamed
+from memory.portability.tables import LEFT_OUT, TABLES
 from memory.recall import Scope as Searched
 from memory.recall import indexing, recall
 from projects.creation import create_project
@@ -449,3 +451,15 @@ def test_a_result_tells_how_much_came(small, owner):
     made = create_project(owner, name="Anew")
     import_file(made, owner, "p.zip", written(Extent(small)), result=result)
     assert (result.sessions, result.imported) == (1, Message.objects.filter(project=made).count())
+
+
+def test_every_table_is_exported_or_stays_behind_for_a_reason():
+    """Whoever adds a table says which."""
+    ours = {
+        model
+        for name in ("projects", "chat", "memory")
+        for model in apps.get_app_config(name).get_models()
+    }
+    exported = {table.model for table in TABLES}
+    assert exported | set(LEFT_OUT) | {Project} == ours
+    assert not exported & set(LEFT_OUT)

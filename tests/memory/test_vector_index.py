@@ -1,6 +1,7 @@
 """Which vectors stand in the index: those of large projects, and everything is found meanwhile."""
 
 import pytest
+from django.db import connection
 
 from memory.models import Corpus, Vector
 from memory.recall import embedders, indexing, vector_index
@@ -89,3 +90,51 @@ def test_one_that_the_index_cannot_hold_is_compared(large, owner, monkeypatch):
     assert vector_index.keep_up(embedders.get()) is False
     assert indexed() == [False] * 3
     assert set(found(large, owner, QUESTION)) == set(TEXTS)
+
+
+INDEX = vector_index.BUILT_IN_INDEX
+
+
+def made(name: str = INDEX) -> tuple[int, bool] | None:
+    """Which index stands under that name, and whether it is whole."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT indexrelid, indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [name]
+        )
+        return cursor.fetchone()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_when_most_wait_the_index_is_made_anew_around_them(large, owner):
+    before = made()
+    vector_index.fill(embedders.get())
+    assert indexed() == [True] * 3
+    after = made()
+    assert after[0] != before[0]
+    assert after[1]
+    assert set(found(large, owner, QUESTION)) == set(TEXTS)
+
+
+def test_when_few_wait_they_are_put_into_the_index_that_is_there(large, owner):
+    vector_index.keep_up(embedders.get())
+    before = made()
+    talk(large, owner, "My sister planted asters, too.")
+    vector_index.fill(embedders.get())
+    assert indexed() == [True] * 4
+    assert made() == before
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "left",
+    [
+        f"DROP INDEX {INDEX}",
+        f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{INDEX}'::regclass",
+    ],
+)
+def test_an_index_that_a_killed_process_left_half_made_is_made(large, left):
+    vector_index.keep_up(embedders.get())
+    with connection.cursor() as cursor:
+        cursor.execute(left)
+    vector_index.keep_up(embedders.get())
+    assert made()[1]

@@ -10,7 +10,16 @@ from django.urls import reverse
 
 from chat.models import Message, Seen, Session
 from chat.replies import post_message
-from memory.models import Cursor, Entry, EntryRevision, Fact, FactSource, Ladder
+from memory.models import (
+    Cursor,
+    Delivery,
+    Entry,
+    EntryRevision,
+    Fact,
+    FactSource,
+    Ladder,
+    Webhook,
+)
 from projects.creation import create_project
 from projects.models import Project, Token
 
@@ -76,6 +85,10 @@ def fill(owner):
                 valid_from="2026-03-03T09:00Z",
                 confidence=0.7,
             )
+            hook = Webhook.objects.create(
+                project=project, url="https://example.org/hook", events=["import.done"]
+            )
+            Delivery.objects.create(project=project, webhook=hook, event="import.done")
         Cursor.objects.update(failures=3, last_error="The model did not answer in time.")
 
     return make

@@ -96,3 +96,10 @@ def test_what_cannot_be_is_one_line_and_leaves_nothing(
     assert "\n" not in str(error.value)
     assert not Token.objects.exists()
     assert get_user_model().objects.count() == 2
+
+
+def test_it_gets_a_name(create_token, owner):
+    create_token("olive", "--name", "Editor on my laptop")
+    assert Token.objects.get().name == "Editor on my laptop"
+    with pytest.raises(CommandError, match="at most 120"):
+        create_token("olive", "--name", "a" * 121)

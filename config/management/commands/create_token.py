@@ -6,10 +6,12 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
+from django.utils import timezone
 
 from projects.models import SCOPES, Membership, Project, Role, Token
 
 LONGEST_DAYS = 36_500
+LONGEST_NAME = 120
 
 
 class Command(BaseCommand):
@@ -22,6 +24,7 @@ class Command(BaseCommand):
             action="store_true",
             help="make the user if there is none: without a password, and an editor of --project",
         )
+        parser.add_argument("--name", default="", help="what it is for, as lists call it")
         parser.add_argument("--project", metavar="SLUG", help="the one project that it opens")
         parser.add_argument(
             "--scope", default=",".join(SCOPES), help="some of read,write,admin (default: all)"
@@ -34,11 +37,13 @@ class Command(BaseCommand):
     def handle(self, *, username: str, create: bool, **options: Any) -> str:
         user, is_new = _user(username, create)
         project = _project(options["project"], user, is_new) if options["project"] else None
-        _, token = Token.objects.create(
-            user=user,
+        days = options["expires"]
+        _, token = Token.issue(
+            user,
+            name=_name(options["name"]),
             project=project,
             scopes=_scopes(options["scope"]),
-            expiry=_lifetime(options["expires"]),
+            expiry=None if days is None else timezone.now() + _lifetime(days),
         )
         return token
 
@@ -71,9 +76,13 @@ def _scopes(text: str) -> list[str]:
     return [scope for scope in SCOPES if scope in asked]
 
 
-def _lifetime(days: int | None) -> timedelta | None:
-    if days is None:
-        return None
+def _name(name: str) -> str:
+    if len(name) > LONGEST_NAME:
+        raise CommandError(f"--name takes at most {LONGEST_NAME} characters.")
+    return name
+
+
+def _lifetime(days: int) -> timedelta:
     if not 1 <= days <= LONGEST_DAYS:
         raise CommandError(f"--expires takes days, from 1 to {LONGEST_DAYS}.")
     return timedelta(days=days)

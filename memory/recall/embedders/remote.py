@@ -11,7 +11,7 @@ from pydantic_ai.embeddings import Embedder as Client
 from pydantic_ai.embeddings import EmbeddingSettings
 from pydantic_ai.embeddings.result import EmbeddingResult, EmbedInputType
 
-from chat.providers.models import explain
+from chat.providers.failures import explain
 from memory.recall.embedders.base import EmbedderError, Matrix, unit
 
 log = logging.getLogger(__name__)

@@ -21,6 +21,7 @@ def events(text: str) -> list[tuple[str, str]]:
     for block in text.split("\n\n"):
         if block.startswith("event: "):
             name, *lines = block.split("\n")
-            data = "\n".join(line.removeprefix("data: ") for line in lines)
+            told = [line for line in lines if line.startswith("data: ")]
+            data = "\n".join(line.removeprefix("data: ") for line in told)
             found.append((name.removeprefix("event: "), data))
     return found

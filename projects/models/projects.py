@@ -1,4 +1,4 @@
-"""Who: projects, their members and the tokens that open them."""
+"""A team's room, and how it remembers."""
 
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -6,9 +6,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
-from knox.models import AbstractAuthToken
 
 from projects import instructions
 from projects.identifiers import new_id
@@ -195,68 +193,3 @@ class Project(models.Model):
     def system_model_name(self) -> str:
         """The model that summarises here, or `extractive`."""
         return self.system_model or settings.SYSTEM_MODEL
-
-
-class Role(models.TextChoices):
-    OWNER = "owner", _("Owner")
-    EDITOR = "editor", _("Editor")
-    VIEWER = "viewer", _("Viewer")
-
-
-class Membership(models.Model):
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
-    )
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.EDITOR)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["created_at", "id"]
-        constraints = [
-            models.UniqueConstraint(fields=["project", "user"], name="one_membership_a_user"),
-            models.CheckConstraint(
-                condition=Q(role__in=Role.values), name="membership_role_is_known"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.user} in {self.project}"
-
-    @property
-    def may_write(self) -> bool:
-        return self.role in (Role.OWNER, Role.EDITOR)
-
-
-SCOPES = ("read", "write", "admin")
-
-
-def validate_scopes(scopes: object) -> None:
-    if not isinstance(scopes, list) or not scopes or not set(scopes) <= set(SCOPES):
-        raise ValidationError(f"Scopes are one or more of {', '.join(SCOPES)}.")
-
-
-def all_scopes() -> list[str]:
-    return list(SCOPES)
-
-
-class Token(AbstractAuthToken):
-    """What a program shows instead of a password. Only a digest of it is kept."""
-
-    name = models.CharField(max_length=120, blank=True)
-    project = models.ForeignKey(
-        Project,
-        null=True,
-        blank=True,
-        on_delete=models.CASCADE,
-        related_name="+",
-        help_text="The one project it opens. Empty: all of the user's.",
-    )
-    scopes = models.JSONField(default=all_scopes, validators=[validate_scopes])
-
-    class Meta:
-        ordering = ["-created"]
-
-    def __str__(self) -> str:
-        return self.name or f"token of {self.user}"

@@ -1,0 +1,33 @@
+"""Revokes API tokens."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from projects.models import Token
+
+
+class Command(BaseCommand):
+    help = "Revokes tokens of a user: they open nothing from the next request on."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("username")
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument("--name", help="those that bear this name")
+        which.add_argument("--id", type=UUID, help="the one with this id, as the API tells it")
+        which.add_argument("--all", action="store_true", help="all of them")
+
+    def handle(self, *, username: str, name: str | None, id: UUID | None, **options: Any) -> str:
+        if not get_user_model().objects.filter(username=username).exists():
+            raise CommandError(f"There is no user “{username}”.")
+        tokens = Token.objects.filter(user__username=username)
+        if name is not None:
+            tokens = tokens.filter(name=name)
+        if id is not None:
+            tokens = tokens.filter(public_id=id)
+        revoked, _ = tokens.delete()
+        if not revoked:
+            raise CommandError(f"{username} has no such token.")
+        return f"Revoked {revoked} token{'s' if revoked > 1 else ''}."

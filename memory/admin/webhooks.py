@@ -1,0 +1,60 @@
+"""Who is told of what happens, and how that went."""
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from memory.admin.acting import Acting
+from memory.models import Delivery, OffBecause, Webhook
+from memory.webhooks import registering
+from projects.admin import LookOnly
+
+
+@admin.register(Webhook)
+class WebhookAdmin(Acting):
+    """Staff see which host is told, not the rest of the address, which may be a secret."""
+
+    list_display = (
+        "host",
+        "project",
+        "events",
+        "off_because",
+        "failing_since",
+        "failures",
+        "next_try_at",
+        "last_error",
+    )
+    list_filter = ("off_because",)
+    list_select_related = ("project",)
+    date_hierarchy = "created_at"
+    search_fields = ("project__slug", "project__name", "=id")
+    ordering = ("-id",)
+    exclude = ("url",)
+    actions = ("switch_off",)
+
+    @admin.action(description=_("Switch off"), permissions=["act"])
+    def switch_off(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
+        for webhook in queryset:
+            registering.switch_off(webhook, OffBecause.STAFF)
+        self.message_user(request, _("They are told nothing more; owners see why."))
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(LookOnly):
+    list_display = (
+        "event",
+        "project",
+        "webhook",
+        "state",
+        "attempts",
+        "status_code",
+        "latency_ms",
+        "error",
+        "created_at",
+    )
+    list_filter = ("state", "event")
+    list_select_related = ("project", "webhook")
+    date_hierarchy = "created_at"
+    search_fields = ("=id", "=webhook__id", "project__slug")
+    ordering = ("-id",)

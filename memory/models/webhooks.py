@@ -1,0 +1,166 @@
+"""Who is told of what happens in a project, and what they were told."""
+
+import secrets
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from memory.models.leased import Leased, LeasedQuerySet
+from projects.identifiers import new_id
+from projects.models import Project
+from projects.outbound import MAX_URL_LENGTH
+
+
+class Event(models.TextChoices):
+    """What a receiver is told of. Others script against the values: they stay put."""
+
+    MESSAGE_POSTED = "message.posted", _("A message is posted")
+    REPLY_FINISHED = "reply.finished", _("A reply is finished")
+    ENTRY_WRITTEN = "entry.written", _("A memory is written or gets another text")
+    ENTRY_ROLLED_UP = "entry.rolled_up", _("Memories are rolled up")
+    MEMORY_PROPOSED = "memory.proposed", _("Something waits for review")
+    MEMORY_FORGOTTEN = "memory.forgotten", _("Something is forgotten")
+    IMPORT_DONE = "import.done", _("An import is done")
+    TEST = "webhook.test", _("A test")
+
+
+# What may be asked for; a test is told to whoever asked for it alone.
+ANNOUNCED = [(event.value, event.label) for event in Event if event != Event.TEST]
+
+
+class OffBecause(models.TextChoices):
+    OWNER = "owner", _("An owner switched it off.")
+    STAFF = "staff", _("An administrator of this server switched it off.")
+    FAILING = "failing", _("Nothing could be delivered for three days.")
+    GONE = "gone", _("The receiver said that it is gone for good (410).")
+
+
+def new_salt() -> str:
+    return secrets.token_hex(16)
+
+
+class WebhookQuerySet(LeasedQuerySet):
+    def listening(self, project_id: UUID, event: str) -> "WebhookQuerySet":
+        """Those to be told of an event in a project."""
+        return self.filter(project=project_id, off_because="", events__contains=[event])
+
+    def with_something_due(self) -> "WebhookQuerySet":
+        due = Delivery.objects.due().filter(webhook=OuterRef("pk"))
+        return self.filter(Exists(due), off_because="").unheld().ready()
+
+
+class Webhook(Leased):
+    """An address that a program of a project's owners is told at.
+
+    Its secret is made of the salt and the server's key, and stands nowhere. One worker at a time
+    delivers to it; after a failure it is left alone until `next_try_at`.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="webhooks")
+    url = models.CharField(max_length=MAX_URL_LENGTH)
+    events = ArrayField(models.CharField(max_length=20, choices=ANNOUNCED))
+    salt = models.CharField(max_length=32, default=new_salt, editable=False)
+    previous_salt = models.CharField(max_length=32, blank=True, editable=False)
+    previous_until = models.DateTimeField(
+        null=True, blank=True, help_text="Until then the secret before this one signs too."
+    )
+    off_because = models.CharField(
+        max_length=10, choices=OffBecause.choices, blank=True, help_text="Empty: it is on."
+    )
+    off_since = models.DateTimeField(null=True, blank=True)
+    failing_since = models.DateTimeField(null=True, blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = WebhookQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(off_because="", off_since=None)
+                | ~Q(off_because="") & Q(off_since__isnull=False),
+                name="webhook_off_has_a_time",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.host
+
+    @property
+    def host(self) -> str:
+        """What of the address may be told: the rest of it may be a secret."""
+        return self.url.partition("://")[2].partition("/")[0].partition("?")[0]
+
+    @property
+    def is_on(self) -> bool:
+        return not self.off_because
+
+
+class DeliveryState(models.TextChoices):
+    WAITING = "waiting", _("Waiting")
+    DELIVERED = "delivered", _("Delivered")
+    GIVEN_UP = "given_up", _("Given up")
+
+
+class DeliveryQuerySet(models.QuerySet["Delivery"]):
+    def waiting(self) -> "DeliveryQuerySet":
+        return self.filter(state=DeliveryState.WAITING)
+
+    def due(self) -> "DeliveryQuerySet":
+        """By the database's clock."""
+        return self.waiting().filter(next_try_at__lte=Now())
+
+    def older_than(self, age: timedelta) -> "DeliveryQuerySet":
+        return self.filter(created_at__lt=Now() - age)
+
+
+class Delivery(models.Model):
+    """One event for one webhook, written in the transaction of the event: what is still to be
+    told, and for a while what was. Ids and numbers, never a text.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    webhook = models.ForeignKey(
+        Webhook, on_delete=models.CASCADE, related_name="deliveries", db_index=False
+    )
+    event = models.CharField(max_length=20, choices=Event.choices)
+    data = models.JSONField(default=dict)
+    state = models.CharField(
+        max_length=10, choices=DeliveryState.choices, default=DeliveryState.WAITING
+    )
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_try_at = models.DateTimeField(null=True, blank=True, db_default=Now())
+    tried_at = models.DateTimeField(null=True, blank=True)
+    status_code = models.PositiveSmallIntegerField(null=True, blank=True)
+    latency_ms = models.PositiveIntegerField(null=True, blank=True)
+    error = models.CharField(max_length=200, blank=True, help_text="In Strata's words.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["webhook", "-id"], name="delivery_recent"),
+            models.Index(
+                fields=["webhook", "next_try_at"],
+                name="delivery_due",
+                condition=Q(state=DeliveryState.WAITING),
+            ),
+            models.Index(fields=["created_at"], name="delivery_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} at {self.created_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,41 @@
+"""Who belongs to a project."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from projects.identifiers import new_id
+from projects.models.projects import Project
+
+
+class Role(models.TextChoices):
+    OWNER = "owner", _("Owner")
+    EDITOR = "editor", _("Editor")
+    VIEWER = "viewer", _("Viewer")
+
+
+class Membership(models.Model):
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
+    )
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.EDITOR)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "user"], name="one_membership_a_user"),
+            models.CheckConstraint(
+                condition=Q(role__in=Role.values), name="membership_role_is_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.project}"
+
+    @property
+    def may_write(self) -> bool:
+        return self.role in (Role.OWNER, Role.EDITOR)

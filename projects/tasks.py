@@ -1,0 +1,11 @@
+"""Projects' work in the background."""
+
+from celery import shared_task
+
+from projects import idempotency
+
+
+@shared_task
+def clear() -> None:
+    """Removes what is kept for a while only. Runs every hour."""
+    idempotency.clear()

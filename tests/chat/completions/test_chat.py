@@ -1,0 +1,178 @@
+"""OpenAI's own client, given only an address and a token."""
+
+import asyncio
+
+import pytest
+
+
+def test_each_project_is_a_model(strata, slug):
+    models = {one.id: one for one in strata.client().models.list()}
+    assert models[slug].object == "model"
+    assert models[slug].owned_by == "strata"
+    assert strata.client().models.retrieve(slug).id == slug
+
+
+def test_it_is_answered(strata, slug, say):
+    strata.model.say("On 3 March.")
+    answer = say("When is the cutover?")
+    [choice] = answer.choices
+    assert choice.message.role == "assistant"
+    assert choice.message.content == "On 3 March."
+    assert choice.finish_reason == "stop"
+    assert (answer.object, answer.model) == ("chat.completion", slug)
+    assert answer.id.startswith("chatcmpl-")
+
+
+def test_it_is_told_what_it_took(strata, say):
+    strata.model.say("One two three four.")
+    usage = say("Count").usage
+    assert usage.completion_tokens == 4
+    assert usage.prompt_tokens > 4
+    assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
+
+
+def test_an_answer_that_was_cut_off_says_so(strata, say):
+    strata.model.say("One two", finish="length")
+    assert say("Count").choices[0].finish_reason == "length"
+
+
+def test_the_asynchronous_client_is_answered_too(strata, slug):
+    async def talk() -> tuple[str, str]:
+        async with strata.async_client() as client:
+            asked = {"model": slug, "messages": [{"role": "user", "content": "Hello"}]}
+            whole = await client.chat.completions.create(**asked)
+            stream = await client.chat.completions.create(**asked, stream=True)
+            pieces = [one.choices[0].delta.content or "" async for one in stream]
+            return whole.choices[0].message.content, "".join(pieces)
+
+    assert asyncio.run(talk()) == ("Scripted.", "Scripted.")
+
+
+def test_a_stream_has_the_chunks_of_the_official_one(strata, slug, say):
+    strata.model.say("On 3 March.", delay=0.02)
+    chunks = list(say("When?", stream=True))
+    assert {one.object for one in chunks} == {"chat.completion.chunk"}
+    assert len({one.id for one in chunks}) == 1
+    assert {one.model for one in chunks} == {slug}
+    first, *middle, last = chunks
+    assert first.choices[0].delta.role == "assistant"
+    assert all(one.choices[0].delta.role is None for one in middle)
+    assert len(middle) > 1
+    text = "".join(one.choices[0].delta.content or "" for one in chunks)
+    assert text == "On 3 March."
+    assert [one.choices[0].finish_reason for one in chunks[:-1]] == [None] * (len(chunks) - 1)
+    assert last.choices[0].finish_reason == "stop"
+    assert last.choices[0].delta.content is None
+    assert all(one.usage is None for one in chunks)
+
+
+def test_a_stream_tells_what_it_took_where_that_is_asked(strata, say):
+    strata.model.say("One two three.")
+    *chunks, last = say("Count", stream=True, stream_options={"include_usage": True})
+    assert last.choices == []
+    assert last.usage.completion_tokens == 3
+    assert chunks[-1].choices[0].finish_reason == "stop"
+    assert all("usage" in one.model_fields_set and one.usage is None for one in chunks)
+
+
+def test_the_stream_ends_as_the_official_one(strata, slug):
+    asked = {"model": slug, "messages": [{"role": "user", "content": "Hello"}], "stream": True}
+    client = strata.client()
+    with client.chat.completions.with_streaming_response.create(**asked) as answer:
+        assert answer.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+        assert answer.headers["Cache-Control"] == "no-cache"
+        lines = list(answer.iter_lines())
+    assert all(line.startswith("data: ") for line in lines if line)
+    assert [line for line in lines if line][-1] == "data: [DONE]"
+
+
+OPTIONS = {
+    "temperature": 0.3,
+    "top_p": 0.9,
+    "seed": 7,
+    "presence_penalty": 0.5,
+    "frequency_penalty": -0.5,
+    "response_format": {"type": "json_object"},
+    "logit_bias": {"50256": -100},
+    "reasoning_effort": "low",
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_what_is_asked_of_an_answer_reaches_the_model(strata, say, name):
+    say("Hello", **{name: OPTIONS[name]})
+    assert strata.model.requests[-1][name] == OPTIONS[name]
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_the_longest_answer_is_asked_for_under_either_name(strata, say, name):
+    say("Hello", **{name: 12})
+    asked = strata.model.requests[-1]
+    assert asked.get("max_completion_tokens", asked.get("max_tokens")) == 12
+
+
+@pytest.mark.parametrize(("given", "sent"), [("END", ["END"]), (["A", "B"], ["A", "B"])])
+def test_it_stops_where_it_is_asked_to(strata, say, given, sent):
+    say("Hello", stop=given)
+    assert strata.model.requests[-1]["stop"] == sent
+
+
+def test_a_schema_reaches_the_model_to_the_letter(strata, say):
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Day",
+        "type": "object",
+        "properties": {"day": {"type": "string", "title": "The day"}},
+    }
+    form = {"type": "json_schema", "json_schema": {"name": "day", "schema": schema}}
+    say("When?", response_format=form)
+    assert strata.model.requests[-1]["response_format"] == form
+
+
+def test_what_is_not_asked_is_not_sent(strata, say):
+    say("Hello", temperature=None, stop=None, n=1, logprobs=False)
+    asked = strata.model.requests[-1]
+    assert {"temperature", "stop", "n", "logprobs", "tools", "max_tokens"} & set(asked) == set()
+
+
+def test_several_turns_are_the_history(strata, say, user, assistant):
+    told = [user("The cutover is on 3 March."), assistant("Noted."), user("When is it?")]
+    say(told)
+    assert strata.told == [(one["role"], one["content"]) for one in told]
+
+
+def test_the_programs_own_words_stand_beneath_the_projects(strata, say, user):
+    strata.model.reset()
+    system = {"role": "system", "content": "Answer like a pirate."}
+    say([system, user("Hello"), {"role": "developer", "content": "Be brief."}])
+    assert strata.front.index("assistant of the project") < strata.front.index("pirate")
+    assert strata.front.endswith("Answer like a pirate.\n\nBe brief.")
+    assert strata.told == [("user", "Hello")]
+
+
+def test_a_request_may_be_nothing_but_the_programs_words(strata, say):
+    say([{"role": "system", "content": "Say hello."}])
+    assert strata.front.endswith("Say hello.")
+
+
+def test_parts_of_words_are_one_message(strata, say):
+    parts = [{"type": "text", "text": "Hello"}, {"type": "text", "text": "there"}]
+    say([{"role": "user", "content": parts}])
+    assert strata.told == [("user", "Hello\nthere")]
+
+
+def test_the_speakers_of_a_request_are_told_apart(strata, say):
+    say(
+        [
+            {"role": "user", "name": "Ana", "content": "I own billing."},
+            {"role": "assistant", "content": "Noted."},
+            {"role": "user", "name": "Ben", "content": "Who owns billing?"},
+        ]
+    )
+    assert strata.told[0] == ("user", "Ana: I own billing.")
+    assert strata.told[2] == ("user", "Ben: Who owns billing?")
+
+
+def test_text_that_no_database_takes_is_taken(strata, say):
+    say("A\0B", session="odd")
+    assert strata.told == [("user", "AB")]

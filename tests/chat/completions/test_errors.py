@@ -1,0 +1,236 @@
+"""What cannot be done is told in OpenAI's shape, with its status codes."""
+
+import json
+from http.client import HTTPConnection
+
+import openai
+import pytest
+
+HELLO = [{"role": "user", "content": "Hello"}]
+
+
+def raw(
+    strata, method: str, path: str, body: bytes = b"", **headers: str
+) -> tuple[int, dict, dict]:
+    """The status, headers and JSON of an answer, without a client in between."""
+    connection = HTTPConnection("127.0.0.1", int(strata.url.rpartition(":")[2]), timeout=30)
+    given = {"Authorization": f"Bearer {strata.token}", "Content-Type": "application/json"}
+    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body, given)
+    answer = connection.getresponse()
+    return answer.status, dict(answer.headers), json.loads(answer.read())
+
+
+def is_openai_error(body: dict) -> bool:
+    return set(body) == {"error"} and set(body["error"]) == {"message", "type", "param", "code"}
+
+
+def test_an_unknown_key_is_401(strata, slug):
+    with pytest.raises(openai.AuthenticationError) as refused:
+        strata.client("strata_nothing").chat.completions.create(model=slug, messages=HELLO)
+    assert refused.value.code == "invalid_api_key"
+    status, headers, body = raw(strata, "GET", "/v1/models", Authorization="")
+    assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert is_openai_error(body)
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "no/such", "a\0b", "\ud83d", "x" * 5000])
+def test_an_unknown_model_is_404(strata, name):
+    body = json.dumps({"model": name, "messages": HELLO}).encode()
+    status, _, told = raw(strata, "POST", "/v1/chat/completions", body)
+    assert (status, told["error"]["param"]) in [(404, "model"), (400, "model")]
+    assert told["error"]["code"] in ("model_not_found", "invalid_value")
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "no%2Fsuch", "no/such", "a%00b"])
+def test_an_unknown_model_has_no_page(strata, name):
+    status, _, told = raw(strata, "GET", f"/v1/models/{name}")
+    assert (status, told["error"]["code"]) == (404, "model_not_found")
+
+
+def test_a_stranger_is_told_the_same_as_of_no_model(strata, slug):
+    token = strata.manage("create_token", "stan", "--create")
+    client = strata.client(token)
+    assert slug not in {one.id for one in client.models.list()}
+    for name in (slug, "nothing"):
+        with pytest.raises(openai.NotFoundError) as refused:
+            client.chat.completions.create(model=name, messages=HELLO)
+        assert refused.value.body["message"] == (
+            f"The model `{name}` does not exist or you do not have access to it."
+        )
+
+
+def test_a_token_of_one_project_sees_one_model(strata, slug):
+    other = strata.project()
+    client = strata.client(strata.manage("create_token", "admin", f"--project={slug}"))
+    assert [one.id for one in client.models.list()] == [slug]
+    with pytest.raises(openai.NotFoundError):
+        client.chat.completions.create(model=other, messages=HELLO)
+    assert client.chat.completions.create(model=slug, messages=HELLO).choices
+
+
+@pytest.mark.parametrize("session", ["", "a"])
+def test_a_viewer_and_a_token_to_read_see_models_and_are_not_answered(strata, slug, session):
+    viewer = strata.manage("create_token", "vera", "--create")
+    strata.rest("POST", f"projects/{slug}/members/", {"username": "vera", "role": "viewer"})
+    reading = strata.manage("create_token", "admin", "--scope=read")
+    for token in (viewer, reading):
+        client = strata.client(token, session=session)
+        assert slug in {one.id for one in client.models.list()}
+        with pytest.raises(openai.PermissionDeniedError) as refused:
+            client.chat.completions.create(model=slug, messages=HELLO)
+        assert refused.value.code == "insufficient_permissions"
+    assert strata.sessions(slug) == []
+    assert strata.model.requests == []
+
+
+BAD = {
+    "n": 2,
+    "logprobs": True,
+    "top_logprobs": 3,
+    "functions": [{"name": "f"}],
+    "audio": {"voice": "alloy", "format": "wav"},
+    "modalities": ["text", "audio"],
+    "web_search_options": {},
+    "temperature": 3,
+    "top_p": "high",
+    "max_tokens": 0,
+    "stop": [1],
+    "seed": "x",
+    "stream": "perhaps",
+    "stream_options": [],
+    "tools": [{"type": "function"}],
+    "tool_choice": "perhaps",
+    "response_format": {"type": "xml"},
+    "logit_bias": [],
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_asked_is_refused_by_its_name(strata, slug, say, name):
+    with pytest.raises(openai.BadRequestError) as refused:
+        say("Hello", session="a", extra_body={name: BAD[name]})
+    assert refused.value.param.split(".")[0] == name
+    assert refused.value.type == "invalid_request_error"
+    assert strata.sessions(slug) == []
+    assert strata.model.requests == []
+
+
+MESSAGES = [
+    ([], "messages"),
+    (["Hello"], "messages[0]"),
+    ([{"content": "Hello"}], "messages[0].role"),
+    ([{"role": "wizard", "content": "Hello"}], "messages[0].role"),
+    ([{"role": ["user"], "content": "Hello"}], "messages[0].role"),
+    ([{"role": "user", "content": 7}], "messages[0].content"),
+    ([{"role": "user", "content": [7]}], "messages[0].content[0]"),
+    ([{"role": "user", "content": [{"type": "text"}]}], "messages[0].content[0].text"),
+    ([{"role": "user", "content": [{"type": "input_audio"}]}], "messages[0].content[0]"),
+    (
+        [{"role": "user", "content": [{"type": "image_url"}]}],
+        "messages[0].content[0].image_url.url",
+    ),
+    ([{"role": "user", "content": "x" * 500_001}], "messages[0].content"),
+    ([{"role": "assistant", "tool_calls": [{}]}], "messages[0].tool_calls[0]"),
+    ([{"role": "assistant", "tool_calls": "f"}], "messages[0].tool_calls"),
+    ([{"role": "tool", "content": "x"}], "messages[0].tool_call_id"),
+]
+
+
+@pytest.mark.parametrize(("messages", "place"), MESSAGES)
+def test_messages_that_cannot_be_read_are_refused_by_their_place(strata, slug, messages, place):
+    body = json.dumps({"model": slug, "messages": messages}).encode()
+    status, _, told = raw(strata, "POST", "/v1/chat/completions", body)
+    assert (status, told["error"]["param"]) == (400, place)
+    assert is_openai_error(told)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"null", b'{"model": 1e999}', b"\xff"])
+def test_what_is_no_request_is_400(strata, body):
+    status, _, told = raw(strata, "POST", "/v1/chat/completions", body)
+    assert status == 400
+    assert is_openai_error(told)
+
+
+def test_other_forms_and_methods_are_refused(strata):
+    status, _, told = raw(strata, "POST", "/v1/chat/completions", b"a=b", Content_Type="text/plain")
+    assert (status, is_openai_error(told)) == (415, True)
+    status, headers, told = raw(strata, "GET", "/v1/chat/completions")
+    assert (status, is_openai_error(told), headers["Allow"]) == (405, True, "POST, OPTIONS")
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/", "/v1/chat/completions/x"])
+def test_an_unknown_route_is_404(strata, path):
+    status, _, told = raw(strata, "POST", path, b"{}")
+    assert status == 404
+    assert is_openai_error(told)
+
+
+def test_a_key_without_end_is_refused(say):
+    with pytest.raises(openai.BadRequestError) as refused:
+        say("Hello", session="x" * 201)
+    assert refused.value.param == "X-Strata-Session"
+
+
+def test_a_system_message_that_does_not_fit_is_refused(strata, slug, say):
+    with pytest.raises(openai.BadRequestError) as refused:
+        say([{"role": "system", "content": "word " * 13_000}, *HELLO], session="a")
+    assert refused.value.code == "context_length_exceeded"
+    assert strata.sessions(slug) == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("session", ["", "a"])
+@pytest.mark.parametrize(
+    ("upstream", "status", "code"),
+    [
+        (429, 429, "rate_limit_exceeded"),
+        (401, 500, "model_not_configured"),
+        (404, 500, "model_not_configured"),
+        (400, 400, "request_refused"),
+        (500, 502, "upstream_error"),
+        (503, 503, "unavailable"),
+    ],
+)
+def test_what_became_of_the_model_is_told(strata, say, upstream, status, code, session, stream):
+    strata.model.status(upstream, retry_after=7)
+    with pytest.raises(openai.APIStatusError) as failed:
+        say("Hello", session=session, stream=stream)
+    assert (failed.value.status_code, failed.value.code) == (status, code)
+    if upstream == 429:
+        assert failed.value.response.headers["Retry-After"] == "7"
+
+
+def test_a_failed_reply_stays_on_the_record_and_is_asked_again(strata, slug, say):
+    strata.model.status(500)
+    with pytest.raises(openai.InternalServerError):
+        say("Hello", session="a")
+    [session] = strata.sessions(slug)
+    assert [one["status"] for one in strata.messages(session)] == ["complete", "failed"]
+    say("Hello", session="a")
+    assert [one["status"] for one in strata.messages(session)] == ["complete", "failed", "complete"]
+
+
+def test_the_client_tries_again_by_itself(strata, slug):
+    strata.model.status(503)
+    client = strata.client(session="a", max_retries=1)
+    answer = client.chat.completions.create(model=slug, messages=HELLO)
+    assert answer.choices[0].message.content == "Scripted."
+
+
+@pytest.mark.parametrize("session", ["", "a"])
+def test_a_stream_that_breaks_says_so(strata, say, session):
+    strata.model.half("On 3 March and then", delay=0.02)
+    words = []
+    with pytest.raises(openai.APIError) as failed:
+        for one in say("When?", session=session, stream=True):
+            words += [one.choices[0].delta.content or ""]
+    assert "".join(words) == "On 3 March and then"
+    assert failed.value.code == "upstream_error"
+
+
+@pytest.mark.parametrize("session", ["", "a"])
+def test_nothing_said_is_an_error(strata, say, session):
+    strata.model.nothing()
+    with pytest.raises(openai.InternalServerError):
+        say("When?", session=session)

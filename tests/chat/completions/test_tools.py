@@ -1,0 +1,226 @@
+"""Tools: offered, called and answered by the program; what of it a conversation keeps."""
+
+import json
+
+import openai
+import pytest
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "The weather in a city.",
+        "parameters": {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "title": "Weather",
+            "type": "object",
+            "properties": {"city": {"type": "string", "title": "City", "default": "Bonn"}},
+        },
+    },
+}
+CALL = ("call_1", "get_weather", '{"city": "Köln",  "days":2}')
+
+
+def calling(*calls, text=None) -> dict:
+    """The assistant's message that makes `calls`, as the client sends it back."""
+    told = [
+        {"id": key, "type": "function", "function": {"name": name, "arguments": arguments}}
+        for key, name, arguments in calls
+    ]
+    return {"role": "assistant", "content": text, "tool_calls": told}
+
+
+def answering(key: str, content: str) -> dict:
+    return {"role": "tool", "tool_call_id": key, "content": content}
+
+
+@pytest.fixture
+def called(strata, say):
+    """A conversation of the key `weather` in which a tool was called and not answered yet."""
+    strata.model.call(CALL)
+    return say("What is the weather?", session="weather", tools=[WEATHER])
+
+
+def test_tools_reach_the_model_to_the_letter(strata, say):
+    choice = {"type": "function", "function": {"name": "get_weather"}}
+    say("Weather?", tools=[WEATHER], tool_choice=choice, parallel_tool_calls=False)
+    asked = strata.model.requests[-1]
+    assert asked["tools"] == [WEATHER]
+    assert asked["tool_choice"] == choice
+    assert asked["parallel_tool_calls"] is False
+
+
+def test_a_call_comes_back_to_the_letter(strata, say):
+    strata.model.call(CALL, ("call_2", "get_weather", "{}"))
+    [choice] = say("Weather?", tools=[WEATHER]).choices
+    assert choice.finish_reason == "tool_calls"
+    assert choice.message.content is None
+    found = [
+        (one.id, one.function.name, one.function.arguments) for one in choice.message.tool_calls
+    ]
+    assert found == [CALL, ("call_2", "get_weather", "{}")]
+    assert {one.type for one in choice.message.tool_calls} == {"function"}
+
+
+def test_words_before_a_call_are_kept(strata, say):
+    strata.model.call(CALL, text="I will look.")
+    [choice] = say("Weather?", tools=[WEATHER]).choices
+    assert choice.message.content == "I will look."
+    assert len(choice.message.tool_calls) == 1
+
+
+@pytest.mark.parametrize("session", ["", "streamed"])
+def test_calls_are_streamed(strata, slug, session, user):
+    strata.model.call(CALL, ("call_2", "get_weather", "{}"))
+    client = strata.client(session=session)
+    asked = {"model": slug, "messages": [user("Weather?")], "tools": [WEATHER]}
+    with client.chat.completions.stream(**asked) as stream:
+        for _ in stream:
+            pass
+        [choice] = stream.get_final_completion().choices
+    found = [
+        (one.id, one.function.name, one.function.arguments) for one in choice.message.tool_calls
+    ]
+    assert found == [CALL, ("call_2", "get_weather", "{}")]
+    assert choice.finish_reason == "tool_calls"
+
+
+def test_what_tools_answered_reaches_the_model(strata, say, user):
+    strata.model.say("Sunny.")
+    told = [user("Weather?"), calling(CALL), answering("call_1", '{"sky": "clear"}')]
+    assert say(told, tools=[WEATHER]).choices[0].message.content == "Sunny."
+    sent = [one for one in strata.model.requests[-1]["messages"] if one["role"] != "system"]
+    assert sent == [
+        {"role": "user", "content": "Weather?"},
+        calling(CALL),
+        answering("call_1", '{"sky": "clear"}'),
+    ]
+
+
+def test_a_conversation_keeps_calls_and_answers(strata, slug, say, called):
+    told = [calling(CALL), answering("call_1", "clear")]
+    strata.model.say("Sunny.")
+    say([{"role": "user", "content": "What is the weather?"}, *told], session="weather")
+    say("And tomorrow?", session="weather")
+    sent = [one for one in strata.model.requests[-1]["messages"] if one["role"] != "system"]
+    assert sent == [
+        {"role": "user", "content": "What is the weather?"},
+        *told,
+        {"role": "assistant", "content": "Sunny."},
+        {"role": "user", "content": "And tomorrow?"},
+    ]
+
+
+def test_what_a_tool_answered_may_come_without_the_history(strata, slug, say, called):
+    strata.model.say("Sunny.")
+    say([calling(CALL), answering("call_1", "clear")], session="weather")
+    roles = [role for role, _ in strata.said(slug)]
+    assert roles == ["user", "assistant", "tool", "assistant"]
+
+
+def test_the_same_answers_again_are_answered_anew(strata, slug, say, called):
+    told = [
+        {"role": "user", "content": "What is the weather?"},
+        calling(CALL),
+        answering("call_1", "clear"),
+    ]
+    for text in ("Sunny.", "Bright."):
+        strata.model.say(text)
+        say(told, session="weather")
+    found = [one for one in strata.said(slug) if one[0] == "tool"]
+    assert len(found) == 1
+    assert strata.said(slug)[-2:] == [("assistant", "Sunny."), ("assistant", "Bright.")]
+
+
+def test_parallel_calls_are_answered_together(strata, slug, say, user):
+    other = ("call_2", "get_weather", '{"city": "Bonn"}')
+    strata.model.call(CALL, other)
+    say("Weather?", session="both", tools=[WEATHER])
+    strata.model.say("Sunny and wet.")
+    answers = [answering("call_2", "wet"), answering("call_1", "clear")]
+    say([user("Weather?"), calling(CALL, other), *answers], session="both")
+    assert [role for role, _ in strata.said(slug)] == [
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+    ]
+    sent = strata.model.requests[-1]["messages"]
+    assert [one["tool_call_id"] for one in sent if one["role"] == "tool"] == ["call_2", "call_1"]
+
+
+def test_a_call_that_nobody_answered_is_no_part_of_the_next_prompt(strata, say, called):
+    say("Never mind. What is the time?", session="weather")
+    sent = strata.model.requests[-1]["messages"]
+    assert not any("tool_calls" in one for one in sent)
+    assert strata.told == [
+        ("user", "What is the weather?"),
+        ("user", "Never mind. What is the time?"),
+    ]
+
+
+def test_an_answer_and_a_new_question_may_come_at_once(strata, slug, say, user, called):
+    told = [user("What is the weather?"), calling(CALL), answering("call_1", "clear")]
+    say([*told, user("In one word?")], session="weather")
+    assert [role for role, _ in strata.said(slug)] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+        "assistant",
+    ]
+    assert [role for role, _ in strata.told] == ["user", "assistant", "tool", "user"]
+
+
+def test_recall_goes_by_the_question_and_not_by_the_answer_of_a_tool(strata, slug, say, user):
+    strata.rest("POST", f"projects/{slug}/notes/", {"text": "The otter pond freezes in March."})
+    strata.manage("reindex", f"--project={slug}")
+    question = user("When does the otter pond freeze?")
+    say([question, calling(CALL), answering("call_1", "17 rows of nothing in particular")])
+    systems = [
+        one["content"] for one in strata.model.requests[-1]["messages"] if one["role"] == "system"
+    ]
+    assert any("otter pond freezes in March" in one for one in systems)
+
+
+def test_what_was_called_and_answered_is_forgotten_with_the_question(strata, slug, say, called):
+    say([calling(CALL), answering("call_1", "clear, says mole-rat-7")], session="weather")
+    [session] = strata.sessions(slug)
+    question = strata.messages(session)[0]["id"]
+    strata.manage("forget", f"--project={slug}", f"--message={question}")
+    found = json.dumps(strata.messages(session))
+    assert "mole-rat-7" not in found
+    assert "Köln" not in found
+    exported = strata.rest("GET", f"sessions/{session['id']}/export/?format=json")
+    assert "Köln" not in json.dumps(exported, ensure_ascii=False)
+
+
+def test_an_export_holds_calls_and_answers(strata, slug, say, called):
+    say([calling(CALL), answering("call_1", "clear")], session="weather")
+    [session] = strata.sessions(slug)
+    messages = strata.rest("GET", f"sessions/{session['id']}/export/?format=json")["messages"]
+    assert messages[1]["tool_calls"] == [
+        {"id": "call_1", "name": "get_weather", "arguments": CALL[2]}
+    ]
+    assert messages[2]["tool_call_id"] == "call_1"
+
+
+def test_the_demo_model_takes_no_tools(strata, user):
+    slug = strata.project(chat_model="demo")
+    asked = {"model": slug, "messages": [user("Weather?")]}
+    with pytest.raises(openai.BadRequestError) as refused:
+        strata.client().chat.completions.create(**asked, tools=[WEATHER])
+    assert refused.value.param == "tools"
+    assert refused.value.code == "unsupported_parameter"
+
+
+def test_a_loose_answer_is_refused(say, user):
+    with pytest.raises(openai.BadRequestError) as refused:
+        say([user("Weather?"), answering("call_1", "clear")])
+    assert refused.value.param == "messages[1].tool_call_id"
+
+
+def test_no_tools_are_no_tools(strata, say):
+    say("Hello", tools=[], tool_choice="auto")
+    assert {"tools", "tool_choice"} & set(strata.model.requests[-1]) == set()

@@ -1,0 +1,53 @@
+"""What would leave this machine: names are resolved as tests say, connections are recorded.
+
+Nothing is sent, also when what should refuse an address does not: only to receivers of the test's
+own are connections made.
+"""
+
+import socket
+from collections import Counter
+
+from tests.addresses import RESOLVER
+
+REAL_LOOK_UP = socket.getaddrinfo
+REAL_CONNECT = socket.socket.connect
+
+
+class Connector:
+    """`seen`: the (address, port) of every try to connect; `asked`: how often each name was."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.seen: list[tuple[str, int]] = []
+        self.asked: Counter[str] = Counter()
+        self.receivers: set[tuple[str, int]] = set()
+        self.names = dict(RESOLVER)
+        connector = self
+        monkeypatch.setattr(socket, "getaddrinfo", self._look_up)
+
+        def connect(made: socket.socket, address):
+            connector._record(made, address)
+            return REAL_CONNECT(made, address)
+
+        monkeypatch.setattr(socket.socket, "connect", connect)
+        monkeypatch.setattr(socket.socket, "connect_ex", connect)
+
+    def _record(self, made: socket.socket, address) -> None:
+        if made.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        self.seen.append(address[:2])
+        if address[:2] not in self.receivers:
+            raise ConnectionRefusedError("recorded, and not connected")
+
+    def _look_up(self, host, port, family=0, type=0, proto=0, flags=0):
+        name = host.decode() if isinstance(host, bytes) else host
+        if name.lower() not in self.names:
+            # Only what is a number in some form: nobody's resolver is asked.
+            return REAL_LOOK_UP(host, port, family, type, proto, flags | socket.AI_NUMERICHOST)
+        answers = self.names[name.lower()]
+        number = min(self.asked[name.lower()], len(answers) - 1)
+        self.asked[name.lower()] += 1
+        return [
+            found
+            for address in answers[number]
+            for found in REAL_LOOK_UP(address.partition("%")[0], port, 0, type)
+        ]

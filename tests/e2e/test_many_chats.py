@@ -1,0 +1,58 @@
+"""The list of chats beside a page, in a project of five hundred."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+CHATS = 500
+
+
+@pytest.fixture
+def many(page, server, begin, tmp_path) -> Page:
+    begin(page)
+    slug = page.url.rstrip("/").rpartition("/")[2]
+    file = tmp_path / "talk.jsonl"
+    lines = [
+        {
+            "session": f"s{number}",
+            "role": "user",
+            "content": f"Talk {number:03}",
+            "created_at": f"2026-03-01T{number // 60:02}:{number % 60:02}:00Z",
+        }
+        for number in range(CHATS)
+    ]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    server.manage("import_conversations", str(file), "--project", slug, "--owner", "admin")
+    page.reload()
+    return page
+
+
+def test_older_chats_come_as_one_scrolls_and_stay_when_somebody_says_something(many, server, say):
+    chats = many.locator(".chats .line-of-chat")
+    expect(chats).to_have_count(40)
+    chats.first.locator(".item").click()
+    expect(many.locator(".chats [aria-current]")).to_have_count(1)
+    many.evaluate(
+        "window.slow = []; new PerformanceObserver((list) => "
+        "window.slow.push(...list.getEntries().map((one) => one.duration)))"
+        ".observe({ entryTypes: ['longtask'] })"
+    )
+    nav = many.locator("nav.chats")
+    for shown in (240, 440, CHATS):
+        nav.evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
+        expect(chats).to_have_count(shown)
+    expect(many.locator(".chats [aria-current]")).to_have_count(1)
+    expect(many.locator("[data-more-chats]")).to_have_count(0)
+    titles = chats.locator(".item").all_text_contents()
+    told = [int(re.sub(r"\D", "", title)) for title in titles]
+    assert told == list(reversed(range(CHATS)))
+    print("long tasks, in milliseconds:", many.evaluate("window.slow"))
+
+    server.model.say("Yes.")
+    say(many, "Is that all?")
+    expect(many.locator(".turn").last).to_contain_text("Yes.")
+    expect(many.locator("[aria-busy]")).to_have_count(0)
+    expect(chats).to_have_count(CHATS)
+    assert nav.evaluate("(box) => box.scrollTop") > 0

@@ -1,0 +1,383 @@
+"""/mcp by the official client, over HTTP: every tool, from a fresh connection each time."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+import httpx2
+import pytest
+from django.test import Client as Browser
+from django.utils import timezone
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from chat.models import Message, Visibility
+from config.asgi import application
+from memory.facts import Statement, give
+from memory.layers.conversations import summarise
+from memory.models import Entry, Fact
+from memory.recall import indexing
+from projects.creation import create_project
+from projects.models import Membership, Token
+from tests.memory.recalling import found, talk
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOST = "http://testserver"
+TIDE = "The tide gauge at Husum is read at seven each morning."
+EVERY = {
+    "add_memory",
+    "search_memories",
+    "get_memories",
+    "get_memory",
+    "update_memory",
+    "delete_memory",
+    "get_context",
+    "forget",
+}
+
+
+def headers(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def era(request) -> str:
+    """Which revision of the protocol is spoken: the newest, or that with a handshake."""
+    return request.param
+
+
+@pytest.fixture
+def ask(project):
+    """Connects anew as `user` and does `work` with the client; keywords go to the token."""
+
+    def run(user, work: Callable, mode: str = "auto", **fields):
+        token = Token.objects.create(user=user, **{"project": project} | fields)[1]
+
+        async def go():
+            transport = httpx2.ASGITransport(app=application)
+            async with httpx2.AsyncClient(transport=transport, headers=headers(token)) as http:
+                connection = streamable_http_client(f"{HOST}/mcp", http_client=http)
+                async with Client(connection, mode=mode) as client:
+                    return await work(client)
+
+        return asyncio.run(go())
+
+    return run
+
+
+@pytest.fixture
+def call(ask):
+    """What a tool answers, or in which words it refuses."""
+
+    def run(user, tool: str, mode: str = "auto", token: dict | None = None, **arguments):
+        answer = ask(user, lambda client: client.call_tool(tool, arguments), mode, **token or {})
+        if answer.is_error:
+            return answer.content[0].text
+        assert json.loads(answer.content[0].text) == answer.structured_content
+        return answer.structured_content
+
+    return run
+
+
+@pytest.fixture
+def post():
+    """A bare POST to /mcp, as far as its headers."""
+
+    def send(body: object = None, method: str = "POST", **more: str):
+        async def go():
+            transport = httpx2.ASGITransport(app=application)
+            async with httpx2.AsyncClient(transport=transport) as http:
+                accept = {"Accept": "application/json, text/event-stream"}
+                return await http.request(method, f"{HOST}/mcp", json=body, headers=accept | more)
+
+        return asyncio.run(go())
+
+    return send
+
+
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+
+def test_each_tool_is_told_with_schemas_and_honest_hints(ask, owner, era):
+    tools = {one.name: one for one in ask(owner, lambda client: client.list_tools(), era).tools}
+    assert set(tools) == EVERY
+    reading = {name for name, one in tools.items() if one.annotations.read_only_hint}
+    assert reading == {"search_memories", "get_memories", "get_memory", "get_context"}
+    destroying = {name for name, one in tools.items() if one.annotations.destructive_hint}
+    assert destroying == {"update_memory", "delete_memory", "forget"}
+    for one in tools.values():
+        assert one.description and one.input_schema["type"] == "object"
+        assert one.output_schema["type"] == "object"
+        assert one.annotations.open_world_hint is False
+
+
+def test_what_is_added_is_found_shown_with_its_source_and_forgotten(call, owner, project, era):
+    added = call(owner, "add_memory", era, text=TIDE)
+    assert (added["kind"], added["text"], added["label"]) == ("note", TIDE, "olive")
+    indexing.catch_up()
+
+    [hit] = call(owner, "search_memories", era, query="When is the gauge read?")["results"]
+    assert (hit["memory_id"], hit["text"], hit["speaker"]) == (added["memory_id"], TIDE, "olive")
+    assert found(project, owner, "gauge") == [TIDE]
+
+    browser = Browser()
+    browser.force_login(owner)
+    path = hit["url"].removeprefix(HOST)
+    page = browser.get(path.partition("#")[0]).content.decode()
+    assert TIDE in page and f"note-{added['memory_id']}" in page
+
+    assert TIDE in call(owner, "get_context", era, query="Husum tide gauge?")["text"]
+
+    receipt = call(owner, "forget", era, memory_id=added["memory_id"])
+    assert receipt["removed"]["messages"] == 1
+    assert browser.get(receipt["url"].removeprefix(HOST)).status_code == 200
+    assert call(owner, "search_memories", era, query="gauge")["results"] == []
+    assert call(owner, "get_memory", memory_id=added["memory_id"]) == "There is no such memory."
+    assert TIDE not in browser.get("/projects/billing/notes/").content.decode()
+    assert not Message.objects.filter(text=TIDE).exists()
+
+
+def test_a_note_is_read_rewritten_and_taken_out(call, editor, project):
+    pk = call(editor, "add_memory", text=TIDE)["memory_id"]
+    assert call(editor, "get_memory", memory_id=pk)["text"] == TIDE
+    assert call(editor, "update_memory", memory_id=pk, text="Read at eight.")["text"] == (
+        "Read at eight."
+    )
+    assert Message.objects.get().revisions.get().text == TIDE
+    assert call(editor, "delete_memory", memory_id=pk) == {"memory_id": pk, "kind": "note"}
+    assert call(editor, "get_memories")["memories"] == []
+    assert call(editor, "delete_memory", memory_id=pk) == "There is no such memory."
+
+
+@pytest.fixture
+def summary(project, owner) -> Entry:
+    session = talk(project, owner, TIDE, "And the harbour master signs the log.")
+    written = summarise(session.pk, timezone.now(), force=True)
+    assert written is not None
+    return written
+
+
+@pytest.fixture
+def fact(project, owner) -> Fact:
+    member = Membership.objects.get(project=project, user=owner)
+    return give(member, Statement("Husum", "has", "a tide gauge", timezone.now()))[0]
+
+
+def test_summaries_are_read_rewritten_hidden_and_forgotten(call, owner, summary):
+    pk = str(summary.pk)
+    read = call(owner, "get_memory", memory_id=pk)
+    assert (read["kind"], read["text"]) == ("summary", summary.summary)
+    assert call(owner, "update_memory", memory_id=pk, text="- Tides.")["text"] == "- Tides."
+    assert call(owner, "delete_memory", memory_id=pk)["kind"] == "summary"
+    assert call(owner, "get_memory", memory_id=pk) == "There is no such memory."
+    summary.refresh_from_db()
+    assert summary.state == "hidden"
+
+
+def test_a_summary_is_forgotten_with_a_receipt(call, owner, summary):
+    assert call(owner, "forget", memory_id=str(summary.pk))["removed"]["entries"] == 1
+    assert not Entry.objects.exists()
+
+
+def test_facts_are_read_hidden_and_forgotten_but_changed_elsewhere(call, owner, fact):
+    pk = str(fact.pk)
+    assert call(owner, "get_memory", memory_id=pk)["text"] == "Husum has a tide gauge"
+    assert "REST API" in call(owner, "update_memory", memory_id=pk, text="Husum has two")
+    assert call(owner, "delete_memory", memory_id=pk)["kind"] == "fact"
+    assert call(owner, "get_memory", memory_id=pk) == "There is no such memory."
+
+
+def test_a_fact_is_forgotten(call, owner, fact):
+    assert call(owner, "forget", memory_id=str(fact.pk))["removed"]["facts"] == 1
+    assert not Fact.objects.exists()
+
+
+def test_all_kinds_are_listed_by_pages_the_newest_first(call, owner, summary, fact, monkeypatch):
+    monkeypatch.setattr("memory.mcp.memories.PAGE", 2)
+    for text in ("First.", "Second."):
+        call(owner, "add_memory", text=text)
+    first, second = (call(owner, "get_memories", page=page) for page in (1, 2))
+    told = [*first["memories"], *second["memories"]]
+    assert [one["text"] for one in told[:2]] == ["Second.", "First."]
+    assert [one["kind"] for one in told] == ["note", "note", "fact", "summary"]
+    assert (first["next_page"], second["next_page"]) == (2, None)
+
+
+def test_the_bank_is_a_resource(ask, owner, summary):
+    listed = ask(owner, lambda client: client.list_resources()).resources
+    assert [str(one.uri) for one in listed] == ["strata://memory"]
+    read = ask(owner, lambda client: client.read_resource("strata://memory"))
+    assert "tide gauge" in read.contents[0].text
+
+    async def read_another(client):
+        with pytest.raises(MCPError, match="no such resource"):
+            await client.read_resource("strata://other")
+
+    ask(owner, read_another)
+
+
+def test_the_context_keeps_to_its_budget_and_quotes_what_it_tells(call, owner, summary, fact):
+    told = call(owner, "get_context", query="What of the tide gauge?", token_budget=2_000)
+    assert {"facts", "bank"} <= set(told["sections"])
+    assert told["tokens"] <= 2_000
+    assert "<memory>" in told["text"]
+    small = call(owner, "get_context", query="What of the tide gauge?", token_budget=150)
+    assert small["tokens"] <= 150
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("add_memory", {}, "text"),
+        ("add_memory", {"text": ""}, "text"),
+        ("add_memory", {"text": "  \n "}, "Write something first."),
+        ("add_memory", {"text": "x" * 500_001}, "text"),
+        ("add_memory", {"text": TIDE, "project": "other"}, "project"),
+        ("search_memories", {"query": "x", "limit": 0}, "limit"),
+        ("search_memories", {"query": ["x"]}, "query"),
+        ("get_memories", {"page": 0}, "page"),
+        ("get_memory", {"memory_id": "x"}, "memory_id"),
+        ("get_memory", {"memory_id": "0198c5a7-0000-7000-8000-000000000000"}, "no such memory"),
+        ("get_context", {"query": "x", "token_budget": 1}, "token_budget"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(call, owner, project, tool, arguments, told):
+    assert told in call(owner, tool, **arguments)
+    assert not Message.objects.exists()
+
+
+def test_nul_characters_are_left_out(call, owner):
+    assert call(owner, "add_memory", text="Tide\x00s")["text"] == "Tides"
+    assert call(owner, "search_memories", query="\x00")["results"] == []
+
+
+def test_an_unknown_tool_is_an_error_of_the_protocol(ask, owner):
+    async def drop(client):
+        with pytest.raises(MCPError, match="no tool"):
+            await client.call_tool("drop_tables", {})
+
+    ask(owner, drop)
+
+
+def test_a_failure_is_told_without_what_was_asked(call, owner, monkeypatch, caplog):
+    def fail(*_):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("memory.mcp.memories.search", fail)
+    assert call(owner, "search_memories", query="my secret") == (
+        "Strata itself failed while doing this."
+    )
+    assert "mcp_tool_failed" in caplog.text and "my secret" not in caplog.text
+
+
+def test_others_private_talk_is_neither_found_nor_read(call, owner, editor, project):
+    session = talk(project, editor, TIDE, visibility=Visibility.PRIVATE)
+    message = str(session.messages.get().pk)
+    for tool, asked in (
+        ("get_memory", {"memory_id": message}),
+        ("forget", {"memory_id": message}),
+        ("update_memory", {"memory_id": message, "text": "x"}),
+        ("delete_memory", {"memory_id": message}),
+    ):
+        assert call(owner, tool, **asked) == "There is no such memory."
+    assert call(owner, "search_memories", query="tide gauge")["results"] == []
+    assert TIDE not in call(owner, "get_context", query="tide gauge")["text"]
+
+
+def test_the_token_says_which_project_and_no_argument_does(call, owner, project):
+    other = create_project(owner, name="Other", slug="other")
+    pk = call(owner, "add_memory", token={"project": other}, text=TIDE)["memory_id"]
+    assert call(owner, "get_memory", memory_id=pk) == "There is no such memory."
+    assert call(owner, "get_memories")["memories"] == []
+
+
+def test_an_editor_writes_and_does_not_forget_the_words_of_others(call, owner, editor):
+    pk = call(owner, "add_memory", text=TIDE)["memory_id"]
+    assert "Only owners" in call(editor, "forget", memory_id=pk)
+    assert "Only its author" in call(editor, "update_memory", memory_id=pk, text="x")
+    assert call(owner, "get_memory", memory_id=pk)["text"] == TIDE
+
+
+def test_a_viewer_reads_only(call, owner, viewer, summary):
+    pk = call(owner, "add_memory", text=TIDE)["memory_id"]
+    assert call(viewer, "get_memory", memory_id=pk)["text"] == TIDE
+    for tool, asked in (
+        ("add_memory", {"text": "x"}),
+        ("update_memory", {"memory_id": pk, "text": "x"}),
+        ("delete_memory", {"memory_id": pk}),
+        ("delete_memory", {"memory_id": str(summary.pk)}),
+        ("forget", {"memory_id": pk}),
+    ):
+        assert isinstance(call(viewer, tool, **asked), str)
+    assert call(owner, "get_memory", memory_id=pk)["text"] == TIDE
+    assert not Message.objects.filter(text="x").exists()
+
+
+@pytest.mark.parametrize(
+    ("scopes", "allowed"),
+    [
+        (["read"], {"search_memories", "get_memories", "get_memory", "get_context"}),
+        (["write"], {"add_memory", "update_memory", "delete_memory"}),
+        (["admin"], {"forget"}),
+    ],
+)
+def test_a_token_does_what_its_scopes_allow(ask, call, owner, scopes, allowed):
+    token = {"scopes": scopes}
+    tools = ask(owner, lambda client: client.list_tools(), **token).tools
+    assert {one.name for one in tools} == allowed
+    asked = {"text": "x", "query": "x", "memory_id": "0198c5a7-0000-7000-8000-000000000000"}
+    for tool in EVERY - allowed:
+        told = call(owner, tool, token=token, **asked)
+        assert told == "The token's scopes do not allow this."
+    assert not Message.objects.exists()
+
+
+def test_who_has_no_token_is_told_how_to_show_one(post):
+    answer = post(LIST)
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+
+
+def test_tokens_that_are_wrong_or_over_or_revoked_are_refused(post, owner, project):
+    token, shown = Token.objects.create(user=owner, project=project)
+    assert post(LIST, **headers(shown)).status_code == 200
+    assert post(LIST, **headers("x" * 64)).status_code == 401
+    token.expiry = timezone.now() - timedelta(minutes=1)
+    token.save()
+    assert post(LIST, **headers(shown)).status_code == 401
+    token.delete()
+    assert post(LIST, **headers(shown)).status_code == 401
+
+
+def test_a_token_of_all_projects_is_told_what_it_lacks(post, owner, project):
+    answer = post(LIST, **headers(Token.objects.create(user=owner)[1]))
+    assert answer.status_code == 403
+    assert "opens one project" in answer.json()["detail"]
+
+
+def test_a_former_member_gets_404(post, editor, project):
+    shown = Token.objects.create(user=editor, project=project)[1]
+    Membership.objects.filter(user=editor).delete()
+    assert post(LIST, **headers(shown)).status_code == 404
+
+
+def test_a_page_of_another_host_cannot_ask(post, owner, project):
+    shown = headers(Token.objects.create(user=owner, project=project)[1])
+    assert post(LIST, **shown, Origin=HOST).status_code == 200
+    assert post(LIST, **shown, Origin="http://evil.example").status_code == 404
+    assert post(LIST, **shown, Host="evil.example").status_code == 404
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_there_are_no_sessions_to_listen_to_or_end(post, owner, project, method):
+    shown = headers(Token.objects.create(user=owner, project=project)[1])
+    answer = post(method=method, **shown)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize("body", [None, [], {"id": 1}, "x", {"jsonrpc": "2.0", "method": 3}])
+def test_what_is_no_request_is_a_400(post, owner, project, body):
+    shown = headers(Token.objects.create(user=owner, project=project)[1])
+    assert post(body, **shown).status_code in (400, 415)

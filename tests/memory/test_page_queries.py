@@ -1,0 +1,122 @@
+"""How many questions each page puts to the database, and that none puts more when more is there."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.urls import reverse
+
+from chat.models import Session
+from chat.replies import draft, post_messages
+from memory import demo
+from memory.models import Entry, Fact
+from tests.chat.pages.reading import queries
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)
+# Signing in and the browser's session are two of each.
+QUERIES = {
+    "about-me": 10,
+    "archived chats": 6,
+    "chats with a word": 8,
+    "entry of a chat": 15,
+    "entry of a period": 15,
+    "fact": 11,
+    "facts": 10,
+    "found": 10,
+    "imports": 4,
+    "jump": 7,
+    "memory": 13,
+    "memory as a tree": 22,
+    "memory then": 10,
+    "memory-activity": 15,
+    "memory-blocks": 4,
+    "memory-forget": 4,
+    "memory-review": 7,
+    "memory-search": 6,
+    "message-edit": 7,
+    "message-revisions": 7,
+    "notes": 5,
+    "overview": 13,
+    "project": 7,
+    "project-settings": 5,
+    "projects": 3,
+    "session": 14,
+    "session-keep": 6,
+    "session-prompt": 18,
+    "welcome": 2,
+}
+
+
+def latest(project) -> Session:
+    return Session.objects.chats().filter(project=project).order_by("-last_activity_at")[0]
+
+
+def say(project, owner, chats: int, messages: int) -> None:
+    """Adds so many chats, and so many messages to the one that was the latest."""
+    long = latest(project)
+    for number in range(chats):
+        chat = Session.objects.create(project=project, creator=owner, title=f"Talk {number}")
+        at = NOW - timedelta(days=1)
+        texts = [draft(f"Word {one}.", author=owner, created_at=at) for one in range(4)]
+        post_messages(chat, texts)
+    post_messages(long, [draft(f"More {one}.", author=owner) for one in range(messages)])
+
+
+@pytest.fixture
+def project(owner):
+    """Two months of talk, and some that is not remembered yet in a chat of several pages."""
+    made = demo.make(owner, NOW)
+    say(made, owner, 2, 60)
+    return made
+
+
+@pytest.fixture
+def pages(project) -> dict[str, str]:
+    """The path of each page by its name."""
+    slug = project.slug
+    chat = latest(project)
+    said = chat.messages.order_by("seq").first().pk
+    digest = Entry.objects.filter(granularity="week").first().pk
+    spoken = Entry.objects.filter(granularity="conversation").first().pk
+    fact = Fact.objects.filter(subject="billing").first().pk
+    of_project = (
+        "project overview notes imports about-me memory memory-review memory-activity "
+        "memory-blocks memory-forget memory-search facts project-settings"
+    )
+    paths = {name: reverse(name, args=[slug]) for name in of_project.split()}
+    return paths | {
+        "projects": "/?all",
+        "welcome": reverse("welcome"),
+        "session": reverse("session", args=[slug, chat.pk]),
+        "session-prompt": reverse("session-prompt", args=[slug, chat.pk]),
+        "session-keep": reverse("session-keep", args=[slug, chat.pk]),
+        "message-edit": reverse("message-edit", args=[said]),
+        "message-revisions": reverse("message-revisions", args=[said]),
+        "archived chats": f"{paths['project']}?archived",
+        "chats with a word": f"{paths['project']}?q=replica",
+        "found": f"{paths['memory-search']}?q=wheelchair",
+        "memory then": f"{paths['memory']}?at=2026-02-09",
+        "memory as a tree": f"{paths['memory']}?tree",
+        "entry of a period": reverse("entry", args=[slug, digest]),
+        "entry of a chat": reverse("entry", args=[slug, spoken]),
+        "fact": reverse("fact", args=[slug, fact]),
+        "jump": reverse("jump", args=[slug]) + "?q=wheelchair",
+    }
+
+
+def test_each_page_puts_as_many_as_it_is_known_to(client, owner, pages):
+    client.force_login(owner)
+    for path in pages.values():
+        # What is worked out once, such as an unread mark, is worked out by the first look.
+        client.get(path)
+    assert {name: queries(client, path) for name, path in pages.items()} == QUERIES
+
+
+def test_more_chats_and_longer_ones_put_no_more(client, owner, project, pages):
+    say(project, owner, 60, 300)
+    client.force_login(owner)
+    for path in pages.values():
+        client.get(path)
+    more = {name: queries(client, path) for name, path in pages.items()}
+    assert {name: count for name, count in more.items() if count > QUERIES[name]} == {}

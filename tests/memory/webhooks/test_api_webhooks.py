@@ -1,0 +1,215 @@
+"""/api/v1/projects/…/webhooks/: for owners, with a token that may."""
+
+import pytest
+
+from memory.models import Delivery, Webhook
+from memory.webhooks import registering
+from memory.webhooks.signing import secret_of
+from tests.addresses import NEVER_CONNECTED, REBINDING_URLS
+
+pytestmark = pytest.mark.django_db
+
+URL = "/api/v1/projects/billing/webhooks/"
+WISH = {"url": "https://good.example.org/hook", "events": ["message.posted", "entry.written"]}
+
+
+def one(webhook, more: str = "") -> str:
+    return f"{URL}{webhook.pk}/{more}"
+
+
+def test_an_owner_registers_one_and_sees_its_secret_once(api, owner, project, connector):
+    client = api(owner)
+    answer = client.post(URL, WISH, format="json")
+    assert answer.status_code == 201
+    assert answer["Cache-Control"] == "no-store"
+    told = answer.json()
+    made = Webhook.objects.get()
+    assert told["secret"] == secret_of(made)
+    assert (told["url"], told["events"]) == (WISH["url"], ["entry.written", "message.posted"])
+    assert (told["is_on"], made.created_by) == (True, owner)
+    assert connector.seen == []
+    for path in (URL, one(made), one(made, "deliveries/")):
+        seen = client.get(path)
+        assert seen.status_code == 200
+        assert "secret" not in seen.json()
+        assert told["secret"].removeprefix("whsec_") not in seen.content.decode()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": ""},
+        {"url": None},
+        {"url": "https://good.example.org/\x00"},
+        {"events": []},
+        {"events": ["everything"]},
+        {"events": ["webhook.test"]},
+        {"events": "message.posted"},
+        {"is_on": "perhaps"},
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_its_name(api, owner, project, connector, change):
+    answer = api(owner).post(URL, WISH | change, format="json")
+    assert answer.status_code == 400
+    assert set(answer.json()) == set(change)
+
+
+@pytest.mark.parametrize("url", NEVER_CONNECTED)
+def test_an_address_that_leads_inside_is_refused(api, owner, project, connector, url):
+    client = api(owner)
+    answer = client.post(URL, WISH | {"url": url}, format="json")
+    assert (answer.status_code, list(answer.json())) == (400, ["url"])
+    assert not Webhook.objects.exists()
+    assert connector.seen == []
+
+
+@pytest.mark.parametrize("url", [*NEVER_CONNECTED, *REBINDING_URLS])
+def test_it_is_refused_at_delivery_too(project, owner, connector, work, url):
+    """Whatever let it pass at registration, or it changed since."""
+    if any(url == name for name in REBINDING_URLS):
+        registering.check_url(url)
+    webhook = Webhook.objects.create(project=project, url=url, events=[], created_by=owner)
+    Delivery.objects.create(project=project, webhook=webhook, event="webhook.test")
+    work()
+    delivery = Delivery.objects.get()
+    assert (delivery.attempts, delivery.status_code, delivery.state) == (1, None, "given_up")
+    assert delivery.error
+    assert connector.seen == []
+
+
+def test_the_guard_is_what_keeps_them_out(project, owner, connector, work, monkeypatch):
+    """So that the tests above can fail: without it the connector sees the connections."""
+    import httpcore2
+
+    from projects import outbound
+
+    monkeypatch.setattr(outbound, "_Guarded", lambda _deadline: httpcore2.SyncBackend())
+    for url in [*NEVER_CONNECTED, *REBINDING_URLS]:
+        webhook = Webhook.objects.create(project=project, url=url, events=[])
+        Delivery.objects.create(project=project, webhook=webhook, event="webhook.test")
+    work()
+    assert len(connector.seen) > 150
+
+
+def test_a_changed_address_is_checked_as_well(api, owner, webhook, connector):
+    answer = api(owner).patch(one(webhook), {"url": "http://10.0.0.1/"}, format="json")
+    assert answer.json() == {"url": ["This address does not lead to the public internet."]}
+    assert connector.seen == []
+
+
+def test_an_owner_changes_one_and_deletes_it(api, owner, webhook, connector):
+    client = api(owner)
+    told = client.patch(one(webhook), {"events": ["import.done"]}, format="json").json()
+    assert told["events"] == ["import.done"]
+    told = client.patch(one(webhook), {"url": WISH["url"]}, format="json").json()
+    assert (told["url"], told["events"]) == (WISH["url"], ["import.done"])
+    assert client.delete(one(webhook)).status_code == 204
+    assert client.get(one(webhook)).status_code == 404
+
+
+def test_an_owner_switches_one_off_and_on(api, owner, webhook):
+    client = api(owner)
+    told = client.patch(one(webhook), {"is_on": False}, format="json").json()
+    assert (told["is_on"], told["off_because"]) == (False, "owner")
+    assert client.post(one(webhook, "test/")).json() == {"detail": "Switch it on first."}
+    told = client.patch(one(webhook), {"is_on": True}, format="json").json()
+    assert (told["is_on"], told["off_because"], told["off_since"]) == (True, "", None)
+
+
+def test_another_secret_takes_the_place_of_the_first(api, owner, webhook):
+    before = secret_of(webhook)
+    answer = api(owner).post(one(webhook, "secret/"))
+    assert answer.status_code == 200
+    assert answer["Cache-Control"] == "no-store"
+    webhook.refresh_from_db()
+    assert answer.json()["secret"] == secret_of(webhook) != before
+    assert answer.json()["previous_until"]
+
+
+def test_a_test_is_listed_with_what_came_of_it(api, owner, webhook, inside, work):
+    client = api(owner)
+    answer = client.post(one(webhook, "test/"))
+    assert (answer.status_code, answer.json()["state"]) == (202, "waiting")
+    work()
+    [listed] = client.get(one(webhook, "deliveries/")).json()["results"]
+    assert listed["id"] == answer.json()["id"] == inside.requests[0].headers["webhook-id"]
+    assert (listed["event"], listed["state"], listed["status_code"]) == (
+        "webhook.test",
+        "delivered",
+        200,
+    )
+
+
+def test_deliveries_are_filtered_and_paged(api, owner, webhook, project):
+    for number in range(5):
+        state = "given_up" if number % 2 else "delivered"
+        Delivery.objects.create(project=project, webhook=webhook, event="import.done", state=state)
+    client = api(owner)
+    path = one(webhook, "deliveries/")
+    assert len(client.get(path, {"state": "given_up"}).json()["results"]) == 2
+    assert len(client.get(path, {"event": "message.posted"}).json()["results"]) == 0
+    page = client.get(path, {"page_size": 2}).json()
+    assert len(page["results"]) == 2 and page["next"]
+
+
+def test_lists_take_the_same_queries_for_many(api, owner, webhook, project, inside):
+    client = api(owner)
+    for number in range(10):
+        registering.register(project, f"{inside.url}/{number}", ["import.done"], owner)
+        Delivery.objects.create(project=project, webhook=webhook, event="import.done")
+    for path in (URL, one(webhook, "deliveries/")):
+        client.get(path)
+        from django.db import connection
+        from django.test.utils import CaptureQueriesContext
+
+        with CaptureQueriesContext(connection) as seen:
+            assert len(client.get(path).json()["results"]) >= 10
+        assert len(seen) <= 4
+
+
+def test_a_project_takes_only_so_many(api, owner, project, inside, connector):
+    for number in range(registering.MOST_WEBHOOKS):
+        registering.register(project, f"{inside.url}/{number}", ["import.done"], owner)
+    answer = api(owner).post(URL, WISH, format="json")
+    assert answer.status_code == 400
+    assert answer.json() == {"detail": "A project takes at most 20 webhooks."}
+
+
+ROUTES = [
+    ("get", "", None),
+    ("post", "", WISH),
+    ("get", "ID/", None),
+    ("patch", "ID/", {"events": ["import.done"]}),
+    ("delete", "ID/", None),
+    ("post", "ID/secret/", None),
+    ("post", "ID/test/", None),
+    ("get", "ID/deliveries/", None),
+]
+
+
+@pytest.mark.parametrize("who", ["stranger", "viewer", "editor"])
+@pytest.mark.parametrize(("method", "path", "body"), ROUTES)
+def test_everybody_but_an_owner_gets_404(api, request, webhook, connector, who, method, path, body):
+    client = api(request.getfixturevalue(who))
+    url = URL + path.replace("ID", str(webhook.pk))
+    assert getattr(client, method)(url, body, format="json").status_code == 404
+    assert connector.seen == []
+    assert Webhook.objects.count() == 1
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ROUTES)
+def test_a_token_for_less_does_less(api, owner, webhook, connector, method, path, body):
+    url = URL + path.replace("ID", str(webhook.pk))
+    for scopes in (["read"], ["read", "write"]):
+        answer = getattr(api(owner, scopes=scopes), method)(url, body, format="json")
+        assert answer.status_code == (200 if method == "get" else 403)
+    assert api(owner, scopes=["admin"]).get(url).status_code in (403, 405)
+
+
+def test_a_webhook_is_not_reached_through_another_project(api, owner, webhook):
+    from projects.creation import create_project
+
+    create_project(owner, name="Support", slug="support")
+    path = one(webhook).replace("billing", "support")
+    assert api(owner).get(path).status_code == 404
+    assert api(owner).post(f"{path}test/").status_code == 404

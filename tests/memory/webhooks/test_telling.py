@@ -1,0 +1,251 @@
+"""What is told of: ids of what happened, in the transaction in which it did, and no more."""
+
+import json
+
+import pytest
+from django.core.files.base import ContentFile
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from chat import changes, imports
+from chat.models import Session, Visibility
+from chat.replies import ask, finalise, post_message
+from memory.forgetting import Scope, forget, preview
+from memory.layers import review
+from memory.models import Activity, Delivery, Verb, Waiting
+from memory.models.activity import note
+from memory.webhooks import registering
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def shared(project, editor):
+    return Session.objects.create(project=project, creator=editor, visibility=Visibility.PROJECT)
+
+
+@pytest.fixture
+def private(project, editor):
+    return Session.objects.create(project=project, creator=editor, visibility=Visibility.PRIVATE)
+
+
+def told() -> list[tuple[str, dict]]:
+    return list(Delivery.objects.order_by("id").values_list("event", "data"))
+
+
+def test_a_message_and_the_reply_to_it(webhook, shared, editor):
+    message, reply = ask(shared, "When is the cutover?", editor)
+    assert told() == [
+        (
+            "message.posted",
+            {"session": str(shared.pk), "message": str(message.pk), "role": "user"},
+        )
+    ]
+    assert finalise(reply, "On 3 March.", "complete", {})
+    assert told()[1:] == [
+        (
+            "reply.finished",
+            {"session": str(shared.pk), "message": str(reply.pk), "status": "complete"},
+        )
+    ]
+    assert not finalise(reply, "On 3 March.", "complete", {})
+    assert len(told()) == 2
+
+
+def test_a_reply_that_failed_is_finished_too(webhook, shared, editor):
+    _message, reply = ask(shared, "When is the cutover?", editor)
+    finalise(reply, "", "failed", {"error": "The model did not answer in time."})
+    assert told()[1][1]["status"] == "failed"
+
+
+def test_what_is_said_in_private_is_not_told(webhook, private, editor):
+    _message, reply = ask(private, "My salary is 93,500 euros.", editor)
+    finalise(reply, "Noted.", "complete", {})
+    assert told() == []
+
+
+def test_a_fork_says_nothing_new(webhook, shared, editor):
+    message = post_message(shared, "Hello", author=editor)
+    changes.fork(message, editor)
+    assert len(told()) == 1
+
+
+def test_what_did_not_happen_is_not_told(webhook, shared, editor):
+    with pytest.raises(RuntimeError), transaction.atomic():
+        post_message(shared, "Hello", author=editor)
+        assert len(told()) == 1
+        raise RuntimeError
+    assert told() == []
+
+
+def test_an_import_is_told_of_as_one(webhook, project, owner):
+    line = '{"session": "a", "role": "user", "content": "%s", "created_at": "2026-03-01T09:00Z"}\n'
+    file = ContentFile((line % "One" + line % "Two").encode(), "talk.jsonl")
+    upload = imports.receive(project, owner, file)
+    assert imports.run(upload.pk)
+    assert told() == [
+        (
+            "import.done",
+            {
+                "import": str(upload.pk),
+                "state": "done",
+                "sessions": 1,
+                "imported": 2,
+                "skipped": 0,
+            },
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verb", "event"),
+    [
+        (Verb.SUMMARISED, "entry.written"),
+        (Verb.REWRITTEN, "entry.written"),
+        (Verb.ROLLED_UP, "entry.rolled_up"),
+        (Verb.PROPOSED, "memory.proposed"),
+    ],
+)
+def test_what_memory_does(webhook, project, entry, chat, verb, event):
+    Delivery.objects.all().delete()
+    act = note(
+        project.pk,
+        verb,
+        entry_id=entry.pk,
+        session_id=chat.pk,
+        granularity="conversation",
+        period_key="2026-03-12",
+        count=2,
+    )
+    assert told() == [
+        (
+            event,
+            {
+                "activity": str(act.pk),
+                "verb": str(verb),
+                "entry": str(entry.pk),
+                "fact": None,
+                "session": str(chat.pk),
+                "message": None,
+                "granularity": "conversation",
+                "period_key": "2026-03-12",
+                "count": 2,
+            },
+        )
+    ]
+
+
+def test_an_entry_that_somebody_edits_or_sends_to_review(webhook, entry, owner):
+    Delivery.objects.all().delete()
+    review.edit(entry, "- The replica stays eight days", owner)
+    review.propose(type(entry).objects.filter(pk=entry.pk), Waiting.PRIVATE)
+    assert [(event, data["verb"]) for event, data in told()] == [
+        ("entry.written", "edited"),
+        ("memory.proposed", "proposed"),
+    ]
+    assert {data["entry"] for _, data in told()} == {str(entry.pk)}
+
+
+def test_a_private_session_is_not_named(webhook, project, private, editor):
+    message = post_message(private, "My salary is 93,500 euros.", author=editor)
+    note(project.pk, Verb.SUMMARISED, entry_id=message.pk, session_id=private.pk, count=1)
+    forget(project, Scope(message=message.pk), editor)
+    for _event, data in told():
+        assert (data["session"], data["message"]) == (None, None)
+    assert [event for event, _ in told()] == ["entry.written", "memory.forgotten"]
+
+
+def test_a_forgetting_leaves_ids_alone(webhook, project, shared, owner, editor):
+    said = "The passphrase is Holunderblüte."
+    message = post_message(shared, said, author=editor)
+    post_message(shared, "Something else that stays.", author=editor)
+    preview(project, Scope(message=message.pk), owner)
+    assert len(told()) == 2
+    forget(project, Scope(message=message.pk), owner)
+    event, data = told()[-1]
+    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    assert event == "memory.forgotten"
+    assert (data["activity"], data["message"]) == (str(act.pk), str(message.pk))
+    assert data["count"] == 1
+    rows = json.dumps(list(Delivery.objects.values()), default=str)
+    assert "Holunder" not in rows and "passphrase" not in rows
+
+
+def test_only_who_listens_is_told(project, owner, inside, shared, editor):
+    loud = registering.register(project, f"{inside.url}/a", ["message.posted"], owner)
+    registering.register(project, f"{inside.url}/b", ["import.done"], owner)
+    off = registering.register(project, f"{inside.url}/c", ["message.posted"], owner)
+    registering.switch_off(off, "owner")
+    post_message(shared, "Hello", author=editor)
+    assert [one.webhook_id for one in Delivery.objects.all()] == [loud.pk]
+
+
+def test_another_project_s_webhook_is_told_nothing(webhook, owner):
+    from projects.creation import create_project
+
+    other = create_project(owner, name="Support")
+    session = Session.objects.create(project=other, creator=owner, visibility=Visibility.PROJECT)
+    post_message(session, "Hello", author=owner)
+    assert told() == []
+
+
+def test_without_webhooks_a_message_costs_one_query_more(shared, editor, monkeypatch):
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            post_message(shared, "Hello", author=editor)
+        return len(seen)
+
+    queries()
+    with_the_question = queries()
+    monkeypatch.setattr("memory.webhooks.telling.tell", lambda *_: None)
+    assert with_the_question - queries() == 1
+
+
+def test_many_webhooks_cost_as_many_queries_as_one(
+    project, owner, inside, shared, editor, django_assert_num_queries
+):
+    def register(count: int) -> None:
+        for number in range(count):
+            registering.register(project, f"{inside.url}/{number}", ["message.posted"], owner)
+
+    register(1)
+    post_message(shared, "Hello", author=editor)
+    with CaptureQueriesContext(connection) as one:
+        post_message(shared, "Hello", author=editor)
+    register(9)
+    with django_assert_num_queries(len(one)):
+        post_message(shared, "Hello", author=editor)
+    assert Delivery.objects.count() == 2 + 10
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_are_woken_once_it_is_committed(webhook, shared, editor, sent):
+    with transaction.atomic():
+        post_message(shared, "Hello", author=editor)
+        post_message(shared, "Hello again", author=editor)
+        assert sent == []
+    assert sent == ["memory.tasks.run_deliveries"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_broker_that_is_away_does_not_stop_the_chat(webhook, shared, editor, monkeypatch):
+    from memory import tasks
+
+    def away(**_options) -> None:
+        raise OSError("The broker is away")
+
+    monkeypatch.setattr(tasks, "_broker_is_away_until", 0.0)
+    monkeypatch.setattr(tasks.run_deliveries, "apply_async", away)
+    post_message(shared, "Hello", author=editor)
+    assert len(told()) == 1
+    monkeypatch.setattr(tasks, "_broker_is_away_until", 0.0)
+
+
+def test_they_go_with_their_project_and_not_with_who_made_them(webhook, project, owner, shared):
+    from projects.deletion import delete_project
+
+    post_message(shared, "Hello", author=owner)
+    assert Delivery.objects.exists()
+    delete_project(project)
+    assert not Delivery.objects.exists()
+    assert not type(webhook).objects.exists()

@@ -1,0 +1,111 @@
+"""The page of API tokens: made and shown once, revoked."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from projects.models import Token
+
+pytestmark = pytest.mark.django_db
+
+URL = "/account/tokens/"
+FORM = {"name": "Editor", "project": "", "scopes": ["read", "write"], "days": "90"}
+
+
+@pytest.fixture
+def olive(client, owner):
+    client.force_login(owner)
+    return client
+
+
+def shown_in(page: str) -> str:
+    return re.search(r'<input value="(strata_[^"]+)" readonly', page)[1]
+
+
+def opens(secret: str) -> int:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return client.get("/api/v1/projects/").status_code
+
+
+def test_it_is_found_from_every_page(olive, project):
+    for path in ("/", "/projects/billing/", "/projects/billing/settings/"):
+        assert f'href="{URL}"' in olive.get(path).content.decode()
+
+
+def test_who_is_not_signed_in_is_asked_to(client):
+    assert client.get(URL)["Location"].startswith("/accounts/login/")
+    assert client.post(URL, FORM)["Location"].startswith("/accounts/login/")
+
+
+def test_a_token_is_made_and_shown_this_once(olive, project):
+    answer = olive.post(URL, FORM | {"project": "billing"})
+    assert answer.status_code == 200
+    assert "no-store" in answer["Cache-Control"]
+    secret = shown_in(answer.content.decode())
+    token = Token.objects.get()
+    assert (token.name, token.project, token.scopes) == ("Editor", project, ["read", "write"])
+    left = token.expiry - timezone.now()
+    assert timedelta(days=89, hours=23) < left <= timedelta(days=90)
+    assert opens(secret) == 200
+    page = olive.get(URL).content.decode()
+    assert "Editor" in page
+    assert secret not in page
+    assert token.digest not in page
+
+
+def test_a_token_may_be_for_ever(olive):
+    assert olive.post(URL, FORM | {"days": ""}).status_code == 200
+    assert Token.objects.get().expiry is None
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"name": ""}, {"scopes": []}, {"scopes": ["fly"]}, {"days": "2"}, {"project": "x"}]
+)
+def test_what_is_wrong_is_told_and_makes_nothing(olive, wrong):
+    answer = olive.post(URL, FORM | wrong)
+    assert answer.status_code == 400
+    assert 'class="error"' in answer.content.decode()
+    assert not Token.objects.exists()
+
+
+def test_a_project_of_others_is_no_choice(client, stranger, project):
+    client.force_login(stranger)
+    assert "Billing" not in client.get(URL).content.decode()
+    assert client.post(URL, FORM | {"project": "billing"}).status_code == 400
+
+
+def test_a_revoked_token_opens_nothing(olive, owner):
+    token, secret = Token.issue(owner, name="Editor")
+    assert opens(secret) == 200
+    answer = olive.post(f"{URL}{token.public_id}/revoke/", follow=True)
+    assert "The token is revoked." in answer.content.decode()
+    assert opens(secret) == 401
+
+
+def test_nobody_sees_or_revokes_the_tokens_of_others(client, owner, stranger):
+    token, _ = Token.issue(owner, name="Olive’s own")
+    client.force_login(stranger)
+    assert "Olive" not in client.get(URL).content.decode()
+    assert client.post(f"{URL}{token.public_id}/revoke/").status_code == 404
+    assert client.get(f"{URL}{token.public_id}/revoke/").status_code == 405
+    assert Token.objects.exists()
+
+
+def test_it_says_when_a_token_was_used_and_that_it_expired(olive, owner):
+    now = timezone.now()
+    Token.issue(owner, name="Old", expiry=now - timedelta(days=1), last_used_at=now)
+    page = olive.get(URL).content.decode()
+    assert "expired on" in page
+    assert "last used" in page
+
+
+def test_it_takes_the_same_queries_for_many(olive, owner, project, django_assert_num_queries):
+    olive.get(URL)
+    for number in range(20):
+        Token.issue(owner, name=f"Token {number}", project=project)
+    with django_assert_num_queries(4):
+        assert olive.get(URL).content.decode().count("Revoke Token") == 20

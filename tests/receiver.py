@@ -1,0 +1,80 @@
+"""A web server of a test's own that keeps what it is sent and answers what it is told to."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+
+@dataclass(frozen=True)
+class Received:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Reply:
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    # Seconds before the first byte, and between one byte of the body and the next.
+    delay: float = 0
+    drip: float = 0
+
+
+class Receiver:
+    """`requests` in the order of arrival. `reply` answers them, or is a function that makes one."""
+
+    def __init__(self) -> None:
+        self.requests: list[Received] = []
+        self.reply: Reply | Callable[[Received], Reply] = Reply()
+
+    def __enter__(self) -> "Receiver":
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def _take(self) -> None:
+                length = int(self.headers.get("Content-Length", 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                received = Received(self.command, self.path, headers, self.rfile.read(length))
+                receiver.requests.append(received)
+                reply = receiver.reply
+                self._send(reply(received) if callable(reply) else reply)
+
+            def _send(self, reply: Reply) -> None:
+                time.sleep(reply.delay)
+                self.send_response(reply.status)
+                for name, value in reply.headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(reply.body)))
+                self.end_headers()
+                if not reply.drip:
+                    self.wfile.write(reply.body)
+                    return
+                for byte in reply.body:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(reply.drip)
+
+            do_GET = do_POST = _take
+
+            def log_message(self, *_) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_) -> None:
+                """Whoever asked hung up, as tests want it."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.address = self._server.server_address[:2]
+        self.url = f"http://127.0.0.1:{self.address[1]}"
+        Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._server.shutdown()
+        self._server.server_close()

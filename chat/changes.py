@@ -158,7 +158,7 @@ def regenerate(reply: Message) -> tuple[Message, Message]:
     with _changing(reply.session_id) as session:
         _fresh(reply, None)
         asked = Message.objects.get(pk=reply.parent_id)
-        if asked.role != Role.USER:
+        if asked.role not in (Role.USER, Role.TOOL):
             raise Refused(_("Only the reply to a message can be regenerated."))
         if asked.deleted_at is not None and not session.project.keep_deleted:
             raise Refused(_("The message that it answers was deleted."))

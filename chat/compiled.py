@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import connection
+from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.models import QuerySet
 
 # What stands for a parameter while the SQL is worked out: values that occur nowhere else.
@@ -18,6 +19,17 @@ STAND_INS: dict[type, Callable[[int], object]] = {
     int: lambda place: 2_000_000_011 + place,
     datetime: lambda place: datetime(1, 2, 3, 4, 5, 6, 789, UTC) + timedelta(days=place),
 }
+
+
+def _cursor() -> Any:
+    """One that sends parameters beside the SQL, so that the driver has it prepared after a few
+    times (`prepare_threshold`): to plan such a query takes as long as to answer it.
+    """
+    if connection.queries_logged:
+        return connection.cursor()
+    connection.ensure_connection()
+    bare: Any = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]
+    return connection.make_cursor(bare)
 
 
 class Compiled:
@@ -32,7 +44,7 @@ class Compiled:
 
     def __call__(self, *given: object) -> list[tuple]:
         sql, fill = self._compiled
-        with connection.cursor() as cursor:
+        with _cursor() as cursor:
             cursor.execute(sql, fill(given))
             return cursor.fetchall()
 

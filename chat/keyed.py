@@ -44,7 +44,7 @@ class Keyed:
     def session(self) -> Session | None:
         """As it stands, None before its first message and when it was deleted."""
         rows = Session.objects.standing().filter(project=self.project, source_key=self.key)
-        return rows.select_related("project").first()
+        return rows.filter(creator=self.user).select_related("project").first()  # type: ignore[misc]
 
 
 def planned(session: Session | None, told: Sequence[Told], loaded: Loaded) -> Plan:
@@ -90,6 +90,9 @@ def _locked(keyed: Keyed) -> Session:
         # It may still be brought back, beside the one that begins now.
         deleted.filter(source_key=keyed.deleted_key).update(source_key=None)
         deleted.filter(source_key=keyed.key).update(source_key=keyed.deleted_key)
+    # In a project that came from another Strata, whose user of that number was somebody else.
+    others = Session.objects.filter(project=keyed.project, source_key=keyed.key)
+    others.exclude(creator=keyed.user).update(source_key=None)  # type: ignore[misc]
     made = Session(project=keyed.project, creator=keyed.user, source_key=keyed.key)  # type: ignore[misc]
     Session.objects.bulk_create([made], ignore_conflicts=True)
     rows = Session.objects.select_for_update(of=("self",)).select_related("project")

@@ -10,7 +10,7 @@ from chat import providers, sight, tokens, tooling, window
 from chat.models import Message, Role, name_of
 from chat.prompt import Item, Said, Section, Turn, share
 from chat.sight import Image
-from chat.spoken import Spoken
+from chat.spoken import Spoken, may_be_told
 from chat.tooling import ToolCall
 from projects import instructions
 
@@ -180,7 +180,8 @@ def _items(heard: _Heard) -> list[Item]:
 def _counts(turn: Turn, message: Spoken | Message) -> bool:
     said = message.text or message.calls or message.tool_call_id or message.pk in turn.images
     stands = message.deleted_at is None or turn.project.keep_deleted
-    return bool(message.is_final and said and stands and message.role != Role.SYSTEM)
+    told = may_be_told(message.role, message.tool_call_id)
+    return bool(message.is_final and said and stands and told)
 
 
 def _several_people(path: Sequence[Spoken | Message]) -> bool:

@@ -15,6 +15,11 @@ from chat.models import FINAL, Attachment, Message, Reaction, Role, Session
 from chat.tooling import ToolCall
 
 
+def may_be_told(role: str, tool_call_id: str) -> bool:
+    """Whether a message of that role has a place in prompts: what a tool told only as an answer."""
+    return role in (Role.USER, Role.ASSISTANT) or (role == Role.TOOL and bool(tool_call_id))
+
+
 class Spoken(NamedTuple):
     """A message in few words. `given` are the reactions to it: how often, a space, the emoji;
     `tool_calls` are JSON.
@@ -44,8 +49,9 @@ class Spoken(NamedTuple):
     @property
     def counts(self) -> bool:
         """Whether it may stand in a window."""
-        spoken = self.role != Role.SYSTEM and bool(self.text or self.pictured or self.calls)
-        return spoken and self.is_final and self.deleted_at is None
+        said = self.text or self.pictured or self.calls or self.tool_call_id
+        stands = self.is_final and self.deleted_at is None
+        return bool(said) and stands and may_be_told(self.role, self.tool_call_id)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

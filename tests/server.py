@@ -119,6 +119,28 @@ class Web:
         return self._process.pid
 
 
+@contextmanager
+def worker(installation: Installation) -> Iterator[None]:
+    """A Celery worker of an installation."""
+    from config import embedded
+
+    embedded.install_broker(embedded.broker_url(embedded.socket_directory(installation.data_dir)))
+    celery = [sys.executable, "-m", "celery", "-A", "config", "worker", "--loglevel=WARNING"]
+    with (installation.data_dir / "worker.log").open("ab") as output:
+        process = subprocess.Popen(
+            [*celery, "--pool=solo", "-Q", "chat,memory"],
+            cwd=ROOT,
+            env=installation.environment,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
 def held_port() -> tuple[socket.socket, int]:
     """A port that nobody else is given, here or for a connection of theirs, until the socket is
     closed; who names it, and reuses addresses as servers do, may listen on it.

@@ -1,5 +1,6 @@
 """/api/v1/…/messages/: what was said, and what becomes of it."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -68,6 +69,12 @@ class Messages(generics.ListAPIView):
     pagination_class = OldestFirst
     filterset_class = MessageFilter
     orderings = {"seq": int, "-seq": int}
+
+    @property
+    def rate(self) -> str | None:
+        data = self.request.data
+        recorded = isinstance(data, Mapping) and data.get("reply") is False
+        return None if recorded else "replies"
 
     def get_queryset(self) -> QuerySet[Message]:
         request = self.request
@@ -200,6 +207,8 @@ class Reactions(APIView):
 class Regenerate(APIView):
     """Another reply beside one that is there. From then on the new one counts."""
 
+    rate = "replies"
+
     @extend_schema(request=None, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
     @idempotent(answer_again)
     def post(self, request, pk):
@@ -214,6 +223,8 @@ class Rerun(APIView):
     """Another text in place of what a person said, and the reply to it. The original and what
     followed it stay beside them, as a branch.
     """
+
+    rate = "replies"
 
     @extend_schema(request=ContentSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
     @idempotent(answer_again)

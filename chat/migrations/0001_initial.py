@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
                 ('author', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='messages', to=settings.AUTH_USER_MODEL)),
                 ('copied_from', models.ForeignKey(blank=True, help_text='In a fork: the original. It is remembered there, and gone when that is gone.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='copies', to='chat.message')),
                 ('parent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='children', to='chat.message')),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
+                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
             ],
             options={
                 'ordering': ['session', 'seq'],

@@ -77,7 +77,8 @@ class Message(models.Model):
     """What was said is never rewritten: another answer is a sibling, by `parent`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    # Other indexes begin with it.
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="messages")
     seq = models.PositiveIntegerField()
     parent = models.ForeignKey(

@@ -1,12 +1,14 @@
 """/api/v1/projects/{slug}/webhooks/: who is told of what happens, for the project's owners."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import Http404
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import generics, serializers, status
 from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -16,6 +18,7 @@ from memory.webhooks import registering, telling
 from memory.webhooks.registering import Refused
 from memory.webhooks.signing import secret_of
 from projects.access import project_for_owning
+from projects.api.idempotency import Made, idempotent
 from projects.models import Project
 
 
@@ -82,21 +85,23 @@ class NewWebhookSerializer(WebhookSerializer):
     """With the secret, which is shown this once."""
 
     secret = serializers.SerializerMethodField(
-        help_text="To check signatures with. It is not shown again."
+        help_text="To check signatures with. It is not shown again, nor for the same key: null."
     )
 
     class Meta(WebhookSerializer.Meta):
         fields = (*WebhookSerializer.Meta.fields, "secret")  # type: ignore[assignment]
         read_only_fields = (*WebhookSerializer.Meta.read_only_fields, "secret")  # type: ignore[assignment]
 
-    def get_secret(self, webhook: Webhook) -> str:
-        return secret_of(webhook)
+    def get_secret(self, webhook: Webhook) -> str | None:
+        return secret_of(webhook) if self.context["is_new"] else None
 
 
 class SecretSerializer(serializers.Serializer):
-    """It is shown this once. The one before signs too until `previous_until`."""
+    """It is shown this once, and null for the same key again. The one before signs too until
+    `previous_until`.
+    """
 
-    secret = serializers.CharField()
+    secret = serializers.CharField(allow_null=True)
     previous_until = serializers.DateTimeField()
 
 
@@ -134,7 +139,7 @@ class DeliverySerializer(serializers.ModelSerializer):
 class OwnersOnly(APIView):
     """Owners see and change webhooks, since an address may hold a secret of its own."""
 
-    scope = "admin"
+    scope = reading_scope = "admin"
     project: Project
 
     def initial(self, request, *args, **kwargs) -> None:
@@ -145,13 +150,24 @@ class OwnersOnly(APIView):
         return Webhook.objects.filter(project=self.project)
 
     def webhook(self) -> Webhook:
-        found = self.webhooks().filter(pk=self.kwargs["pk"]).first()
-        if found is None:
-            raise Http404
-        return found
+        return get_object_or_404(self.webhooks(), pk=self.kwargs["pk"])
 
 
-class Webhooks(OwnersOnly, generics.ListCreateAPIView):
+def _told(webhook: Webhook, is_new: bool) -> Response:
+    data = NewWebhookSerializer(webhook, context={"is_new": is_new}).data
+    return Response(data, status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+
+def _webhook_again(view: OwnersOnly, request: Request, made: Mapping[str, Any]) -> Response:
+    return _told(get_object_or_404(view.webhooks(), pk=made["id"]), is_new=False)
+
+
+def _test_again(view: OwnersOnly, request: Request, made: Mapping[str, Any]) -> Response:
+    delivery = get_object_or_404(Delivery, webhook=view.webhook(), pk=made["id"])
+    return Response(DeliverySerializer(delivery).data, status.HTTP_202_ACCEPTED)
+
+
+class Webhooks(OwnersOnly, generics.ListAPIView):
     """The receivers that are told of what happens in a project. For its owners."""
 
     queryset = Webhook.objects.none()
@@ -161,6 +177,7 @@ class Webhooks(OwnersOnly, generics.ListCreateAPIView):
         return self.webhooks()
 
     @extend_schema(request=WebhookSerializer, responses={201: NewWebhookSerializer})
+    @idempotent(_webhook_again)
     def post(self, request, *args, **kwargs) -> Response:
         """Registers a receiver. The answer has its secret, which is not shown again."""
         given = WebhookSerializer(data=request.data)
@@ -172,8 +189,7 @@ class Webhooks(OwnersOnly, generics.ListCreateAPIView):
             raise ValidationError({"detail": str(refused)}) from refused
         if not wish.get("is_on", True):
             registering.switch_off(made, OffBecause.OWNER)
-        headers = {"Cache-Control": "no-store"}
-        return Response(NewWebhookSerializer(made).data, status.HTTP_201_CREATED, headers=headers)
+        return _told(made, is_new=True)
 
 
 class OneWebhook(OwnersOnly, generics.RetrieveUpdateDestroyAPIView):
@@ -187,18 +203,29 @@ class OneWebhook(OwnersOnly, generics.RetrieveUpdateDestroyAPIView):
         return self.webhook()
 
 
+def _secret(webhook: Webhook, secret: str | None) -> Response:
+    told = {"secret": secret, "previous_until": webhook.previous_until}
+    return Response(SecretSerializer(told).data, headers={"Cache-Control": "no-store"})
+
+
+def _secret_again(view: OwnersOnly, request: Request, made: Mapping[str, Any]) -> Response:
+    return _secret(view.webhook(), None)
+
+
 class NewSecret(OwnersOnly):
     @extend_schema(request=None, responses=SecretSerializer)
-    def post(self, request, slug: str, pk) -> Response:
+    @idempotent(_secret_again)
+    def post(self, request, slug: str, pk) -> Made:
         """Gives the webhook another secret. For 24 hours the one before signs too."""
         webhook = self.webhook()
         registering.change_secret(webhook)
-        told = {"secret": secret_of(webhook), "previous_until": webhook.previous_until}
-        return Response(SecretSerializer(told).data, headers={"Cache-Control": "no-store"})
+        told = _secret(webhook, secret_of(webhook))
+        return Made(status.HTTP_200_OK, {"id": str(webhook.pk)}, lambda: told)
 
 
 class TestWebhook(OwnersOnly):
     @extend_schema(request=None, responses={202: DeliverySerializer})
+    @idempotent(_test_again)
     def post(self, request, slug: str, pk) -> Response:
         """Sends a `webhook.test`, once, within a moment; its delivery says what came of it."""
         try:

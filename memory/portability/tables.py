@@ -40,7 +40,7 @@ from memory.models import (
     Vector,
     Webhook,
 )
-from projects.models import Membership, Project, Token
+from projects.models import Bucket, IdempotencyKey, Membership, Project, Token
 
 FORMAT = "strata-project"
 VERSION = 1
@@ -197,6 +197,8 @@ TABLES = (
 LEFT_OUT: dict[type[Model], str] = {
     Membership: "Who may do what is decided where it is imported; --members makes editors.",
     Token: "It opens this Strata.",
+    Bucket: "How much was asked of here.",
+    IdempotencyKey: "What was asked of here, for a day.",
     Seen: "How far somebody has read here.",
     Import: "How a file came in here.",
     Activity: "What was done here; it points by ids that an import renames.",

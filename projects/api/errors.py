@@ -29,12 +29,13 @@ SCHEMAS: Described = {
 _DETAIL = {"$ref": "#/components/schemas/Detail"}
 _WRONG = {"oneOf": [_DETAIL, {"$ref": "#/components/schemas/FieldErrors"}]}
 _TAG = {"ETag": {"schema": {"type": "string"}, "description": "What was read, for If-Match."}}
-_WAIT = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
+_WAIT = {
+    "Retry-After": {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds to wait."}
+}
 
 EVERYWHERE: dict[int, str] = {
     status.HTTP_401_UNAUTHORIZED: "There is no token, or none that is valid.",
     status.HTTP_403_FORBIDDEN: "The token's scopes, or the role of its user, do not allow this.",
-    status.HTTP_429_TOO_MANY_REQUESTS: "Too many requests.",
 }
 WITH_A_BODY: dict[int, str] = {
     status.HTTP_413_REQUEST_ENTITY_TOO_LARGE: "The request is larger than is taken at once.",

@@ -8,6 +8,7 @@ from rest_framework.permissions import SAFE_METHODS
 
 from projects.api import idempotency
 from projects.api.errors import response
+from projects.api.throttles import TOO_OFTEN
 from projects.api.versions import IF_MATCH, IF_NONE_MATCH, Tagged
 
 
@@ -33,4 +34,6 @@ class Schema(AutoSchema):
         if self.is_idempotent:
             for code, meaning in idempotency.REFUSALS.items():
                 answers.setdefault(code, response(int(code), meaning))
+        if self.view.throttle_classes and self.get_auth():
+            answers.setdefault("429", response(429, TOO_OFTEN))
         return answers

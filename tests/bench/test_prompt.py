@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 
 from chat.models import Role, Session
 from chat.prompt import Turn, build
@@ -53,7 +54,11 @@ def asked(project, owner):
     """A question at the end of a chat that fills the window."""
     [talk] = made_up.talks(2, 200, 200)
     session = tell(project, owner, talk, AT + timedelta(days=SESSIONS))
-    return post_message(session, made_up.question(talk[3]), author=owner)
+    asked = post_message(session, made_up.question(talk[3]), author=owner)
+    # As PostgreSQL does by itself within a minute.
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return asked
 
 
 def assembled(asked) -> None:

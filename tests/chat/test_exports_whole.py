@@ -369,3 +369,19 @@ def megabytes(work: Callable[[], None]) -> float:
         return tracemalloc.get_traced_memory()[1] / 2**20
     finally:
         tracemalloc.stop()
+
+
+def test_what_was_asked_of_tools_comes_back_with_their_answers(session, owner, other):
+    calls = [{"id": "call_1", "name": "look", "arguments": '{"at": 9}'}]
+    post_message(session, "", role="assistant", created_at=NOON, tool_calls=calls)
+    post_message(session, "Nine.", role="tool", created_at=NOON, tool_call_id="call_1")
+    copy, result = brought(other, owner, exported(session))
+    assert (told(copy), result.errors) == (told(session), [])
+    kept = list(copy.messages.values_list("tool_calls", "tool_call_id"))
+    assert kept[-2:] == [(calls, ""), ([], "call_1")]
+
+
+@pytest.mark.parametrize("made_up", [None, "x", {"id": 1}, [7], [{"name": "look"}], [{"id": ""}]])
+def test_calls_that_are_made_up_are_left_out(session, owner, other, made_up):
+    copy, _ = brought(other, owner, changed(exported(session), 1, tool_calls=made_up))
+    assert copy.messages.get(seq=2).tool_calls == []

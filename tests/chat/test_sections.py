@@ -5,6 +5,7 @@ import pytest
 from chat import changes, prompt
 from chat.models import Role, Session, Status
 from chat.prompt import Turn
+from chat.providers import ProviderError
 from chat.replies import begin_reply, draft, finalise, post_message, post_messages
 
 pytestmark = pytest.mark.django_db
@@ -120,3 +121,76 @@ def test_who_speaks_is_called_as_on_pages(session, owner, editor):
     assert told(session) == [
         "Olive Oyl: One", "edgar: Two", "Popeye: By hand", "Olive Oyl: And?"
     ]  # fmt: skip
+
+
+def calling(*keys: str, text: str = ""):
+    calls = [{"id": key, "name": "look", "arguments": "{}"} for key in keys]
+    return draft(text, role=Role.ASSISTANT, tool_calls=calls)
+
+
+def answer(key: str, text: str):
+    return draft(text, role=Role.TOOL, tool_call_id=key)
+
+
+def heard(session) -> list[tuple]:
+    """The next reply's prompt after the persona: (role, text, ids of calls, id answered)."""
+    session = Session.objects.select_related("project", "head__author").get(pk=session.pk)
+    said = prompt.build(Turn(session, session.head)).said[1:]
+    return [(one.role, one.text, tuple(it.id for it in one.calls), one.answers) for one in said]
+
+
+def test_what_tools_answered_is_told_with_the_calls(session, owner, scripted):
+    asked = draft("Where?", author=owner)
+    post_messages(session, [asked, calling("a", text="I look."), answer("a", "Here.")])
+    assert heard(session) == [
+        ("user", "Where?", (), ""),
+        ("assistant", "I look.", ("a",), ""),
+        ("tool", "Here.", (), "a"),
+    ]
+
+
+def test_the_window_never_parts_a_call_from_its_answer(session, owner, scripted):
+    session.history_limit = 50
+    session.save()
+    told = [draft("Go", author=owner)]
+    for number in range(40):
+        told += [calling(f"c{number}"), answer(f"c{number}", "Done.")]
+    post_messages(session, [*told, draft("And?", author=owner)])
+    found = heard(session)
+    assert len(found) <= 50
+    assert found[0][2], "It opens with a call, whose answer stands below."
+    called = [key for one in found for key in one[2]]
+    assert called == [one[3] for one in found if one[3]]
+
+
+def test_a_question_stands_however_much_tools_answered(session, owner, scripted):
+    session.history_limit = 50
+    session.save()
+    told = [draft(f"Fact {number}", author=owner) for number in range(60)]
+    told.append(draft("Go", author=owner))
+    for number in range(20):
+        told += [calling(f"c{number}"), answer(f"c{number}", "Done.")]
+    post_messages(session, told)
+    found = heard(session)
+    assert len(found) == 50
+    assert [one[1] for one in found].index("Go") == 9
+
+
+def test_answers_that_do_not_fit_are_an_error(session, owner, scripted, settings):
+    settings.CONTEXT_TOKENS = 2_000
+    post_messages(session, [draft("Go", author=owner), calling("a"), answer("a", "word " * 3_000)])
+    with pytest.raises(ProviderError, match="most that fits") as failed:
+        heard(session)
+    assert failed.value.code == "context_length_exceeded"
+
+
+def test_a_model_that_knows_no_tools_is_told_the_words(session, owner, project):
+    project.chat_model = "demo"
+    project.save()
+    told = [draft("Where?", author=owner), calling("a", text="I look."), answer("a", "Here.")]
+    post_messages(session, [*told, draft("And?", author=owner)])
+    assert [one[:3] for one in heard(session)] == [
+        ("user", "Where?", ()),
+        ("assistant", "I look.", ()),
+        ("user", "And?", ()),
+    ]

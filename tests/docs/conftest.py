@@ -8,13 +8,18 @@ import pytest
 
 from tests.docs.examples import Reader
 from tests.scripted import ScriptedModel
-from tests.server import Installation, Web, installed
+from tests.server import Installation, Web, installed, worker
 
 
 @pytest.fixture(scope="session")
 def strata(tmp_path_factory) -> Iterator[tuple[Installation, Web]]:
     data_dir = tmp_path_factory.mktemp("strata-docs")
-    with ScriptedModel() as model, installed(data_dir, model) as made, Web(made) as web:
+    with (
+        ScriptedModel() as model,
+        installed(data_dir, model) as made,
+        Web(made) as web,
+        worker(made),
+    ):
         yield made, web
 
 

@@ -73,7 +73,7 @@ def test_a_broker_that_is_away_harms_nothing(
     session = Session.objects.create(project=project, creator=owner)
     with django_capture_on_commit_callbacks(execute=True):
         post_message(session, CUTOVER, author=owner)
-    assert "indexing_not_woken" in caplog.text
+    assert "not_woken task=memory.tasks.run_indexing" in caplog.text
     assert indexing.is_behind()
 
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 from chat.models import Session
 from chat.replies import draft, post_messages
 from memory import demo
-from memory.models import Entry, Fact
+from memory.models import Entry, Fact, Webhook
 from tests.chat.pages.reading import queries
 
 pytestmark = pytest.mark.django_db
@@ -39,11 +39,13 @@ QUERIES = {
     "notes": 5,
     "overview": 13,
     "project": 7,
-    "project-settings": 5,
+    "project-settings": 6,
     "projects": 3,
     "session": 14,
     "session-keep": 6,
     "session-prompt": 18,
+    "webhook": 5,
+    "webhooks": 4,
     "welcome": 2,
 }
 
@@ -80,12 +82,14 @@ def pages(project) -> dict[str, str]:
     digest = Entry.objects.filter(granularity="week").first().pk
     spoken = Entry.objects.filter(granularity="conversation").first().pk
     fact = Fact.objects.filter(subject="billing").first().pk
+    hook = Webhook.objects.create(project=project, url="https://example.org/hook", events=[])
     of_project = (
         "project overview notes imports about-me memory memory-review memory-activity "
-        "memory-blocks memory-forget memory-search facts project-settings"
+        "memory-blocks memory-forget memory-search facts project-settings webhooks"
     )
     paths = {name: reverse(name, args=[slug]) for name in of_project.split()}
     return paths | {
+        "webhook": reverse("webhook", args=[slug, hook.pk]),
         "projects": "/?all",
         "welcome": reverse("welcome"),
         "session": reverse("session", args=[slug, chat.pk]),

@@ -5,6 +5,8 @@ import threading
 import openai
 import pytest
 
+from tests.scripted import Answer
+
 # As Open WebUI asks for a title: https://github.com/open-webui/open-webui, config.py.
 TITLE = """### Task:
 Generate a concise, 3-5 word title with an emoji summarizing the chat history.
@@ -296,3 +298,11 @@ def test_a_message_that_says_nothing_is_not_kept(strata, slug, say):
         say("  \n", session="a")
     assert refused.value.param == "messages[0].content"
     assert strata.sessions(slug) == []
+
+
+def test_no_log_tells_what_was_said_where_the_model_refuses_it(strata, say):
+    strata.model.queue(Answer("I will not read “okapi-43”.", status=400))
+    with pytest.raises(openai.BadRequestError):
+        say("A word that stands nowhere: okapi-43.")
+    assert "answer_failed" in strata.log()
+    assert "okapi-43" not in strata.log()

@@ -111,6 +111,15 @@ def test_a_conversation_keeps_calls_and_answers(strata, slug, say, called):
     ]
 
 
+def test_the_clients_own_message_goes_back_as_it_came(strata, slug, say, user, called):
+    told = [user("What is the weather?"), called.choices[0].message]
+    strata.model.say("Sunny.")
+    say([*told, answering("call_1", "clear")], session="weather")
+    sent = [one for one in strata.model.requests[-1]["messages"] if one["role"] != "system"]
+    assert sent[1] == calling(CALL)
+    assert [role for role, _ in strata.said(slug)] == ["user", "assistant", "tool", "assistant"]
+
+
 def test_what_a_tool_answered_may_come_without_the_history(strata, slug, say, called):
     strata.model.say("Sunny.")
     say([calling(CALL), answering("call_1", "clear")], session="weather")

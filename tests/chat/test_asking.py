@@ -1,0 +1,72 @@
+"""What a program asks of a reply, for providers that do not speak OpenAI's protocol."""
+
+import pytest
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from chat.options import Options
+from chat.providers import ProviderError
+from chat.providers.asking import asked
+
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
+FUNCTION = {"name": "get_weather", "description": "The weather.", "parameters": PARAMETERS}
+TOOLS = [{"type": "function", "function": FUNCTION}]
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "day", "schema": PARAMETERS}}
+
+
+@pytest.fixture
+def claude() -> AnthropicModel:
+    return AnthropicModel("claude-haiku-4-5", provider=AnthropicProvider(api_key="none"))
+
+
+@pytest.fixture
+def server() -> OpenAIChatModel:
+    return OpenAIChatModel("any", provider=OpenAIProvider(base_url="http://x/v1", api_key="none"))
+
+
+def test_a_server_that_speaks_it_gets_it_as_it_came(server):
+    wire = {"tools": TOOLS, "response_format": SCHEMA}
+    settings, parameters = asked(server, Options(settings={"temperature": 0.1}, wire=wire))
+    assert settings == {"temperature": 0.1, "extra_body": wire}
+    assert parameters.function_tools == []
+
+
+def test_who_asks_nothing_changes_nothing(server, claude):
+    for model in (server, claude):
+        assert asked(model, Options())[0] == {}
+
+
+def test_tools_are_translated_for_others(claude):
+    wire = {"tools": TOOLS, "parallel_tool_calls": False, "tool_choice": "required"}
+    settings, parameters = asked(claude, Options(settings={"seed": 1}, wire=wire))
+    assert settings == {"seed": 1, "parallel_tool_calls": False, "tool_choice": "required"}
+    [tool] = parameters.function_tools
+    assert (tool.name, tool.description) == ("get_weather", "The weather.")
+    assert tool.parameters_json_schema == PARAMETERS
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"type": "function", "function": {"name": "get_weather"}},
+        {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": TOOLS}},
+    ],
+)
+def test_the_choice_of_a_tool_is_its_name(claude, choice):
+    wire = {"tools": TOOLS, "tool_choice": choice}
+    assert asked(claude, Options(wire=wire))[0]["tool_choice"] == ["get_weather"]
+
+
+def test_a_schema_is_translated_for_others(claude):
+    _, parameters = asked(claude, Options(wire={"response_format": SCHEMA}))
+    assert parameters.output_mode == "native"
+    assert parameters.output_object.json_schema == PARAMETERS
+
+
+def test_plain_json_is_refused_where_there_is_no_such_thing(claude):
+    form = {"type": "json_object"}
+    with pytest.raises(ProviderError) as refused:
+        asked(claude, Options(wire={"response_format": form}))
+    assert refused.value.status == 400

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat.continuing import Again, Line, Onward, plan
@@ -136,6 +136,7 @@ texts = st.text("ab ", max_size=3)
 lines = st.lists(texts, max_size=8)
 
 
+@settings(deadline=None)
 @given(lines, st.lists(texts, min_size=1, max_size=8), st.booleans())
 def test_whatever_comes_has_a_place_or_stands_apart(path, request, is_new):
     """Never beyond the request, and never below what is not on the path."""
@@ -149,6 +150,7 @@ def test_whatever_comes_has_a_place_or_stands_apart(path, request, is_new):
         assert (meant.role, meant.words) == ("user", asked(*request)[-1].words)
 
 
+@settings(deadline=None)
 @given(
     st.lists(texts.filter(str.strip), min_size=2, max_size=8).filter(lambda it: len(it) % 2 == 0)
 )

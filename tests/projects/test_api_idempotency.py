@@ -23,6 +23,7 @@ PROJECTS = "/api/v1/projects/"
 
 # POST routes that take no key, by name, and why a second one does no harm.
 EXEMPT = {
+    "api-act": "decides about entries that are there: creates nothing",
     "api-choose": "chooses: to choose the same again changes nothing",
     "api-clear": "empties: creates nothing",
     "api-close": "closes: what is closed stays so",

@@ -204,6 +204,6 @@ class KeepForm(forms.Form):
     pinned = forms.NullBooleanField()
     archived = forms.NullBooleanField()
 
-    def changes(self) -> dict[str, object]:
+    def changes(self) -> dict[str, Any]:
         """What was given, for `chat.sessions.update_session`."""
         return {name: value for name, value in self.cleaned_data.items() if name in self.data}

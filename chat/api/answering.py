@@ -40,10 +40,11 @@ EVENTS = OpenApiResponse(
         )
     ],
 )
-# What a route that answers tells of itself in the schema.
+# What a route that answers tells of itself in the schema. 204: who comes back heard the end.
 EXCHANGE = {
     (201, "application/json"): ExchangeSerializer,
     (200, streaming.MEDIA_TYPE): EVENTS,
+    204: None,
 } | CONFLICT
 
 

@@ -178,6 +178,7 @@ def _retry_after(answer: outbound.Answer) -> float:
 @transaction.atomic
 def _note_success(webhook: Webhook, delivery: Delivery, outcome: Outcome) -> None:
     _note(delivery, outcome, state=DeliveryState.DELIVERED, next_try_at=None)
+    webhook.failures = 0
     _held(webhook).update(failures=0, next_try_at=None, failing_since=None, last_error="")
 
 

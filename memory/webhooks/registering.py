@@ -69,7 +69,7 @@ def switch_off(webhook: Webhook, because: OffBecause) -> None:
     on = Webhook.objects.filter(pk=webhook.pk, off_because="")
     if on.update(off_because=because, off_since=Now()):
         webhook.deliveries.waiting().update(state=DeliveryState.GIVEN_UP, next_try_at=None)
-    webhook.refresh_from_db()
+        webhook.refresh_from_db()
 
 
 def _save(webhook: Webhook, **changes) -> None:

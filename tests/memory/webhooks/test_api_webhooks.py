@@ -126,25 +126,6 @@ def test_another_secret_takes_the_place_of_the_first(api, owner, webhook):
     assert answer.json()["previous_until"]
 
 
-def test_the_same_key_does_it_once(api, owner, project, inside):
-    client = api(owner)
-
-    def twice(path: str, body: object = None) -> list:
-        key = {"HTTP_IDEMPOTENCY_KEY": path}
-        answers = [client.post(path, body, format="json", **key) for _ in range(2)]
-        assert answers[0].status_code == answers[1].status_code
-        return [answer.json() for answer in answers]
-
-    first, again = twice(URL, WISH | {"url": f"{inside.url}/hook"})
-    assert again == first | {"secret": None}
-    webhook = Webhook.objects.get()
-    first, again = twice(one(webhook, "test/"))
-    assert again["id"] == first["id"] == str(Delivery.objects.get().pk)
-    first, again = twice(one(webhook, "secret/"))
-    webhook.refresh_from_db()
-    assert (first["secret"], again["secret"]) == (secret_of(webhook), None)
-
-
 def test_a_test_is_listed_with_what_came_of_it(api, owner, webhook, inside, work):
     client = api(owner)
     answer = client.post(one(webhook, "test/"))
@@ -231,17 +212,3 @@ def test_a_webhook_is_not_reached_through_another_project(api, owner, webhook):
     path = one(webhook).replace("billing", "support")
     assert api(owner).get(path).status_code == 404
     assert api(owner).post(f"{path}test/").status_code == 404
-
-
-@pytest.mark.parametrize("more", ["", "secret/", "test/"])
-def test_the_same_request_again_is_answered_again_and_done_once(
-    api, owner, webhook, inside, connector, more
-):
-    client, body = api(owner), None if more else WISH
-    path = one(webhook, more) if more else URL
-    answers = [client.post(path, body, format="json", HTTP_IDEMPOTENCY_KEY="one") for _ in range(2)]
-    assert answers[1].status_code == answers[0].status_code < 300, answers[0].content
-    assert answers[1].json() == answers[0].json()
-    assert answers[1]["Idempotent-Replayed"] == "true"
-    assert Webhook.objects.count() == (1 if more else 2)
-    assert Delivery.objects.count() == (1 if more == "test/" else 0)

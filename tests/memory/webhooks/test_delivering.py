@@ -199,6 +199,38 @@ def test_a_receiver_that_fails_is_left_alone(webhook, inside, say, work, pass_ti
     assert Delivery.objects.filter(state="delivered").count() == 5
 
 
+def test_one_that_recovered_is_left_alone_for_as_short_as_at_first(
+    webhook, inside, say, work, pass_time
+):
+    inside.reply = Reply(500)
+    say()
+    for _ in range(5):
+        work()
+        pass_time(hours=7)
+    answers = iter([Reply(), Reply(500)])
+    inside.reply = lambda _received: next(answers)
+    say()
+    work()
+    webhook.refresh_from_db()
+    assert webhook.failures == 1
+
+
+def test_one_that_is_deleted_meanwhile_harms_nothing(webhook, inside, say, work):
+    real = delivering._send
+    say()
+
+    def send_and_delete(*given):
+        outcome = real(*given)
+        type(webhook).objects.all().delete()
+        return outcome
+
+    inside.reply = Reply(410)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivering, "_send", send_and_delete)
+        work()
+    assert not Delivery.objects.exists()
+
+
 def test_one_that_asks_for_patience_gets_it(webhook, inside, say, work, pass_time):
     inside.reply = Reply(429, {"Retry-After": "3600"})
     say()

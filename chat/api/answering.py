@@ -8,6 +8,7 @@ from typing import Any
 from django.http import Http404
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import status
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
@@ -23,10 +24,26 @@ from chat.models.sessions import SessionStatus
 from projects.api.errors import CONFLICT
 from projects.api.idempotency import Made
 
+EVENTS = OpenApiResponse(
+    OpenApiTypes.STR,
+    "Server-sent events. `message`: what was said, as it is kept. `delta` {`text`}: a piece of the "
+    "reply, as often as there are more. At the end `done`: the whole reply; or, when the model "
+    "failed, `error` {`detail`, `id`, `reply`}. Each carries an id for Last-Event-ID; a comment "
+    "comes after 15 seconds of silence.",
+    examples=[
+        OpenApiExample(
+            "Events",
+            'event: message\nid: 0\ndata: {"id": "…", "content": "When is the cutover?"}\n\n'
+            'event: delta\nid: 9\ndata: {"text": "On 3 March."}\n\n'
+            'event: done\nid: end\ndata: {"id": "…", "content": "On 3 March."}\n\n',
+            media_type=streaming.MEDIA_TYPE,
+        )
+    ],
+)
 # What a route that answers tells of itself in the schema. 204: who comes back heard the end.
 EXCHANGE = {
     (201, "application/json"): ExchangeSerializer,
-    (200, streaming.MEDIA_TYPE): OpenApiTypes.STR,
+    (200, streaming.MEDIA_TYPE): EVENTS,
     204: None,
 } | CONFLICT
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
 from rest_framework import generics, serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
@@ -59,6 +59,9 @@ class NoteTextSerializer(serializers.Serializer):
             raise ValidationError(str(refused)) from refused
 
 
+@extend_schema_serializer(
+    examples=[OpenApiExample("A note", {"text": "The door code is 4711."}, request_only=True)]
+)
 class NewNoteSerializer(NoteTextSerializer):
     created_at = TimeField(required=False, help_text="The time it is of: now, unless given.")
 

@@ -3,7 +3,11 @@
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import (
+    OpenApiExample,
+    extend_schema_field,
+    extend_schema_serializer,
+)
 from rest_framework import serializers
 
 from chat.api.attachments import AttachmentSerializer, AttachmentsField
@@ -216,6 +220,7 @@ class ReceiptSerializer(serializers.Serializer):
     sections = ReceiptSectionSerializer(many=True)
 
 
+@extend_schema_serializer(examples=[OpenApiExample("Yes", {"emoji": "👍"}, request_only=True)])
 class EmojiSerializer(serializers.Serializer):
     emoji = serializers.CharField(max_length=LONGEST_EMOJI)
 
@@ -248,6 +253,21 @@ class ContentSerializer(serializers.Serializer):
         return content
 
 
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample("Asked", {"content": "When is the cutover?"}, request_only=True),
+        OpenApiExample(
+            "Said elsewhere",
+            {
+                "content": "On 3 March.",
+                "reply": False,
+                "author": "Ana",
+                "created_at": "2026-03-02T09:00:00Z",
+            },
+            request_only=True,
+        ),
+    ]
+)
 class NewMessageSerializer(serializers.Serializer):
     """What is said now and answered, or, without a reply, what was said elsewhere.
 

@@ -50,7 +50,10 @@ class BlockChangeSerializer(serializers.Serializer):
         required=False, max_length=LONGEST_BLOCK, help_text="Lines to add at the end."
     )
     position = serializers.IntegerField(
-        required=False, min_value=0, help_text="Its new place in its scope, from 0."
+        required=False,
+        min_value=0,
+        max_value=10_000,
+        help_text="Its new place in its scope, from 0; beyond the last it is the last.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

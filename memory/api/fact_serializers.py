@@ -6,7 +6,11 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import (
+    OpenApiExample,
+    extend_schema_field,
+    extend_schema_serializer,
+)
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
 
@@ -30,6 +34,20 @@ class SourceSerializer(serializers.Serializer):
     said_at = serializers.DateTimeField(source="message.created_at")
 
 
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "A fact",
+            {
+                "subject": "Billing",
+                "predicate": "is owned by",
+                "object": "the platform team",
+                "valid_from": "2026-03-01T00:00:00Z",
+            },
+            request_only=True,
+        )
+    ]
+)
 class FactSerializer(serializers.ModelSerializer):
     """`subject` `predicate` `object`, from `valid_from` until `valid_until`, which is null for what
     is so still: an end that somebody gave, or the beginning of `closed_by`, the next fact of the

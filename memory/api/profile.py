@@ -54,6 +54,7 @@ class AboutSomeone(APIView):
         roles = access.Role.values if own else (access.Role.OWNER,)
         member = access.membership(request.user, slug, roles, request.auth)
         people = get_user_model().objects.filter(memberships__project=member.project)
-        user = get_object_or_404(people, username=name)
+        # No name has it, and the database takes none that does.
+        user = get_object_or_404(people, username=name.replace("\0", ""))
         told = profile(member, user)
         return Response(ProfileSerializer({"user": name, **vars(told)}).data)

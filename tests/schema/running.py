@@ -13,6 +13,8 @@ from tests.schema.world import World
 
 # How often a parameter in a path is one that exists.
 THERE = 0.8
+# It would find the token that all requests are made with.
+OUR_OWN_END = "DELETE /api/v1/tokens/{id}/"
 CHECKS = (
     "not_a_server_error",
     "status_code_conformance",
@@ -33,7 +35,13 @@ def run(
     config.write_text(configuration(world, operations(schema)))
     command = [
         *(sys.executable, "-m", "schemathesis.cli", f"--config-file={config}"),
-        *("run", address, f"--max-examples={examples}", f"--checks={','.join(CHECKS)}"),
+        *(
+            "run",
+            f"--exclude-name={OUR_OWN_END}",
+            address,
+            f"--max-examples={examples}",
+            f"--checks={','.join(CHECKS)}",
+        ),
         "--generation-deterministic",
         *("--continue-on-failure", "--no-color", *more),
     ]

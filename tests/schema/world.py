@@ -11,6 +11,13 @@ from tests.torture.clients import Api
 PROJECT = "/api/v1/projects/{slug}/"
 Values = dict[str, list[str]]
 
+WEBHOOK = """
+from memory.models import Webhook
+from projects.models import Project
+project = Project.objects.get(slug="%s")
+print(Webhook.objects.create(project=project, url="https://example.org/", events=[]).pk)
+"""
+
 
 @dataclass(frozen=True)
 class World:
@@ -43,12 +50,15 @@ def build(installation: Installation, url: str) -> World:
     for name in ("edgar", "vera"):
         installation.manage("createsuperuser", f"--username={name}", *account)
         made.add("members", {"username": name, "role": "editor"})
+    # Offline, no address can be registered.
+    made.webhook = installation.manage("shell", "--verbosity=0", "-c", WEBHOOK % made.slug)
     return made.world(token)
 
 
 class _Builder:
     def __init__(self, api: Api, slug: str) -> None:
         self.api, self.slug = api, slug
+        self.webhook = ""
 
     def add(self, what: str, body: object) -> dict:
         return self.api.call("POST", f"projects/{self.slug}/{what}/", body)
@@ -90,7 +100,9 @@ class _Builder:
             f"{PROJECT}blocks/": {"name": ["persona"]},
             f"{PROJECT}facts/": {"id": facts[1:]},
             f"{PROJECT}notes/": {"id": notes[1:]},
-            f"{PROJECT}memory/entries/": {"id": entries[1:]},
+            f"{PROJECT}memory/entries/": {"id": entries[1:4]},
+            f"{PROJECT}webhooks/": {"id": [self.webhook]},
+            f"{PROJECT}activity/": {"id": self.ids("activity")[:3]},
             "/api/v1/sessions/": {"id": [chat, chats[0]]},
             "/api/v1/messages/": {"id": messages},
             "/api/v1/attachments/": {"id": [self.image]},

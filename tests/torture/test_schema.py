@@ -1,12 +1,47 @@
-"""Whatever the API is sent, it answers as its schema says: many more examples of each operation."""
+"""What the API does is what its schema says, whatever it is sent."""
 
 import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from tests.schema.conftest import explore  # noqa: F401
+import pytest
+
+from tests.schema.running import run
+from tests.schema.world import build
+from tests.scripted import ScriptedModel
+from tests.server import Web, installed
+
+# Seconds: some five thousand requests, or ten times as many.
+pytestmark = pytest.mark.timeout(7_200)
+PHASES = ("Examples", "Coverage", "Fuzzing", "Stateful")
 
 
-def test_nothing_of_many_things_breaks_the_schema(explore, scale, tally):  # noqa: F811
-    told = explore(scale(200, 2))
+@pytest.fixture
+def explore(tmp_path_factory) -> Iterator[Callable[[int], str]]:
+    """Runs schemathesis with so many examples for each operation on a new world, and returns what
+    it printed. Raises AssertionError, with all of it, when it found something.
+    """
+    data_dir: Path = tmp_path_factory.mktemp("strata-schema")
+    with ScriptedModel() as model, installed(data_dir, model) as made, Web(made) as web:
+        world = build(made, web.url)
+
+        def go(examples: int) -> str:
+            done = run(world, web.url, examples, data_dir)
+            assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+            return done.stdout
+
+        yield go
+
+
+def test_nothing_that_is_sent_breaks_the_schema(explore, scale, tally):
+    told = explore(scale(200, 20))
+    for phase in PHASES:
+        assert f"✅ {phase}" in told, told
+    found = re.search(r"Selected: (\d+)/(\d+)\s+Tested: (\d+)", told)
+    assert found is not None, told
+    selected, there, tested = map(int, found.groups())
+    # All but the end of the token that it is done with.
+    assert there - 1 == selected == tested, told
     cases = re.search(r"(\d+) generated", told)
     assert cases is not None, told
     tally("requests to the API", int(cases[1]))

@@ -68,6 +68,17 @@ def integer(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def rate(value: str) -> tuple[int, int] | None:
+    """How many in how many seconds, of a text such as 60/minute; None for `off`."""
+    if value.lower() == "off":
+        return None
+    number, _, period = value.partition("/")
+    seconds = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+    if period.strip().lower() not in seconds:
+        raise ValueError(value)
+    return integer(1, 10_000_000)(number), seconds[period.strip().lower()]
+
+
 def url(*schemes: str) -> Callable[[str], str]:
     """A parser for addresses that begin with one of `schemes`."""
 

@@ -9,7 +9,18 @@ from csp.constants import NONCE, NONE, SELF
 from dotenv import load_dotenv
 
 from config import embedded
-from config.environment import flag, integer, model_name, networks, read, text, url, word, words
+from config.environment import (
+    flag,
+    integer,
+    model_name,
+    networks,
+    rate,
+    read,
+    text,
+    url,
+    word,
+    words,
+)
 from config.secrets import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -231,6 +242,16 @@ MAX_UPLOAD_MB = read(
     "STRATA_MAX_UPLOAD_MB", 512, integer(1, 100_000), "a number of megabytes from 1 to 100000"
 )
 
+# How often each token may ask: how many times in how many seconds, None for as often as it likes.
+# All tokens of a user together may three times as often.
+_RATE = "a rate such as 60/minute (or second, hour, day), or off"
+RATES = {
+    "reads": read("STRATA_RATE_READS", rate("3000/minute"), rate, _RATE),
+    "writes": read("STRATA_RATE_WRITES", rate("1200/minute"), rate, _RATE),
+    # What has a model answer counts as a write as well.
+    "replies": read("STRATA_RATE_REPLIES", rate("120/minute"), rate, _RATE),
+}
+
 # Django
 
 INSTALLED_APPS = [
@@ -350,6 +371,7 @@ REST_FRAMEWORK = {
         "rest_framework.permissions.IsAuthenticated",
         "projects.authentication.TokenAllows",
     ],
+    "DEFAULT_THROTTLE_CLASSES": ["projects.api.throttles.Rate"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_PAGINATION_CLASS": "projects.api.pagination.NewestFirst",

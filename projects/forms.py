@@ -205,7 +205,7 @@ class TokenForm(forms.Form):
     )
     SCOPES = (
         ("read", _("Read")),
-        ("write", _("Write: say things, change and forget what its user may")),
+        ("write", _("Write: say things, and change what its user may")),
         ("admin", _("Manage: projects, members, forgetting, tokens")),
     )
 

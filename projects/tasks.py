@@ -2,10 +2,11 @@
 
 from celery import shared_task
 
-from projects import idempotency
+from projects import idempotency, throttling
 
 
 @shared_task
 def clear() -> None:
     """Removes what is kept for a while only. Runs every hour."""
     idempotency.clear()
+    throttling.clear()

@@ -23,10 +23,11 @@ from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
 from projects.api.idempotency import Made
 
-# What a route that answers tells of itself in the schema.
+# What a route that answers tells of itself in the schema. 204: who comes back heard the end.
 EXCHANGE = {
     (201, "application/json"): ExchangeSerializer,
     (200, streaming.MEDIA_TYPE): OpenApiTypes.STR,
+    204: None,
 }
 
 

@@ -59,6 +59,10 @@ class Messages(generics.ListAPIView):
     pagination_class = OldestFirst
     content_negotiation_class = DataOrEvents
 
+    @property
+    def rate(self) -> str | None:
+        return None if self.request.data.get("reply") is False else "replies"
+
     def get_queryset(self) -> QuerySet[Message]:
         request = self.request
         session = access.session_for_reading(request.user, self.kwargs["pk"], request.auth)
@@ -189,6 +193,7 @@ class Reactions(APIView):
 class Regenerate(APIView):
     """Another reply beside one that is there. From then on the new one counts."""
 
+    rate = "replies"
     content_negotiation_class = DataOrEvents
 
     @extend_schema(request=None, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
@@ -206,6 +211,7 @@ class Rerun(APIView):
     followed it stay beside them, as a branch.
     """
 
+    rate = "replies"
     content_negotiation_class = DataOrEvents
 
     @extend_schema(request=ContentSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)

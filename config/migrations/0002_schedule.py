@@ -11,7 +11,7 @@ SCHEDULE = [
     ("Sweep of unfinished imports", "chat.tasks.sweep_imports", 1, "minutes"),
     ("Closing of silent chats", "chat.tasks.close_the_silent", 1, "hours"),
     ("Removal of deleted chats", "chat.tasks.purge_deleted", 1, "minutes"),
-    ("Clearing of idempotency keys", "projects.tasks.clear", 1, "hours"),
+    ("Clearing of keys and rates", "projects.tasks.clear", 1, "hours"),
     ("Sweep of what webhooks wait for", "memory.tasks.run_deliveries", 20, "seconds"),
     ("Clearing of the webhooks' log", "memory.tasks.clear_deliveries", 1, "hours"),
     ("Signs of life", "config.tasks.heartbeat", 20, "seconds"),

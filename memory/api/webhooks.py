@@ -85,23 +85,21 @@ class NewWebhookSerializer(WebhookSerializer):
     """With the secret, which is shown this once."""
 
     secret = serializers.SerializerMethodField(
-        help_text="To check signatures with. It is not shown again, nor for the same key: null."
+        help_text="To check signatures with. It is not shown again."
     )
 
     class Meta(WebhookSerializer.Meta):
         fields = (*WebhookSerializer.Meta.fields, "secret")  # type: ignore[assignment]
         read_only_fields = (*WebhookSerializer.Meta.read_only_fields, "secret")  # type: ignore[assignment]
 
-    def get_secret(self, webhook: Webhook) -> str | None:
-        return secret_of(webhook) if self.context["is_new"] else None
+    def get_secret(self, webhook: Webhook) -> str:
+        return secret_of(webhook)
 
 
 class SecretSerializer(serializers.Serializer):
-    """It is shown this once, and null for the same key again. The one before signs too until
-    `previous_until`.
-    """
+    """It is shown this once. The one before signs too until `previous_until`."""
 
-    secret = serializers.CharField(allow_null=True)
+    secret = serializers.CharField()
     previous_until = serializers.DateTimeField()
 
 
@@ -153,13 +151,13 @@ class OwnersOnly(APIView):
         return get_object_or_404(self.webhooks(), pk=self.kwargs["pk"])
 
 
-def _told(webhook: Webhook, is_new: bool) -> Response:
-    data = NewWebhookSerializer(webhook, context={"is_new": is_new}).data
+def _told(webhook: Webhook) -> Response:
+    data = NewWebhookSerializer(webhook).data
     return Response(data, status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
 
 def _webhook_again(view: OwnersOnly, request: Request, made: Mapping[str, Any]) -> Response:
-    return _told(get_object_or_404(view.webhooks(), pk=made["id"]), is_new=False)
+    return _told(get_object_or_404(view.webhooks(), pk=made["id"]))
 
 
 def _test_again(view: OwnersOnly, request: Request, made: Mapping[str, Any]) -> Response:
@@ -189,7 +187,7 @@ class Webhooks(OwnersOnly, generics.ListAPIView):
             raise ValidationError({"detail": str(refused)}) from refused
         if not wish.get("is_on", True):
             registering.switch_off(made, OffBecause.OWNER)
-        return _told(made, is_new=True)
+        return _told(made)
 
 
 class OneWebhook(OwnersOnly, generics.RetrieveUpdateDestroyAPIView):
@@ -203,13 +201,13 @@ class OneWebhook(OwnersOnly, generics.RetrieveUpdateDestroyAPIView):
         return self.webhook()
 
 
-def _secret(webhook: Webhook, secret: str | None) -> Response:
-    told = {"secret": secret, "previous_until": webhook.previous_until}
+def _secret(webhook: Webhook) -> Response:
+    told = {"secret": secret_of(webhook), "previous_until": webhook.previous_until}
     return Response(SecretSerializer(told).data, headers={"Cache-Control": "no-store"})
 
 
 def _secret_again(view: OwnersOnly, request: Request, made: Mapping[str, Any]) -> Response:
-    return _secret(view.webhook(), None)
+    return _secret(view.webhook())
 
 
 class NewSecret(OwnersOnly):
@@ -219,7 +217,7 @@ class NewSecret(OwnersOnly):
         """Gives the webhook another secret. For 24 hours the one before signs too."""
         webhook = self.webhook()
         registering.change_secret(webhook)
-        told = _secret(webhook, secret_of(webhook))
+        told = _secret(webhook)
         return Made(status.HTTP_200_OK, {"id": str(webhook.pk)}, lambda: told)
 
 

@@ -44,6 +44,7 @@ from memory.mcp.memories import Caller
 from memory.mcp.tools import BY_NAME, TOOLS, Tool
 from projects.access import membership
 from projects.authentication import TokenAuthentication
+from projects.throttling import Exceeded, spend
 
 log = logging.getLogger(__name__)
 
@@ -73,8 +74,7 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
     try:
         caller = await in_thread(_caller, scope)
     except exceptions.APIException as refused:
-        challenge = [(b"www-authenticate", b"Bearer")] if refused.status_code == 401 else []
-        await _tell(send, refused.status_code, str(refused.detail), challenge)
+        await _tell(send, refused.status_code, str(refused.detail), _headers(refused))
         return
     except (Http404, DisallowedHost):
         await _tell(send, 404, "Not found.")
@@ -98,9 +98,22 @@ def _caller(scope: dict[str, Any]) -> Caller:
         raise exceptions.PermissionDenied(
             "MCP takes a token that opens one project: manage.py create_token NAME --project SLUG."
         )
+    try:
+        spend(user, token, ["reads"])
+    except Exceeded as exceeded:
+        raise exceptions.Throttled(exceeded.wait) from exceeded
     member = membership(user, token.project.slug, token=token)
     member.user = user
     return Caller(member, token, request.build_absolute_uri)
+
+
+def _headers(refused: exceptions.APIException) -> list[tuple[bytes, bytes]]:
+    """What an answer says besides: how to be let in, or when."""
+    if refused.status_code == 401:
+        return [(b"www-authenticate", b"Bearer")]
+    if isinstance(refused, exceptions.Throttled):
+        return [(b"retry-after", str(refused.wait).encode())]
+    return []
 
 
 def _check_origin(request: ASGIRequest) -> None:

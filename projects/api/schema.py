@@ -6,11 +6,15 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import Direction
 
 from projects.api import idempotency
+from projects.api.throttles import TOO_OFTEN
 
 DETAIL = {
     "type": "object",
     "properties": {"detail": {"type": "string"}},
     "required": ["detail"],
+}
+RETRY_AFTER = {
+    "Retry-After": {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds."}
 }
 
 
@@ -31,6 +35,8 @@ class Schema(AutoSchema):
         if self.is_idempotent:
             for code, meaning in idempotency.REFUSALS.items():
                 answers.setdefault(code, told_in_detail(meaning))
+        if self.view.throttle_classes and self.get_auth():
+            answers.setdefault("429", told_in_detail(TOO_OFTEN) | {"headers": RETRY_AFTER})
         return answers
 
 

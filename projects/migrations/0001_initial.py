@@ -86,7 +86,7 @@ class Migration(migrations.Migration):
             name='Bucket',
             fields=[
                 ('subject', models.CharField(help_text='Whose, and of which rate.', max_length=80, primary_key=True, serialize=False)),
-                ('free_at', models.DateTimeField(db_index=True)),
+                ('free_at', models.DateTimeField()),
             ],
             options={
                 'ordering': ['subject'],

@@ -13,7 +13,8 @@ class Bucket(models.Model):
     subject = models.CharField(
         primary_key=True, max_length=80, help_text="Whose, and of which rate."
     )
-    free_at = models.DateTimeField(db_index=True)
+    # No index: a row is written at each request, and so its new version stays on its page.
+    free_at = models.DateTimeField()
 
     class Meta:
         ordering = ["subject"]

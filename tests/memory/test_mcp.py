@@ -381,3 +381,12 @@ def test_there_are_no_sessions_to_listen_to_or_end(post, owner, project, method)
 def test_what_is_no_request_is_a_400(post, owner, project, body):
     shown = headers(Token.objects.create(user=owner, project=project)[1])
     assert post(body, **shown).status_code in (400, 415)
+
+
+def test_who_asks_too_often_is_told_when_to_ask_again(post, editor, project, settings):
+    settings.RATES = {"reads": (2, 60), "writes": None, "replies": None}
+    token = Token.issue(editor, project=project)[1]
+    answers = [post(LIST, **headers(token)) for _ in range(3)]
+    assert [one.status_code for one in answers] == [200, 200, 429]
+    assert int(answers[-1].headers["Retry-After"]) <= 30
+    assert "detail" in answers[-1].json()

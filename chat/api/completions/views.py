@@ -97,6 +97,8 @@ def _project_to_speak_in(request, name: str) -> Project:
 class Completions(Door):
     """An answer, with the project's memory, in a conversation that is kept or to nobody else."""
 
+    rate = "replies"
+
     def post(self, request):
         asked = requests.checked(request.data)
         key = requests.key_of(request)

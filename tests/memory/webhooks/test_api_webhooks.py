@@ -126,25 +126,6 @@ def test_another_secret_takes_the_place_of_the_first(api, owner, webhook):
     assert answer.json()["previous_until"]
 
 
-def test_the_same_key_does_it_once(api, owner, project, inside):
-    client = api(owner)
-
-    def twice(path: str, body: object = None) -> list:
-        key = {"HTTP_IDEMPOTENCY_KEY": path}
-        answers = [client.post(path, body, format="json", **key) for _ in range(2)]
-        assert answers[0].status_code == answers[1].status_code
-        return [answer.json() for answer in answers]
-
-    first, again = twice(URL, WISH | {"url": f"{inside.url}/hook"})
-    assert again == first | {"secret": None}
-    webhook = Webhook.objects.get()
-    first, again = twice(one(webhook, "test/"))
-    assert again["id"] == first["id"] == str(Delivery.objects.get().pk)
-    first, again = twice(one(webhook, "secret/"))
-    webhook.refresh_from_db()
-    assert (first["secret"], again["secret"]) == (secret_of(webhook), None)
-
-
 def test_a_test_is_listed_with_what_came_of_it(api, owner, webhook, inside, work):
     client = api(owner)
     answer = client.post(one(webhook, "test/"))

@@ -1,0 +1,52 @@
+"""API tokens in the browser: made, copied, used and revoked, with and without scripts."""
+
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.test_every_page import AXE, violations
+
+
+def opens(server, token: str) -> int:
+    headers = {"Authorization": f"Bearer {token}"}
+    try:
+        with urlopen(Request(f"{server.url}/api/v1/projects/", headers=headers)) as answer:
+            return answer.status
+    except HTTPError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_token_is_made_shown_once_and_revoked(open_page, sign_in, server, scripts):
+    page = open_page(java_script_enabled=scripts)
+    sign_in(page)
+    page.goto("/?all")
+    page.get_by_role("link", name="API tokens").click()
+    name = f"Editor {scripts}"
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Valid for").select_option("30 days")
+    page.get_by_role("button", name="Make token").click()
+    token = page.get_by_label("The new token").input_value()
+    assert opens(server, token) == 200
+    page.get_by_role("link", name="Projects").click()
+    page.get_by_role("link", name="API tokens").click()
+    expect(page.get_by_text(name, exact=True)).to_be_visible()
+    expect(page.get_by_label("The new token")).to_have_count(0)
+    page.get_by_role("button", name=f"Revoke {name}").click()
+    expect(page.get_by_text("The token is revoked.")).to_be_visible()
+    expect(page.get_by_text(name, exact=True)).to_have_count(0)
+    assert opens(server, token) == 401
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_that_shows_a_token_shuts_nobody_out(open_page, sign_in, theme):
+    page = open_page(color_scheme=theme, bypass_csp=True)
+    page.add_init_script(AXE)
+    sign_in(page)
+    page.goto("/account/tokens/")
+    page.get_by_label("Name").fill("Dashboard")
+    page.get_by_role("button", name="Make token").click()
+    page.get_by_label("The new token").wait_for()
+    assert violations(page) == []

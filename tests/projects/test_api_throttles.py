@@ -1,0 +1,220 @@
+"""How often a token and a user may ask: 429 and when again, counted for all processes."""
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from chat.models import Session
+from projects import tasks, throttling
+from projects.models import Bucket, Token
+from projects.throttling import Exceeded, spend
+from tests.server import ROOT
+
+pytestmark = pytest.mark.django_db
+
+URL = "/api/v1/projects/"
+
+
+@pytest.fixture
+def rates(settings):
+    """Sets rates for this test; those that are not named are off."""
+
+    def set_to(**given: tuple[int, int] | None) -> None:
+        settings.RATES = dict.fromkeys(("reads", "writes", "replies")) | given
+
+    return set_to
+
+
+def told(answer) -> tuple[int, ...]:
+    return tuple(
+        int(answer.headers[f"RateLimit-{name}"]) for name in ("Limit", "Remaining", "Reset")
+    )
+
+
+def test_too_many_are_refused_and_told_when_to_ask_again(api, owner, project, rates):
+    rates(reads=(3, 60))
+    client = api(owner)
+    seen = [told(client.get(URL)) for _ in range(3)]
+    assert seen == [(3, 2, 20), (3, 1, 40), (3, 0, 60)]
+    refused = client.get(URL)
+    assert refused.status_code == 429
+    assert list(refused.json()) == ["detail"]
+    assert 1 <= int(refused.headers["Retry-After"]) <= 20
+    assert told(refused)[:2] == (3, 0)
+
+
+def test_it_comes_back_bit_by_bit(api, owner, rates):
+    rates(reads=(4, 2))
+    client = api(owner)
+    assert [client.get(URL).status_code for _ in range(5)] == [200] * 4 + [429]
+    time.sleep(0.6)
+    assert [client.get(URL).status_code for _ in range(2)] == [200, 429]
+
+
+def test_what_is_refused_is_not_counted(owner, rates):
+    rates(reads=(1, 60))
+    token, _ = Token.issue(owner)
+    spend(owner, token, ["reads"])
+    before = set(Bucket.objects.values_list("subject", "free_at"))
+    for _ in range(5):
+        with pytest.raises(Exceeded):
+            spend(owner, token, ["reads"])
+    assert set(Bucket.objects.values_list("subject", "free_at")) == before
+
+
+def test_another_rate_counts_from_the_moment_it_is_set(owner, rates):
+    token, _ = Token.issue(owner)
+    rates(reads=(1, 86_400))
+    spend(owner, token, ["reads"])
+    with pytest.raises(Exceeded) as exceeded:
+        spend(owner, token, ["reads"])
+    assert exceeded.value.wait == 86_400
+    rates(reads=(2, 60))
+    assert spend(owner, token, ["reads"]).remaining == 1
+    assert spend(owner, token, ["reads"]).remaining == 0
+    with pytest.raises(Exceeded):
+        spend(owner, token, ["reads"])
+
+
+def test_reading_and_writing_are_counted_apart(api, owner, rates):
+    rates(reads=(1, 60), writes=(1, 60))
+    client = api(owner)
+    assert client.get(URL).status_code == 200
+    assert client.post(URL, {"name": "Data"}, format="json").status_code == 201
+    assert client.get(URL).status_code == 429
+    assert client.post(URL, {"name": "Data"}, format="json").status_code == 429
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_model_answers_has_a_tighter_rate(api, editor, project, rates, scripted):
+    rates(writes=(100, 60), replies=(2, 60))
+    session = Session.objects.create(project=project, creator=editor)
+    client, url = api(editor), f"/api/v1/sessions/{session.pk}/messages/"
+    asked = client.post(url, {"content": "When?"}, format="json")
+    assert told(asked)[:2] == (2, 1)
+    reply = asked.json()["reply"]["id"]
+    again = f"/api/v1/messages/{reply}/regenerate/"
+    assert client.post(again, {}, format="json").status_code == 201
+    for path, body in ((url, {"content": "When?"}), (again, {})):
+        assert client.post(path, body, format="json").status_code == 429
+    recorded = client.post(url, {"content": "Said elsewhere.", "reply": False}, format="json")
+    assert (recorded.status_code, told(recorded)[0]) == (201, 100)
+    assert len(scripted.requests) == 2
+
+
+@pytest.mark.parametrize("body", ["[]", "{", '"text"', "null", '{"content": "a", "reply": "no!"}'])
+def test_a_body_that_is_wrong_is_told_as_ever(api, editor, project, rates, body):
+    rates(writes=(100, 60), replies=(100, 60))
+    session = Session.objects.create(project=project, creator=editor)
+    url = f"/api/v1/sessions/{session.pk}/messages/"
+    assert api(editor).post(url, body, content_type="application/json").status_code == 400
+
+
+def test_openais_clients_are_told_in_their_words(api, owner, project, rates):
+    rates(writes=(10, 60), replies=(1, 60))
+    client, url = api(owner), "/v1/chat/completions"
+    assert client.post(url, {}, format="json").status_code == 400
+    refused = client.post(url, {}, format="json")
+    assert refused.status_code == 429
+    assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+    assert int(refused.headers["Retry-After"]) <= 60
+    assert told(refused)[:2] == (1, 0)
+
+
+def test_another_token_has_a_rate_of_its_own_up_to_that_of_the_user(api, owner, rates):
+    rates(reads=(2, 60))
+    clients = [api(owner) for _ in range(4)]
+    asked = [client.get(URL).status_code for client in clients for _ in range(2)]
+    assert asked == [200] * 6 + [429] * 2
+    assert throttling.TOKENS_A_USER == 3
+
+
+def test_another_user_is_not_kept_waiting(api, owner, stranger, rates):
+    rates(reads=(1, 60))
+    for user in (owner, stranger):
+        client = api(user)
+        assert [client.get(URL).status_code for _ in range(2)] == [200, 429]
+
+
+def test_who_shows_no_token_is_not_counted(rates):
+    rates(reads=(1, 60))
+    assert [APIClient().get(URL).status_code for _ in range(3)] == [401] * 3
+    assert [APIClient().get("/api/v1/schema/").status_code for _ in range(2)] == [200] * 2
+    assert not Bucket.objects.exists()
+
+
+def test_it_takes_one_query(api, owner, project, rates, django_assert_num_queries):
+    rates(reads=(100, 60))
+    client = api(owner)
+    with django_assert_num_queries(3):
+        client.get(URL)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_at_once_get_through_exactly_as_often_as_allowed(owner, rates):
+    rates(reads=(20, 3_600), writes=(30, 3_600))
+    token, _ = Token.issue(owner)
+
+    def ask(number: int) -> bool:
+        try:
+            spend(owner, token, ["reads", "writes"] if number % 2 else ["writes", "reads"])
+        except Exceeded:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(ask, range(100))) == 20
+
+
+def test_what_tells_nothing_any_more_is_cleared(owner, rates):
+    rates(reads=(5, 60))
+    token, _ = Token.issue(owner)
+    spend(owner, token, ["reads"])
+    tasks.clear()
+    assert Bucket.objects.count() == 2
+    Bucket.objects.update(free_at=timezone.now() - timedelta(seconds=1))
+    tasks.clear()
+    assert not Bucket.objects.exists()
+
+
+def test_no_write_of_it_waits_for_the_disk():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT relpersistence FROM pg_class WHERE relname = 'projects_bucket'")
+        assert cursor.fetchone() == ("u",)
+
+
+def test_the_schema_tells_of_it(client):
+    paths = client.get("/api/v1/schema/", headers={"Accept": "application/json"}).json()["paths"]
+    for path in paths.values():
+        for operation in path.values():
+            assert "Retry-After" in operation["responses"]["429"]["headers"]
+
+
+def started(**variables: str) -> subprocess.CompletedProcess:
+    code = "from config import settings; print(settings.RATES)"
+    told = os.environ | variables
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, env=told, capture_output=True, text=True)
+
+
+def test_the_rates_are_settings():
+    run = started(STRATA_RATE_READS="10/second", STRATA_RATE_WRITES="off", STRATA_RATE_REPLIES="")
+    assert run.stdout.strip() == "{'reads': (10, 1), 'writes': None, 'replies': (120, 60)}"
+
+
+@pytest.mark.parametrize("value", ["10", "ten/minute", "0/minute", "-1/hour", "10/year", "/"])
+def test_a_wrong_rate_stops_the_start_with_one_line(value):
+    run = started(STRATA_RATE_READS=value)
+    assert run.returncode == 1
+    [line] = run.stderr.strip().splitlines()
+    assert line.startswith("strata: STRATA_RATE_READS takes a rate such as 60/minute")

@@ -50,7 +50,7 @@ from memory.models import (
 )
 from memory.models.cursors import nudge
 from memory.recall import indexing
-from projects.models import Project, Token
+from projects.models import Bucket, IdempotencyKey, Project, Token
 
 AT_ONCE = 5_000
 
@@ -243,6 +243,9 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
         "search_language",
     ),
     Token: ("digest", "token_key", "name", "scopes"),
+    # Digests, which nobody can read, and ids.
+    IdempotencyKey: ("key", "request", "made"),
+    Bucket: ("subject",),
     Message: ("model",),
     Attachment: ("media_type", "sha256"),
     # The file itself is gone as soon as the import is over.

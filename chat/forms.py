@@ -1,6 +1,7 @@
 """What people write into a chat and about it."""
 
 from itertools import chain, repeat
+from typing import Any
 
 from django import forms
 from django.core.validators import MaxLengthValidator
@@ -188,7 +189,7 @@ class SessionForm(forms.ModelForm):
         for field in self.fields.values():
             field.show_hidden_initial = True
 
-    def changes(self) -> dict[str, object]:
+    def changes(self) -> dict[str, Any]:
         """What the reader of the page changed on it, for `chat.sessions.update_session`."""
         return {name: self.cleaned_data[name] for name in self.changed_data}
 
@@ -203,6 +204,6 @@ class KeepForm(forms.Form):
     pinned = forms.NullBooleanField()
     archived = forms.NullBooleanField()
 
-    def changes(self) -> dict[str, object]:
+    def changes(self) -> dict[str, Any]:
         """What was given, for `chat.sessions.update_session`."""
         return {name: value for name, value in self.cleaned_data.items() if name in self.data}

@@ -23,6 +23,11 @@ from chat.signals import (
 )
 from projects.models import Project
 
+
+class Stale(Exception):
+    """The session is not at the version that was read any more."""
+
+
 # How long a deleted session can be brought back.
 UNDO_WINDOW = timedelta(minutes=10)
 
@@ -42,13 +47,16 @@ def create_session(project, creator, **settings) -> Session:
 
 
 @transaction.atomic
-def update_session(session: Session, **settings) -> Session:
+def update_session(session: Session, at_version: int | None = None, **settings) -> Session:
     """Changes how `session` is kept, and its version, if anything differs; tells of its closing.
+
+    With `at_version`, only if the session is still at it. Raises Stale.
 
     `settings` are fields of Session, and `archived`, a bool. A title given here is by hand, and
     stays; an empty one may be made anew.
     """
     locked = Session.objects.select_for_update().get(pk=session.pk)
+    _check(locked, at_version)
     was_open = locked.status == SessionStatus.ACTIVE
     was_shared = locked.visibility == Visibility.PROJECT
     changed = _apply(locked, settings)
@@ -62,6 +70,11 @@ def update_session(session: Session, **settings) -> Session:
     if was_shared and locked.visibility == Visibility.PRIVATE:
         session_made_private.send(sender=Session, session=session)
     return session
+
+
+def _check(locked: Session, version: int | None) -> None:
+    if version not in (None, locked.version):
+        raise Stale
 
 
 def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
@@ -81,13 +94,15 @@ def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
 
 
 @transaction.atomic
-def delete_session(session: Session) -> None:
+def delete_session(session: Session, at_version: int | None = None) -> None:
     """Withholds the session from everybody at once; after UNDO_WINDOW it is gone for good.
 
-    To delete twice changes nothing.
+    With `at_version`, only if the session is still at it. Raises Stale. To delete twice changes
+    nothing.
     """
     # Locked first, as whoever writes to it does: nobody then waits for the other in a circle.
     session = Session.objects.select_for_update().get(pk=session.pk)
+    _check(session, at_version)
     if session.deleted_at is None:
         session.deleted_at = timezone.now()
         session.version += 1

@@ -12,7 +12,8 @@ from config.bodies import in_json, reads_json, too_large
 
 @csrf_exempt
 def no_such_route(request: HttpRequest) -> JsonResponse:
-    return JsonResponse(in_json(request.path, "Not found."), status=404)
+    reason = "Not found." if request.path.endswith("/") else "Not found. Routes end in a slash."
+    return JsonResponse(in_json(request.path, reason), status=404)
 
 
 def refused(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -373,7 +373,8 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_THROTTLE_CLASSES": ["projects.api.throttles.Rate"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["projects.api.parsers.Json"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "projects.api.negotiation.WhatThereIs",
     "DEFAULT_PAGINATION_CLASS": "projects.api.pagination.NewestFirst",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "projects.api.schema.Schema",
@@ -393,6 +394,10 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Projects that remember.",
     "VERSION": "0.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "projects.api.errors.describe_errors",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "MessageRole": "chat.models.Role",
         "MemberRole": "projects.models.Role",

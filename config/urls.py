@@ -7,6 +7,7 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 from django.views.i18n import set_language
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from rest_framework.negotiation import DefaultContentNegotiation
 
 from config.errors import no_such_route, refused
 from config.health import healthz, readyz
@@ -18,7 +19,12 @@ api = [
     path("tokens/", include("projects.api.tokens")),
     path("", include("chat.api.routes")),
     path("", include("memory.api.routes")),
-    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    # YAML or JSON, as is accepted.
+    path(
+        "schema/",
+        SpectacularAPIView.as_view(content_negotiation_class=DefaultContentNegotiation),
+        name="schema",
+    ),
     path("docs/", SpectacularSwaggerView.as_view(), name="docs"),
 ]
 
@@ -28,7 +34,7 @@ urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     path("api/v1/", include(api)),
-    re_path(r"^api/.*/$", no_such_route),
+    re_path(r"^api/", no_such_route),
     path("v1/", include("chat.api.completions.routes")),
     re_path(r"^v1/", no_such_route),
     path(

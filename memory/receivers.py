@@ -56,6 +56,9 @@ def follow_the_change(session: Session, messages: list[Message], **kwargs: objec
 
     One that covers what was deleted is withheld until then, and so is all that was made of it.
     """
+    if not messages:
+        # Nothing was ever said in an empty session, so that it has no cursor either.
+        return
     recount(session, Cursor.objects.get(pk=session.pk).summarised_through)
     deleted = [message.seq for message in messages if message.deleted_at is not None]
     review.withhold(covering(session, deleted))

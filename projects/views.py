@@ -8,6 +8,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
 
 from projects.access import membership, project_for_owning
 from projects.creation import create_project
@@ -18,6 +19,7 @@ from projects.models import Membership, Project, Role
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
 def projects(request: HttpRequest) -> HttpResponse:
     """The projects of whoever asks, and a form for a new one.
 
@@ -41,6 +43,7 @@ def _memberships_of(user) -> QuerySet[Membership]:
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
 def settings(request: HttpRequest, slug: str) -> HttpResponse:
     """How a project answers and remembers, and who belongs to it. Owners change it."""
     if request.method != "POST":
@@ -55,6 +58,7 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
     """Deletes a project for its owner, who types its slug to say that it is meant."""
     if request.method != "POST":
@@ -69,6 +73,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
 def members(request: HttpRequest, slug: str) -> HttpResponse:
     """Adds a member, gives one another role, or removes one: `action` says which."""
     if request.method != "POST":

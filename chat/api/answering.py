@@ -10,7 +10,6 @@ from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from rest_framework import status
 from rest_framework.exceptions import APIException
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.response import Response
 
 from chat import access
@@ -21,6 +20,7 @@ from chat.api.serializers import ExchangeSerializer
 from chat.changes import Refused
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
+from projects.api.errors import CONFLICT
 from projects.api.idempotency import Made
 
 # What a route that answers tells of itself in the schema. 204: who comes back heard the end.
@@ -28,7 +28,7 @@ EXCHANGE = {
     (201, "application/json"): ExchangeSerializer,
     (200, streaming.MEDIA_TYPE): OpenApiTypes.STR,
     204: None,
-}
+} | CONFLICT
 
 
 class Conflict(APIException):
@@ -62,15 +62,6 @@ def refuse_closed(session: Session) -> None:
     refuse_notes(session)
     if session.status == SessionStatus.CLOSED:
         raise Conflict("This session is closed. Set its status to active to go on.")
-
-
-class DataOrEvents(DefaultContentNegotiation):
-    """Answers and errors are JSON. A stream of events is asked for by the same header, but is no
-    rendering of an answer, so that asking for it is never “not acceptable”.
-    """
-
-    def select_renderer(self, request, renderers, format_suffix=None):
-        return renderers[0], renderers[0].media_type
 
 
 def answer(request, asked: Message, reply: Message) -> Made:

@@ -10,7 +10,6 @@ from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers, status
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -159,17 +158,8 @@ class Attachments(APIView):
         return Response(AttachmentSerializer(kept).data, status.HTTP_201_CREATED)
 
 
-class ImageOrReason(DefaultContentNegotiation):
-    """An image has the type it has, whatever was asked for; that there is none is told in JSON."""
-
-    def select_renderer(self, request, renderers, format_suffix=None):
-        return renderers[0], renderers[0].media_type
-
-
 class OneAttachment(APIView):
     """An image, for who may see its session."""
-
-    content_negotiation_class = ImageOrReason
 
     @extend_schema(responses={(200, kind): OpenApiTypes.BINARY for kind in EXTENSIONS})
     def get(self, request, pk):

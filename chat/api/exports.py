@@ -4,24 +4,14 @@ from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.views import APIView
 
 from chat import access
 from chat.downloads import download
 
 
-class AnyFile(DefaultContentNegotiation):
-    """`?format=` and Accept are about the file, which is no rendering of an answer."""
-
-    def select_renderer(self, request, renderers, format_suffix=None):
-        return renderers[0], renderers[0].media_type
-
-
 class Export(APIView):
     """A conversation as a file: Markdown for people, JSON to be imported again."""
-
-    content_negotiation_class = AnyFile
 
     @extend_schema(
         parameters=[OpenApiParameter("format", str, enum=list(settings.CHAT_EXPORTERS))],

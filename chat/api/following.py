@@ -6,15 +6,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.views import APIView
 
 from chat import access
-from chat.api.answering import DataOrEvents, go_on
+from chat.api.answering import go_on
 from chat.api.resuming import LAST_EVENT_ID
 from chat.api.streaming import MEDIA_TYPE
 
 
 class Follow(APIView):
     """A reply as it is being said, by whichever process; of one that is over, all that was said."""
-
-    content_negotiation_class = DataOrEvents
 
     @extend_schema(
         parameters=[LAST_EVENT_ID],

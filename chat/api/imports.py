@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
+from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.parsers import MultiPartParser
@@ -58,6 +59,10 @@ class MyImports(generics.GenericAPIView):
         return project.imports.filter(user=user)
 
 
+class ImportFilter(filters.FilterSet):
+    state = filters.ChoiceFilter(choices=ImportState.choices)
+
+
 def _tell_again(view: MyImports, request, made) -> Response:
     return Response(ImportSerializer(get_object_or_404(view.get_queryset(), pk=made["id"])).data)
 
@@ -65,6 +70,7 @@ def _tell_again(view: MyImports, request, made) -> Response:
 class Imports(MyImports, generics.ListAPIView):
     """Your imports into a project."""
 
+    filterset_class = ImportFilter
     parser_classes = [MultiPartParser]
 
     @extend_schema(

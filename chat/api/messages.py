@@ -1,10 +1,13 @@
 """/api/v1/…/messages/: what was said, and what becomes of it."""
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.db.models import QuerySet
+from django_filters import rest_framework as filters
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, status
 from rest_framework.exceptions import NotFound, ValidationError
@@ -15,7 +18,6 @@ from chat import access, changes, replies, streams
 from chat.api.answering import (
     EXCHANGE,
     Conflict,
-    DataOrEvents,
     answer,
     answer_again,
     recorded,
@@ -37,11 +39,13 @@ from chat.api.serializers import (
     StaleSerializer,
 )
 from chat.api.sessions import tell
-from chat.api.versions import IF_MATCH, asked_version, etag
 from chat.attachments import Refused, claim
-from chat.models import Message, MessageRevision, Role, Session
+from chat.models import Message, MessageRevision, Role, Session, Status
+from projects.api.errors import CONFLICT
+from projects.api.filters import Whole
 from projects.api.idempotency import idempotent
 from projects.api.pagination import NewestFirst
+from projects.api.versions import Tagged, asked_version, etag, tag
 
 
 class OldestFirst(NewestFirst):
@@ -51,17 +55,26 @@ class OldestFirst(NewestFirst):
     position = int
 
 
+class MessageFilter(filters.FilterSet):
+    role = filters.ChoiceFilter(choices=Role.choices)
+    status = filters.ChoiceFilter(choices=Status.choices)
+    after = Whole("seq", "gt", help_text="Only what stands after this place.")
+
+
 class Messages(generics.ListAPIView):
     """What was said in a conversation, in order."""
 
     queryset = Message.objects.none()
     serializer_class = MessageSerializer
     pagination_class = OldestFirst
-    content_negotiation_class = DataOrEvents
+    filterset_class = MessageFilter
+    orderings = {"seq": int, "-seq": int}
 
     @property
     def rate(self) -> str | None:
-        return None if self.request.data.get("reply") is False else "replies"
+        data = self.request.data
+        recorded = isinstance(data, Mapping) and data.get("reply") is False
+        return None if recorded else "replies"
 
     def get_queryset(self) -> QuerySet[Message]:
         request = self.request
@@ -103,10 +116,10 @@ def _record(
     return message
 
 
-STALE = {412: StaleSerializer}
+STALE = {412: StaleSerializer} | CONFLICT
 
 
-class OneMessage(APIView):
+class OneMessage(Tagged, APIView):
     """One message. Its author and the project's owners change what a person said; any writer
     changes what the assistant said.
     """
@@ -117,7 +130,6 @@ class OneMessage(APIView):
 
     @extend_schema(
         request=ContentSerializer,
-        parameters=[IF_MATCH],
         responses={200: MessageSerializer} | STALE,
     )
     def patch(self, request, pk) -> Response:
@@ -133,7 +145,7 @@ class OneMessage(APIView):
             return _stale(request, stale)
         return _tell(request, edited)
 
-    @extend_schema(parameters=[IF_MATCH], responses={204: None} | STALE)
+    @extend_schema(responses={204: None} | STALE)
     def delete(self, request, pk) -> Response:
         """Takes it out of prompts, memory and search; its place stays, empty."""
         message = access.message_for_changing(request.user, pk, request.auth)
@@ -150,12 +162,14 @@ def _told(request, message: Message) -> dict[str, object]:
 
 
 def _tell(request, message: Message, code: int = status.HTTP_200_OK) -> Response:
-    return Response(_told(request, message), code, headers=etag(message.version))
+    told = _told(request, message)
+    return Response(told, code, headers={"ETag": tag(told)})
 
 
 def _stale(request, stale: changes.Stale) -> Response:
-    told = {"detail": str(stale), "message": _told(request, stale.message)}
-    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=etag(stale.message.version))
+    told: dict[str, Any] = {"detail": str(stale), "message": _told(request, stale.message)}
+    headers = {"ETag": tag(told["message"])}
+    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=headers)
 
 
 class Reactions(APIView):
@@ -173,7 +187,7 @@ class Reactions(APIView):
 
     @extend_schema(
         parameters=[OpenApiParameter("emoji", str, required=True)],
-        responses=ReactionSerializer(many=True),
+        responses={200: ReactionSerializer(many=True)},
     )
     def delete(self, request, pk) -> Response:
         """Takes yours back, if it is there."""
@@ -194,7 +208,6 @@ class Regenerate(APIView):
     """Another reply beside one that is there. From then on the new one counts."""
 
     rate = "replies"
-    content_negotiation_class = DataOrEvents
 
     @extend_schema(request=None, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
     @idempotent(answer_again)
@@ -212,7 +225,6 @@ class Rerun(APIView):
     """
 
     rate = "replies"
-    content_negotiation_class = DataOrEvents
 
     @extend_schema(request=ContentSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
     @idempotent(answer_again)
@@ -237,7 +249,7 @@ class Choose(APIView):
 class Stop(APIView):
     """Ends a reply that is being said; what was said so far stays."""
 
-    @extend_schema(request=None, responses={202: MessageSerializer})
+    @extend_schema(request=None, responses={202: MessageSerializer} | CONFLICT)
     def post(self, request, pk) -> Response:
         reply = access.message_for_writing(request.user, pk, request.auth)
         if reply.is_final:

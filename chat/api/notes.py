@@ -1,6 +1,7 @@
 """/api/v1/projects/…/notes/: texts that are written down to be remembered."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters
@@ -13,12 +14,14 @@ from rest_framework.views import APIView
 from chat import changes, notes, search
 from chat.api.answering import refusing
 from chat.api.times import TimeField
-from chat.api.versions import IF_MATCH, asked_version, etag
 from chat.models import Message
 from chat.replies import LONGEST_MESSAGE
 from projects.access import project_for_reading, project_for_writing
+from projects.api.errors import CONFLICT
+from projects.api.filters import Moment
 from projects.api.idempotency import idempotent
 from projects.api.pagination import NewestFirst
+from projects.api.versions import Tagged, asked_version, etag, tag
 
 
 class NoteSerializer(serializers.ModelSerializer):
@@ -74,6 +77,8 @@ class NoteFilter(filters.FilterSet):
 
     q = filters.CharFilter(method="saying", max_length=search.LONGEST)
     author = filters.CharFilter(method="written_by", max_length=150)
+    since = Moment("created_at", "gte")
+    until = Moment("created_at", "lt", help_text="Not included.")
 
     def saying(self, rows: QuerySet[Message], name: str, words: str) -> QuerySet[Message]:
         return search.saying(rows, words)
@@ -118,10 +123,10 @@ class Notes(generics.ListAPIView):
         return _tell(note, status.HTTP_201_CREATED)
 
 
-STALE = {412: StaleNoteSerializer}
+STALE = {412: StaleNoteSerializer} | CONFLICT
 
 
-class OneNote(APIView):
+class OneNote(Tagged, APIView):
     """One note. Its author and the project's owners change it."""
 
     @extend_schema(responses=NoteSerializer)
@@ -131,7 +136,6 @@ class OneNote(APIView):
 
     @extend_schema(
         request=NoteTextSerializer,
-        parameters=[IF_MATCH],
         responses={200: NoteSerializer} | STALE,
     )
     def patch(self, request, slug: str, pk) -> Response:
@@ -146,7 +150,7 @@ class OneNote(APIView):
         except changes.Stale as stale:
             return _stale(stale)
 
-    @extend_schema(parameters=[IF_MATCH], responses={204: None} | STALE)
+    @extend_schema(responses={204: None} | STALE)
     def delete(self, request, slug: str, pk) -> Response:
         """Takes it out of memory and search."""
         note = self._to_change(request, slug, pk)
@@ -163,9 +167,11 @@ class OneNote(APIView):
 
 
 def _tell(note: Message, code: int = status.HTTP_200_OK) -> Response:
-    return Response(NoteSerializer(note).data, code, headers=etag(note.version))
+    told = NoteSerializer(note).data
+    return Response(told, code, headers={"ETag": tag(told)})
 
 
 def _stale(stale: changes.Stale) -> Response:
-    told = {"detail": str(stale), "note": NoteSerializer(stale.message).data}
-    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=etag(stale.message.version))
+    told: dict[str, Any] = {"detail": str(stale), "note": NoteSerializer(stale.message).data}
+    headers = {"ETag": tag(told["note"])}
+    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=headers)

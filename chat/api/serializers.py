@@ -74,7 +74,7 @@ class SessionSerializer(serializers.ModelSerializer):
         return create_session(**validated_data)
 
     def update(self, instance: Session, validated_data: dict[str, Any]) -> Session:
-        return update_session(instance, **validated_data)
+        return update_session(instance, self.context.get("at_version"), **validated_data)
 
 
 class ReactionSerializer(serializers.Serializer):

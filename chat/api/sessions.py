@@ -1,5 +1,10 @@
 """/api/v1/…/sessions/: conversations, how they are kept, and what stands in their prompts."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from uuid import UUID
+
 from django.db.models import QuerySet
 from django.http import Http404
 from django_filters import rest_framework as filters
@@ -12,9 +17,12 @@ from rest_framework.views import APIView
 from chat import access, changes, prompt, search
 from chat.api.answering import refuse_notes, refusing
 from chat.api.serializers import ForkSerializer, PromptSerializer, SessionSerializer
-from chat.models import Session, SessionKind, SessionStatus
-from chat.sessions import counted, delete_session, restore_session, update_session
+from chat.models import Session, SessionKind, SessionStatus, Visibility
+from chat.sessions import Stale, counted, delete_session, restore_session, update_session
 from projects.access import project_for_reading, project_for_writing
+from projects.api import versions
+from projects.api.errors import CONFLICT
+from projects.api.filters import Flag, Moment
 from projects.api.idempotency import idempotent
 
 
@@ -37,10 +45,18 @@ def tell_again(view, request, made) -> Response:
 
 class SessionFilter(filters.FilterSet):
     """`archived`: only those that are, or are not. `q`: words in the title or in what was said.
-    `kind`: chats, unless it asks for the sessions that hold notes.
+    `kind`: chats, unless it asks for the sessions that hold notes. `since` and `until` are of the
+    last activity.
     """
 
-    archived = filters.BooleanFilter("archived_at", lookup_expr="isnull", exclude=True)
+    archived = Flag("archived_at", lookup_expr="isnull", exclude=True)
+    pinned = Flag()
+    remembered = Flag()
+    status = filters.ChoiceFilter(choices=SessionStatus.choices)
+    visibility = filters.ChoiceFilter(choices=Visibility.choices)
+    creator = filters.CharFilter("creator__username", max_length=150)
+    since = Moment("last_activity_at", "gte")
+    until = Moment("last_activity_at", "lt", help_text="Not included.")
     q = filters.CharFilter(method="containing", max_length=search.LONGEST)
     kind = filters.ChoiceFilter(choices=SessionKind.choices)
 
@@ -59,6 +75,12 @@ class Sessions(generics.ListCreateAPIView):
     queryset = Session.objects.none()
     serializer_class = SessionSerializer
     filterset_class = SessionFilter
+    orderings = {
+        "-id": UUID,
+        "id": UUID,
+        "-last_activity_at": datetime.fromisoformat,
+        "last_activity_at": datetime.fromisoformat,
+    }
 
     def get_queryset(self) -> QuerySet[Session]:
         user, token = self.request.user, self.request.auth
@@ -78,8 +100,18 @@ class Sessions(generics.ListCreateAPIView):
         serializer.instance = told(Session.objects.all()).get(pk=made.pk)
 
 
-class OneSession(generics.RetrieveUpdateDestroyAPIView):
-    """One conversation. Its creator and the project's owners change and delete it."""
+@contextmanager
+def refusing_stale() -> Iterator[None]:
+    try:
+        yield
+    except Stale as stale:
+        raise versions.Changed from stale
+
+
+class OneSession(versions.Tagged, generics.RetrieveUpdateDestroyAPIView):
+    """One conversation. Its creator and the project's owners change and delete it. Its version
+    rises with whatever becomes of it.
+    """
 
     serializer_class = SessionSerializer
     http_method_names = ("get", "patch", "delete", "head", "options")
@@ -90,8 +122,18 @@ class OneSession(generics.RetrieveUpdateDestroyAPIView):
         found = find(self.request.user, self.kwargs["pk"], self.request.auth)
         return told(Session.objects.all()).get(pk=found.pk)
 
+    def get_serializer_context(self) -> dict[str, object]:
+        # The schema is made of a view that nobody asked.
+        at_version = versions.asked_version(self.request) if self.request else None
+        return super().get_serializer_context() | {"at_version": at_version}
+
+    def perform_update(self, serializer) -> None:
+        with refusing_stale():
+            serializer.instance = told(Session.objects.all()).get(pk=serializer.save().pk)
+
     def perform_destroy(self, instance: Session) -> None:
-        delete_session(instance)
+        with refusing_stale():
+            delete_session(instance, versions.asked_version(self.request))
 
 
 class Restore(APIView):
@@ -118,7 +160,7 @@ class Close(APIView):
 class Clear(APIView):
     """Deletes all that was said in a conversation; the conversation itself stays."""
 
-    @extend_schema(request=None, responses=SessionSerializer)
+    @extend_schema(request=None, responses={200: SessionSerializer} | CONFLICT)
     def post(self, request, pk) -> Response:
         session = access.session_for_managing(request.user, pk, request.auth)
         with refusing():
@@ -129,7 +171,7 @@ class Clear(APIView):
 class Fork(APIView):
     """A conversation of your own that begins with this one, down to a message of it."""
 
-    @extend_schema(request=ForkSerializer, responses={201: SessionSerializer})
+    @extend_schema(request=ForkSerializer, responses={201: SessionSerializer} | CONFLICT)
     @idempotent(tell_again)
     def post(self, request, pk) -> Response:
         session = access.session_for_writing(request.user, pk, request.auth)
@@ -145,7 +187,7 @@ class Prompt(APIView):
 
     @extend_schema(
         parameters=[OpenApiParameter("content", str, description="What would be said now.")],
-        responses=PromptSerializer,
+        responses={200: PromptSerializer} | CONFLICT,
     )
     def get(self, request, pk) -> Response:
         session = access.session_for_reading(request.user, pk, request.auth)

@@ -16,6 +16,7 @@ from chat.models import Session, Visibility
 from memory.models import Activity, Call, CallKind, Verb
 from memory.schedule import allowance
 from projects.access import project_for_reading
+from projects.api.filters import Moment
 from projects.models import Project
 
 USUAL_SPAN = timedelta(days=30)
@@ -39,6 +40,12 @@ class ActivitySerializer(serializers.ModelSerializer):
     session = serializers.SerializerMethodField()
     message = serializers.SerializerMethodField()
     verb = serializers.ChoiceField(Verb.choices)
+    related = serializers.ListField(
+        child=serializers.UUIDField(), read_only=True, help_text="Ids of what else it touched."
+    )
+    receipt = serializers.DictField(
+        read_only=True, help_text="Of a forgetting: what went from where, in numbers and ids."
+    )
 
     class Meta:
         model = Activity
@@ -83,6 +90,9 @@ class ActivityFilter(filters.FilterSet):
     entry = filters.UUIDFilter("entry_id")
     fact = filters.UUIDFilter("fact_id")
     session = filters.UUIDFilter(method="of_session")
+    by = filters.CharFilter("by__username", max_length=150)
+    since = Moment("at", "gte")
+    until = Moment("at", "lt", help_text="Not included.")
 
     def of_session(self, acts: QuerySet[Activity], name: str, session) -> QuerySet[Activity]:
         """Which acts concern a private session is told to its creator only."""
@@ -117,6 +127,25 @@ class Activities(generics.ListAPIView):
         }
         told = self.serializer_class(page, many=True, context=context)
         return self.get_paginated_response(told.data)
+
+
+class OneActivity(generics.RetrieveAPIView):
+    """One act, such as a forgetting with its receipt."""
+
+    queryset = Activity.objects.none()
+    serializer_class = ActivitySerializer
+
+    def get_queryset(self) -> QuerySet[Activity]:
+        request = self.request
+        self.project = project_for_reading(request.user, self.kwargs["slug"], request.auth)
+        return Activity.objects.filter(project=self.project).select_related("by")
+
+    def get_serializer_context(self) -> dict[str, object]:
+        context = super().get_serializer_context()
+        if self.request is None:
+            return context
+        private = _private_to_others(self.project, self.request.user)
+        return context | {"untold": set(private.values_list("pk", flat=True))}
 
 
 class SpanSerializer(serializers.Serializer):

@@ -10,11 +10,11 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chat.api.versions import IF_MATCH, asked_version, etag
 from memory import blocks
 from memory.models import Block
 from memory.models.blocks import LONGEST_BLOCK, NAME
 from projects import access
+from projects.api.versions import Tagged, asked_version, tag
 
 MINE = OpenApiParameter(
     "scope",
@@ -77,7 +77,7 @@ class Blocks(generics.ListAPIView):
 
 
 @extend_schema(parameters=[MINE])
-class OneBlock(APIView):
+class OneBlock(Tagged, APIView):
     """One block. It always stands in the prompt, within the project's budget of blocks."""
 
     @extend_schema(responses=BlockSerializer)
@@ -86,7 +86,6 @@ class OneBlock(APIView):
 
     @extend_schema(
         request=BlockContentSerializer,
-        parameters=[IF_MATCH],
         responses={200: BlockSerializer, 201: BlockSerializer, 412: StaleBlockSerializer},
     )
     def put(self, request, slug: str, name: str) -> Response:
@@ -125,7 +124,7 @@ class OneBlock(APIView):
             blocks.move(block, wish["position"], request.user)
         return _tell(block)
 
-    @extend_schema(parameters=[IF_MATCH], responses={204: None, 412: StaleBlockSerializer})
+    @extend_schema(responses={204: None, 412: StaleBlockSerializer})
     def delete(self, request, slug: str, name: str) -> Response:
         try:
             blocks.remove(self._block(name), request.user, version=asked_version(request))
@@ -150,9 +149,10 @@ class OneBlock(APIView):
 
 
 def _tell(block: Block, code: int = status.HTTP_200_OK) -> Response:
-    return Response(BlockSerializer(block).data, code, headers=etag(block.version))
+    return Response(BlockSerializer(block).data, code)
 
 
 def _stale(stale: blocks.Stale) -> Response:
-    told = {"detail": str(stale), "block": BlockSerializer(stale.block).data}
-    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=etag(stale.block.version))
+    told: dict[str, Any] = {"detail": str(stale), "block": BlockSerializer(stale.block).data}
+    headers = {"ETag": tag(told["block"])}
+    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=headers)

@@ -6,16 +6,16 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.utils import timezone
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
 
 from memory import facts
-from memory.facts import Refused, Statement, access
+from memory.facts import Refused, Stale, Statement, access
 from memory.facts.changing import statement_of
-from memory.models import Fact, Reason, Standing
+from memory.models import Fact, Reason, Standing, Waiting
 from memory.models.facts import LONGEST_OBJECT, LONGEST_PREDICATE, LONGEST_SUBJECT
+from projects.api.versions import Changed
 
 # Of one topic, told with each of its facts.
 HISTORY_SHOWN = 50
@@ -48,6 +48,7 @@ class FactSerializer(serializers.ModelSerializer):
     valid_from = serializers.DateTimeField(required=False, help_text="Now, if it is not given.")
     valid_until = serializers.DateTimeField(required=False, allow_null=True)
     closed_by = serializers.SerializerMethodField()
+    waits_because = serializers.ChoiceField(Waiting.choices, read_only=True, allow_blank=True)
     state = serializers.ChoiceField(
         Standing.choices, required=False, help_text="Owners set it to live and to hidden."
     )
@@ -85,7 +86,6 @@ class FactSerializer(serializers.ModelSerializer):
             "id",
             "recorded_at",
             "retired_at",
-            "waits_because",
             "by_hand",
             "written_by",
             "version",
@@ -103,7 +103,7 @@ class FactSerializer(serializers.ModelSerializer):
             "user": user,
         }
 
-    @extend_schema_field(OpenApiTypes.UUID)
+    @extend_schema_field(serializers.UUIDField(allow_null=True))
     def get_closed_by(self, fact: Fact) -> str | None:
         closer = getattr(fact, "closer", None)
         ended = closer is not None and fact.until == fact.begun  # type: ignore[attr-defined]
@@ -133,24 +133,27 @@ class FactSerializer(serializers.ModelSerializer):
         state = validated_data.pop("state", instance.state)
         if "user" in validated_data and validated_data.pop("user") != instance.user_id:
             raise ValidationError({"user": ["Whom a fact is about stays as it is."]})
+        version = self.context["version"]
         with refusing():
             if validated_data:
                 there = vars(statement_of(instance))
                 given = _statement(validated_data, there)
-                instance = facts.edit(instance, given, by, self.context["version"], reason)
+                instance = facts.edit(instance, given, by, version, reason)
+                # From here on it is at the version that this made.
+                version = None
             if state != instance.state:
-                instance = self._decide(instance, state, by, reason)
+                instance = self._decide(instance, state, by, reason, version)
         return instance
 
-    def _decide(self, fact: Fact, state: str, by: Any, reason: str) -> Fact:
+    def _decide(self, fact: Fact, state: str, by: Any, reason: str, version: int | None) -> Fact:
         if state == Standing.PROPOSED:
             raise ValidationError({"state": ["A fact can be set to live or to hidden."]})
         if not access.may_decide(self.context["member"], fact):
             raise PermissionDenied("An owner decides on it.")
         if state == Standing.HIDDEN:
-            return facts.hide(fact, by, reason)
+            return facts.hide(fact, by, reason, version)
         act = facts.approve if fact.state == Standing.PROPOSED else facts.show
-        return act(fact, by, reason)
+        return act(fact, by, reason, version)
 
 
 def _statement(given: Mapping[str, Any], there: Mapping[str, Any]) -> Statement:
@@ -165,6 +168,8 @@ def refusing() -> Iterator[None]:
     """Inside, what is refused is told as a ValidationError."""
     try:
         yield
+    except Stale as stale:
+        raise Changed from stale
     except Refused as refused:
         raise ValidationError({"detail": str(refused)}) from refused
 

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404
 from django_filters import rest_framework as filters
@@ -12,7 +13,13 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.response import Response
 
-from memory.api.fact_serializers import FactSerializer, OneFactSerializer, facts_data
+from memory import facts
+from memory.api.fact_serializers import (
+    FactSerializer,
+    OneFactSerializer,
+    facts_data,
+    refusing,
+)
 from memory.api.forgetting import ForgettingSerializer, receipt_of
 from memory.api.moments import moment_of
 from memory.facts import access
@@ -20,7 +27,9 @@ from memory.forgetting import Scope
 from memory.models import Fact, Standing
 from memory.models.facts import FactQuerySet
 from projects import access as projects_access
+from projects.api.filters import Flag
 from projects.api.idempotency import idempotent
+from projects.api.versions import Tagged, asked_version
 from projects.models import Membership
 
 VALID_AT = OpenApiParameter(
@@ -31,13 +40,15 @@ RECORDED_AT = OpenApiParameter(
 )
 
 
+# Facts of one subject and predicate.
+_CONTRADICTION = {"type": "array", "items": {"$ref": "#/components/schemas/Fact"}}
+
+
 class FactFilter(filters.FilterSet):
     q = filters.CharFilter(method="matching", help_text="Words of it.")
     subject = filters.CharFilter(method="about")
     predicate = filters.CharFilter(method="saying")
-    user = filters.BooleanFilter(
-        "user", "isnull", exclude=True, help_text="true: only those about you."
-    )
+    user = Flag("user", "isnull", exclude=True, help_text="true: only those about you.")
 
     class Meta:
         model = Fact
@@ -134,9 +145,21 @@ def shown(member: Membership, pk: UUID) -> Fact:
     return fact
 
 
-class OneFact(FactViews, generics.RetrieveUpdateDestroyAPIView):
+class Contradictions(FactViews):
+    """Facts that cannot all be so: of one subject and predicate, of which none ends the other."""
+
+    pagination_class = None
+
+    @extend_schema(responses={200: {"type": "array", "items": _CONTRADICTION}})
+    def get(self, request, *args, **kwargs) -> Response:
+        groups = facts.contradictions(self.membership)
+        context = self.get_serializer_context()
+        return Response([facts_data(group, context) for group in groups])
+
+
+class OneFact(Tagged, FactViews, generics.RetrieveUpdateDestroyAPIView):
     """One fact. Editors change it, and owners take in what waits, hide it and have it forgotten;
-    whoever gave it by hand has it forgotten, too. `If-Match` names the version that was read.
+    whoever gave it by hand has it forgotten, too.
     """
 
     serializer_class = OneFactSerializer
@@ -153,7 +176,7 @@ class OneFact(FactViews, generics.RetrieveUpdateDestroyAPIView):
         return context | {"sources": sources}
 
     def patch(self, request, *args, **kwargs) -> Response:
-        context = self.get_serializer_context() | {"version": version_of(request)}
+        context = self.get_serializer_context() | {"version": asked_version(request)}
         serializer = OneFactSerializer(
             self.get_object(), data=request.data, partial=True, context=context
         )
@@ -163,15 +186,9 @@ class OneFact(FactViews, generics.RetrieveUpdateDestroyAPIView):
 
     @extend_schema(responses={200: ForgettingSerializer})
     def delete(self, request, *args, **kwargs) -> Response:
-        scope = Scope(fact=self.get_object().pk)
-        return Response(receipt_of(self.membership, scope, request.user))
-
-
-def version_of(request) -> int | None:
-    """The version that If-Match names; None when any will do."""
-    given = request.headers.get("If-Match", "*").strip().removeprefix("W/").strip('"')
-    if given == "*":
-        return None
-    if not given.isdigit() or len(given) > 9:
-        raise ValidationError({"detail": 'If-Match takes the version of the fact, such as "3".'})
-    return int(given)
+        fact, version = self.get_object(), asked_version(request)
+        with transaction.atomic():
+            if version is not None:
+                with refusing():
+                    facts.at_version(fact, version)
+            return Response(receipt_of(self.membership, Scope(fact=fact.pk), request.user))

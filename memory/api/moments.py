@@ -1,6 +1,6 @@
 """Moments that requests ask about."""
 
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 
 from django.utils.dateparse import parse_date, parse_datetime
 from rest_framework.exceptions import ValidationError
@@ -23,4 +23,9 @@ def moment_of(request: Request, name: str, project: Project) -> datetime | None:
         moment = None
     if moment is None:
         raise ValidationError({name: ["Give a date or a time as in ISO 8601."]})
-    return moment if moment.tzinfo else moment.replace(tzinfo=project.zone)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=project.zone)
+    try:
+        # The database takes no zone that is further off than sixteen hours.
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValidationError({name: ["Give a moment between the years 1 and 9999."]}) from error

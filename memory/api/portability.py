@@ -6,7 +6,6 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.views import APIView
 
-from chat.api.exports import AnyFile
 from memory.downloads import MEDIA_TYPE, download
 from memory.portability import Extent
 from projects import access
@@ -18,8 +17,6 @@ class ExportProject(APIView):
     Owners export the project, without what others keep private; every member, with `user=me`, what
     is their own in it.
     """
-
-    content_negotiation_class = AnyFile
 
     @extend_schema(
         parameters=[OpenApiParameter("user", str, enum=["me"], description="Only what is yours.")],

@@ -1,6 +1,9 @@
 """/api/v1/…/memory/, its entries, and the wish for a summary now."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Prefetch, Q, QuerySet
@@ -18,10 +21,11 @@ from rest_framework.views import APIView
 from chat.access import session_for_writing
 from chat.models import Session, Visibility
 from memory.access import entries_for
-from memory.api.activity import Activities, Usage
+from memory.api.activity import Activities, OneActivity, Usage
 from memory.api.blocks import Blocks, OneBlock
-from memory.api.facts import Facts, OneFact
+from memory.api.facts import Contradictions, Facts, OneFact
 from memory.api.forgetting import Forget, ForgettingSerializer, receipt_of
+from memory.api.moderation import Acts
 from memory.api.moments import moment_of
 from memory.api.portability import ExportProject
 from memory.api.profile import AboutSomeone
@@ -33,13 +37,17 @@ from memory.api.serializers import (
     QueuedSerializer,
     bank_data,
 )
+from memory.api.texts import EntryRevisions, Told
 from memory.api.webhooks import Deliveries, NewSecret, OneWebhook, TestWebhook, Webhooks
 from memory.forgetting import Scope
 from memory.layers.history import bank_as_of, entry_as_of
 from memory.layers.rendering import rendered_bank
-from memory.models import Cursor, Entry
+from memory.models import Cursor, Entry, Waiting
+from memory.models.entries import EntryQuerySet
 from memory.tasks import summarise_session
 from projects import access
+from projects.api.filters import Flag, Moment
+from projects.api.versions import Tagged, is_conditional, refuse_changed
 from projects.models import Project
 
 AS_OF = OpenApiParameter(
@@ -50,7 +58,7 @@ AS_OF = OpenApiParameter(
 CHILDREN = Prefetch("children", Entry.objects.only("parent"))
 
 
-class Memory(APIView):
+class Memory(Tagged, APIView):
     """The project's memory as it stands in every prompt, and what did not fit."""
 
     @extend_schema(parameters=[AS_OF], responses=BankSerializer)
@@ -67,11 +75,23 @@ def as_of(request: Request, project: Project) -> datetime | None:
 
 
 class EntryFilter(filters.FilterSet):
+    """`because`: why it waits for review. `since` and `until` are of the last of its sources; `q`:
+    words of it.
+    """
+
+    pinned = Flag()
+    because = filters.ChoiceFilter("waits_because", choices=Waiting.choices)
+    since = Moment("last_source_at", "gte")
+    until = Moment("last_source_at", "lt", help_text="Not included.")
+    q = filters.CharFilter(method="matching", max_length=200)
     session = filters.UUIDFilter(method="of_session")
 
     class Meta:
         model = Entry
-        fields = ("granularity", "state", "pinned")
+        fields = ("granularity", "state")
+
+    def matching(self, entries: EntryQuerySet, name: str, words: str) -> EntryQuerySet:
+        return entries.matching(words)
 
     def of_session(self, entries: QuerySet[Entry], name: str, session) -> QuerySet[Entry]:
         """Which entries come from a private session is told to its creator only."""
@@ -85,6 +105,12 @@ class Entries(generics.ListAPIView):
     queryset = Entry.objects.none()
     serializer_class = EntrySerializer
     filterset_class = EntryFilter
+    orderings = {
+        "-id": UUID,
+        "id": UUID,
+        "-last_source_at": datetime.fromisoformat,
+        "last_source_at": datetime.fromisoformat,
+    }
 
     def get_queryset(self) -> QuerySet[Entry]:
         request = self.request
@@ -92,7 +118,7 @@ class Entries(generics.ListAPIView):
         return entries_for(member).prefetch_related(CHILDREN)
 
 
-class OneEntry(generics.RetrieveUpdateDestroyAPIView):
+class OneEntry(Tagged, generics.RetrieveUpdateDestroyAPIView):
     """One node. Owners and editors change its text, pin it and hide it; owners have it forgotten,
     with everything it was made of in memory. The messages stay, and are remembered no more.
     """
@@ -116,8 +142,24 @@ class OneEntry(generics.RetrieveUpdateDestroyAPIView):
 
     @extend_schema(responses={200: ForgettingSerializer})
     def delete(self, request, *args, **kwargs) -> Response:
-        scope = Scope(entry=self.get_object().pk)
-        return Response(receipt_of(self.membership, scope, request.user))
+        with self._unchanged():
+            scope = Scope(entry=self.get_object().pk)
+            return Response(receipt_of(self.membership, scope, request.user))
+
+    def patch(self, request, *args, **kwargs) -> Response:
+        with self._unchanged():
+            return self.partial_update(request, *args, **kwargs)
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Inside, the entry is what If-Match names; nobody changes it meanwhile."""
+        with transaction.atomic():
+            if is_conditional(self.request):
+                # The project before its entries, as whoever pins and forgets.
+                Project.objects.select_for_update(no_key=True).get(pk=self.membership.project_id)
+                list(Entry.objects.select_for_update().filter(pk=self.get_object().pk))
+                refuse_changed(self.request, self.get_serializer(self.get_object()).data)
+            yield
 
     def get_queryset(self) -> QuerySet[Entry]:
         return entries_for(self.membership).prefetch_related(CHILDREN)
@@ -165,9 +207,24 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/", Memory.as_view(), name="api-memory"),
     path("projects/<slug:slug>/memory/entries/", Entries.as_view(), name="api-entries"),
     path("projects/<slug:slug>/memory/entries/<uuid:pk>/", OneEntry.as_view(), name="api-entry"),
+    path(
+        "projects/<slug:slug>/memory/entries/<uuid:pk>/revisions/",
+        EntryRevisions.as_view(),
+        name="api-entry-revisions",
+    ),
+    path("projects/<slug:slug>/memory/act/", Acts.as_view(), name="api-act"),
+    path("messages/<uuid:pk>/told/", Told.as_view(), name="api-told"),
+    path(
+        "projects/<slug:slug>/facts/contradictions/",
+        Contradictions.as_view(),
+        name="api-contradictions",
+    ),
     path("projects/<slug:slug>/facts/", Facts.as_view(), name="api-facts"),
     path("projects/<slug:slug>/facts/<uuid:pk>/", OneFact.as_view(), name="api-fact"),
     path("projects/<slug:slug>/activity/", Activities.as_view(), name="api-activity"),
+    path(
+        "projects/<slug:slug>/activity/<uuid:pk>/", OneActivity.as_view(), name="api-activity-one"
+    ),
     path("projects/<slug:slug>/usage/", Usage.as_view(), name="api-usage"),
     path("projects/<slug:slug>/forget/", Forget.as_view(), name="api-forget"),
     path("projects/<slug:slug>/recall/", Recall.as_view(), name="api-recall"),

@@ -11,7 +11,7 @@ from memory.access import may_decide
 from memory.layers import review
 from memory.layers.bank import Bank
 from memory.layers.rendering import Rendered
-from memory.models import Entry, Reason, State
+from memory.models import Entry, Reason, State, Waiting
 
 
 class LeftOutSerializer(serializers.Serializer):
@@ -48,6 +48,15 @@ class CoversSerializer(serializers.Serializer):
     last_seq = serializers.IntegerField()
 
 
+class LossSerializer(serializers.Serializer):
+    """A name, date, number or identifier of the children that a digest does not carry. The last of
+    a long list is of the kind `more`, and its text the number of those that are not listed.
+    """
+
+    kind = serializers.CharField()
+    text = serializers.CharField()
+
+
 class EntrySerializer(serializers.ModelSerializer):
     """One node. A text that is withheld until it is rewritten is empty."""
 
@@ -55,6 +64,8 @@ class EntrySerializer(serializers.ModelSerializer):
     children = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
     covers = serializers.SerializerMethodField()
     state = serializers.ChoiceField(State.choices, help_text="Can be set to live and to hidden.")
+    waits_because = serializers.ChoiceField(Waiting.choices, read_only=True, allow_blank=True)
+    losses = LossSerializer(many=True, read_only=True)
     reason = serializers.ChoiceField(
         Reason.choices,
         write_only=True,
@@ -88,7 +99,8 @@ class EntrySerializer(serializers.ModelSerializer):
             "written_at",
             "reason",
         )
-        read_only_fields = tuple(sorted({*fields} - {"summary", "state", "pinned", "reason"}))
+        _declared = {"state", "reason", "waits_because", "losses"}
+        read_only_fields = tuple(sorted({*fields} - {"summary", "pinned"} - _declared))
         extra_kwargs = {"summary": {"max_length": 5_000}}
 
     def to_representation(self, instance: Entry) -> dict[str, Any]:

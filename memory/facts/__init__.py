@@ -5,13 +5,15 @@ other row.
 """
 
 from memory.facts.access import contradictions, facts_for, history, may_decide
-from memory.facts.changing import approve, close, edit, hide, show
-from memory.facts.recording import Refused, Statement, give
+from memory.facts.changing import approve, at_version, close, edit, hide, show
+from memory.facts.recording import Refused, Stale, Statement, give
 
 __all__ = [
     "Refused",
+    "Stale",
     "Statement",
     "approve",
+    "at_version",
     "close",
     "contradictions",
     "edit",

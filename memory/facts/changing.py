@@ -1,4 +1,7 @@
-"""What people change about a fact. What it said before stays as an earlier version of it."""
+"""What people change about a fact. What it said before stays as an earlier version of it.
+
+`version` is the one that was read; with it, what was changed since then raises Stale.
+"""
 
 from dataclasses import replace
 from datetime import datetime
@@ -8,10 +11,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory.facts.recording import Refused, Statement, commands, lock
+from memory.facts.recording import Refused, Stale, Statement, commands, lock
 from memory.models import Fact, Reason, Standing, Verb, Waiting
 from memory.models.activity import note
 from projects.identifiers import new_id
+from projects.models import Project
 
 
 def edit(
@@ -53,9 +57,7 @@ def _change(
     fact: Fact, told: Statement, by: Any, verb: Verb, version: int | None, reason: str
 ) -> Fact:
     lock(fact.project, [fact.topic, told.topic])
-    there = _locked(fact)
-    if version not in (None, there.version):
-        raise Refused(_("Somebody changed this fact while you wrote. Yours is kept below."))
+    there = _locked(fact, version)
     if told == statement_of(there):
         return there
     now = timezone.now()
@@ -83,20 +85,20 @@ def _keep(fact: Fact, now: datetime) -> None:
 
 
 @transaction.atomic
-def approve(fact: Fact, by: Any, reason: str = Reason.CHECKED) -> Fact:
+def approve(fact: Fact, by: Any, reason: str = Reason.CHECKED, version: int | None = None) -> Fact:
     """Takes in what waits for review: from now on the project holds it to be so. Raises Refused
     for what was decided meanwhile.
     """
-    there = _locked(fact)
+    there = _locked(fact, version)
     if there.state != Standing.PROPOSED:
         raise Refused(_("This was decided meanwhile."))
     return _take_in(there, Verb.APPROVED, by, reason)
 
 
 @transaction.atomic
-def show(fact: Fact, by: Any, reason: str = Reason.OTHER) -> Fact:
+def show(fact: Fact, by: Any, reason: str = Reason.OTHER, version: int | None = None) -> Fact:
     """Takes in again what was hidden. Raises Refused for what is not."""
-    there = _locked(fact)
+    there = _locked(fact, version)
     if there.state != Standing.HIDDEN:
         raise Refused(_("This was decided meanwhile."))
     return _take_in(there, Verb.SHOWN, by, reason)
@@ -111,11 +113,11 @@ def _take_in(fact: Fact, verb: Verb, by: Any, reason: str) -> Fact:
 
 
 @transaction.atomic
-def hide(fact: Fact, by: Any, reason: str = Reason.WRONG) -> Fact:
+def hide(fact: Fact, by: Any, reason: str = Reason.WRONG, version: int | None = None) -> Fact:
     """Takes `fact` out, or refuses one that waits: told again, it stays out. The one before it is
     open again. Raises Refused for what is hidden already.
     """
-    there = _locked(fact)
+    there = _locked(fact, version)
     if there.state == Standing.HIDDEN:
         raise Refused(_("This was decided meanwhile."))
     verb = Verb.REJECTED if there.state == Standing.PROPOSED else Verb.HIDDEN
@@ -125,11 +127,21 @@ def hide(fact: Fact, by: Any, reason: str = Reason.WRONG) -> Fact:
     return there
 
 
-def _locked(fact: Fact) -> Fact:
+def at_version(fact: Fact, version: int) -> None:
+    """Has `fact` stay as it is until the end of the transaction. Raises Stale."""
+    # The project first, as whoever forgets.
+    Project.objects.select_for_update(no_key=True).get(pk=fact.project_id)
+    lock(fact.project, [fact.topic])
+    _locked(fact, version)
+
+
+def _locked(fact: Fact, version: int | None = None) -> Fact:
     rows = Fact.objects.current().select_for_update(of=("self",)).select_related("project")
     there = rows.filter(pk=fact.pk).first()
     if there is None:
         raise Refused(_("It is gone."))
+    if version not in (None, there.version):
+        raise Stale(_("Somebody changed this fact while you wrote. Yours is kept below."))
     return there
 
 

@@ -21,6 +21,10 @@ class Refused(Exception):
     """A change that cannot be made; the text says why, for people."""
 
 
+class Stale(Refused):
+    """The fact was changed since its editor read it."""
+
+
 @dataclass(frozen=True)
 class Statement:
     """What is said to be so from `valid_from` on. `user_id`: whom alone it is about, None for the

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods
 
 from memory.access import entries_for, is_private, objection_of
 from memory.diffs import by_words
@@ -26,6 +27,7 @@ REFUSALS_TOLD = 10
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
 def act(request: HttpRequest, slug: str) -> HttpResponse:
     """Does `action` to `entries`, or to the one that `one` names beside it.
 

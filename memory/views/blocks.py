@@ -8,6 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
 
 from memory import blocks
 from memory.forms import BlockForm
@@ -19,6 +20,7 @@ PROJECT, MINE = "project", "mine"
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
 def shelves(request: HttpRequest, slug: str) -> HttpResponse:
     """Both shelves; a POST writes, moves or deletes one block and comes back."""
     if request.method != "POST":

@@ -7,6 +7,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
 
 from memory.models import OffBecause, Webhook
 from memory.webhooks import registering, telling
@@ -20,6 +21,7 @@ DELIVERIES_ON_THE_PAGE = 50
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
 def listed(request: HttpRequest, slug: str) -> HttpResponse:
     """All of them, and the form for a new one, whose secret is shown in the answer."""
     member = membership(request.user, slug, (Role.OWNER,))
@@ -42,6 +44,7 @@ def _list_page(request: HttpRequest, member: Membership, form: WebhookForm) -> H
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
 def one(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """One of them with what it was told lately; a POST acts on it: `action` says how."""
     member = membership(request.user, slug, (Role.OWNER,))

@@ -1,17 +1,21 @@
 """/api/v1/projects/ and the members of a project."""
 
+from django.db import transaction
 from django.shortcuts import get_object_or_404
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import extend_schema
 from rest_framework import generics
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.response import Response
 
 from projects import access
+from projects.api.errors import NOT_AS_SENT
 from projects.api.idempotency import Made, idempotent
 from projects.api.serializers import MemberSerializer, ProjectSerializer
+from projects.api.versions import Tagged, is_conditional, refuse_changed
 from projects.creation import create_project
 from projects.deletion import delete_project
 from projects.members import LastOwner, change_role, remove
@@ -55,7 +59,7 @@ class Projects(generics.ListCreateAPIView):
         serializer.instance = create_project(self.request.user, **serializer.validated_data)
 
 
-class OneProject(generics.RetrieveUpdateDestroyAPIView):
+class OneProject(Tagged, generics.RetrieveUpdateDestroyAPIView):
     """One project. Its owners change and delete it, with a token of the scope `admin`."""
 
     serializer_class = ProjectSerializer
@@ -67,8 +71,20 @@ class OneProject(generics.RetrieveUpdateDestroyAPIView):
         find = access.project_for_reading if reads else access.project_for_owning
         return find(self.request.user, self.kwargs["slug"], self.request.auth)
 
+    @transaction.atomic
+    def perform_update(self, serializer) -> None:
+        self._refuse_changed(serializer.instance)
+        serializer.save()
+
+    @transaction.atomic
     def perform_destroy(self, instance: Project) -> None:
+        self._refuse_changed(instance)
         delete_project(instance)
+
+    def _refuse_changed(self, project: Project) -> None:
+        if is_conditional(self.request):
+            now = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+            refuse_changed(self.request, self.get_serializer(now).data)
 
 
 class ProjectMembers(generics.GenericAPIView):
@@ -109,13 +125,26 @@ class Members(ProjectMembers, generics.ListCreateAPIView):
         serializer.instance = self.member
 
 
-class OneMember(ProjectMembers, generics.RetrieveUpdateDestroyAPIView):
-    """One member of a project."""
+class OneMember(Tagged, ProjectMembers, generics.RetrieveUpdateDestroyAPIView):
+    """One member of a project, which keeps at least one owner."""
+
+    @extend_schema(responses={204: None} | NOT_AS_SENT)
+    def delete(self, request, *args, **kwargs):
+        return super().delete(request, *args, **kwargs)
 
     def get_object(self) -> Membership:
         return get_object_or_404(self.get_queryset(), user__username=self.kwargs["username"])
 
+    def _refuse_changed(self, member: Membership) -> None:
+        if is_conditional(self.request):
+            # All of them, in the order in which the owners among them are locked.
+            rows = member.project.memberships.select_for_update().order_by("pk")
+            now = {row.pk: row for row in rows}.get(member.pk)
+            refuse_changed(self.request, self.get_serializer(now).data if now else {})
+
+    @transaction.atomic
     def perform_update(self, serializer) -> None:
+        self._refuse_changed(serializer.instance)
         role = serializer.validated_data.get("role")
         if role is None:
             return
@@ -124,7 +153,9 @@ class OneMember(ProjectMembers, generics.RetrieveUpdateDestroyAPIView):
         except LastOwner as refused:
             raise ValidationError({"role": [str(refused)]}) from refused
 
+    @transaction.atomic
     def perform_destroy(self, instance: Membership) -> None:
+        self._refuse_changed(instance)
         try:
             remove(instance)
         except LastOwner as refused:

@@ -22,7 +22,7 @@ def patch(client, message, content="In June.", **headers):
 def test_a_reader_gets_it_with_its_version_as_entity_tag(api, viewer, asked):
     answer = api(viewer).get(url(asked))
     told = answer.json()
-    assert answer.headers["ETag"] == '"1"'
+    assert answer.headers["ETag"].startswith('"1.')
     assert (told["content"], told["author"], told["version"]) == (asked.text, "edgar", 1)
     assert (told["edited_at"], told["deleted_at"]) == (None, None)
     assert (told["reactions"], told["siblings"]) == ([], [str(asked.pk)])
@@ -31,7 +31,7 @@ def test_a_reader_gets_it_with_its_version_as_entity_tag(api, viewer, asked):
 def test_its_author_edits_it_and_the_earlier_text_stays(api, editor, session, asked, fresh):
     answer = patch(api(editor), asked, "When is the migration?")
     assert answer.status_code == 200
-    assert answer.headers["ETag"] == '"2"'
+    assert answer.headers["ETag"].startswith('"2.')
     assert answer.json()["content"] == fresh(asked).text == "When is the migration?"
     assert answer.json()["edited_at"]
     assert MessageRevision.objects.get().text == "When is the cutover?"
@@ -47,7 +47,7 @@ def test_a_stale_edit_gets_412_and_the_message_as_it_is(api, editor, asked, fres
     edit(asked, "Somebody was quicker.", editor)
     answer = patch(api(editor), asked, "Mine.", **{"If-Match": '"1"'})
     assert answer.status_code == 412
-    assert answer.headers["ETag"] == '"2"'
+    assert answer.headers["ETag"].startswith('"2.')
     assert answer.json()["detail"] == "The message was changed in the meantime."
     assert answer.json()["message"]["content"] == "Somebody was quicker."
     assert fresh(asked).text == "Somebody was quicker."

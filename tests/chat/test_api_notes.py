@@ -32,7 +32,7 @@ def listed(client, query: str = "") -> list[str]:
 def test_a_note_is_written_down(api, editor):
     answer = api(editor).post(URL, {"text": f" {CUTOVER}\n"}, format="json")
     assert answer.status_code == 201
-    assert answer.headers["ETag"] == '"1"'
+    assert answer.headers["ETag"].startswith('"1.')
     told = answer.json()
     assert told.keys() == {
         "id",
@@ -114,7 +114,7 @@ def test_who_was_overtaken_is_told_the_note_as_it_is(api, owner, editor, url, no
         client.delete(url, HTTP_IF_MATCH="1"),
     ):
         assert answer.status_code == 412
-        assert answer.headers["ETag"] == '"2"'
+        assert answer.headers["ETag"].startswith('"2.')
         assert answer.json()["note"]["text"] == "On 4 March."
     assert client.delete(url, HTTP_IF_MATCH="x").status_code == 400
 

@@ -284,10 +284,13 @@ def test_a_reason_that_is_none_of_ours_is_refused(patch, leaf):
 
 def test_what_a_digest_lost_and_why_an_entry_waits_are_told(api, owner, day):
     Entry.objects.filter(pk=day.pk).update(
-        losses=["OPS-4419"], particulars=7, waits_because="asked"
+        losses=[{"kind": "identifier", "text": "OPS-4419"}], particulars=7, waits_because="asked"
     )
     told = api(owner).get(f"{URL}{day.pk}/").json()
-    assert (told["losses"], told["particulars"]) == (["OPS-4419"], 7)
+    assert (told["losses"], told["particulars"]) == (
+        [{"kind": "identifier", "text": "OPS-4419"}],
+        7,
+    )
     assert told["waits_because"] == "asked"
     Entry.objects.filter(pk=day.pk).update(withheld=True)
     assert api(owner).get(f"{URL}{day.pk}/").json()["losses"] == []

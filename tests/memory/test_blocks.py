@@ -122,7 +122,8 @@ class TestApi:
     def test_it_is_made_read_changed_and_deleted_by_name(self, project, owner, api):
         client = api(owner)
         made = client.put(RULES, {"content": "Be brief."}, format="json")
-        assert (made.status_code, made.json()["version"], made["ETag"]) == (201, 1, '"1"')
+        assert (made.status_code, made.json()["version"]) == (201, 1)
+        assert made["ETag"].startswith('"1.')
         assert made.json()["scope"] == "project"
         grown = client.patch(RULES, {"append": "Be kind."}, format="json")
         assert grown.json()["content"] == "Be brief.\nBe kind."

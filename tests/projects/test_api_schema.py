@@ -5,6 +5,8 @@ import re
 import pytest
 from drf_spectacular.validation import validate_schema
 
+from tests.access.routes import routes
+
 pytestmark = pytest.mark.django_db
 
 
@@ -17,63 +19,35 @@ def schema(client) -> dict:
 
 def test_the_schema_is_valid_and_names_every_route(schema):
     validate_schema(schema)
-    assert set(schema["paths"]) == {
-        "/api/v1/tokens/",
-        "/api/v1/tokens/{id}/",
-        "/api/v1/projects/",
-        "/api/v1/projects/{slug}/",
-        "/api/v1/projects/{slug}/members/",
-        "/api/v1/projects/{slug}/members/{username}/",
-        "/api/v1/projects/{slug}/sessions/",
-        "/api/v1/projects/{slug}/facts/",
-        "/api/v1/projects/{slug}/facts/{id}/",
-        "/api/v1/projects/{slug}/forget/",
-        "/api/v1/projects/{slug}/memory/",
-        "/api/v1/projects/{slug}/recall/",
-        "/api/v1/projects/{slug}/memory/entries/",
-        "/api/v1/projects/{slug}/memory/entries/{id}/",
-        "/api/v1/sessions/{id}/",
-        "/api/v1/projects/{slug}/export/",
-        "/api/v1/projects/{slug}/profile/",
-        "/api/v1/projects/{slug}/notes/",
-        "/api/v1/projects/{slug}/notes/{id}/",
-        "/api/v1/projects/{slug}/blocks/",
-        "/api/v1/projects/{slug}/blocks/{name}/",
-        "/api/v1/projects/{slug}/webhooks/",
-        "/api/v1/projects/{slug}/webhooks/{id}/",
-        "/api/v1/projects/{slug}/webhooks/{id}/secret/",
-        "/api/v1/projects/{slug}/webhooks/{id}/test/",
-        "/api/v1/projects/{slug}/webhooks/{id}/deliveries/",
-        "/api/v1/projects/{slug}/activity/",
-        "/api/v1/projects/{slug}/usage/",
-        "/api/v1/sessions/{id}/restore/",
-        "/api/v1/sessions/{id}/close/",
-        "/api/v1/sessions/{id}/messages/",
-        "/api/v1/sessions/{id}/prompt/",
-        "/api/v1/sessions/{id}/summarize/",
-        "/api/v1/sessions/{id}/export/",
-        "/api/v1/projects/{slug}/imports/",
-        "/api/v1/projects/{slug}/imports/{id}/",
-        "/api/v1/sessions/{id}/attachments/",
-        "/api/v1/attachments/{id}/",
-        "/api/v1/sessions/{id}/clear/",
-        "/api/v1/sessions/{id}/fork/",
-        "/api/v1/messages/{id}/",
-        "/api/v1/messages/{id}/reactions/",
-        "/api/v1/messages/{id}/regenerate/",
-        "/api/v1/messages/{id}/rerun/",
-        "/api/v1/messages/{id}/choose/",
-        "/api/v1/messages/{id}/stop/",
-        "/api/v1/messages/{id}/stream/",
-        "/api/v1/messages/{id}/revisions/",
-        "/api/v1/messages/{id}/receipt/",
+    there = {
+        "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", route.pattern).replace("{pk}", "{id}")
+        for route in routes()
+        if route.pattern.startswith("api/v1/") and route.name not in ("schema", "docs")
     }
+    assert set(schema["paths"]) == there
 
 
 def test_a_message_may_be_answered_with_data_or_events(schema):
     answers = schema["paths"]["/api/v1/sessions/{id}/messages/"]["post"]["responses"]
     assert set(answers["201"]["content"]) == {"application/json"}
     assert set(answers["200"]["content"]) == {"text/event-stream"}
+
+
+def test_every_route_says_how_it_fails(schema):
+    for path, methods in schema["paths"].items():
+        for method, told in methods.items():
+            codes = {*told["responses"]}
+            assert {"401", "403", "429"} <= codes, (method, path)
+            assert "{" not in path or "404" in codes, (method, path)
+            if "requestBody" in told:
+                assert {"400", "413", "415"} <= codes, (method, path)
+
+
+def test_what_changes_can_be_changed_on_a_condition(schema):
+    told = schema["paths"]["/api/v1/sessions/{id}/"]
+    assert "412" in told["patch"]["responses"] and "412" in told["delete"]["responses"]
+    assert "ETag" in told["get"]["responses"]["200"]["headers"]
+    assert "304" in told["get"]["responses"]
 
 
 def test_the_routes_ask_for_a_bearer_token(schema):

@@ -10,7 +10,6 @@ from django.db import connections
 from django.http import Http404, StreamingHttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -34,18 +33,9 @@ from projects.access import WRITERS, projects_for
 from projects.models import Project
 
 
-class JsonOrEvents(DefaultContentNegotiation):
-    """The request's body says whether its answer is streamed, whatever its headers accept."""
-
-    def select_renderer(self, request, renderers, format_suffix=None):
-        return renderers[0], renderers[0].media_type
-
-
 @extend_schema(exclude=True)
 class Door(APIView):
     """What every route here stands on: tokens and throttles are those of the REST API."""
-
-    content_negotiation_class = JsonOrEvents
 
     def handle_exception(self, exc: Exception) -> Response:
         return errors.reshaped(exc, super().handle_exception(exc))

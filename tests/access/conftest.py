@@ -1,0 +1,21 @@
+"""The world of tests/access/world.py, built once for all that is asked in it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup, django_db_blocker, tmp_path_factory) -> Iterator:
+    from django.db import connection, transaction
+    from django.test import override_settings
+
+    from tests.access.world import World
+
+    usual = override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files"))
+    with django_db_blocker.unblock(), usual, transaction.atomic():
+        made = World()
+        # What was forgotten in it has them checked at once from then on.
+        connection.cursor().execute("SET CONSTRAINTS ALL DEFERRED")
+        yield made
+        transaction.set_rollback(True)

@@ -1,0 +1,191 @@
+"""Who may do what at each route: the list that a new route has to be put on.
+
+A route is listed by its name in the URL configuration, with the methods that it answers to and who
+may use each. One that is not listed, or listed with other methods, fails the test.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Who(Enum):
+    """Who may. Others get 404 from what is a project's, viewers and editors perhaps 403."""
+
+    ANYBODY = "whether signed in or not"
+    USERS = "who is signed in, each for themselves"
+    MEMBERS = "the members of the project"
+    WRITERS = "its editors and owners"
+    OWNERS = "its owners"
+
+
+ANYBODY, USERS, MEMBERS, WRITERS, OWNERS = Who
+
+
+@dataclass(frozen=True)
+class Door:
+    """`methods` says who may; `values` are names of things in the cast's world that stand in for
+    parameters of the path, where what comes before them in it does not tell.
+
+    `shut` methods lead away whatever the address, and tell nothing. `sent` is what makes a wish of
+    a request that changes something; without it there is nothing to be allowed. A route that
+    `streams` is asked by nobody who may: its views give back the connection that the test uses.
+    """
+
+    methods: dict[str, Who]
+    values: dict[str, str] = field(default_factory=dict)
+    shut: tuple[str, ...] = ()
+    sent: dict[str, object] = field(default_factory=dict)
+    streams: bool = False
+
+
+def read(**more) -> Door:
+    return Door({"GET": MEMBERS}, **more)
+
+
+def write(**more) -> Door:
+    return Door({"POST": WRITERS}, **more)
+
+
+def form(who: Who = WRITERS, **more) -> Door:
+    """A page that asks before it does something."""
+    return Door({"GET": who, "POST": who}, **more)
+
+
+OPEN = {
+    name: Door({"GET": ANYBODY})
+    for name in ("favicon.ico", "healthz", "readyz", "schema", "docs", "^api/", "^v1/")
+}
+
+API = {
+    "api-tokens": Door({"GET": USERS, "POST": USERS}),
+    # The owner's.
+    "api-token": Door({"GET": OWNERS, "DELETE": OWNERS}),
+    "api-projects": Door({"GET": USERS, "POST": USERS}),
+    "api-project": Door({"GET": MEMBERS, "PATCH": OWNERS, "DELETE": OWNERS}),
+    "api-members": Door({"GET": MEMBERS, "POST": OWNERS}),
+    "api-member": Door({"GET": MEMBERS, "PATCH": OWNERS, "DELETE": OWNERS}),
+    "api-sessions": Door({"GET": MEMBERS, "POST": WRITERS}),
+    "api-session": Door({"GET": MEMBERS, "PATCH": WRITERS, "DELETE": WRITERS}),
+    "api-restore": write(values={"pk": "deleted_session"}),
+    "api-close": write(),
+    "api-clear": write(),
+    "api-fork": write(),
+    "api-prompt": read(),
+    "api-session-export": read(),
+    "api-messages": Door({"GET": MEMBERS, "POST": WRITERS}),
+    "api-message": Door({"GET": MEMBERS, "PATCH": WRITERS, "DELETE": WRITERS}),
+    "api-reactions": Door({"GET": MEMBERS, "POST": WRITERS, "DELETE": WRITERS}),
+    "api-regenerate": write(),
+    "api-rerun": write(),
+    "api-choose": write(),
+    "api-stop": write(),
+    "api-revisions": read(),
+    "api-stream": read(streams=True),
+    "api-receipt": read(values={"pk": "reply"}),
+    "api-attachments": write(),
+    "api-attachment": read(streams=True),
+    "api-notes": Door({"GET": MEMBERS, "POST": WRITERS}),
+    "api-note": Door({"GET": MEMBERS, "PATCH": WRITERS, "DELETE": WRITERS}),
+    "api-imports": Door({"GET": WRITERS, "POST": WRITERS}),
+    # Of the owner, and shown to nobody else.
+    "api-import": Door({"GET": OWNERS}),
+    "api-memory": read(),
+    "api-entries": read(),
+    "api-entry": Door({"GET": MEMBERS, "PATCH": WRITERS, "DELETE": OWNERS}),
+    "api-entry-revisions": read(),
+    "api-act": write(sent={"action": "pin"}),
+    "api-told": read(values={"pk": "reply"}),
+    "api-contradictions": read(),
+    "api-activity-one": read(),
+    "api-facts": Door({"GET": MEMBERS, "POST": WRITERS}),
+    "api-fact": Door({"GET": MEMBERS, "PATCH": WRITERS, "DELETE": OWNERS}),
+    "api-activity": read(),
+    "api-usage": read(),
+    # Who writes has their own words forgotten here, too.
+    "api-forget": Door({"POST": OWNERS}, sent={"before": "2020-01-01T00:00:00Z"}),
+    "api-recall": read(),
+    "api-profile": read(),
+    "api-export": Door({"GET": OWNERS}, streams=True),
+    "api-blocks": read(),
+    "api-block": Door({"GET": MEMBERS, "PUT": WRITERS, "PATCH": WRITERS, "DELETE": WRITERS}),
+    "api-summarize": write(),
+    "api-webhooks": form(OWNERS),
+    "api-webhook": Door({"GET": OWNERS, "PATCH": OWNERS, "DELETE": OWNERS}),
+    "api-webhook-secret": Door({"POST": OWNERS}),
+    "api-webhook-test": Door({"POST": OWNERS}),
+    "api-deliveries": Door({"GET": OWNERS}),
+}
+
+# For OpenAI's clients, for whom a project is a model.
+OPENAI = {
+    "v1-models": Door({"GET": USERS}),
+    "v1-model": read(values={"name": "project"}),
+    "v1-completions": write(
+        sent={"model": "billing", "messages": [{"role": "user", "content": "Hello."}]},
+        streams=True,
+    ),
+}
+
+PAGES = {
+    "login": Door({"GET": ANYBODY, "POST": ANYBODY}),
+    "logout": Door({"POST": ANYBODY}),
+    "set_language": Door({"GET": ANYBODY, "POST": ANYBODY}),
+    "tokens": Door({"GET": USERS, "POST": USERS}),
+    "token-revoke": Door({"POST": OWNERS}),
+    "projects": Door({"GET": USERS, "POST": USERS}),
+    "welcome": Door({"GET": USERS, "POST": USERS}),
+    "project-settings": Door({"GET": MEMBERS, "POST": OWNERS}),
+    "project-delete": Door({"POST": OWNERS}, shut=("GET",)),
+    "project-members": Door({"POST": OWNERS}, shut=("GET",)),
+    "project": read(),
+    "session-new": write(),
+    "session": read(),
+    "session-post": write(),
+    "session-images": write(),
+    "session-image": read(streams=True),
+    "session-prompt": read(),
+    "session-edit": write(),
+    "session-keep": form(),
+    "session-reopen": write(),
+    "session-events": read(streams=True),
+    "session-clear": form(),
+    "session-delete": form(),
+    "session-restore": write(values={"pk": "deleted_session"}),
+    "session-export": read(),
+    "webhooks": form(OWNERS),
+    "webhook": form(OWNERS, sent={"action": "off"}),
+    "notes": Door({"GET": MEMBERS, "POST": WRITERS}),
+    "imports": form(),
+    "message-edit": form(),
+    "message-rerun": write(),
+    "message-delete": form(),
+    "message-react": write(),
+    "message-choose": write(),
+    "message-fork": write(),
+    "message-revisions": read(),
+    "message-regenerate": write(),
+    "message-stop": write(),
+    "reply-stream": read(streams=True),
+    "message-told": read(values={"pk": "reply"}),
+    "memory": read(),
+    "memory-review": read(),
+    "memory-act": Door({"POST": WRITERS}, shut=("GET",)),
+    "memory-activity": read(),
+    "overview": read(),
+    "jump": read(),
+    "memory-search": read(),
+    "memory-blocks": Door(
+        {"GET": MEMBERS, "POST": WRITERS}, sent={"shelf": "project", "action": "write"}
+    ),
+    "about-me": read(),
+    "project-export": Door({"GET": OWNERS}, streams=True),
+    "memory-forget": form(OWNERS),
+    "memory-receipt": read(),
+    "facts": read(),
+    "fact-add": write(),
+    "fact": read(),
+    "fact-change": write(sent={"action": "edit"}),
+    "entry": read(),
+}
+
+DOORS: dict[str, Door] = OPEN | API | OPENAI | PAGES

@@ -1,0 +1,39 @@
+"""Every action of the pages can be done by API."""
+
+import pytest
+
+from tests.access.actions import ACTIONS, OF_THE_BROWSER
+from tests.access.listed import API, DOORS, PAGES
+from tests.access.routes import routes
+
+NAMES = {route.name: route for route in routes()}
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - OF_THE_BROWSER))
+def test_what_a_page_does_has_a_route_in_the_api(page):
+    """A page that is new, or has a new method, has to be put on the list."""
+    assert {one.method for one in ACTIONS if one.page == page} == set(PAGES[page].methods)
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda one: f"{one.page} {one.action}".strip())
+def test_the_route_is_there_and_open_to_the_same_people(action):
+    assert action.by in API[action.api].methods
+    assert NAMES[action.api].is_api
+    assert action.method in DOORS[action.page].methods
+
+
+def actions_of(page: str) -> set[str]:
+    return {one.action for one in ACTIONS if one.page == page and one.method == "POST"}
+
+
+def test_what_several_actions_share_a_page_are_all_listed():
+    from memory.moderation import Act
+    from memory.views.facts import DECISIONS
+    from memory.views.webhooks import ACTIONS as OF_WEBHOOKS
+    from projects.views import ACTIONS as OF_MEMBERS
+
+    assert actions_of("memory-act") == set(Act.values)
+    assert actions_of("project-members") == set(OF_MEMBERS)
+    assert actions_of("webhook") == set(OF_WEBHOOKS)
+    assert actions_of("fact-change") == {*DECISIONS, "edit", "close"}
+    assert actions_of("memory-blocks") == {"write", "up", "down", "delete"}

@@ -1,0 +1,146 @@
+"""Entity tags: who read it before the change may not undo it, and who has it gets it only once."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from projects.models import Project
+
+pytestmark = pytest.mark.django_db
+
+AT = datetime(2026, 3, 12, 10, tzinfo=UTC)
+PROJECT = "/api/v1/projects/billing/"
+# What can be changed → where it is, a change that others make meanwhile, and one that comes late.
+CHANGES = {
+    "project": (lambda made: PROJECT, {"name": "Invoices"}, {"name": "Accounts"}),
+    "member": (lambda made: f"{PROJECT}members/edgar/", {"role": "viewer"}, {"role": "owner"}),
+    "session": (lambda made: f"/api/v1/sessions/{made}/", {"title": "A"}, {"title": "B"}),
+    "message": (lambda made: f"/api/v1/messages/{made}/", {"content": "A"}, {"content": "B"}),
+    "note": (lambda made: f"{PROJECT}notes/{made}/", {"text": "A"}, {"text": "B"}),
+    "entry": (lambda made: f"{PROJECT}memory/entries/{made}/", {"pinned": True}, {"summary": "B"}),
+    "fact": (lambda made: f"{PROJECT}facts/{made}/", {"object": "A"}, {"object": "B"}),
+}
+
+
+@pytest.fixture
+def made(request, api, owner, editor, project):
+    """The id of a new thing of each kind."""
+    from chat.models import Session
+    from memory.models import Entry
+
+    client = api(owner)
+    kind = request.getfixturevalue("kind")
+    if kind in ("session", "message"):
+        session = Session.objects.create(project=project, creator=owner)
+        if kind == "session":
+            return session.pk
+        said = {"content": "Hello.", "reply": False}
+        url = f"/api/v1/sessions/{session.pk}/messages/"
+        return client.post(url, said, format="json").json()["message"]["id"]
+    if kind == "note":
+        return client.post(f"{PROJECT}notes/", {"text": "4711"}, format="json").json()["id"]
+    if kind == "fact":
+        fact = {"subject": "Billing", "predicate": "is owned by", "object": "us"}
+        return client.post(f"{PROJECT}facts/", fact, format="json").json()["id"]
+    if kind == "entry":
+        return Entry.objects.create(
+            project=project,
+            granularity="day",
+            period_key="2026-03-12",
+            zone="UTC",
+            summary="- It is in May.",
+            tokens=10,
+            message_count=2,
+            first_source_at=AT,
+            last_source_at=AT,
+            written_by="scripted",
+            sources_hash="of its sources",
+        ).pk
+    return None
+
+
+@pytest.fixture
+def client(api, owner):
+    return api(owner)
+
+
+by_kind = pytest.mark.parametrize("kind", CHANGES)
+
+
+@by_kind
+def test_a_stale_change_gets_412_and_changes_nothing(client, kind, made):
+    where, earlier, late = CHANGES[kind]
+    read = client.get(where(made))
+    assert client.patch(where(made), earlier, format="json").status_code == 200
+    there = client.get(where(made))
+    assert there.headers["ETag"] != read.headers["ETag"]
+    condition = {"If-Match": read.headers["ETag"]}
+    refused = client.patch(where(made), late, format="json", headers=condition)
+    assert refused.status_code == 412
+    assert refused.json()["detail"]
+    assert client.delete(where(made), headers=condition).status_code == 412
+    assert client.get(where(made)).json() == there.json()
+
+
+@by_kind
+def test_a_change_of_what_was_read_is_made(client, kind, made):
+    where, change, more = CHANGES[kind]
+    read = client.get(where(made))
+    condition = {"If-Match": read.headers["ETag"]}
+    changed = client.patch(where(made), change, format="json", headers=condition)
+    assert changed.status_code == 200
+    # The answer's tag is the one that its reader has now.
+    condition = {"If-Match": changed.headers["ETag"]}
+    assert client.patch(where(made), more, format="json", headers=condition).status_code == 200
+    condition = {"If-Match": client.get(where(made)).headers["ETag"]}
+    gone = client.delete(where(made), headers=condition)
+    assert gone.status_code in (200, 204)
+
+
+@by_kind
+def test_what_one_has_is_not_sent_again(client, kind, made):
+    where, change, _ = CHANGES[kind]
+    tag = client.get(where(made)).headers["ETag"]
+    for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+        again = client.get(where(made), headers={"If-None-Match": known})
+        assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", tag)
+    client.patch(where(made), change, format="json")
+    assert client.get(where(made), headers={"If-None-Match": tag}).status_code == 200
+
+
+@by_kind
+def test_a_condition_that_is_none_is_refused(client, kind, made):
+    where, change, _ = CHANGES[kind]
+    before = client.get(where(made)).json()
+    for given in ("x", '"1', ""):
+        answer = client.patch(where(made), change, format="json", headers={"If-Match": given})
+        assert answer.status_code in (400, 412), given
+    assert client.get(where(made)).json() == before
+
+
+def test_the_bank_is_told_once(client, project):
+    url = f"{PROJECT}memory/"
+    tag = client.get(url).headers["ETag"]
+    assert client.get(url, headers={"If-None-Match": tag}).status_code == 304
+
+
+def test_a_reaction_is_another_message_to_its_reader_and_the_same_to_its_editor(
+    client, project, owner
+):
+    from chat.models import Session
+    from chat.replies import post_message
+
+    said = post_message(Session.objects.create(project=project, creator=owner), "A", author=owner)
+    url = f"/api/v1/messages/{said.pk}/"
+    tag = client.get(url).headers["ETag"]
+    client.post(f"{url}reactions/", {"emoji": "👍"}, format="json")
+    assert client.get(url, headers={"If-None-Match": tag}).status_code == 200
+    condition = {"If-Match": tag}
+    assert client.patch(url, {"content": "B"}, format="json", headers=condition).status_code == 200
+
+
+def test_a_project_that_was_changed_is_not_deleted(client, project):
+    tag = client.get(PROJECT).headers["ETag"]
+    Project.objects.update(name="Invoices")
+    assert client.delete(PROJECT, headers={"If-Match": tag}).status_code == 412
+    assert Project.objects.exists()

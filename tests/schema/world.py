@@ -1,0 +1,111 @@
+"""A project in which there is something of everything, made through the doors that people use."""
+
+import base64
+from dataclasses import dataclass
+
+from tests.chat.pictures import picture
+from tests.server import Installation
+from tests.torture.clients import Api
+
+# As in the schema.
+PROJECT = "/api/v1/projects/{slug}/"
+Values = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class World:
+    """`token` opens all of it. `ids` are values for the parameters in paths that begin so; `spare`
+    are for operations, by method and path, after which little is left.
+    """
+
+    token: str
+    ids: dict[str, Values]
+    spare: dict[str, Values]
+
+    def values(self, operation: str) -> Values:
+        """What the parameters in the path of an operation, such as `GET /api/v1/…`, can be."""
+        path = operation.partition(" ")[2]
+        found: Values = {}
+        for beginning in sorted(self.ids, key=len):
+            if path.startswith(beginning):
+                found |= self.ids[beginning]
+        return found | self.spare.get(operation, {})
+
+
+def build(installation: Installation, url: str) -> World:
+    """Two months of talk, and what people add to it."""
+    from config.embedded import broker_url, install_broker, socket_directory
+
+    install_broker(broker_url(socket_directory(installation.data_dir)))
+    token = installation.manage("create_token", "admin")
+    made = _Builder(Api(url, token), installation.manage("make_demo", "--owner=admin"))
+    account = ("--noinput", "--verbosity=0", "--email=e@example.org")
+    for name in ("edgar", "vera"):
+        installation.manage("createsuperuser", f"--username={name}", *account)
+        made.add("members", {"username": name, "role": "editor"})
+    return made.world(token)
+
+
+class _Builder:
+    def __init__(self, api: Api, slug: str) -> None:
+        self.api, self.slug = api, slug
+
+    def add(self, what: str, body: object) -> dict:
+        return self.api.call("POST", f"projects/{self.slug}/{what}/", body)
+
+    def ids(self, what: str, name: str = "id") -> list[str]:
+        told = self.api.call("GET", f"projects/{self.slug}/{what}/")
+        rows = told if isinstance(told, list) else told["results"]
+        return [row[name] for row in rows]
+
+    def chat(self) -> tuple[str, list[str]]:
+        """A chat with an image, an edited message and a reaction; its id and its messages'."""
+        chat = self.add("sessions", {"title": "The cutover"})["id"]
+        image = {"data": base64.b64encode(picture()).decode(), "name": "plan.png"}
+        said = {"content": "When is the cutover?", "attachments": [image]}
+        exchange = self.api.call("POST", f"sessions/{chat}/messages/", said)
+        asked, reply = exchange["message"]["id"], exchange["reply"]["id"]
+        self.api.call("PATCH", f"messages/{asked}/", {"content": "When is the cutover exactly?"})
+        self.api.call("POST", f"messages/{reply}/reactions/", {"emoji": "👍"})
+        self.image = exchange["message"]["attachments"][0]["id"]
+        return chat, [asked, reply]
+
+    def world(self, token: str) -> World:
+        chats = self.ids("sessions")
+        chat, messages = self.chat()
+        spare_chat, spare_messages = self.chat()
+        cleared, _ = self.chat()
+        fact = {"subject": "Billing", "predicate": "is owned by", "object": "the platform team"}
+        facts = [self.add("facts", fact | {"object": f"team {n}"})["id"] for n in range(3)]
+        notes = [self.add("notes", {"text": f"Room {n} is ours."})["id"] for n in range(3)]
+        self.api.call("PUT", f"projects/{self.slug}/blocks/persona/", {"content": "Be brief."})
+        self.api.call("PUT", f"projects/{self.slug}/blocks/gone/", {"content": "Be gone."})
+        entries = self.ids("memory/entries")
+        gone = [
+            self.api.call("POST", "projects/", {"name": f"Spare {n}"})["slug"] for n in range(2)
+        ]
+        ids = {
+            PROJECT: {"slug": [self.slug]},
+            f"{PROJECT}members/": {"username": ["admin", "edgar", "vera"]},
+            f"{PROJECT}blocks/": {"name": ["persona"]},
+            f"{PROJECT}facts/": {"id": facts[1:]},
+            f"{PROJECT}notes/": {"id": notes[1:]},
+            f"{PROJECT}memory/entries/": {"id": entries[1:]},
+            "/api/v1/sessions/": {"id": [chat, chats[0]]},
+            "/api/v1/messages/": {"id": messages},
+            "/api/v1/attachments/": {"id": [self.image]},
+        }
+        spare = {
+            "DELETE /api/v1/sessions/{id}/": {"id": [spare_chat]},
+            "POST /api/v1/sessions/{id}/clear/": {"id": [cleared]},
+            "DELETE /api/v1/messages/{id}/": {"id": spare_messages},
+            f"DELETE {PROJECT}": {"slug": gone[:1]},
+            f"PATCH {PROJECT}": {"slug": gone[1:]},
+            f"POST {PROJECT}forget/": {"slug": gone[1:]},
+            f"DELETE {PROJECT}members/{{username}}/": {"username": ["vera"]},
+            f"DELETE {PROJECT}blocks/{{name}}/": {"name": ["gone"]},
+            f"DELETE {PROJECT}facts/{{id}}/": {"id": facts[:1]},
+            f"DELETE {PROJECT}notes/{{id}}/": {"id": notes[:1]},
+            f"DELETE {PROJECT}memory/entries/{{id}}/": {"id": entries[:1]},
+        }
+        return World(token, ids, spare)

@@ -409,7 +409,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='delivery',
-            index=models.Index(condition=models.Q(('state', 'waiting')), fields=['webhook', 'next_try_at'], name='delivery_due'),
+            index=models.Index(condition=models.Q(('state', 'waiting')), fields=['webhook', 'next_try_at', 'id'], name='delivery_due'),
         ),
         migrations.AddIndex(
             model_name='delivery',

@@ -155,7 +155,7 @@ class Delivery(models.Model):
         indexes = [
             models.Index(fields=["webhook", "-id"], name="delivery_recent"),
             models.Index(
-                fields=["webhook", "next_try_at"],
+                fields=["webhook", "next_try_at", "id"],
                 name="delivery_due",
                 condition=Q(state=DeliveryState.WAITING),
             ),

@@ -14,7 +14,6 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 from django.db import transaction
-from django.db.models import Q
 from django.db.models.functions import Coalesce, Now
 from django.utils.translation import gettext_noop as _
 
@@ -98,8 +97,7 @@ def _deliver_next(webhook: Webhook) -> bool:
 
     The attempt is on the record before it is made, so that a killed worker's counts.
     """
-    tests_first = webhook.deliveries.due().alias(is_test=Q(event=Event.TEST))
-    delivery = tests_first.order_by("-is_test", "next_try_at", "id").first()
+    delivery = webhook.deliveries.due().order_by("next_try_at", "id").first()
     if delivery is None or not _begin(webhook, delivery):
         return False
     outcome = _send(webhook, delivery)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.db.models.signals import post_save
 from django.dispatch import receiver
 from django.utils.translation import gettext as _
@@ -20,6 +21,7 @@ from chat.models import FINAL, Import, Message, Session, Visibility
 from chat.signals import import_finished, message_added, reply_kept
 from memory.models import Activity, Delivery, Event, Verb, Webhook
 from memory.tasks import wake_deliveries
+from memory.webhooks.delivering import TOO_LATE
 from memory.webhooks.registering import Refused
 
 EVENTS_OF_MEMORY = {
@@ -54,13 +56,18 @@ def tell(project_id: UUID, event: Event, things: Callable[[], Sequence[Data]]) -
 
 
 def test(webhook: Webhook) -> Delivery:
-    """Has a test told, now and once, though the receiver failed a moment ago. Raises Refused."""
+    """Has a test told, now and once: before all that waits, though the receiver failed a moment
+    ago. Raises Refused.
+    """
     if not webhook.is_on:
         raise Refused(_("Switch it on first."))
     with transaction.atomic():
         Webhook.objects.filter(pk=webhook.pk).update(next_try_at=None)
         delivery = Delivery.objects.create(
-            project_id=webhook.project_id, webhook=webhook, event=Event.TEST
+            project_id=webhook.project_id,
+            webhook=webhook,
+            event=Event.TEST,
+            next_try_at=Now() - TOO_LATE,
         )
         wake_deliveries()
     return delivery

@@ -374,6 +374,7 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_CLASSES": ["projects.api.throttles.Rate"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["projects.api.parsers.Json"],
+    "EXCEPTION_HANDLER": "projects.api.problems.handler",
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "projects.api.negotiation.WhatThereIs",
     "DEFAULT_PAGINATION_CLASS": "projects.api.pagination.NewestFirst",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],

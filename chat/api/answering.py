@@ -7,7 +7,6 @@ from typing import Any
 
 from django.http import Http404
 from django.http.response import HttpResponseBase
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import status
 from rest_framework.exceptions import APIException
@@ -24,8 +23,18 @@ from chat.models.sessions import SessionStatus
 from projects.api.errors import CONFLICT
 from projects.api.idempotency import Made
 
+# One of the events of a stream.
+EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"type": "string", "enum": ["message", "delta", "done", "error"]},
+        "id": {"type": "string"},
+        "data": {"type": "string", "description": "JSON."},
+    },
+    "required": ["event", "data"],
+}
 EVENTS = OpenApiResponse(
-    OpenApiTypes.STR,
+    EVENT,
     "Server-sent events. `message`: what was said, as it is kept. `delta` {`text`}: a piece of the "
     "reply, as often as there are more. At the end `done`: the whole reply; or, when the model "
     "failed, `error` {`detail`, `id`, `reply`}. Each carries an id for Last-Event-ID; a comment "

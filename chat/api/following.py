@@ -1,12 +1,11 @@
 """/api/v1/messages/…/stream/: a reply, for who comes to it late or comes back."""
 
 from django.http.response import HttpResponseBase
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.views import APIView
 
 from chat import access
-from chat.api.answering import go_on
+from chat.api.answering import EVENTS, go_on
 from chat.api.resuming import LAST_EVENT_ID
 from chat.api.streaming import MEDIA_TYPE
 
@@ -16,7 +15,7 @@ class Follow(APIView):
 
     @extend_schema(
         parameters=[LAST_EVENT_ID],
-        responses={(200, MEDIA_TYPE): OpenApiTypes.STR, 204: None},
+        responses={(200, MEDIA_TYPE): EVENTS, 204: None},
     )
     def get(self, request, pk) -> HttpResponseBase:
         """Events `delta`, and `done` or `error` at the end. Whoever heard the end gets 204."""

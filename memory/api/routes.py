@@ -1,5 +1,6 @@
 """/api/v1/…/memory/, its entries, and the wish for a summary now."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -50,6 +51,9 @@ from projects.api.filters import Flag, Moment
 from projects.api.versions import Tagged, is_conditional, refuse_changed
 from projects.models import Project
 
+log = logging.getLogger(__name__)
+
+BROKER_AWAY = "It cannot be queued now. It is summarised once it has been silent for a while."
 AS_OF = OpenApiParameter(
     "as_of",
     OpenApiTypes.DATETIME,
@@ -176,21 +180,32 @@ class OneEntry(Tagged, generics.RetrieveUpdateDestroyAPIView):
 class Summarize(APIView):
     """Has what is new in a conversation summarised now, however short it fell silent ago.
 
-    409 when there is nothing to summarise; while somebody is at it already, nothing is queued.
+    409 when there is nothing to summarise; while somebody is at it already, nothing is queued. 503
+    while the broker is away: it is summarised when it has been silent for long enough.
     """
 
-    @extend_schema(request=None, responses={202: QueuedSerializer, 409: NotQueuedSerializer})
+    @extend_schema(
+        request=None,
+        responses={202: QueuedSerializer, 409: NotQueuedSerializer, 503: NotQueuedSerializer},
+    )
     def post(self, request, pk) -> Response:
         session = session_for_writing(request.user, pk, request.auth)
         cursor = Cursor.objects.filter(pk=session.pk)
         if not cursor.waiting().exists():
-            reason = _why_nothing_waits(session)
-            told = {"queued": False, "reason": reason, "detail": reason}
-            return Response(told, status.HTTP_409_CONFLICT)
+            return _not_queued(_why_nothing_waits(session), status.HTTP_409_CONFLICT)
         free = cursor.unheld().exists()
         if free:
-            transaction.on_commit(lambda: summarise_session.delay(str(session.pk), force=True))
+            try:
+                summarise_session.delay(str(session.pk), force=True)
+            except Exception as error:
+                # Each broker has its own.
+                log.warning("summary_not_queued session=%s cause=%r", session.pk, error)
+                return _not_queued(BROKER_AWAY, status.HTTP_503_SERVICE_UNAVAILABLE)
         return Response({"queued": free, "running": not free}, status.HTTP_202_ACCEPTED)
+
+
+def _not_queued(reason: str, code: int) -> Response:
+    return Response({"queued": False, "reason": reason, "detail": reason}, code)
 
 
 def _why_nothing_waits(session: Session) -> str:

@@ -19,3 +19,11 @@ def world(django_db_setup, django_db_blocker, tmp_path_factory) -> Iterator:
         connection.cursor().execute("SET CONSTRAINTS ALL DEFERRED")
         yield made
         transaction.set_rollback(True)
+
+
+@pytest.fixture(autouse=True)
+def broker(monkeypatch) -> None:
+    """One that takes what is queued; there is none beside tests."""
+    from memory.tasks import summarise_session
+
+    monkeypatch.setattr(summarise_session, "delay", lambda *_, **how: None)

@@ -43,6 +43,16 @@ def test_a_writer_has_it_summarised_now(api, editor, session, queued):
     assert queued == [((str(session.pk),), {"force": True})]
 
 
+def test_while_the_broker_is_away_it_says_so(api, editor, session, monkeypatch):
+    def away(*_, **how):
+        raise ConnectionError("away")
+
+    monkeypatch.setattr(summarise_session, "delay", away)
+    answer = api(editor).post(url(session.pk))
+    assert (answer.status_code, answer.json()["queued"]) == (503, False)
+    assert "cannot be queued now" in answer.json()["detail"]
+
+
 def test_while_somebody_is_at_it_nothing_is_queued(api, editor, session, queued):
     lease = leases.claim(Cursor.objects.all(), session.pk)
     answer = api(editor).post(url(session.pk))

@@ -25,14 +25,16 @@ CHECKS = (
 
 
 def run(
-    world: World, url: str, examples: int, folder: Path, *more: str
+    world: World, url: str, examples: int, folder: Path, covered: str
 ) -> subprocess.CompletedProcess[str]:
-    """All phases, with so many examples for each operation; `more` goes to the command."""
+    """All phases, with so many examples for each operation. `covered` is what the coverage phase
+    tries: `all`, or what is `positive`; the others try both.
+    """
     address = f"{url}/api/v1/schema/?format=json"
     with urlopen(address, timeout=30) as answer:
         schema = json.loads(answer.read())
     config = folder / "schemathesis.toml"
-    config.write_text(configuration(world, operations(schema)))
+    config.write_text(configuration(world, operations(schema), covered))
     command = [
         *(sys.executable, "-m", "schemathesis.cli", f"--config-file={config}"),
         *(
@@ -43,7 +45,7 @@ def run(
             f"--checks={','.join(CHECKS)}",
         ),
         "--generation-deterministic",
-        *("--continue-on-failure", "--no-color", *more),
+        *("--continue-on-failure", "--no-color"),
     ]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
@@ -54,7 +56,7 @@ def operations(schema: dict) -> list[str]:
     return [f"{method.upper()} {path}" for path, methods in paths for method in methods]
 
 
-def configuration(world: World, operations: list[str]) -> str:
+def configuration(world: World, operations: list[str], covered: str) -> str:
     """What schemathesis is told, as TOML."""
     told = {"headers": f'{{ Authorization = "Bearer {world.token}" }}'}
     dictionaries: dict[str, str] = {}
@@ -74,6 +76,7 @@ def configuration(world: World, operations: list[str]) -> str:
             *(f"{name} = {value}" for name, value in told.items()),
             # tests/access tries each method on each route.
             "[phases.coverage]\nunexpected-methods = []",
+            f'[phases.coverage.generation]\nmode = "{covered}"',
             *(f"[dictionaries.{key}]\nvalues = {values}" for values, key in dictionaries.items()),
             *tables,
         ]

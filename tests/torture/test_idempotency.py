@@ -107,7 +107,7 @@ def everything(api: Api, path: str) -> list[dict]:
 
 
 def test_a_hundred_at_once_have_one_effect_that_outlives_the_server(webs, api, model, scale, tally):
-    rounds = scale(50, 4)
+    rounds = scale(50, 2)
     slug = api.call("POST", "projects/", {"name": "Once"})["slug"]
     here = f"projects/{slug}"
     place = api.call("POST", f"{here}/sessions/", {"title": "Torture"})["id"]

@@ -46,7 +46,7 @@ def test_deliveries_survive_their_workers(crew, chance, scale, tally, receiver, 
 
     receiver.reply = moody
     said = kills = 0
-    while kills < scale(200, 12):
+    while kills < scale(200, 8):
         for _ in range(6):
             post_message(session, f"Message {said}", author=user)
             said += 1

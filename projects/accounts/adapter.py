@@ -8,6 +8,7 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core.exceptions import ImmediateHttpResponse
 from django.conf import settings
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest
 from django.shortcuts import redirect
@@ -56,6 +57,13 @@ class Accounts(DefaultAccountAdapter):
         # The page of the invitation leads on to the project.
         invited = invitations.in_hand(request)
         return reverse("join") if invited else super().get_signup_redirect_url(request)
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        try:
+            return super().get_client_ip(request)
+        except PermissionDenied:
+            # Through a socket of this machine, and no proxy is trusted to tell for whom.
+            return "127.0.0.1"
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("account")

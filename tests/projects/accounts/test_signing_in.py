@@ -74,6 +74,12 @@ def test_an_address_is_that_which_trusted_proxies_tell(client, owner, settings, 
     assert ("Tried too often" in answer.content.decode()) is shut_out
 
 
+def test_whoever_comes_through_a_socket_is_of_this_machine(client, owner, is_in):
+    form = {"login": "olive", "password": "pass-word-1"}
+    client.post(SIGN_IN, form, REMOTE_ADDR="")
+    assert is_in(client)
+
+
 def test_thirty_times_a_minute_is_the_most_whoever_it_is(client, owner):
     answers = [client.post(SIGN_IN, {"login": "", "password": ""}) for _ in range(31)]
     assert [one.status_code for one in answers] == [200] * 30 + [429]

@@ -15,7 +15,15 @@ JSON = "application/json"
 TEXTS = ["content", "text", "title", "name", "summary", "emoji", "role", "username", "append"]
 TEXTS += ["subject", "predicate", "object", "user", "action", "url", "state", "message", "session"]
 NUMBERS = ["history_limit", "bank_max_tokens", "idle_minutes", "revision", "position", "confidence"]
-NUMBERS += ["memory_daily_tokens", "before", "valid_from", "created_at", "expires_at", "entries"]
+NUMBERS += [
+    "keep_days",
+    "memory_daily_tokens",
+    "before",
+    "valid_from",
+    "created_at",
+    "expires_at",
+    "entries",
+]
 
 
 def each(names: list[str], value: object) -> str:

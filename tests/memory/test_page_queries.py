@@ -39,7 +39,7 @@ QUERIES = {
     "notes": 5,
     "overview": 13,
     "project": 7,
-    "project-settings": 6,
+    "project-settings": 9,
     "projects": 3,
     "session": 14,
     "session-keep": 6,

@@ -12,6 +12,7 @@ import pytest
 from tests.connector import Connector
 from tests.receiver import Receiver
 from tests.scripted import ScriptedModel
+from tests.shape import parts
 
 # Before Django reads its settings; also what each worker of a parallel run inherits.
 OUR_OWN_DATA = "STRATA_TEST_DATA" not in os.environ
@@ -19,9 +20,9 @@ if OUR_OWN_DATA:
     os.environ["STRATA_DATA_DIR"] = os.environ["STRATA_TEST_DATA"] = tempfile.mkdtemp(
         prefix="strata-test-"
     )
+if OUR_OWN_DATA or not parts.is_wanted():
+    os.environ |= {"DATABASE_URL": "", "CELERY_BROKER_URL": ""}
 for name in (
-    "DATABASE_URL",
-    "CELERY_BROKER_URL",
     "STRATA_CHAT_MODEL",
     "STRATA_SYSTEM_MODEL",
     "STRATA_OUTBOUND_ALLOW",
@@ -53,6 +54,8 @@ def pytest_configure(config) -> None:
         # runs for root, whenever another run begins.
         config.option.basetemp = str(DATA_DIR / "tests")
     OPEN.enter_context(embedded.attached(DATA_DIR))
+    if OUR_OWN_DATA and parts.is_wanted():
+        os.environ |= OPEN.enter_context(parts.in_front_of(DATA_DIR))
     django.setup()
 
 

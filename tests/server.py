@@ -1,18 +1,20 @@
 """A whole Strata in processes of its own, for tests that look at it from outside. No ORM here."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import quote
 from urllib.request import urlopen
 
 from tests.scripted import ScriptedModel
+from tests.shape import parts
+from tests.shape.ports import held_port
 
 ROOT = Path(__file__).resolve().parents[1]
 PASSWORD = "pass-word-1"
@@ -44,7 +46,7 @@ def installed(data_dir: Path, model: ScriptedModel) -> Iterator[Installation]:
     from config import embedded
 
     # Attached, so that the commands, which come and go, leave the database running.
-    with embedded.attached(data_dir):
+    with embedded.attached(data_dir), ExitStack() as stack:
         environment = os.environ | {
             "STRATA_DATA_DIR": str(data_dir),
             "STRATA_CHAT_MODEL": "openai-chat:scripted",
@@ -54,6 +56,8 @@ def installed(data_dir: Path, model: ScriptedModel) -> Iterator[Installation]:
             "STRATA_OUTBOUND_ALLOW": "127.0.0.1",
             "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
         }
+        if parts.is_wanted():
+            environment |= stack.enter_context(parts.in_front_of(data_dir))
         made = Installation(data_dir, environment)
         made.manage("migrate", "--verbosity=0")
         account = ("--username=admin", "--email=admin@example.org")
@@ -124,11 +128,13 @@ def worker(installation: Installation) -> Iterator[None]:
     """A Celery worker of an installation."""
     from config import embedded
 
-    embedded.install_broker(embedded.broker_url(embedded.socket_directory(installation.data_dir)))
+    if not parts.is_wanted():
+        sockets = embedded.socket_directory(installation.data_dir)
+        embedded.install_broker(embedded.broker_url(sockets))
     celery = [sys.executable, "-m", "celery", "-A", "config", "worker", "--loglevel=WARNING"]
     with (installation.data_dir / "worker.log").open("ab") as output:
         process = subprocess.Popen(
-            [*celery, "--pool=solo", "-Q", "chat,memory"],
+            [*celery, "--pool=solo", "-Q", "chat,memory,index,io"],
             cwd=ROOT,
             env=installation.environment,
             stdout=output,
@@ -141,11 +147,10 @@ def worker(installation: Installation) -> Iterator[None]:
         process.wait(30)
 
 
-def held_port() -> tuple[socket.socket, int]:
-    """A port that nobody else is given, here or for a connection of theirs, until the socket is
-    closed; who names it, and reuses addresses as servers do, may listen on it.
-    """
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind(("127.0.0.1", 0))
-    return held, held.getsockname()[1]
+def database_url(scheme: str = "postgresql") -> str:
+    """The address of the test's own database."""
+    from django.db import connection
+
+    settings = connection.settings_dict
+    port = f":{settings['PORT']}" if settings["PORT"] else ""
+    return f"{scheme}://postgres@{quote(settings['HOST'], safe='')}{port}/{settings['NAME']}"

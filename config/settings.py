@@ -413,7 +413,7 @@ REST_FRAMEWORK = {
         "projects.authentication.TokenAllows",
     ],
     "DEFAULT_THROTTLE_CLASSES": ["projects.api.throttles.Rate"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["projects.api.renderers.Json"],
     "DEFAULT_PARSER_CLASSES": ["projects.api.parsers.Json"],
     "EXCEPTION_HANDLER": "projects.api.problems.handler",
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "projects.api.negotiation.WhatThereIs",

@@ -6,7 +6,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import quote
 
+import psycopg
 import pytest
 
 from tests.connector import Connector
@@ -54,9 +56,22 @@ def pytest_configure(config) -> None:
         # runs for root, whenever another run begins.
         config.option.basetemp = str(DATA_DIR / "tests")
     OPEN.enter_context(embedded.attached(DATA_DIR))
+    if OUR_OWN_DATA:
+        _trust_the_machine(embedded.socket_directory(DATA_DIR))
     if OUR_OWN_DATA and parts.is_wanted():
         os.environ |= OPEN.enter_context(parts.in_front_of(DATA_DIR))
     django.setup()
+    from tests import emptying
+
+    emptying.quickly()
+
+
+def _trust_the_machine(sockets: Path) -> None:
+    """Data that is thrown away need not reach the disk."""
+    address = f"postgresql://postgres@/postgres?host={quote(str(sockets), safe='')}"
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

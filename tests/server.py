@@ -1,12 +1,14 @@
 """A whole Strata in processes of its own, for tests that look at it from outside. No ORM here."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import quote
@@ -45,24 +47,48 @@ def installed(data_dir: Path, model: ScriptedModel) -> Iterator[Installation]:
     """A new Strata in `data_dir` whose chats `model` answers; its database runs until the end."""
     from config import embedded
 
+    # Copied with owners and modes: PostgreSQL insists on its own.
+    subprocess.run(["cp", "-a", f"{_migrated()}/.", data_dir], check=True)
     # Attached, so that the commands, which come and go, leave the database running.
     with embedded.attached(data_dir), ExitStack() as stack:
-        environment = os.environ | {
-            "STRATA_DATA_DIR": str(data_dir),
-            "STRATA_CHAT_MODEL": "openai-chat:scripted",
-            "STRATA_SYSTEM_MODEL": "extractive",
-            "OPENAI_BASE_URL": model.base_url,
-            "OPENAI_API_KEY": "test",
-            "STRATA_OUTBOUND_ALLOW": "127.0.0.1",
-            "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
-        }
+        environment = _environment(data_dir, model.base_url)
         if parts.is_wanted():
             environment |= stack.enter_context(parts.in_front_of(data_dir))
-        made = Installation(data_dir, environment)
-        made.manage("migrate", "--verbosity=0")
-        account = ("--username=admin", "--email=admin@example.org")
-        made.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
-        yield made
+        yield Installation(data_dir, environment)
+
+
+def _migrated() -> Path:
+    """A data folder with all tables and `admin` in them, to be copied; made once in a run."""
+    from config import embedded
+
+    folder = Path(os.environ["STRATA_TEST_DATA"]) / "migrated"
+    with folder.with_suffix(".lock").open("w") as held:
+        flock(held, LOCK_EX)
+        if not folder.exists():
+            draft = folder.with_suffix(".new")
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir()
+            with embedded.attached(draft):
+                made = Installation(draft, _environment(draft, ""))
+                made.manage("migrate", "--verbosity=0")
+                account = ("--username=admin", "--email=admin@example.org")
+                made.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
+            draft.rename(folder)
+    return folder
+
+
+def _environment(data_dir: Path, model_url: str) -> dict[str, str]:
+    return os.environ | {
+        "STRATA_DATA_DIR": str(data_dir),
+        "DATABASE_URL": "",
+        "CELERY_BROKER_URL": "",
+        "STRATA_CHAT_MODEL": "openai-chat:scripted",
+        "STRATA_SYSTEM_MODEL": "extractive",
+        "OPENAI_BASE_URL": model_url,
+        "OPENAI_API_KEY": "test",
+        "STRATA_OUTBOUND_ALLOW": "127.0.0.1",
+        "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
+    }
 
 
 class Web:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.validators import slug_re
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import path
@@ -22,6 +23,12 @@ class OwnProject(serializers.SlugRelatedField):
     def get_queryset(self) -> QuerySet[Project]:
         request = self.context["request"]
         return projects_for(request.user, request.auth)
+
+    def to_internal_value(self, data: Any) -> Project:
+        # Nothing else is asked for: the database refuses NUL, and no answer can hold a surrogate.
+        if not isinstance(data, str) or not slug_re.fullmatch(data):
+            raise serializers.ValidationError("There is no such project.")
+        return super().to_internal_value(data)
 
 
 class TokenSerializer(serializers.ModelSerializer):

@@ -134,6 +134,16 @@ def test_other_methods_are_refused(route, world):
         assert answer.status_code == (302 if method in door.shut else 405), method
 
 
+@pytest.mark.parametrize("route", [one for one in OF_A_PROJECT if not one.is_api], ids=named)
+def test_no_other_site_acts_for_its_reader(route, world):
+    door = DOORS[route.name]
+    path = world.address(route, door.values)
+    client = signed_in(world.owner, enforce_csrf_checks=True)
+    for method in {*door.methods} - {"GET", *door.shut}:
+        with nothing_is_written():
+            assert ask(client, route, door, method, path).status_code == 403, method
+
+
 @pytest.mark.parametrize("route", [one for one in OF_A_PROJECT if one.is_api], ids=named)
 def test_a_token_does_what_its_scopes_allow(route, world):
     door = DOORS[route.name]

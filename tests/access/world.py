@@ -149,8 +149,8 @@ class World(SimpleNamespace):
         return {role: enter(getattr(self, role)) for role in ("viewer", "editor", "owner")}
 
 
-def signed_in(user) -> Client:
-    client = Client()
+def signed_in(user, **options) -> Client:
+    client = Client(**options)
     client.force_login(user)
     return client
 

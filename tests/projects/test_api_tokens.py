@@ -75,6 +75,8 @@ def test_it_can_do_no_more(make, owner, project):
         ({"scopes": []}, "scopes"),
         ({"scopes": ["fly"]}, "scopes"),
         ({"project": "nowhere"}, "project"),
+        ({"project": "nul\0"}, "project"),
+        ({"project": ["billing"]}, "project"),
         ({"expires_at": "2001-01-01T00:00Z"}, "expires_at"),
         ({"name": "a" * 121}, "name"),
     ],

@@ -1,0 +1,353 @@
+"""Faults of the kinds that programs like this one had to publish advisories for.
+
+With the folder `site` on PYTHONPATH, each process has the one that STRATA_FAULT names, and the
+tests must fail. Each plants by replacing what the product calls, wherever it was imported to.
+"""
+
+import contextlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`kind` is its class in the advisories; `tests`, which should tell, are run first."""
+
+    kind: str
+    tests: tuple[str, ...]
+    plant: Callable[[], None]
+
+
+FAULTS: dict[str, Fault] = {}
+
+
+def fault(kind: str, *tests: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    def register(plant: Callable[[], None]) -> Callable[[], None]:
+        FAULTS[plant.__name__] = Fault(kind, tests, plant)
+        return plant
+
+    return register
+
+
+def replace(module: Any, name: str, new: Any) -> None:
+    """Puts `new` in the place of `module.name`, and of every name that was imported from there."""
+    old = getattr(module, name)
+    setattr(module, name, new)
+    for other in list(sys.modules.values()):
+        if getattr(other, "__name__", "").split(".")[0] in ("projects", "chat", "memory", "config"):
+            for there, value in list(vars(other).items()):
+                if value is old:
+                    setattr(other, there, new)
+
+
+# Who may see what
+
+
+@fault("missing ownership check", "tests/access/test_doors.py")
+def anyone_is_a_member() -> None:
+    from projects import access
+    from projects.models import Membership, Role
+
+    right = access.membership
+
+    def membership(user, slug, roles=Role.values, token=None):
+        with contextlib.suppress(access.Http404):
+            return right(user, slug, roles, token)
+        return Membership.objects.select_related("project").get(project__slug=slug, role=Role.OWNER)
+
+    replace(access, "membership", membership)
+
+
+@fault("missing check of the role", "tests/access/test_doors.py")
+def viewers_write() -> None:
+    from projects import access
+
+    right = access.membership
+
+    def membership(user, slug, roles=None, token=None):
+        return right(user, slug, token=token)
+
+    replace(access, "membership", membership)
+
+
+@fault("a token wider than it was made", "tests/access/test_doors.py")
+def a_token_opens_every_project() -> None:
+    from chat import access as chat_access
+    from projects import access
+
+    member, projects, sessions = access.membership, access.projects_for, chat_access.sessions_for
+    replace(
+        access,
+        "membership",
+        lambda user, slug, roles=access.Role.values, token=None: member(user, slug, roles),
+    )
+    replace(access, "projects_for", lambda user, token=None: projects(user))
+    replace(chat_access, "sessions_for", lambda user, token=None: sessions(user))
+
+
+@fault("scopes that nobody asks for", "tests/access/test_doors.py")
+def tokens_that_read_write() -> None:
+    from projects.authentication import TokenAllows
+
+    TokenAllows.has_permission = lambda self, request, view: True
+
+
+@fault("private conversations shown", "tests/chat/test_api_sessions.py", "tests/chat")
+def private_sessions_are_everybodys() -> None:
+    from chat.models.sessions import SessionQuerySet
+
+    SessionQuerySet.visible_to = lambda self, user: self.standing().filter(
+        project__memberships__user=user
+    )
+
+
+@fault("direct reference to an object (messages)", "tests/access/test_doors.py", "tests/chat")
+def a_message_is_found_by_its_id_alone() -> None:
+    from chat import access
+    from chat.models import Message
+
+    def message_for_reading(user, pk, token=None):
+        found = Message.objects.select_related("author", "session__project").filter(pk=pk).first()
+        if found is None:
+            raise access.Http404
+        return found
+
+    replace(access, "message_for_reading", message_for_reading)
+
+
+@fault("direct reference to an object (files)", "tests/chat/test_attachments.py", "tests/chat")
+def a_file_is_found_by_its_id_alone() -> None:
+    from chat import attachments
+    from chat.models import Attachment
+
+    def for_reading(user, pk, token=None):
+        found = Attachment.objects.select_related("session__project").filter(pk=pk).first()
+        if found is None:
+            raise attachments.Http404
+        return found
+
+    replace(attachments, "for_reading", for_reading)
+
+
+@fault("a filter by an id that the client gives", "tests/chat/test_attachments.py", "tests/chat")
+def uploads_of_others_are_claimed() -> None:
+    from chat import attachments
+    from chat.models import Attachment
+
+    replace(attachments, "_unclaimed", lambda user: Attachment.objects.filter(message=None))
+
+
+@fault(
+    "a key of the client's that is not its own",
+    "tests/chat/test_keyed.py",
+    "tests/chat/completions",
+)
+def a_session_header_opens_the_conversation_of_others() -> None:
+    from chat import keyed
+    from chat.models import Session
+
+    def session(self):
+        rows = Session.objects.standing().filter(project=self.project, source_key=self.key)
+        return rows.select_related("project").first()
+
+    def locked(one):
+        made = Session(project=one.project, creator=one.user, source_key=one.key)
+        Session.objects.bulk_create([made], ignore_conflicts=True)
+        rows = Session.objects.select_for_update(of=("self",)).select_related("project")
+        return rows.get(project=one.project, source_key=one.key)
+
+    keyed.Keyed.key = property(lambda self: keyed.key(f"{keyed.DOOR}{self.name}"))
+    keyed.Keyed.session = session
+    replace(keyed, "_locked", locked)
+
+
+@fault("a cache shared by users", "tests/projects/test_api_idempotency.py")
+def an_idempotency_key_is_everybodys() -> None:
+    from projects import idempotency
+    from projects.models import IdempotencyKey
+
+    def of(cls, user, token, key, method, path, data):
+        digest = idempotency._digest
+        return cls(
+            user.pk,
+            token.project_id if token is not None else None,
+            digest("key", [key]).hexdigest(),
+            digest("request", [method, path], data).hexdigest(),
+        )
+
+    def known(self):
+        found = IdempotencyKey.objects.filter(key=self.key).first()
+        if found is not None and found.request != self.request:
+            raise idempotency.OtherRequest
+        return found
+
+    idempotency.Use.of = classmethod(of)
+    idempotency.Use.known = known
+
+
+@fault("a permission that was taken away", "tests/chat/test_admission.py", "tests/chat")
+def streams_go_on_for_who_was_sent_away() -> None:
+    from chat import admission
+
+    replace(admission, "withdrawn", lambda grants: frozenset())
+
+
+@fault("recall across members", "tests/memory/test_recall.py", "tests/memory")
+def recall_quotes_private_sessions() -> None:
+    from memory.recall.search import Scope
+
+    Scope._visible = lambda self: "s.deleted_at IS NULL OR c.source_type = 'entry'"
+
+
+@fault("what is about one is told to all", "tests/memory/test_facts.py", "tests/memory")
+def facts_about_a_member_are_the_projects() -> None:
+    from memory.facts import access
+    from memory.models import Fact
+
+    replace(access, "facts_for", lambda member: Fact.objects.filter(project=member.project))
+
+
+@fault("an export of more than its reader sees", "tests/memory/test_portability.py")
+def exports_tell_private_sessions() -> None:
+    from django.db.models import Q
+
+    from memory.portability.tables import Extent
+
+    Extent.readable = lambda self, path: Q()
+
+
+# What leads outside, or inside
+
+
+@fault("SSRF by redirect", "tests/projects/test_outbound.py", "tests/memory/webhooks")
+def redirects_are_followed() -> None:
+    from projects import outbound
+
+    once = outbound.request
+
+    def request(method, url, **options):
+        answer = once(method, url, **options)
+        if answer.status in (301, 302, 303, 307, 308) and "location" in answer.headers:
+            return request(method, answer.headers["location"], **options)
+        return answer
+
+    replace(outbound, "request", request)
+
+
+@fault("SSRF by a name that changes", "tests/projects/test_outbound.py")
+def a_name_is_resolved_again_to_connect() -> None:
+    import httpcore2
+
+    from projects import outbound
+
+    def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
+        outbound._public_addresses(host, port, self._deadline)
+        plain = httpcore2.SyncBackend.connect_tcp
+        stream = plain(self, host, port, timeout, local_address, socket_options)
+        return outbound._Timed(stream, self._deadline)
+
+    outbound._Guarded.connect_tcp = connect_tcp
+
+
+@fault("SSRF by IPv4 written as IPv6", "tests/projects/test_outbound.py")
+def ipv6_is_taken_for_public() -> None:
+    from projects import outbound
+
+    right = outbound._may_reach
+    replace(outbound, "_may_reach", lambda address: address.version == 6 or right(address))
+
+
+# What text can do
+
+
+@fault("sanitised before rendering", "tests/chat/test_markup.py")
+def markup_is_sanitised_before_it_is_rendered() -> None:
+    from django.utils.safestring import mark_safe
+
+    from chat.templatetags import markup
+
+    def markdown(text):
+        return mark_safe(markup._renderer.render(markup._sanitised(text)))
+
+    markup._renderer.options["html"] = True
+    markup._renderer.validateLink = lambda url: True
+    markup.register.filters["markdown"] = markdown
+    replace(markup, "markdown", markdown)
+
+
+@fault("names and titles unescaped", "tests/e2e/test_hostile_text.py", "tests/chat", "tests/memory")
+def templates_escape_nothing() -> None:
+    from django.template import engines
+
+    engines["django"].engine.autoescape = False
+
+
+@fault("a fence that its content closes", "tests/memory/test_fence.py")
+def quoted_text_may_close_its_fence() -> None:
+    from memory import fence
+
+    replace(fence, "quote", lambda text: text)
+
+
+@fault("instructions held for nobody", "tests/memory/test_suspicion.py", "tests/memory")
+def nothing_reads_like_an_instruction() -> None:
+    from memory.layers import suspicion
+
+    replace(suspicion, "found_in", lambda text: frozenset())
+
+
+@fault("a template that reaches the program", "tests/projects/test_instructions.py")
+def personas_are_plain_templates() -> None:
+    from jinja2 import Environment, StrictUndefined
+
+    from projects import instructions
+
+    plain = Environment(undefined=StrictUndefined, keep_trailing_newline=False)
+    plain.globals, plain.filters = {}, instructions._sandbox.filters
+    replace(instructions, "_sandbox", plain)
+
+
+@fault("an archive that unpacks without end", "tests/chat/test_import_zip.py", "tests/chat")
+def zip_files_are_not_measured() -> None:
+    from chat.importers import archives
+
+    replace(archives, "_check", lambda files: None)
+
+
+@fault("images served as they came", "tests/chat/test_images.py", "tests/chat")
+def images_are_kept_as_they_came() -> None:
+    import hashlib
+
+    from chat import images
+
+    def reencode(data):
+        return images.Encoded(data, "image/png", 1, 1, hashlib.sha256(data).hexdigest())
+
+    replace(images, "reencode", reencode)
+
+
+@fault("forms taken from other sites", "tests/access/test_doors.py")
+def forms_need_no_token() -> None:
+    from django.middleware.csrf import CsrfViewMiddleware
+
+    CsrfViewMiddleware.process_view = lambda self, request, *rest: None
+
+
+# What should be gone
+
+
+@fault("deleted, but still found", "tests/memory/test_forgetting.py", "tests/memory")
+def chunks_outlive_what_was_forgotten() -> None:
+    from memory.forgetting import stores
+
+    [chunks] = [store for store in stores.STORES if store.name == "chunks"]
+    object.__setattr__(chunks, "remove", lambda project, found: 0)
+
+
+@fault("deleted, but back with the next import", "tests/memory/test_forgetting.py", "tests/memory")
+def imports_bring_back_what_was_forgotten() -> None:
+    from memory.forgetting import graves
+
+    replace(graves, "buried", lambda project, subjects: set())

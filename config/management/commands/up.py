@@ -22,7 +22,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from chat.providers import demo
-from config import embedded
+from config import embedded, processes
 from config.environment import integer
 from config.supervisor import Child, Supervisor
 
@@ -146,28 +146,14 @@ class Command(BaseCommand):
 
 
 def servers(port: int) -> list[Child]:
-    """Web, worker and beat."""
+    """Web, workers and beat. Whoever waits for a title does not wait for summaries too."""
     # They must not resolve a relative path from another folder, nor tell people another port.
     environment = {"STRATA_DATA_DIR": str(settings.DATA_DIR), "PORT": str(port)}
-    python = [sys.executable, "-m"]
-    web = [
-        *(*python, "uvicorn", "config.asgi:application", "--host", "127.0.0.1"),
-        *("--port", str(port), "--no-access-log", "--log-level", "warning"),
-        *("--timeout-graceful-shutdown", "5"),
-    ]
-    worker = [
-        *(*python, "celery", "-A", "config", "worker", "--loglevel", "WARNING"),
-        *("--concurrency", "2", "-Q", "chat,memory"),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
-    ]
-    beat = [
-        *(*python, "celery", "-A", "config", "beat", "--loglevel", "WARNING", "--pidfile="),
-        *("--scheduler", "django_celery_beat.schedulers:DatabaseScheduler"),
-    ]
     return [
-        Child("web", web, environment, log("web")),
-        Child("worker", worker, environment, log("worker")),
-        Child("beat", beat, environment, log("beat")),
+        Child("web", processes.web(port), environment, log("web")),
+        Child("worker", processes.worker("memory", "io"), environment, log("worker")),
+        Child("quick worker", processes.worker("chat", "index"), environment, log("quick")),
+        Child("beat", processes.beat(), environment, log("beat")),
     ]
 
 

@@ -6,24 +6,36 @@ A value that does not fit ends the start with one line that names the variable a
 import os
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
 def read(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
-    """The variable `name` parsed, or `default` when it is unset or empty.
+    """The variable `name` parsed, or `default` when it is unset or empty. Where `name`_FILE is set,
+    the value is what stands in that file, as containers and systemd hand out secrets.
 
     `parse` raises ValueError for what it does not take; `takes` says in words what it does.
     The value itself is not printed, since it may be a secret.
     """
-    text = os.environ.get(name, "").strip()
+    text = (os.environ.get(name, "") or _from_file(f"{name}_FILE")).strip()
     if not text:
         return default
     try:
         return parse(text)
     except ValueError as error:
         raise SystemExit(f"strata: {name} takes {takes}") from error
+
+
+def _from_file(name: str) -> str:
+    path = os.environ.get(name, "")
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text()
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"strata: {name} takes the path of a text file") from error
 
 
 def text(value: str) -> str:

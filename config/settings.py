@@ -175,9 +175,9 @@ SYSTEM_MODEL = read(
     model_name("demo", "extractive"),
     "`extractive`, `demo` or a model name such as openai-chat:gpt-5-mini",
 )
-# Whose keys are set. pydantic-ai reads them itself; here only whether they are there counts.
-MODEL_KEYS = [
-    provider
+# Whose keys are set. pydantic-ai finds them itself, in the environment.
+_keys = {
+    provider: (variable, read(variable, "", text, "a key"))
     for provider, variable in {
         "openai-chat": "OPENAI_API_KEY",
         "anthropic": "ANTHROPIC_API_KEY",
@@ -186,8 +186,9 @@ MODEL_KEYS = [
         "groq": "GROQ_API_KEY",
         "openrouter": "OPENROUTER_API_KEY",
     }.items()
-    if read(variable, "", text, "a key")
-]
+}
+MODEL_KEYS = [provider for provider, (_, key) in _keys.items() if key]
+environ |= {variable: key for variable, key in _keys.values() if key}
 OLLAMA_URL = read(
     "OLLAMA_BASE_URL", "http://127.0.0.1:11434/v1", url("http", "https"), "the address of an Ollama"
 )
@@ -366,6 +367,10 @@ MEDIA_ROOT = DATA_DIR / "files"
 S3_BUCKET = read("STRATA_S3_BUCKET", "", text, "the name of a bucket")
 S3_ENDPOINT = read("STRATA_S3_ENDPOINT", "", url("http", "https"), "an http:// or https:// address")
 S3_REGION = read("STRATA_S3_REGION", "", text, "the name of a region such as eu-central-1")
+for _name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    # boto3 finds them itself, in the environment.
+    if _key := read(_name, "", text, "a key"):
+        environ[_name] = _key
 if S3_ENDPOINT and not S3_BUCKET:
     raise SystemExit("strata: STRATA_S3_BUCKET takes the name of a bucket of STRATA_S3_ENDPOINT")
 STORAGES: dict[str, dict[str, object]] = {

@@ -13,13 +13,12 @@ T = TypeVar("T")
 
 
 def read(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
-    """The variable `name` parsed, or `default` when it is unset or empty. Where `name`_FILE is set,
-    the value is what stands in that file, as containers and systemd hand out secrets.
+    """The variable `name` parsed, or `default` when it is unset or empty.
 
     `parse` raises ValueError for what it does not take; `takes` says in words what it does.
     The value itself is not printed, since it may be a secret.
     """
-    text = (os.environ.get(name, "") or _from_file(f"{name}_FILE")).strip()
+    text = os.environ.get(name, "").strip()
     if not text:
         return default
     try:
@@ -28,18 +27,31 @@ def read(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
         raise SystemExit(f"strata: {name} takes {takes}") from error
 
 
-def _from_file(name: str) -> str:
-    path = os.environ.get(name, "")
-    if not path:
-        return ""
-    try:
-        return Path(path).read_text()
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"strata: {name} takes the path of a text file") from error
+def read_secret(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
+    """As `read`; the variable `name`_FILE may name a file that holds the value instead."""
+    path = os.environ.get(f"{name}_FILE", "").strip()
+    if path:
+        try:
+            # Libraries look there too.
+            os.environ[name] = Path(path).read_text().strip()
+        except (OSError, ValueError) as error:
+            raise SystemExit(f"strata: {name}_FILE takes a file that can be read") from error
+    return read(name, default, parse, takes)
 
 
 def text(value: str) -> str:
     return value
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """A parser for one of `words`, in either case."""
+
+    def parse(value: str) -> str:
+        if value.lower() not in words:
+            raise ValueError(value)
+        return value.lower()
+
+    return parse
 
 
 def flag(value: str) -> bool:

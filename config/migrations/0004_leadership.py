@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('config', '0002_schedule'),
+        ('config', '0003_retention'),
     ]
 
     operations = [

@@ -33,7 +33,9 @@ DATA_DIR = read("STRATA_DATA_DIR", BASE_DIR / "var", Path, "the path of a folder
 DATA_DIR.mkdir(parents=True, exist_ok=True)
 PORT = read("PORT", 8000, integer(1, 65535), "a port number from 1 to 65535")
 DEBUG = read("STRATA_DEBUG", False, flag, "on or off")
-SECRET_KEY = read("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(DATA_DIR)
+SECRET_KEY = read_secret("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(
+    DATA_DIR
+)
 ALLOWED_HOSTS = read(
     "STRATA_ALLOWED_HOSTS",
     ["localhost", "127.0.0.1", "[::1]"],
@@ -41,7 +43,9 @@ ALLOWED_HOSTS = read(
     "host names separated by commas",
 )
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if "*" not in host]
-ADMIN_PASSWORD = read("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
+ADMIN_PASSWORD = read_secret(
+    "STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password"
+)
 
 # Requests to addresses that people name go to the public internet alone, and to these.
 OUTBOUND_ALLOW: list[IPv4Network | IPv6Network] = read(
@@ -63,7 +67,7 @@ MODEL_TIMEOUT = read(
 
 # Database and broker: the embedded PostgreSQL unless told otherwise.
 
-DATABASE_URL = read(
+DATABASE_URL = read_secret(
     "DATABASE_URL", "", url("postgres", "postgresql"), "postgresql://USER:PASSWORD@HOST/NAME"
 )
 EMBEDDED_POSTGRES = not DATABASE_URL
@@ -94,7 +98,7 @@ DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLER
 if not POOLER:
     _options["prepare_threshold"] = 5
 # A copy that PostgreSQL keeps, for searches and exports: see chat/replica.py.
-REPLICA_URL = read(
+REPLICA_URL = read_secret(
     "STRATA_REPLICA_URL", "", url("postgres", "postgresql"), "postgresql://USER:PASSWORD@HOST/NAME"
 )
 if REPLICA_URL:
@@ -110,7 +114,7 @@ if REPLICA_URL:
     }
 DATABASE_ROUTERS = ["chat.replica.Router"]
 
-CELERY_BROKER_URL = read(
+CELERY_BROKER_URL = read_secret(
     "CELERY_BROKER_URL",
     _default_broker,
     url("pgmq", "redis", "rediss", "amqp", "amqps"),
@@ -189,7 +193,7 @@ MODEL_KEYS = [
         "groq": "GROQ_API_KEY",
         "openrouter": "OPENROUTER_API_KEY",
     }.items()
-    if read(variable, "", text, "a key")
+    if read_secret(variable, "", text, "a key")
 ]
 OLLAMA_URL = read(
     "OLLAMA_BASE_URL", "http://127.0.0.1:11434/v1", url("http", "https"), "the address of an Ollama"
@@ -492,6 +496,9 @@ MEDIA_ROOT = DATA_DIR / "files"
 S3_BUCKET = read("STRATA_S3_BUCKET", "", text, "the name of a bucket")
 S3_ENDPOINT = read("STRATA_S3_ENDPOINT", "", url("http", "https"), "an http:// or https:// address")
 S3_REGION = read("STRATA_S3_REGION", "", text, "the name of a region such as eu-central-1")
+for _name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    # boto3 reads them itself; here only where they are counts.
+    read_secret(_name, "", text, "a key")
 if S3_ENDPOINT and not S3_BUCKET:
     raise SystemExit("strata: STRATA_S3_BUCKET takes the name of a bucket of STRATA_S3_ENDPOINT")
 STORAGES: dict[str, dict[str, object]] = {

@@ -3,9 +3,11 @@
 from ipaddress import IPv4Network, IPv6Network
 from os import environ
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dj_database_url
 from csp.constants import NONCE, NONE, SELF
+from django.http.request import split_domain_port
 from dotenv import load_dotenv
 
 from config import embedded
@@ -14,6 +16,7 @@ from config.environment import (
     integer,
     model_name,
     networks,
+    origin,
     rate,
     read,
     text,
@@ -31,13 +34,28 @@ DATA_DIR.mkdir(parents=True, exist_ok=True)
 PORT = read("PORT", 8000, integer(1, 65535), "a port number from 1 to 65535")
 DEBUG = read("STRATA_DEBUG", False, flag, "on or off")
 SECRET_KEY = read("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(DATA_DIR)
+# Where people reach it. With https:// nothing of it goes over the wire without TLS (see SECURE_…).
+URL = read("STRATA_URL", "", origin, "an address without a path, https://strata.example.org")
+HTTPS = URL.startswith("https://")
+_authority = urlsplit(URL).netloc
 ALLOWED_HOSTS = read(
     "STRATA_ALLOWED_HOSTS",
     ["localhost", "127.0.0.1", "[::1]"],
     words,
     "host names separated by commas",
 )
-CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if "*" not in host]
+CSRF_TRUSTED_ORIGINS = [
+    f"https://{'*' if host.startswith('.') else ''}{host}"
+    for host in ALLOWED_HOSTS
+    if "*" not in host
+]
+if URL:
+    ALLOWED_HOSTS.insert(0, split_domain_port(_authority)[0])
+    CSRF_TRUSTED_ORIGINS.insert(0, URL)
+# How many proxies stand before it, each of which says in headers who asked and how.
+TRUSTED_PROXIES = read(
+    "STRATA_TRUSTED_PROXIES", 0, integer(0, 10), "how many proxies stand before it, from 0 to 10"
+)
 ADMIN_PASSWORD = read("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
 
 # Requests to addresses that people name go to the public internet alone, and to these.
@@ -118,7 +136,9 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_ACCEPT_CONTENT = ["json"]
+# Data, and never objects: who can write to the broker cannot have a worker run anything.
+CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = CELERY_RESULT_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_DEFAULT_QUEUE = "memory"
 CELERY_TASK_ROUTES = {
     "chat.*": "chat",
@@ -277,8 +297,10 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    # Before the static files, which hold pages of other people's making.
     "csp.middleware.CSPMiddleware",
+    "config.headers.Confined",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.languages.LanguageOfReader",
     "django.middleware.common.CommonMiddleware",
@@ -352,6 +374,21 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
+if HTTPS:
+    # Browsers take such names from this host alone, and over TLS: no neighbour in the domain can
+    # put a session of its own in place. https://httpwg.org/http-extensions/draft-ietf-httpbis-rfc6265bis.html#name-the-__host-prefix
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+    LANGUAGE_COOKIE_NAME = "__Host-language"
+    SECURE_SSL_REDIRECT, SECURE_SSL_HOST = True, _authority
+    # Who looks after the process asks from beside it, behind no proxy.
+    SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]
+    SECURE_HSTS_SECONDS = 365 * 24 * 3600
+if TRUSTED_PROXIES:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# HSTS for the names below this one, and browsers' lists of such domains, are for whoever has the
+# domain to decide: other things may live there.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],

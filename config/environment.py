@@ -6,6 +6,7 @@ A value that does not fit ends the start with one line that names the variable a
 import os
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -27,8 +28,30 @@ def read(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
         raise SystemExit(f"strata: {name} takes {takes}") from error
 
 
+def read_secret(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
+    """As `read`; the variable `name`_FILE may name a file that holds the value instead."""
+    path = os.environ.get(f"{name}_FILE", "").strip()
+    if path:
+        try:
+            os.environ[name] = Path(path).read_text()
+        except OSError as error:
+            raise SystemExit(f"strata: {name}_FILE takes a file that can be read") from error
+    return read(name, default, parse, takes)
+
+
 def text(value: str) -> str:
     return value
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """A parser for one of `words`, in either case."""
+
+    def parse(value: str) -> str:
+        if value.lower() not in words:
+            raise ValueError(value)
+        return value.lower()
+
+    return parse
 
 
 def flag(value: str) -> bool:

@@ -7,6 +7,7 @@ from django.db import DatabaseError, connection
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from config.backup import marker
 from config.models import Heartbeat
 
 # Three signs of life may be missed before a part counts as missing.
@@ -30,12 +31,13 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 
 def _database() -> bool:
+    """Whether it answers, and no restore of it was broken off."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
+        return not marker.is_set()
     except DatabaseError:
         return False
-    return True
 
 
 def _broker() -> bool:

@@ -16,14 +16,17 @@ from config.environment import (
     integer,
     model_name,
     networks,
+    one_of,
     origin,
     rate,
     read,
+    read_secret,
     text,
     url,
     word,
     words,
 )
+from config.mail import mail_server
 from config.secrets import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -52,10 +55,6 @@ CSRF_TRUSTED_ORIGINS = [
 if URL:
     ALLOWED_HOSTS.insert(0, split_domain_port(_authority)[0])
     CSRF_TRUSTED_ORIGINS.insert(0, URL)
-# How many proxies stand before it, each of which says in headers who asked and how.
-TRUSTED_PROXIES = read(
-    "STRATA_TRUSTED_PROXIES", 0, integer(0, 10), "how many proxies stand before it, from 0 to 10"
-)
 ADMIN_PASSWORD = read("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
 
 # Requests to addresses that people name go to the public internet alone, and to these.
@@ -272,6 +271,64 @@ RATES = {
     "replies": read("STRATA_RATE_REPLIES", rate("120/minute"), rate, _RATE),
 }
 
+# Who signs in, and how.
+
+# Whether everybody may make an account; else who has an invitation to a project may.
+SIGNUP_OPEN = read("STRATA_SIGNUP", "closed", one_of("open", "closed"), "open or closed") == "open"
+# How many proxies stand before this server, each of which adds to X-Forwarded-For.
+ALLAUTH_TRUSTED_PROXY_COUNT = read(
+    "STRATA_TRUSTED_PROXIES", 0, integer(0, 10), "how many proxies stand before it, from 0 to 10"
+)
+EMAIL = read_secret(
+    "STRATA_EMAIL_URL",
+    None,
+    mail_server,
+    "smtp+tls://USER:PASSWORD@HOST:587, smtps://…:465, smtp://HOST:25 or console://",
+)
+# Whether mail goes anywhere. Where it does not, pages offer nothing that needs it.
+SENDS_MAIL = EMAIL is not None
+if EMAIL is not None:
+    EMAIL_BACKEND = EMAIL.backend
+    EMAIL_HOST, EMAIL_PORT = EMAIL.host, EMAIL.port
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = EMAIL.user, EMAIL.password
+    EMAIL_USE_TLS, EMAIL_USE_SSL = EMAIL.starttls, EMAIL.tls
+EMAIL_TIMEOUT = 20  # seconds
+DEFAULT_FROM_EMAIL = read(
+    "STRATA_EMAIL_FROM", "Strata <strata@localhost>", text, "the address that mail comes from"
+)
+
+# A provider of OpenID Connect.
+OIDC_ISSUER = read(
+    "STRATA_OIDC_ISSUER", "", url("https", "http"), "the https:// address of an issuer"
+).rstrip("/")
+OIDC_NAME = read("STRATA_OIDC_NAME", "single sign-on", text, "what people call it")
+# Whether it lets in people who have no account here yet, without an invitation.
+OIDC_SIGNUP = read("STRATA_OIDC_SIGNUP", False, flag, "on or off")
+OIDC_CLIENT = {
+    "client_id": read("STRATA_OIDC_CLIENT_ID", "", text, "the client's id"),
+    "secret": read_secret("STRATA_OIDC_CLIENT_SECRET", "", text, "the client's secret"),
+}
+if OIDC_ISSUER and not OIDC_CLIENT["client_id"]:
+    raise SystemExit("strata: STRATA_OIDC_CLIENT_ID takes the client's id at STRATA_OIDC_ISSUER")
+
+# What processes share for a while: how often somebody tried to sign in, and codes that were used.
+CACHE_URL = read(
+    "STRATA_CACHE_URL", "", url("redis", "rediss"), "a redis:// address such as redis://HOST/1"
+)
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": CACHE_URL,
+    }
+    if CACHE_URL
+    else {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "projects_cache",
+        # Above it some are thrown away, used up or not; those that are over go each hour.
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
+    }
+}
+
 # Django
 
 INSTALLED_APPS = [
@@ -290,6 +347,12 @@ INSTALLED_APPS = [
     "django_htmx",
     "django_celery_beat",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
+    "allauth.usersessions",
     "config",
     "projects",
     "chat",
@@ -309,6 +372,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "projects.accounts.visits.NotesVisits",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -339,9 +404,66 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "projects"
 LOGOUT_REDIRECT_URL = "login"
+ACCOUNT_ADAPTER = "projects.accounts.adapter.Accounts"
+ACCOUNT_FORMS = {
+    "login": "projects.accounts.forms.SignIn",
+    "signup": "projects.accounts.forms.SignUp",
+    "add_email": "projects.accounts.forms.AddAddress",
+    "change_password": "projects.accounts.forms.ChangePassword",
+    "set_password": "projects.accounts.forms.SetPassword",
+    "reset_password": "projects.accounts.forms.ForgottenPassword",
+    "reset_password_from_key": "projects.accounts.forms.NewPassword",
+    "reauthenticate": "projects.accounts.forms.SamePassword",
+}
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "optional"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Strata] "
+ACCOUNT_EMAIL_NOTIFICATIONS = SENDS_MAIL
+# Who has no account is told nothing by mail that a page does not tell.
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+# Beside those that allauth has: how often who comes from an address looks at invitations.
+ACCOUNT_RATE_LIMITS = {"invitation": "60/m/ip", "oidc": "30/m/ip"}
+MFA_ADAPTER = "projects.accounts.factors.Factors"
+MFA_FORMS = {
+    "authenticate": "projects.accounts.forms.Code",
+    "reauthenticate": "projects.accounts.forms.CodeAgain",
+    "activate_totp": "projects.accounts.forms.ActivateApp",
+    "add_webauthn": "projects.accounts.forms.AddPasskey",
+    "edit_webauthn": "projects.accounts.forms.RenamePasskey",
+}
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+# Not everybody has a mail address, or a server that sends any.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_TOTP_ISSUER = "Strata"
+# A clock may be half a minute off.
+MFA_TOTP_TOLERANCE = 1
+SOCIALACCOUNT_ADAPTER = "projects.accounts.oidc.Provided"
+SOCIALACCOUNT_FORMS = {"signup": "projects.accounts.forms.ProvidedSignUp"}
+# To those addresses alone that both the provider and this server have verified.
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
+SOCIALACCOUNT_PROVIDERS: dict[str, dict[str, object]] = {}
+if OIDC_ISSUER:
+    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": OIDC_NAME,
+                **OIDC_CLIENT,
+                "settings": {"server_url": OIDC_ISSUER},
+            }
+        ],
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 # Each by its own name, for who reads no other.
@@ -384,7 +506,7 @@ if HTTPS:
     # Who looks after the process asks from beside it, behind no proxy.
     SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]
     SECURE_HSTS_SECONDS = 365 * 24 * 3600
-if TRUSTED_PROXIES:
+if ALLAUTH_TRUSTED_PROXY_COUNT:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 # HSTS for the names below this one, and browsers' lists of such domains, are for whoever has the
 # domain to decide: other things may live there.
@@ -439,6 +561,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "MessageRole": "chat.models.Role",
         "MemberRole": "projects.models.Role",
+        "InvitationState": "projects.models.Standing",
         "EntryState": "memory.models.State",
         "FactState": "memory.models.Standing",
     },

@@ -3,12 +3,42 @@ what it has already applied.
 """
 
 import hashlib
+from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.contrib.postgres.operations import (
+    AddConstraintNotValid,
+    AddIndexConcurrently,
+    ValidateConstraint,
+)
 from django.core.management import call_command
+from django.db import models
+from django.db.migrations import Migration
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations import (
+    AddConstraint,
+    AddField,
+    AddIndex,
+    AlterField,
+    AlterModelManagers,
+    AlterModelOptions,
+    CreateModel,
+    DeleteModel,
+    RemoveField,
+    RenameField,
+    RunPython,
+    SeparateDatabaseAndState,
+)
+from django.db.migrations.operations.base import Operation
+from django.db.models import NOT_PROVIDED, Field
+
+OURS = ("config", "projects", "chat", "memory")
+UNLOCKED = (AddIndexConcurrently, AddConstraintNotValid)
+# What `RunPython` does is for its author to think of: it changes rows, not tables.
+HARMLESS = (AlterModelManagers, AlterModelOptions, ValidateConstraint, RunPython)
 
 # The migrations of releases: the SHA-256 of each file. A change of the data is a new migration.
 RELEASED = {
@@ -53,3 +83,95 @@ def test_the_models_need_no_further_migration():
     out = StringIO()
     call_command("makemigrations", check_changes=True, dry_run=True, stdout=out)
     assert "No changes" in out.getvalue()
+
+
+def since(loader: MigrationLoader) -> dict[str, Migration]:
+    """The migrations of ours that no release has."""
+    ours = {
+        f"{label}/migrations/{name}.py": migration
+        for (label, name), migration in loader.disk_migrations.items()
+        if label in OURS
+    }
+    return {path: migration for path, migration in ours.items() if path not in RELEASED}
+
+
+def stops_the_version_before(
+    operations: Iterable[Operation], before: dict[tuple[str, str], Field] | None = None
+) -> list[str]:
+    """What in these would fail the version before, which serves while they run: it writes rows
+    without the columns that it does not know, and reads those that it does. `before` has the
+    fields as they were, by the model's and their own name.
+    """
+    made: set[str] = set()
+    found = []
+    for one in operations:
+        if isinstance(one, CreateModel):
+            made.add(one.name_lower)
+        elif isinstance(one, AddField):
+            field = one.field
+            given = field.null or field.db_default is not NOT_PROVIDED or field.many_to_many
+            if not given and one.model_name_lower not in made:
+                found.append(f"{one.model_name}.{one.name} has neither null nor db_default")
+        elif isinstance(one, AddIndex | AddConstraint):
+            # It would lock out whoever writes for as long as it takes.
+            if not isinstance(one, UNLOCKED) and one.model_name_lower not in made:
+                found.append(f"{one.describe()}, but not concurrently")
+        elif isinstance(one, AlterField):
+            old = (before or {}).get((one.model_name_lower, one.name))
+            if old is None or stored(old) != stored(one.field):
+                found.append(one.describe())
+        elif isinstance(one, SeparateDatabaseAndState):
+            found += stops_the_version_before(one.database_operations, before)
+        elif not isinstance(one, HARMLESS):
+            found.append(one.describe())
+    return found
+
+
+def stored(field: Field) -> tuple:
+    """What the database knows of it: not its choices, and no texts for people."""
+    _, path, arguments, options = field.deconstruct()
+    return path, arguments, {k: v for k, v in options.items() if k not in field.non_db_attrs}
+
+
+def test_what_came_since_runs_while_the_version_before_serves():
+    loader = MigrationLoader(None)
+    found = {}
+    for path, migration in since(loader).items():
+        state = loader.project_state((migration.app_label, migration.name), at_end=False)
+        before = {
+            (model, name): field
+            for (app, model), its in state.models.items()
+            if app == migration.app_label
+            for name, field in its.fields.items()
+        }
+        found[path] = stops_the_version_before(migration.operations, before)
+    assert {path: why for path, why in found.items() if why} == {}
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        RemoveField("project", "timezone"),
+        DeleteModel("Webhook"),
+        RenameField("project", "slug", "key"),
+        AddField("project", "colour", models.CharField(max_length=7, default="")),
+        AddIndex("message", models.Index(fields=["role"], name="by_role")),
+        AlterField("session", "title", models.CharField(max_length=10)),
+    ],
+    ids=lambda one: one.describe(),
+)
+def test_what_would_not_is_told(operation):
+    assert stops_the_version_before([operation])
+
+
+def test_what_would_is_let_through():
+    before = {("session", "title"): models.CharField(max_length=200, help_text="Its name.")}
+    harmless = [
+        AlterField("session", "title", models.CharField(max_length=200, choices=[("a", "A")])),
+        CreateModel("Colour", [("id", models.BigAutoField(primary_key=True))]),
+        AddIndex("colour", models.Index(fields=["id"], name="by_id")),
+        AddField("project", "colour", models.CharField(max_length=7, null=True)),
+        AddField("project", "hue", models.IntegerField(db_default=0)),
+        AddIndexConcurrently("message", models.Index(fields=["role"], name="by_role")),
+    ]
+    assert stops_the_version_before(harmless, before) == []

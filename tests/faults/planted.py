@@ -1,12 +1,10 @@
 """Faults of the kinds that programs like this one had to publish advisories for.
 
-As a plugin (`pytest -p tests.faults.planted`) it plants the one that STRATA_FAULT names before any
-test runs; the tests must then fail. Each plants by replacing what the product calls, wherever it
-was imported to.
+With the folder `site` on PYTHONPATH, each process has the one that STRATA_FAULT names, and the
+tests must fail. Each plants by replacing what the product calls, wherever it was imported to.
 """
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,12 +29,6 @@ def fault(kind: str, *tests: str) -> Callable[[Callable[[], None]], Callable[[],
         return plant
 
     return register
-
-
-def pytest_configure(config) -> None:
-    name = os.environ.get("STRATA_FAULT")
-    if name:
-        FAULTS[name].plant()
 
 
 def replace(module: Any, name: str, new: Any) -> None:
@@ -102,7 +94,7 @@ def tokens_that_read_write() -> None:
     TokenAllows.has_permission = lambda self, request, view: True
 
 
-@fault("private conversations shown", "tests/chat/test_sight.py", "tests/chat")
+@fault("private conversations shown", "tests/chat/test_api_sessions.py", "tests/chat")
 def private_sessions_are_everybodys() -> None:
     from chat.models.sessions import SessionQuerySet
 
@@ -147,18 +139,28 @@ def uploads_of_others_are_claimed() -> None:
     replace(attachments, "_unclaimed", lambda user: Attachment.objects.filter(message=None))
 
 
-@fault("a key of the client's that is not its own", "tests/chat/test_keyed.py", "tests/chat")
+@fault(
+    "a key of the client's that is not its own",
+    "tests/chat/test_keyed.py",
+    "tests/chat/completions",
+)
 def a_session_header_opens_the_conversation_of_others() -> None:
     from chat import keyed
     from chat.models import Session
 
+    def session(self):
+        rows = Session.objects.standing().filter(project=self.project, source_key=self.key)
+        return rows.select_related("project").first()
+
+    def locked(one):
+        made = Session(project=one.project, creator=one.user, source_key=one.key)
+        Session.objects.bulk_create([made], ignore_conflicts=True)
+        rows = Session.objects.select_for_update(of=("self",)).select_related("project")
+        return rows.get(project=one.project, source_key=one.key)
+
     keyed.Keyed.key = property(lambda self: keyed.key(f"{keyed.DOOR}{self.name}"))
-    keyed.Keyed.session = lambda self: (
-        Session.objects.standing()
-        .filter(project=self.project, source_key=self.key)
-        .select_related("project")
-        .first()
-    )
+    keyed.Keyed.session = session
+    replace(keyed, "_locked", locked)
 
 
 @fault("a cache shared by users", "tests/projects/test_api_idempotency.py")
@@ -175,8 +177,14 @@ def an_idempotency_key_is_everybodys() -> None:
             digest("request", [method, path], data).hexdigest(),
         )
 
+    def known(self):
+        found = IdempotencyKey.objects.filter(key=self.key).first()
+        if found is not None and found.request != self.request:
+            raise idempotency.OtherRequest
+        return found
+
     idempotency.Use.of = classmethod(of)
-    idempotency.Use.known = lambda self: IdempotencyKey.objects.filter(key=self.key).first()
+    idempotency.Use.known = known
 
 
 @fault("a permission that was taken away", "tests/chat/test_admission.py", "tests/chat")
@@ -292,11 +300,13 @@ def nothing_reads_like_an_instruction() -> None:
 
 @fault("a template that reaches the program", "tests/projects/test_instructions.py")
 def personas_are_plain_templates() -> None:
-    from jinja2 import Environment
+    from jinja2 import Environment, StrictUndefined
 
     from projects import instructions
 
-    replace(instructions, "_sandbox", Environment())
+    plain = Environment(undefined=StrictUndefined, keep_trailing_newline=False)
+    plain.globals, plain.filters = {}, instructions._sandbox.filters
+    replace(instructions, "_sandbox", plain)
 
 
 @fault("an archive that unpacks without end", "tests/chat/test_import_zip.py", "tests/chat")
@@ -328,7 +338,7 @@ def forms_need_no_token() -> None:
 # What should be gone
 
 
-@fault("deleted, but still found", "tests/memory/test_stores.py", "tests/memory")
+@fault("deleted, but still found", "tests/memory/test_forgetting.py", "tests/memory")
 def chunks_outlive_what_was_forgotten() -> None:
     from memory.forgetting import stores
 

@@ -8,6 +8,7 @@ import sys
 from tests.faults.planted import FAULTS
 from tests.server import ROOT
 
+SITE = ROOT / "tests/faults/site"
 # What takes two seconds, and needs no database.
 QUICK = ("quoted_text_may_close_its_fence", "markup_is_sanitised_before_it_is_rendered")
 # One in twenty may slip through.
@@ -40,8 +41,8 @@ def test_each_of_them_can_be_planted():
 
 def caught_by(name: str, tests: tuple[str, ...]) -> str | None:
     """The first test that fails with the fault `name`."""
-    pytest = [sys.executable, "-m", "pytest", "-p", "tests.faults.planted", "-x", "-q", "--tb=no"]
-    done = run([*pytest, *tests], {"STRATA_FAULT": name})
+    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no"]
+    done = run([*pytest, *tests], {"STRATA_FAULT": name, "PYTHONPATH": str(SITE)})
     found = re.search(r"^FAILED (\S+)", done.stdout, re.MULTILINE)
     assert found or done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return found[1] if found else None

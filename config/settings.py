@@ -346,7 +346,7 @@ if OIDC_ISSUER and not OIDC_CLIENT["client_id"]:
     raise SystemExit("strata: STRATA_OIDC_CLIENT_ID takes the client's id at STRATA_OIDC_ISSUER")
 
 # What processes share for a while: how often somebody tried to sign in, and codes that were used.
-CACHE_URL = read(
+CACHE_URL = read_secret(
     "STRATA_CACHE_URL", "", url("redis", "rediss"), "a redis:// address such as redis://HOST/1"
 )
 CACHES = {

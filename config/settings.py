@@ -1,6 +1,8 @@
 """The only place that reads the environment. CONTRACT: the names of the variables stay put."""
 
 from ipaddress import IPv4Network, IPv6Network
+from logging import DEBUG as LOG_DEBUG
+from math import inf
 from os import environ
 from pathlib import Path
 
@@ -8,20 +10,24 @@ import dj_database_url
 from csp.constants import NONCE, NONE, SELF
 from dotenv import load_dotenv
 
-from config import embedded
+from config import embedded, logs, secrets
 from config.environment import (
+    choice,
+    database_url,
     flag,
     integer,
+    is_there,
+    keep_out_of_logs,
     model_name,
     networks,
     rate,
     read,
+    secret,
     text,
     url,
     word,
     words,
 )
-from config.secrets import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 load_dotenv(BASE_DIR / ".env")
@@ -30,7 +36,10 @@ DATA_DIR = read("STRATA_DATA_DIR", BASE_DIR / "var", Path, "the path of a folder
 DATA_DIR.mkdir(parents=True, exist_ok=True)
 PORT = read("PORT", 8000, integer(1, 65535), "a port number from 1 to 65535")
 DEBUG = read("STRATA_DEBUG", False, flag, "on or off")
-SECRET_KEY = read("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(DATA_DIR)
+SECRET_KEY = secret("STRATA_SECRET_KEY", "", text, "a long random text") or secrets.made(
+    DATA_DIR / "secret_key"
+)
+keep_out_of_logs(SECRET_KEY)
 ALLOWED_HOSTS = read(
     "STRATA_ALLOWED_HOSTS",
     ["localhost", "127.0.0.1", "[::1]"],
@@ -38,7 +47,7 @@ ALLOWED_HOSTS = read(
     "host names separated by commas",
 )
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if "*" not in host]
-ADMIN_PASSWORD = read("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
+ADMIN_PASSWORD = secret("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
 
 # Requests to addresses that people name go to the public internet alone, and to these.
 OUTBOUND_ALLOW: list[IPv4Network | IPv6Network] = read(
@@ -60,9 +69,7 @@ MODEL_TIMEOUT = read(
 
 # Database and broker: the embedded PostgreSQL unless told otherwise.
 
-DATABASE_URL = read(
-    "DATABASE_URL", "", url("postgres", "postgresql"), "postgresql://USER:PASSWORD@HOST/NAME"
-)
+DATABASE_URL = secret("DATABASE_URL", "", database_url, "postgresql://USER:PASSWORD@HOST/NAME")
 EMBEDDED_POSTGRES = not DATABASE_URL
 DATABASES: dict[str, dict[str, object]]
 if EMBEDDED_POSTGRES:
@@ -89,12 +96,14 @@ if EMBEDDED_POSTGRES:
     # connection, which knows nothing of what this one prepared.
     _options["prepare_threshold"] = 5
 
-CELERY_BROKER_URL = read(
+CELERY_BROKER_URL = secret(
     "CELERY_BROKER_URL",
     _default_broker,
     url("pgmq", "redis", "rediss", "amqp", "amqps"),
     "a pgmq://, redis:// or amqp:// address",
 )
+# As it is unless somebody names another.
+BROKER_IN_DATABASE = _default_broker == CELERY_BROKER_URL
 # Seconds. The soft limit leaves room for the longest single model call before the hard one.
 CELERY_TASK_SOFT_TIME_LIMIT = 840
 CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + MODEL_TIMEOUT
@@ -156,8 +165,12 @@ MODEL_KEYS = [
         "groq": "GROQ_API_KEY",
         "openrouter": "OPENROUTER_API_KEY",
     }.items()
-    if read(variable, "", text, "a key")
+    if secret(variable, "", text, "a key")
 ]
+# Those of other providers, which pydantic-ai finds by itself.
+for _name in list(environ):
+    if _name.endswith(("_API_KEY", "_API_KEY_FILE")):
+        secret(_name.removesuffix("_FILE"), "", text, "a key")
 OLLAMA_URL = read(
     "OLLAMA_BASE_URL", "http://127.0.0.1:11434/v1", url("http", "https"), "the address of an Ollama"
 )
@@ -270,6 +283,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "django_celery_beat",
     "csp",
+    "django_structlog",
     "config",
     "projects",
     "chat",
@@ -278,6 +292,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.logs.requests.Logged",
+    "config.metrics.requests.Measured",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.languages.LanguageOfReader",
@@ -409,15 +425,31 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": "WARNING"},
-    "loggers": {
-        "projects": {"level": "INFO"},
-        "chat": {"level": "INFO"},
-        "memory": {"level": "INFO"},
-    },
-}
+# How one sees what it does: docs/operations.md.
+
+METRICS_TOKEN = secret("STRATA_METRICS_TOKEN", "", text, "a long random text") or secrets.made(
+    DATA_DIR / "metrics_token"
+)
+keep_out_of_logs(METRICS_TOKEN)
+# Where processes that serve or work put what they count, so that one page tells of all of them.
+# prometheus_client reads the variable itself; without it each process counts for itself.
+METRICS_DIR = read("PROMETHEUS_MULTIPROC_DIR", None, Path, "the path of a folder")
+PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, inf)
+TRACES = read("OTEL_EXPORTER_OTLP_ENDPOINT", "", url("http", "https"), "the address of a collector")
+if TRACES:
+    if not is_there("opentelemetry.exporter.otlp.proto.http"):
+        raise SystemExit(
+            "strata: OTEL_EXPORTER_OTLP_ENDPOINT is set, and what sends traces is not installed: "
+            "pip install -r requirements-tracing.txt"
+        )
+    # The packages read their variables themselves.
+    environ.setdefault("OTEL_SERVICE_NAME", "strata")
+    secret("OTEL_EXPORTER_OTLP_HEADERS", "", text, "NAME=VALUE")
+    MIDDLEWARE.insert(MIDDLEWARE.index("config.logs.requests.Logged"), "config.tracing.Traced")
+# Each process writes to its standard error.
+LOGGING = logs.configuration(
+    read("STRATA_LOG_LEVEL", "INFO", choice(*logs.LEVELS), f"one of {', '.join(logs.LEVELS)}"),
+    read("STRATA_LOG_FORMAT", "text", choice("text", "json"), "text or json") == "json",
+)
+# Some tasks run every few seconds.
+DJANGO_STRUCTLOG_CELERY_DEFAULT_LOG_LEVEL = LOG_DEBUG

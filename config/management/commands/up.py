@@ -24,6 +24,7 @@ from django.db import connection
 from chat.providers import demo
 from config import embedded
 from config.environment import integer
+from config.metrics import processes
 from config.supervisor import Child, Supervisor
 
 DATABASE_RETRY = 2.0  # seconds
@@ -66,6 +67,7 @@ class Command(BaseCommand):
             if settings.EMBEDDED_POSTGRES:
                 stack.enter_context(embedded.attached(settings.DATA_DIR))
             self.prepare_database(with_demo)
+            processes.empty(metrics_folder())
             self.serve(port)
         except KeyboardInterrupt:
             self.say(STOPPING)
@@ -148,7 +150,11 @@ class Command(BaseCommand):
 def servers(port: int) -> list[Child]:
     """Web, worker and beat."""
     # They must not resolve a relative path from another folder, nor tell people another port.
-    environment = {"STRATA_DATA_DIR": str(settings.DATA_DIR), "PORT": str(port)}
+    environment = {
+        "STRATA_DATA_DIR": str(settings.DATA_DIR),
+        "PORT": str(port),
+        "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder()),
+    }
     python = [sys.executable, "-m"]
     web = [
         *(*python, "uvicorn", "config.asgi:application", "--host", "127.0.0.1"),
@@ -156,12 +162,22 @@ def servers(port: int) -> list[Child]:
         *("--timeout-graceful-shutdown", "5"),
     ]
     worker = [
-        *(*python, "celery", "-A", "config", "worker", "--loglevel", "WARNING"),
+        *(*python, "celery", "-A", "config", "--quiet", "worker"),
         *("--concurrency", "2", "-Q", "chat,memory"),
         *("--without-gossip", "--without-mingle", "--without-heartbeat"),
     ]
     beat = [
-        *(*python, "celery", "-A", "config", "beat", "--loglevel", "WARNING", "--pidfile="),
+        *(
+            *python,
+            "celery",
+            "-A",
+            "config",
+            "--quiet",
+            "beat",
+            "--loglevel",
+            "WARNING",
+            "--pidfile=",
+        ),
         *("--scheduler", "django_celery_beat.schedulers:DatabaseScheduler"),
     ]
     return [
@@ -169,6 +185,12 @@ def servers(port: int) -> list[Child]:
         Child("worker", worker, environment, log("worker")),
         Child("beat", beat, environment, log("beat")),
     ]
+
+
+def metrics_folder() -> Path:
+    """Where the processes put what they count."""
+    folder: Path = settings.METRICS_DIR or settings.DATA_DIR / "metrics"
+    return folder
 
 
 def log(name: str) -> Path:

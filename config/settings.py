@@ -336,6 +336,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "projects"
 LOGOUT_REDIRECT_URL = "login"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "config.errors.HidesAddresses"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 # Each by its own name, for who reads no other.

@@ -10,7 +10,7 @@ from config.environment import SECRETS
 
 HIDDEN = "[secret]"
 # What looks like a key or a token of ours or of a provider, whoever's it is.
-KEYS = r"(?i:bearer|basic)\s+[\w.~+/=-]{8,}|\bstrata_\w{16,}|\bwhsec_[\w+/=]{8,}|\bsk-[\w-]{12,}"
+KEYS = r"(?i:bearer|basic)\s+[\w.~+/=-]{16,}|\bstrata_\w{16,}|\bwhsec_[\w+/=]{8,}|\bsk-[\w-]{12,}"
 # In this order, in front of whatever else a line has.
 FIRST = ("timestamp", "level", "logger", "event")
 

@@ -37,7 +37,7 @@ def read(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
         raise SystemExit(f"strata: {name} takes {takes}") from None
 
 
-def secret(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
+def read_secret(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
     """As `read`; the value may also stand in a file, which the variable `name`_FILE names.
 
     What is in the file goes into the environment too: the providers' libraries look there, and so
@@ -59,7 +59,7 @@ def _in_file(name: str, path: str) -> str:
     except (OSError, ValueError):
         found = ""
     if not found:
-        raise SystemExit(f"strata: {name} takes the path of a file that can be read and has a text")
+        raise SystemExit(f"strata: {name} takes a file that can be read and has a text")
     return found
 
 
@@ -80,6 +80,17 @@ def is_there(package: str) -> bool:
 
 def text(value: str) -> str:
     return value
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """A parser for one of `words`, in either case."""
+
+    def parse(value: str) -> str:
+        if value.lower() not in words:
+            raise ValueError(value)
+        return value.lower()
+
+    return parse
 
 
 def flag(value: str) -> bool:
@@ -116,16 +127,6 @@ def integer(low: int, high: int) -> Callable[[str], int]:
         if not low <= number <= high:
             raise ValueError(value)
         return number
-
-    return parse
-
-
-def choice(*words: str) -> Callable[[str], str]:
-    """A parser for one of `words`, in capitals or not."""
-
-    def parse(value: str) -> str:
-        [found] = [word for word in words if word.lower() == value.lower()]
-        return found
 
     return parse
 

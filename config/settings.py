@@ -12,7 +12,6 @@ from dotenv import load_dotenv
 
 from config import embedded, logs, secrets
 from config.environment import (
-    choice,
     database_url,
     flag,
     integer,
@@ -20,14 +19,16 @@ from config.environment import (
     keep_out_of_logs,
     model_name,
     networks,
+    one_of,
     rate,
     read,
-    secret,
+    read_secret,
     text,
     url,
     word,
     words,
 )
+from config.mail import mail_server
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 load_dotenv(BASE_DIR / ".env")
@@ -36,7 +37,7 @@ DATA_DIR = read("STRATA_DATA_DIR", BASE_DIR / "var", Path, "the path of a folder
 DATA_DIR.mkdir(parents=True, exist_ok=True)
 PORT = read("PORT", 8000, integer(1, 65535), "a port number from 1 to 65535")
 DEBUG = read("STRATA_DEBUG", False, flag, "on or off")
-SECRET_KEY = secret("STRATA_SECRET_KEY", "", text, "a long random text") or secrets.made(
+SECRET_KEY = read_secret("STRATA_SECRET_KEY", "", text, "a long random text") or secrets.made(
     DATA_DIR / "secret_key"
 )
 keep_out_of_logs(SECRET_KEY)
@@ -47,7 +48,9 @@ ALLOWED_HOSTS = read(
     "host names separated by commas",
 )
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if "*" not in host]
-ADMIN_PASSWORD = secret("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
+ADMIN_PASSWORD = read_secret(
+    "STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password"
+)
 
 # Requests to addresses that people name go to the public internet alone, and to these.
 OUTBOUND_ALLOW: list[IPv4Network | IPv6Network] = read(
@@ -69,7 +72,7 @@ MODEL_TIMEOUT = read(
 
 # Database and broker: the embedded PostgreSQL unless told otherwise.
 
-DATABASE_URL = secret("DATABASE_URL", "", database_url, "postgresql://USER:PASSWORD@HOST/NAME")
+DATABASE_URL = read_secret("DATABASE_URL", "", database_url, "postgresql://USER:PASSWORD@HOST/NAME")
 EMBEDDED_POSTGRES = not DATABASE_URL
 DATABASES: dict[str, dict[str, object]]
 if EMBEDDED_POSTGRES:
@@ -96,7 +99,7 @@ if EMBEDDED_POSTGRES:
     # connection, which knows nothing of what this one prepared.
     _options["prepare_threshold"] = 5
 
-CELERY_BROKER_URL = secret(
+CELERY_BROKER_URL = read_secret(
     "CELERY_BROKER_URL",
     _default_broker,
     url("pgmq", "redis", "rediss", "amqp", "amqps"),
@@ -165,12 +168,12 @@ MODEL_KEYS = [
         "groq": "GROQ_API_KEY",
         "openrouter": "OPENROUTER_API_KEY",
     }.items()
-    if secret(variable, "", text, "a key")
+    if read_secret(variable, "", text, "a key")
 ]
 # Those of other providers, which pydantic-ai finds by itself.
 for _name in list(environ):
     if _name.endswith(("_API_KEY", "_API_KEY_FILE")):
-        secret(_name.removesuffix("_FILE"), "", text, "a key")
+        read_secret(_name.removesuffix("_FILE"), "", text, "a key")
 OLLAMA_URL = read(
     "OLLAMA_BASE_URL", "http://127.0.0.1:11434/v1", url("http", "https"), "the address of an Ollama"
 )
@@ -265,6 +268,64 @@ RATES = {
     "replies": read("STRATA_RATE_REPLIES", rate("120/minute"), rate, _RATE),
 }
 
+# Who signs in, and how.
+
+# Whether everybody may make an account; else who has an invitation to a project may.
+SIGNUP_OPEN = read("STRATA_SIGNUP", "closed", one_of("open", "closed"), "open or closed") == "open"
+# How many proxies stand before this server, each of which adds to X-Forwarded-For.
+ALLAUTH_TRUSTED_PROXY_COUNT = read(
+    "STRATA_TRUSTED_PROXIES", 0, integer(0, 10), "how many proxies stand before it, from 0 to 10"
+)
+EMAIL = read_secret(
+    "STRATA_EMAIL_URL",
+    None,
+    mail_server,
+    "smtp+tls://USER:PASSWORD@HOST:587, smtps://…:465, smtp://HOST:25 or console://",
+)
+# Whether mail goes anywhere. Where it does not, pages offer nothing that needs it.
+SENDS_MAIL = EMAIL is not None
+if EMAIL is not None:
+    EMAIL_BACKEND = EMAIL.backend
+    EMAIL_HOST, EMAIL_PORT = EMAIL.host, EMAIL.port
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = EMAIL.user, EMAIL.password
+    EMAIL_USE_TLS, EMAIL_USE_SSL = EMAIL.starttls, EMAIL.tls
+EMAIL_TIMEOUT = 20  # seconds
+DEFAULT_FROM_EMAIL = read(
+    "STRATA_EMAIL_FROM", "Strata <strata@localhost>", text, "the address that mail comes from"
+)
+
+# A provider of OpenID Connect.
+OIDC_ISSUER = read(
+    "STRATA_OIDC_ISSUER", "", url("https", "http"), "the https:// address of an issuer"
+).rstrip("/")
+OIDC_NAME = read("STRATA_OIDC_NAME", "single sign-on", text, "what people call it")
+# Whether it lets in people who have no account here yet, without an invitation.
+OIDC_SIGNUP = read("STRATA_OIDC_SIGNUP", False, flag, "on or off")
+OIDC_CLIENT = {
+    "client_id": read("STRATA_OIDC_CLIENT_ID", "", text, "the client's id"),
+    "secret": read_secret("STRATA_OIDC_CLIENT_SECRET", "", text, "the client's secret"),
+}
+if OIDC_ISSUER and not OIDC_CLIENT["client_id"]:
+    raise SystemExit("strata: STRATA_OIDC_CLIENT_ID takes the client's id at STRATA_OIDC_ISSUER")
+
+# What processes share for a while: how often somebody tried to sign in, and codes that were used.
+CACHE_URL = read(
+    "STRATA_CACHE_URL", "", url("redis", "rediss"), "a redis:// address such as redis://HOST/1"
+)
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": CACHE_URL,
+    }
+    if CACHE_URL
+    else {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "projects_cache",
+        # Above it some are thrown away, used up or not; those that are over go each hour.
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
+    }
+}
+
 # Django
 
 INSTALLED_APPS = [
@@ -284,6 +345,12 @@ INSTALLED_APPS = [
     "django_celery_beat",
     "csp",
     "django_structlog",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
+    "allauth.usersessions",
     "config",
     "projects",
     "chat",
@@ -303,6 +370,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "projects.accounts.visits.NotesVisits",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -333,10 +402,67 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "projects"
 LOGOUT_REDIRECT_URL = "login"
 DEFAULT_EXCEPTION_REPORTER_FILTER = "config.errors.HidesAddresses"
+ACCOUNT_ADAPTER = "projects.accounts.adapter.Accounts"
+ACCOUNT_FORMS = {
+    "login": "projects.accounts.forms.SignIn",
+    "signup": "projects.accounts.forms.SignUp",
+    "add_email": "projects.accounts.forms.AddAddress",
+    "change_password": "projects.accounts.forms.ChangePassword",
+    "set_password": "projects.accounts.forms.SetPassword",
+    "reset_password": "projects.accounts.forms.ForgottenPassword",
+    "reset_password_from_key": "projects.accounts.forms.NewPassword",
+    "reauthenticate": "projects.accounts.forms.SamePassword",
+}
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "optional"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Strata] "
+ACCOUNT_EMAIL_NOTIFICATIONS = SENDS_MAIL
+# Who has no account is told nothing by mail that a page does not tell.
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+# Beside those that allauth has: how often who comes from an address looks at invitations.
+ACCOUNT_RATE_LIMITS = {"invitation": "60/m/ip", "oidc": "30/m/ip"}
+MFA_ADAPTER = "projects.accounts.factors.Factors"
+MFA_FORMS = {
+    "authenticate": "projects.accounts.forms.Code",
+    "reauthenticate": "projects.accounts.forms.CodeAgain",
+    "activate_totp": "projects.accounts.forms.ActivateApp",
+    "add_webauthn": "projects.accounts.forms.AddPasskey",
+    "edit_webauthn": "projects.accounts.forms.RenamePasskey",
+}
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+# Not everybody has a mail address, or a server that sends any.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_TOTP_ISSUER = "Strata"
+# A clock may be half a minute off.
+MFA_TOTP_TOLERANCE = 1
+SOCIALACCOUNT_ADAPTER = "projects.accounts.oidc.Provided"
+SOCIALACCOUNT_FORMS = {"signup": "projects.accounts.forms.ProvidedSignUp"}
+# To those addresses alone that both the provider and this server have verified.
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
+SOCIALACCOUNT_PROVIDERS: dict[str, dict[str, object]] = {}
+if OIDC_ISSUER:
+    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": OIDC_NAME,
+                **OIDC_CLIENT,
+                "settings": {"server_url": OIDC_ISSUER},
+            }
+        ],
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 # Each by its own name, for who reads no other.
@@ -419,6 +545,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "MessageRole": "chat.models.Role",
         "MemberRole": "projects.models.Role",
+        "InvitationState": "projects.models.Standing",
         "EntryState": "memory.models.State",
         "FactState": "memory.models.Standing",
     },
@@ -428,7 +555,7 @@ SPECTACULAR_SETTINGS = {
 
 # How one sees what it does: docs/operations.md.
 
-METRICS_TOKEN = secret("STRATA_METRICS_TOKEN", "", text, "a long random text") or secrets.made(
+METRICS_TOKEN = read_secret("STRATA_METRICS_TOKEN", "", text, "a long random text") or secrets.made(
     DATA_DIR / "metrics_token"
 )
 keep_out_of_logs(METRICS_TOKEN)
@@ -445,12 +572,12 @@ if TRACES:
         )
     # The packages read their variables themselves.
     environ.setdefault("OTEL_SERVICE_NAME", "strata")
-    secret("OTEL_EXPORTER_OTLP_HEADERS", "", text, "NAME=VALUE")
+    read_secret("OTEL_EXPORTER_OTLP_HEADERS", "", text, "NAME=VALUE")
     MIDDLEWARE.insert(MIDDLEWARE.index("config.logs.requests.Logged"), "config.tracing.Traced")
 # Each process writes to its standard error.
+_LEVELS = ", ".join(logs.LEVELS)
 LOGGING = logs.configuration(
-    read("STRATA_LOG_LEVEL", "INFO", choice(*logs.LEVELS), f"one of {', '.join(logs.LEVELS)}"),
-    read("STRATA_LOG_FORMAT", "text", choice("text", "json"), "text or json") == "json",
+    read("STRATA_LOG_LEVEL", "info", one_of(*_LEVELS.lower().split(", ")), f"one of {_LEVELS}"),
+    read("STRATA_LOG_FORMAT", "text", one_of("text", "json"), "text or json") == "json",
 )
-# Some tasks run every few seconds.
 DJANGO_STRUCTLOG_CELERY_DEFAULT_LOG_LEVEL = LOG_DEBUG

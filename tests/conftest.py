@@ -27,6 +27,11 @@ for name in (
     "STRATA_CHAT_MODEL",
     "STRATA_SYSTEM_MODEL",
     "STRATA_OUTBOUND_ALLOW",
+    "STRATA_SIGNUP",
+    "STRATA_EMAIL_URL",
+    "STRATA_OIDC_ISSUER",
+    "STRATA_CACHE_URL",
+    "STRATA_TRUSTED_PROXIES",
 ):
     os.environ[name] = ""
 os.environ["OPENAI_API_KEY"] = "test"

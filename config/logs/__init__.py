@@ -27,6 +27,7 @@ _shared: list[structlog.typing.Processor] = [
 
 def configuration(level: str, as_json: bool) -> dict[str, Any]:
     """Django's LOGGING, for lines of at least `level`, readable or as JSON."""
+    level = level.upper()
     logging.captureWarnings(True)
     structlog.configure(
         processors=[

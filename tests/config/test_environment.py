@@ -40,7 +40,7 @@ def started(program: str, tmp_path: Path, **variables: str) -> subprocess.Comple
 
 
 def secret(name: str) -> str:
-    return environment.secret(name, "", environment.text, "a key")
+    return environment.read_secret(name, "", environment.text, "a key")
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_wrong_file_stops_the_start_with_the_variable_named(file, tmp_path, mo
     monkeypatch.setenv("SOME_KEY_FILE", path)
     with pytest.raises(SystemExit) as stopped:
         secret("SOME_KEY")
-    takes = "the path of a file that can be read and has a text"
+    takes = "a file that can be read and has a text"
     assert str(stopped.value) == f"strata: SOME_KEY_FILE takes {takes}"
 
 
@@ -96,7 +96,7 @@ def test_two_values_for_one_secret_stop_the_start(file, monkeypatch):
 def test_a_wrong_value_is_not_told(monkeypatch, value, parse):
     monkeypatch.setenv("SOME_URL", value)
     with pytest.raises(SystemExit) as stopped:
-        environment.secret("SOME_URL", None, parse, "an address")
+        environment.read_secret("SOME_URL", None, parse, "an address")
     assert str(stopped.value) == "strata: SOME_URL takes an address"
     assert stopped.value.__cause__ is None and stopped.value.__suppress_context__
 

@@ -39,7 +39,7 @@ def worked(strata: Strata) -> str:
     api.get(f"/{CANARY}?{CANARY}={CANARY}")
     api.post(f"{session}/messages/", content=f'{{"content": {CANARY}')
     api.post("/api/v1/projects/", headers={"Authorization": f"Bearer {CANARY}"}, json={})
-    api.post("/accounts/login/", data={"username": CANARY, "password": CANARY})
+    api.post("/accounts/login/", data={"login": CANARY, "password": CANARY})
     for name in (f"{CANARY}.jsonl", f"{CANARY}.zip", f"{CANARY}.json"):
         file = {"file": (name, f'{{"role": "{CANARY}", {CANARY}'.encode())}
         api.post("/api/v1/projects/billing/imports/", files=file)

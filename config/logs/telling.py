@@ -32,7 +32,7 @@ WORDED = {
 # Errors whose message names types, attributes and modules.
 OF_CODE = (AttributeError, ImportError, NameError, NotImplementedError, RecursionError, TypeError)
 # An error's attributes that are numbers, wherever they are.
-NUMBERS = ("status_code", "errno", "code")
+NUMBERS = ("status_code", "smtp_code", "errno", "code")
 LONGEST = 300  # characters
 DEEPEST = 5  # errors behind an error
 

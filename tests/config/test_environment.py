@@ -107,3 +107,21 @@ def test_secrets_and_passwords_in_addresses_are_known_to_the_logs(monkeypatch):
     environment.keep_out_of_logs("short")
     assert {"sec%20ret/#1", "sec ret/#1"} < environment.SECRETS
     assert "short" not in environment.SECRETS
+
+
+def test_traces_without_their_packages_stop_the_start(tmp_path):
+    lacking = "import sys; sys.modules['opentelemetry.exporter'] = None; import config.settings"
+    done = started(lacking, tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "strata: OTEL_EXPORTER_OTLP_ENDPOINT is set, and what sends traces is not installed: "
+        "pip install -r requirements-tracing.txt\n"
+    )
+
+
+def test_who_wants_no_traces_loads_nothing_for_them(tmp_path):
+    serve = (
+        "import sys, config.asgi, chat.providers.models; print('opentelemetry.sdk' in sys.modules)"
+    )
+    done = started(serve, tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="")
+    assert (done.stdout, done.stderr) == ("False\n", "")

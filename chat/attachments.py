@@ -22,7 +22,7 @@ from django.http import Http404
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from chat import access, images
+from chat import access, files, images
 from chat.images import Refused
 from chat.models import Attachment, Message, Session
 from chat.sight import Image
@@ -182,5 +182,4 @@ def remove_file(instance: Attachment, **kwargs: object) -> None:
 
 
 def _remove_unless_shown(path: str) -> None:
-    if not Attachment.objects.filter(file=path).exists():
-        default_storage.delete(path)
+    files.remove(path, unless=Attachment.objects.filter(file=path).exists)

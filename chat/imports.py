@@ -17,7 +17,6 @@ from celery import current_app
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.core.files import File
-from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -25,6 +24,7 @@ from django.db.models.signals import post_delete
 from django.dispatch import receiver
 from django.http import Http404
 
+from chat import files
 from chat.importers import FileResult, Refused, check, import_file
 from chat.models import Import, ImportState
 from chat.signals import import_finished
@@ -146,7 +146,8 @@ def _finish(upload: Import, state: ImportState, **changes: object) -> None:
 
 
 def _discard_file(upload: Import) -> None:
-    upload.file.delete(save=False)
+    if upload.file.name:
+        files.remove(upload.file.name)
     Import.objects.filter(pk=upload.pk).update(file="")
 
 
@@ -155,7 +156,7 @@ def remove_file(instance: Import, **kwargs: object) -> None:
     """The file goes when it is certain that its import went."""
     path = instance.file.name
     if path:
-        transaction.on_commit(lambda: default_storage.delete(path), robust=True)
+        transaction.on_commit(lambda: files.remove(path), robust=True)
 
 
 def sweep() -> list[UUID]:

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from chat import attachments, closing, imports, sessions, streams, titling
+from chat import attachments, closing, files, imports, sessions, streams, titling
 
 
 @shared_task
@@ -15,8 +15,11 @@ def sweep_interrupted() -> None:
 
 @shared_task
 def sweep_attachments() -> None:
-    """Removes images that were uploaded and never sent. Runs every hour."""
+    """Removes images that were uploaded and never sent, and what a killed backup left of files.
+    Runs every hour.
+    """
     attachments.sweep()
+    files.clear_abandoned()
 
 
 @shared_task

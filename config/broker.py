@@ -44,7 +44,14 @@ class Transport(pgmq.Transport):
 
     def _create_pgmq_client(self) -> pgmq.PGMQueue:
         options = self.client.transport_options
-        pool = ConnectionPool(self._address, min_size=1, max_size=options["pool_size"], open=True)
+        pool = ConnectionPool(
+            self._address,
+            # Behind a pooler the next query may meet a server that knows no prepared statement.
+            kwargs={"prepare_threshold": None},
+            min_size=1,
+            max_size=options["pool_size"],
+            open=True,
+        )
         client = pgmq.PGMQueue(
             # Not None: it would go where DATABASE_URL of the environment points.
             conn_string="",

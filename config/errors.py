@@ -23,7 +23,8 @@ class HidesAddresses(SafeExceptionReporterFilter):
     """For the page of an error where STRATA_DEBUG is on: an address may hold a password."""
 
     hidden_settings = re.compile(
-        SafeExceptionReporterFilter.hidden_settings.pattern + "|DATABASE_URL|BROKER_URL",
+        SafeExceptionReporterFilter.hidden_settings.pattern
+        + "|(DATABASE|BROKER|REPLICA|CACHE|EMAIL)_?(URL)?",
         re.IGNORECASE,
     )
 

@@ -12,6 +12,8 @@ from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from kombu.exceptions import OperationalError
 
+from config import signs
+from config.backup import marker
 from config.models import Heartbeat
 from config.probes import Probe
 from memory.recall.embedders import static
@@ -37,17 +39,24 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> JsonResponse:
     """Database, broker, worker and beat, each true or false, and in words why one is missing or
     needs a look; 503 while something is missing.
+
+    And whether some worker takes from each queue, which a balancer need not mind.
     """
     database, broker = _database.begin(), _broker.begin()
     missing, seen = database.within(PATIENCE, ({"database": AWAY}, {}))
     missing = missing | broker.within(PATIENCE, {"broker": AWAY}) | _embedder()
     for part in ("worker", "beat"):
-        if reason := _silence(seen.get(part), "database" not in missing):
+        if reason := _silence(seen.get(part), bool(seen) or "database" not in missing):
             missing[part] = reason
     parts: dict[str, object] = {
         part: part not in missing for part in ("database", "broker", "worker", "beat")
     }
-    told = {"missing": missing, "warnings": _disk(), "seen_seconds_ago": seen}
+    told = {
+        "queues": {name: not _silence(seen.get(signs.queue(name))) for name in settings.QUEUES},
+        "missing": missing,
+        "warnings": _disk(),
+        "seen_seconds_ago": {part: seen[part] for part in ("worker", "beat") if part in seen},
+    }
     return JsonResponse(parts | told, status=503 if missing else 200)
 
 
@@ -56,7 +65,7 @@ def _look_at_database() -> tuple[Missing, dict[str, int]]:
     try:
         ages = Heartbeat.objects.annotate(age=Now() - F("seen_at"))
         seen = {part: round(age.total_seconds()) for part, age in ages.values_list("part", "age")}
-        return _migrations(), seen
+        return _restore() | _migrations(), seen
     except DatabaseError:
         # A new database answers, and has no tables yet.
         return _answers(), {}
@@ -66,9 +75,15 @@ def _answers() -> Missing:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-        return _migrations()
+        return _restore() | _migrations()
     except DatabaseError:
         return {"database": "It cannot be reached, or refuses who asks: see the log."}
+
+
+def _restore() -> Missing:
+    if marker.is_set():
+        return {"database": "A restore of it was not finished: run manage.py restore again."}
+    return {}
 
 
 def _migrations() -> Missing:
@@ -93,7 +108,7 @@ def _look_at_broker() -> Missing:
     return {}
 
 
-def _silence(age: int | None, known: bool) -> str:
+def _silence(age: int | None, known: bool = True) -> str:
     """Why a part counts as missing that was seen so many seconds ago; empty when it does not."""
     if not known:
         return "Not known without the database."

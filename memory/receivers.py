@@ -6,7 +6,7 @@ All in the transaction of the change, in which the session's row is locked.
 from collections.abc import Collection, Sequence
 
 from django.db.models import Exists, F, OuterRef, QuerySet
-from django.db.models.signals import post_save
+from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
 from chat.models import Message, Session
@@ -123,6 +123,12 @@ def cut_anew_in_its_language(
     if chunks.exclude(language=instance.search_language_name).exists():
         indexing.mark_all(instance)
         wake_indexing()
+
+
+@receiver(post_delete, sender=Project)
+def write_its_tombstone(instance: Project, **kwargs: object) -> None:
+    """Outside of the database alone, from which everything of it goes."""
+    graves.write_down([graves.stone_of_project(instance.pk)])
 
 
 @receiver(session_made_private)

@@ -9,6 +9,7 @@ from uuid import UUID
 from celery import Task, shared_task
 from django.db import connection, transaction
 
+from memory import retention
 from memory.layers import conversations, cycle, digests
 from memory.metrics import CYCLE
 from memory.models import Entry
@@ -23,6 +24,8 @@ CYCLE_SECONDS = 60
 INDEXING_SECONDS = 240
 # And puts vectors into their index for so long: meanwhile they are found as well.
 TAKING_IN_SECONDS = 30
+# And forgets what is over its time for so long.
+LETTING_GO_SECONDS = 120
 # Seconds for which a broker that was away is not asked again, since asking takes time.
 PATIENCE = 10.0
 
@@ -96,6 +99,13 @@ def deliver(webhook_id: str) -> None:
     """Tells one webhook what it waits for, and leaves what it has no time for to another task."""
     if not delivering.deliver(UUID(webhook_id)):
         deliver.apply_async([webhook_id], expires=CYCLE_SECONDS)
+
+
+@shared_task
+def let_go() -> None:
+    """Has forgotten what projects keep no longer. Runs every hour, and goes on until it is done."""
+    if not retention.let_go(seconds=LETTING_GO_SECONDS):
+        let_go.apply_async(expires=CYCLE_SECONDS)
 
 
 @shared_task

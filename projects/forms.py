@@ -42,6 +42,7 @@ class ProjectForm(forms.ModelForm):
             "system_model",
             "history_limit",
             "keep_deleted",
+            "keep_days",
             "memory_enabled",
             "bank_max_tokens",
             "blocks_max_tokens",
@@ -61,6 +62,7 @@ class ProjectForm(forms.ModelForm):
             "system_model": _("Model that writes summaries"),
             "history_limit": _("Messages of a chat that the model sees"),
             "keep_deleted": _("The assistant still sees deleted messages"),
+            "keep_days": _("Days that chats are kept"),
             "memory_enabled": _("Remember conversations"),
             "bank_max_tokens": _("Memory budget, in tokens"),
             "blocks_max_tokens": _("Budget of blocks, in tokens"),
@@ -117,6 +119,7 @@ class ProjectForm(forms.ModelForm):
                 "keep_deleted",
             ),
         ),
+        (_("Retention"), ("keep_days",)),
         (
             _("Memory"),
             (

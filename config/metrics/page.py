@@ -12,7 +12,7 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from config.metrics import processes
+from config.metrics import shared
 from config.metrics.state import State
 
 ASKS = "It takes “Authorization: Bearer” with STRATA_METRICS_TOKEN or what metrics_token holds.\n"
@@ -43,7 +43,7 @@ def _may_read(request: HttpRequest) -> bool:
 def _counted() -> CollectorRegistry:
     if not settings.METRICS_DIR:
         return REGISTRY
-    processes.forget_the_dead(settings.METRICS_DIR)
+    shared.forget_the_dead(settings.METRICS_DIR)
     registry = CollectorRegistry()
     MultiProcessCollector(registry, str(settings.METRICS_DIR))
     return registry

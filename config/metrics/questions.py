@@ -13,13 +13,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from chat.models import Import, Message
 from chat.models.imports import ImportState
+from config import signs
 from config.models import Heartbeat
 from memory.layers import cycle
 from memory.models import Cursor, Delivery
 from memory.models.chunks import IndexCursor
 
 MOST = 10_000
-QUEUES = ("chat", "memory")
 # Seconds until a broker elsewhere counts as away.
 BROKER_PATIENCE = 2.0
 
@@ -83,9 +83,12 @@ def failing() -> Iterator[Metric]:
 
 
 def parts() -> Iterator[Metric]:
-    """When worker and beat were last seen."""
+    """When worker and beat were last seen, and somebody who takes from each queue."""
     family = _gauge("strata_seen_seconds", "How long ago a part gave a sign of life.", "part")
-    ages = Heartbeat.objects.annotate(age=Extract(Now() - F("seen_at"), "epoch"))
+    known = ["worker", "beat", *map(signs.queue, settings.QUEUES)]
+    ages = Heartbeat.objects.filter(part__in=known).annotate(
+        age=Extract(Now() - F("seen_at"), "epoch")
+    )
     for part, age in ages.values_list("part", "age"):
         family.add_metric([part], float(age))
     yield family
@@ -96,7 +99,7 @@ def queues() -> Iterator[Metric]:
     if not settings.BROKER_IN_DATABASE:
         return
     depth, age = _gauge(*_DEPTH, "queue"), _gauge(*_AGE, "queue")
-    for queue in QUEUES:
+    for queue in settings.QUEUES:
         count, seconds = _queued(f"q_{queue}")
         depth.add_metric([queue], count)
         age.add_metric([queue], seconds)
@@ -129,7 +132,7 @@ def queues_elsewhere() -> list[Metric] | None:
     with current_app.connection_for_read() as broker:
         try:
             broker.ensure_connection(max_retries=1, timeout=BROKER_PATIENCE)
-            for queue in QUEUES:
+            for queue in settings.QUEUES:
                 told = broker.default_channel.queue_declare(queue, passive=True)
                 depth.add_metric([queue], told.message_count)
         except (OperationalError, *broker.connection_errors, *broker.channel_errors):

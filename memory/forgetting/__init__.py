@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
 from memory.forgetting import graves
+from memory.forgetting.buried import Buried
 from memory.forgetting.finding import find
 from memory.forgetting.receipts import Receipt, draw_up, phrases_of
 from memory.forgetting.stores import STORES
@@ -36,7 +37,7 @@ class Scope:
     `before`: everything said before that moment. An entry goes with what it was made of in memory,
     and the messages below it are remembered no more; with `sources` those are forgotten too. A
     `fact` goes alone, and is not found again in the sessions that told it; with `sources` the
-    messages that tell it go too.
+    messages that tell it go too. What tombstones name, `buried`, stands alone.
     """
 
     message: UUID | None = None
@@ -46,11 +47,12 @@ class Scope:
     user: int | None = None
     before: datetime | None = None
     sources: bool = False
+    buried: Buried = Buried()
 
     @property
     def is_empty(self) -> bool:
         given = (self.message, self.session, self.entry, self.fact, self.user, self.before)
-        return all(one is None for one in given)
+        return all(one is None for one in given) and not self.buried
 
     @property
     def whole_session(self) -> bool:
@@ -85,7 +87,8 @@ def _apply(project: Project, scope: Scope, by, reason: str, for_good: bool) -> R
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     found = find(project, scope)
     phrases = phrases_of(project, found)
-    buried = graves.bury(project, found)
+    # What tombstones name has its graves.
+    buried = [] if scope.buried else graves.bury(project, found)
     removed = {store.name: store.remove(project, found) for store in STORES}
     # The database checks now what it would check at the end.
     with connection.cursor() as cursor:
@@ -106,7 +109,7 @@ def _apply(project: Project, scope: Scope, by, reason: str, for_good: bool) -> R
     )
     if not for_good:
         return receipt
-    graves.write_down(project, buried)
+    graves.write_down(graves.stones_of(buried))
     return receipt.signed(act)
 
 

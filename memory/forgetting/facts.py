@@ -31,10 +31,11 @@ def messages_of(project: Project, fact: UUID) -> set[UUID]:
 
 def find(project: Project, found: Found, scope: Scope) -> None:
     """Sets which facts go and which sources of others do; all of them are locked."""
-    found.facts = _meant(project, scope)
+    found.named_facts = _meant(project, scope)
+    found.facts = set(found.named_facts)
     if scope.fact is not None:
         # A summary under way that tells it waits, and finds its grave.
-        lock(project, _named(project, scope.fact).values_list("topic", flat=True))
+        lock(project, _versions(project, [scope.fact]).values_list("topic", flat=True))
     found.told = _told(project, found)
     touched = FactSource.objects.filter(pk__in=found.told).values("fact")
     rows = Fact.objects.filter(Q(pk__in=found.facts) | Q(pk__in=touched), project=project)
@@ -49,6 +50,8 @@ def _meant(project: Project, scope: Scope) -> set[UUID]:
     that were given before a moment.
     """
     rows = Fact.objects.filter(project=project)
+    if scope.buried:
+        return _ids(rows.filter(pk__in=scope.buried.facts))
     if scope.fact is not None:
         return _ids(rows.filter(pk=scope.fact))
     if any(one is not None for one in (scope.message, scope.session, scope.entry)):
@@ -102,12 +105,13 @@ def _batches(ids: Iterable[UUID]) -> Iterable[list[UUID]]:
 
 
 def bury(project: Project, found: Found) -> list[Tombstone]:
-    """The graves of a fact that was named."""
-    return deriving.bury(_named(project, found.named_fact)) if found.named_fact else []
+    """The graves of facts that were meant themselves."""
+    meant = found.named_facts
+    return deriving.bury(_versions(project, meant)) if meant else []
 
 
-def _named(project: Project, fact: UUID) -> QuerySet[Fact]:
-    return deriving.versions_of(Fact.objects.filter(project=project, pk=fact))
+def _versions(project: Project, facts: Iterable[UUID]) -> QuerySet[Fact]:
+    return deriving.versions_of(Fact.objects.filter(project=project, pk__in=facts))
 
 
 def remove(project: Project, found: Found) -> int:

@@ -46,16 +46,20 @@ class Found:
     # Facts that go whatever else tells them, and sources of facts.
     facts: set[UUID] = field(default_factory=set)
     told: set[UUID] = field(default_factory=set)
+    # Entries and facts that were meant themselves, not only for what they rest on.
+    named_entries: set[UUID] = field(default_factory=set)
+    named_facts: set[UUID] = field(default_factory=set)
+    # Whose words go, and what they left beside them: reactions, images not sent, writing by hand.
     user: int | None = None
-    named_fact: UUID | None = None
 
 
 def find(project: Project, scope: Scope) -> Found:
     """Everything that `scope` means, locked: sessions first, then entries from the finest layer
     upward, as whoever else locks several does.
     """
-    found = Found(user=scope.user, named_fact=scope.fact)
-    named = _named_entries(project, scope)
+    found = Found(user=scope.user or scope.buried.user)
+    named = found.named_entries = _named_entries(project, scope)
+    found.sessions = set(scope.buried.sessions)
     if scope.session is not None and scope.whole_session:
         found.sessions = {scope.session}
     locked: set[UUID] = set()
@@ -71,17 +75,16 @@ def find(project: Project, scope: Scope) -> Found:
     found.touched = concerned - found.sessions
     if scope.user is not None or scope.before is not None:
         _empty_sessions(project, found)
-    _entries(project, found, named, scope)
+    _entries(project, found)
     found.blocks = _blocks(project, scope)
     facts.find(project, found, scope)
     return found
 
 
 def _named_entries(project: Project, scope: Scope) -> set[UUID]:
-    """The entry that was named, with everything it was made of."""
-    if scope.entry is None:
-        return set()
-    level = set(_ids(project.entries.filter(pk=scope.entry)))
+    """The entries that were named, with everything they were made of."""
+    meant = scope.buried.entries if scope.entry is None else {scope.entry}
+    level = set(_ids(project.entries.filter(pk__in=meant))) if meant else set()
     below: set[UUID] = set()
     while level:
         below |= level
@@ -108,12 +111,22 @@ def _covered(project: Project, entries: set[UUID]) -> set[UUID]:
 
 
 def _unremembered(project: Project, scope: Scope, named: set[UUID]) -> set[UUID]:
+    if scope.buried:
+        return _still_said(project, scope.buried.unkept)
     return set() if scope.sources or not named else _covered(project, named)
+
+
+def _still_said(project: Project, ids: Iterable[UUID]) -> set[UUID]:
+    """Which of these messages are there, and not forgotten."""
+    rows = Message.objects.filter(project=project, pk__in=list(ids), forgotten_at=None)
+    return set(_ids(rows)) if ids else set()
 
 
 def _messages(project: Project, scope: Scope, named: set[UUID]) -> set[UUID]:
     """The messages that were meant, their originals and copies, and the replies to any of them."""
-    if scope.fact is not None:
+    if scope.buried:
+        meant = _still_said(project, scope.buried.messages)
+    elif scope.fact is not None:
         meant = facts.messages_of(project, scope.fact) if scope.sources else set()
     elif scope.entry is not None:
         meant = _covered(project, named) if scope.sources else set()
@@ -175,15 +188,16 @@ def _empty_sessions(project: Project, found: Found) -> None:
     found.touched -= found.sessions
 
 
-def _entries(project: Project, found: Found, named: set[UUID], scope: Scope) -> None:
+def _entries(project: Project, found: Found) -> None:
     """Which entries go and which are withheld, locked from the finest layer upward."""
+    named = found.named_entries
     meant = named | set(_ids(project.entries.filter(session__in=found.sessions)))
-    level = _lock_of(project, CONVERSATION, meant | _resting_on(project, found, scope))
+    level = _lock_of(project, CONVERSATION, meant | _resting_on(project, found))
     found.entries = {pk for pk in level if pk in meant} | _sourceless(project, found, level)
     found.withheld = level - found.entries
     for granularity in list(Granularity)[1:]:
         above = set(_ids(project.entries.above(level)))
-        level = _lock_of(project, granularity, above | named | _by_hand(project, scope))
+        level = _lock_of(project, granularity, above | named | _by_hand(project, found))
         sources = Entry.objects.in_the_layers().filter(parent__in=level, pinned=False)
         standing = set(sources.exclude(pk__in=found.entries).values_list("parent", flat=True))
         gone = (level & named) | (level - standing)
@@ -193,11 +207,13 @@ def _entries(project: Project, found: Found, named: set[UUID], scope: Scope) -> 
 
 def _blocks(project: Project, scope: Scope) -> set[UUID]:
     """A user's own blocks and those that nobody else wrote in; what was written before a moment."""
+    rows = project.blocks.all()
+    if scope.buried:
+        return _lock(rows.filter(pk__in=scope.buried.blocks))
     if scope.user is None and scope.before is None:
         return set()
     if any(one is not None for one in (scope.message, scope.session, scope.entry)):
         return set()
-    rows = project.blocks.all()
     if scope.user is not None:
         rows = rows.filter(Q(user=scope.user) | Q(user=None, written_by=scope.user))
     if scope.before is not None:
@@ -209,11 +225,11 @@ def _lock_of(project: Project, granularity: str, ids: set[UUID]) -> set[UUID]:
     return _lock(project.entries.filter(granularity=granularity, pk__in=ids))
 
 
-def _resting_on(project: Project, found: Found, scope: Scope) -> set[UUID]:
+def _resting_on(project: Project, found: Found) -> set[UUID]:
     """The conversation entries that were written from what goes, or knowing it: each is told what
     the one before it in its session came to.
     """
-    resting = _by_hand(project, scope)
+    resting = _by_hand(project, found)
     for some in _in_batches(found.messages | found.unremembered):
         gone = Message.objects.filter(
             project=project,
@@ -226,11 +242,11 @@ def _resting_on(project: Project, found: Found, scope: Scope) -> set[UUID]:
     return resting
 
 
-def _by_hand(project: Project, scope: Scope) -> set[UUID]:
+def _by_hand(project: Project, found: Found) -> set[UUID]:
     """The entries that the user whose words go wrote, or wrote in, by hand."""
-    if scope.user is None:
+    if found.user is None:
         return set()
-    name = get_user_model().objects.filter(pk=scope.user).values("username")
+    name = get_user_model().objects.filter(pk=found.user).values("username")
     rows = project.entries.filter(Q(written_by__in=name) | Q(revisions__written_by__in=name))
     return set(_ids(rows))
 

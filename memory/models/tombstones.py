@@ -15,10 +15,19 @@ class Grave(models.TextChoices):
     SESSION = "session", _("Session")
     SOURCE = "source", _("a session or message in another program")
     FACT = "fact", _("a fact, as told in a session")
+    RECORD = "record", _("a fact, as it was held")
+    ENTRY = "entry", _("a summary")
+    UNKEPT = "unkept", _("a message that memory keeps nothing of")
+    BLOCK = "block", _("a block")
+    USER = "user", _("what a user left beside their words")
+    PROJECT = "project", _("a project that was deleted")
 
 
 class Tombstone(models.Model):
-    """One thing that was forgotten: its id, or the digest of what it is called at its source."""
+    """One thing that was forgotten: its id, or the digest of what it is called at its source.
+
+    Of a user: the id, and when. A project that was deleted has its own in the file alone.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tombstones")

@@ -19,7 +19,7 @@ from chat.importers.sources import mark_of
 from chat.models import Attachment, Message, Session
 from memory.forgetting import Scope, forget
 from memory.layers.bank import item_tokens
-from memory.models import Block, Entry, EntryState, Fact, IndexCursor, Tombstone
+from memory.models import Block, Entry, EntryState, Fact, Grave, IndexCursor, Tombstone
 from memory.models.cursors import nudge
 from memory.portability import reading
 from memory.portability.identity import renamed
@@ -33,6 +33,8 @@ __all__ = ["import_project", "recognises", "take_in"]
 
 # Rows that are written at a time.
 AT_ONCE = 1_000
+# What is forgotten again when it comes in again.
+_FORGOTTEN = (Grave.MESSAGE, Grave.SESSION, Grave.SOURCE)
 
 
 def take_in(project: Project, owner, archive: ZipFile, result: FileResult) -> None:
@@ -57,7 +59,8 @@ def import_project(project: Project, archive: ZipFile, result: FileResult) -> No
         arrival = Arrival(project, {user.get_username(): user for user in users})
         for table in TABLES:
             arrival.ids[table.model] = set(reading.ids(archive, table))
-        buried = set(Tombstone.objects.filter(project=project).values_list("subject", flat=True))
+        stones = Tombstone.objects.filter(project=project, kind__in=_FORGOTTEN)
+        buried = set(stones.values_list("subject", flat=True))
         for table in TABLES:
             found = rows(archive, table, arrival)
             if table.model is Attachment:

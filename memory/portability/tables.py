@@ -31,6 +31,7 @@ from memory.models import (
     EntryState,
     Fact,
     FactSource,
+    Grave,
     IndexCursor,
     Ladder,
     Nudge,
@@ -196,7 +197,8 @@ TABLES = (
     Table(
         "tombstones",
         Tombstone,
-        lambda extent: Tombstone.objects.filter(project=extent.project),
+        # Users have other numbers elsewhere.
+        lambda extent: Tombstone.objects.filter(project=extent.project).exclude(kind=Grave.USER),
     ),
 )
 

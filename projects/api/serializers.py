@@ -35,6 +35,7 @@ class ProjectSerializer(SavesWhatChanged):
             "review_memories",
             "share_raw_turns",
             "keep_deleted",
+            "keep_days",
             "history_limit",
             "timezone",
             "search_language",

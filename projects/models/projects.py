@@ -112,6 +112,16 @@ class Project(models.Model):
         default=False,
         help_text=_("The assistant still sees what was deleted, with the time of its deletion."),
     )
+    keep_days = models.PositiveIntegerField(
+        _("days that chats are kept"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(36_500)],
+        help_text=_(
+            "A chat is forgotten after so many days without a message, with all that was made of "
+            "it; unless it or one of its summaries is pinned. Empty: chats are kept for ever."
+        ),
+    )
     roll_percent = models.PositiveIntegerField(
         _("when layers settle"),
         default=125,

@@ -16,7 +16,15 @@ TEXTS = ["content", "text", "title", "name", "summary", "emoji", "role", "userna
 TEXTS += ["subject", "predicate", "object", "user", "action", "url", "state", "message", "session"]
 TEXTS += ["project"]
 NUMBERS = ["history_limit", "bank_max_tokens", "idle_minutes", "revision", "position", "confidence"]
-NUMBERS += ["memory_daily_tokens", "before", "valid_from", "created_at", "expires_at", "entries"]
+NUMBERS += [
+    "keep_days",
+    "memory_daily_tokens",
+    "before",
+    "valid_from",
+    "created_at",
+    "expires_at",
+    "entries",
+]
 
 
 def each(names: list[str], value: object) -> str:

@@ -9,6 +9,7 @@ from django.db import connection
 
 from config import embedded
 from config.celery import app
+from tests.server import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -16,8 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def address() -> str:
     """The test's database, as a broker."""
-    settings = connection.settings_dict
-    url = f"pgmq://postgres@{quote(settings['HOST'], safe='')}/{settings['NAME']}"
+    url = database_url("pgmq")
     embedded.install_broker(url)
     return url
 

@@ -12,7 +12,7 @@ from django.db import OperationalError, connection, connections
 from django.db.models.functions import Now
 from django.test import RequestFactory
 
-from config import health
+from config import health, signs
 from config.models import Heartbeat
 from config.probes import Probe
 
@@ -56,6 +56,21 @@ def test_who_is_silent_is_missing_and_told_for_how_long():
     }
     assert told["missing"]["worker"].startswith("No sign of life for 13")
     assert told["missing"]["beat"] == "No sign of life yet."
+
+
+def test_a_queue_that_nobody_takes_from_is_told_of():
+    signs.note(["worker", "beat", signs.queue("chat"), signs.queue("io")])
+    status, told = ask()
+    assert status == 200
+    assert told["queues"] == {"chat": True, "memory": False, "index": False, "io": True}
+
+
+def test_a_restore_that_was_broken_off_is_told_of(monkeypatch):
+    seen(worker=1, beat=1)
+    monkeypatch.setattr(health.marker, "is_set", lambda: True)
+    status, told = ask()
+    assert (status, told["database"], told["worker"]) == (503, False, True)
+    assert "run manage.py restore again" in told["missing"]["database"]
 
 
 def test_a_database_that_hangs_is_told_of_in_time(monkeypatch):

@@ -1,4 +1,4 @@
-"""/metrics: who may read it, and what it says. tests/operations reads that of whole processes."""
+"""/metrics: who may read it, and what it says. tests/operations reads that of whole shared."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from chat import metrics as calls
 from chat.models import Session
 from chat.providers import ProviderError
 from chat.replies import ask
-from config.metrics import processes, questions, state
+from config.metrics import questions, shared, state
 from config.metrics.requests import Requests
 from config.models import Heartbeat
 from tests.server import ROOT
@@ -140,12 +140,12 @@ def names_of_models() -> set[str]:
 def test_what_a_dead_process_said_of_the_moment_is_forgotten_and_what_it_counted_is_not(tmp_path):
     for pid in ("1", "99999999"):
         for kind in ("gauge_livesum", "counter"):
-            (tmp_path / f"{kind}_{processes.HOST}-{pid}.db").touch()
+            (tmp_path / f"{kind}_{shared.HOST}-{pid}.db").touch()
     (tmp_path / "gauge_livesum_elsewhere-99999999.db").touch()
-    processes.forget_the_dead(tmp_path)
-    gone = f"gauge_livesum_{processes.HOST}-99999999.db"
+    shared.forget_the_dead(tmp_path)
+    gone = f"gauge_livesum_{shared.HOST}-99999999.db"
     assert gone not in names(tmp_path) and len(names(tmp_path)) == 4
-    processes.empty(tmp_path)
+    shared.empty(tmp_path)
     assert names(tmp_path) == set()
 
 

@@ -40,7 +40,7 @@ QUERIES = {
     "notes": 5,
     "overview": 13,
     "project": 7,
-    "project-settings": 7,
+    "project-settings": 10,
     "projects": 3,
     "session": 14,
     "session-keep": 6,

@@ -38,6 +38,7 @@ SETTINGS = {
     "week_after_days": 7,
     "month_after_days": 30,
     "memory_daily_tokens": "",
+    "keep_days": "",
     "idle_minutes": 10,
     "timezone": "UTC",
 }

@@ -22,9 +22,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from chat.providers import demo
-from config import embedded
+from config import embedded, processes
 from config.environment import integer
-from config.metrics import processes
+from config.metrics import shared
 from config.supervisor import Child, Supervisor
 
 DATABASE_RETRY = 2.0  # seconds
@@ -67,7 +67,7 @@ class Command(BaseCommand):
             if settings.EMBEDDED_POSTGRES:
                 stack.enter_context(embedded.attached(settings.DATA_DIR))
             self.prepare_database(with_demo)
-            processes.empty(metrics_folder())
+            shared.empty(metrics_folder())
             self.serve(port)
         except KeyboardInterrupt:
             self.say(STOPPING)
@@ -148,42 +148,18 @@ class Command(BaseCommand):
 
 
 def servers(port: int) -> list[Child]:
-    """Web, worker and beat."""
+    """Web, workers and beat. Whoever waits for a title does not wait for summaries too."""
     # They must not resolve a relative path from another folder, nor tell people another port.
     environment = {
         "STRATA_DATA_DIR": str(settings.DATA_DIR),
         "PORT": str(port),
         "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder()),
     }
-    python = [sys.executable, "-m"]
-    web = [
-        *(*python, "uvicorn", "config.asgi:application", "--host", "127.0.0.1"),
-        *("--port", str(port), "--no-access-log", "--log-level", "warning"),
-        *("--timeout-graceful-shutdown", "5"),
-    ]
-    worker = [
-        *(*python, "celery", "-A", "config", "--quiet", "worker"),
-        *("--concurrency", "2", "-Q", "chat,memory"),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
-    ]
-    beat = [
-        *(
-            *python,
-            "celery",
-            "-A",
-            "config",
-            "--quiet",
-            "beat",
-            "--loglevel",
-            "WARNING",
-            "--pidfile=",
-        ),
-        *("--scheduler", "django_celery_beat.schedulers:DatabaseScheduler"),
-    ]
     return [
-        Child("web", web, environment, log("web")),
-        Child("worker", worker, environment, log("worker")),
-        Child("beat", beat, environment, log("beat")),
+        Child("web", processes.web(port), environment, log("web")),
+        Child("worker", processes.worker("memory", "io"), environment, log("worker")),
+        Child("quick worker", processes.worker("chat", "index"), environment, log("quick")),
+        Child("beat", processes.beat(), environment, log("beat")),
     ]
 
 

@@ -1,0 +1,283 @@
+"""Backups: taken while people go on, whole or not at all; what was forgotten stays forgotten."""
+
+import errno
+import io
+import os
+import subprocess
+import sys
+import tarfile
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event, Thread
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from django.core.files.base import ContentFile
+from django.core.management import CommandError, call_command
+from django.db import connection, connections
+
+from chat import files
+from chat.models import Attachment, Message, Session
+from chat.replies import ask, draft, post_messages
+from config.backup import archive, taking
+from config.backup.archive import Unfit, Writer
+from memory.forgetting import Scope, forget
+from memory.layers.conversations import summarise
+from memory.models import Cursor
+from memory.recall.indexing import catch_up
+from tests.server import ROOT
+
+TEXTS = """
+    SELECT table_name, column_name FROM information_schema.columns
+    JOIN information_schema.tables USING (table_schema, table_name)
+    WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND data_type IN
+    ('text', 'character varying', 'jsonb', 'tsvector', 'ARRAY', 'USER-DEFINED')
+"""
+
+
+@pytest.fixture(autouse=True)
+def places(settings, tmp_path):
+    settings.TOMBSTONES = tmp_path / "tombstones.jsonl"
+    settings.MEDIA_ROOT = tmp_path / "files"
+
+
+def say(project, user, bird: str) -> Session:
+    """A chat that names a bird in its words, in its title and in an image."""
+    session = Session.objects.create(project=project, creator=user, title=f"Of {bird}")
+    text = f"The {bird} sings in the garden behind the house."
+    [message] = post_messages(session, [draft(text, author=user)])
+    image = Attachment(project=project, session=session, message=message, uploaded_by=user)
+    image.width = image.height = image.size = 1
+    image.name = image.description = bird
+    image.file.save(bird, ContentFile(bird.encode()))
+    return session
+
+
+@contextmanager
+def writers(project, user, number: int):
+    """Inside, so many threads go on saying things, with images that they delete again."""
+    over = Event()
+
+    def go_on(name: int) -> None:
+        turn = 0
+        while not over.is_set():
+            turn += 1
+            session = say(project, user, f"sparrow{name}-{turn}")
+            session.attachments.all().delete()
+            say(project, user, f"finch{name}-{turn}")
+        connections.close_all()
+
+    threads = [Thread(target=go_on, args=(name,)) for name in range(number)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def everywhere(database: psycopg.Connection, bird: str) -> set[str]:
+    """The columns of the database in which `bird` stands."""
+    found = set()
+    for table, column in database.execute(TEXTS).fetchall():
+        asked = f'SELECT count(*) FROM "{table}" WHERE "{column}"::text LIKE %s'
+        if database.execute(asked, [f"%{bird}%"]).fetchone() != (0,):
+            found.add(f"{table}.{column}")
+    return found
+
+
+@pytest.fixture
+def elsewhere():
+    """An empty database beside the test's own, and its address."""
+    server = connection.settings_dict
+    host, name = server["HOST"], f"{server['NAME']}_restored"
+    with psycopg.connect(host=host, user="postgres", dbname="postgres", autocommit=True) as guard:
+        guard.execute(f"DROP DATABASE IF EXISTS {name}")
+        guard.execute(f"CREATE DATABASE {name}")
+        yield f"postgresql://postgres@{quote(host, safe='')}/{name}"
+        guard.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def manage(address: str, data_dir: Path, *arguments: str) -> subprocess.CompletedProcess:
+    environment = os.environ | {"DATABASE_URL": address, "STRATA_DATA_DIR": str(data_dir)}
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_forgotten_after_a_backup_under_load_stays_forgotten(
+    project, owner, elsewhere, tmp_path, settings
+):
+    birds = ("nightingale", "kingfisher", "goldcrest", "wren")
+    sessions = {bird: say(project, owner, bird) for bird in birds}
+    for session in sessions.values():
+        summarise(session.pk, datetime.now(UTC) + timedelta(hours=1))
+    catch_up()
+    _, unfinished = ask(sessions["wren"], "What else sings there?", owner)
+    Cursor.objects.filter(pk=sessions["wren"].pk).update(lease_until=datetime.now(UTC))
+    file, data_dir = tmp_path / "backup.tar", tmp_path / "elsewhere"
+
+    with writers(project, owner, 2):
+        call_command("backup", str(file), stdout=io.StringIO())
+    forget(project, Scope(message=sessions["nightingale"].messages.get().pk))
+    forget(project, Scope(session=sessions["kingfisher"].pk))
+    forget(project, Scope(entry=sessions["goldcrest"].entries.get().pk, sources=True))
+
+    manifest = archive.checked(file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not list((settings.MEDIA_ROOT / "held").iterdir())
+    done = manage(elsewhere, data_dir, "restore", str(file), f"--tombstones={settings.TOMBSTONES}")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "1 session" in done.stdout
+    with psycopg.connect(elsewhere) as there:
+        for bird in birds[:3]:
+            assert everywhere(there, bird) == set()
+        assert "chat_message.text" in everywhere(there, "wren")
+        assert "memory_entry.summary" in everywhere(there, "wren")
+        [messages] = there.execute("SELECT count(*) FROM chat_message").fetchone()
+        # The place of a message stays, and a session goes.
+        assert messages == manifest["tables"]["chat_message"]["rows"] - 1
+        stones = there.execute("SELECT count(*) FROM memory_tombstone").fetchone()
+        assert stones == (len(settings.TOMBSTONES.read_text().splitlines()),)
+        named = {name for (name,) in there.execute("SELECT file FROM chat_attachment")}
+        kept = there.execute("SELECT status FROM chat_message WHERE id = %s", [unfinished.pk])
+        assert kept.fetchone() == ("pending",)
+        mark = there.execute("SELECT to_regclass('restore_under_way')").fetchone()
+        assert mark == (None,)
+    media = data_dir / "files"
+    assert named == {str(one.relative_to(media)) for one in media.rglob("*") if one.is_file()}
+    assert len(named) >= 1
+    kept = data_dir / "tombstones.jsonl"
+    assert set(kept.read_text().splitlines()) == set(settings.TOMBSTONES.read_text().splitlines())
+
+    again = manage(elsewhere, data_dir, "restore", str(file))
+    assert "There are projects here already" in again.stderr
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_image_that_is_removed_while_a_backup_reads_is_in_it(project, owner, tmp_path):
+    session = say(project, owner, "nightingale")
+    [name] = session.attachments.values_list("file", flat=True)
+    copied = archive.Writer.add
+
+    def remove_meanwhile(self, *given) -> None:
+        if session.attachments.exists():
+            session.attachments.all().delete()
+            assert not (Path(files.settings.MEDIA_ROOT) / name).exists()
+        copied(self, *given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Writer, "add", remove_meanwhile)
+        call_command("backup", str(tmp_path / "b.tar"), stdout=io.StringIO())
+    assert not session.attachments.exists()
+    held = {name: data.read() for name, data in archive.members(tmp_path / "b.tar")}
+    assert held[archive.FILES + name] == b"nightingale"
+
+
+@pytest.fixture
+def made(tmp_path) -> Path:
+    """A small file of the kind."""
+    file = tmp_path / "backup.tar"
+    with file.open("wb") as out:
+        writer = Writer(out)
+        writer.add_bytes("files/a", b"of a")
+        writer.add_bytes("database/00000", b"rows " * 1000)
+        told = b'{"format": "strata-backup", "version": 1, "strata": "0.1.0"}'
+        writer.add_bytes("manifest.json", told)
+        writer.close()
+    return file
+
+
+def test_a_whole_one_is_taken(made):
+    assert archive.checked(made)["strata"] == "0.1.0"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.75])
+def test_half_of_one_is_refused(made, share):
+    whole = made.read_bytes()
+    made.write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(Unfit):
+        archive.checked(made)
+
+
+def test_one_in_which_a_byte_changed_is_refused(made):
+    data = made.read_bytes()
+    at = data.index(b"rows") + 700
+    made.write_bytes(data[:at] + b"#" + data[at + 1 :])
+    with pytest.raises(Unfit, match="database/00000 is not what it was"):
+        archive.checked(made)
+
+
+def test_one_that_leads_out_of_its_place_is_refused(tmp_path):
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("files/../../etc"), io.BytesIO())
+    with pytest.raises(Unfit, match="which no backup does"):
+        archive.checked(tmp_path / "x.tar")
+
+
+def test_whatever_else_is_refused(tmp_path):
+    (tmp_path / "x.tar").write_bytes(b"a letter to a friend")
+    with pytest.raises(Unfit):
+        archive.checked(tmp_path / "x.tar")
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
+def test_one_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, failure):
+    def fail(out, warn):
+        out.write(b"something")
+        raise failure
+
+    monkeypatch.setattr("config.management.commands.backup.take", fail)
+    with pytest.raises(CommandError, match="[Nn]o file was left"):
+        call_command("backup", str(tmp_path / "new" / ".." / "b.tar"))
+    assert not list(tmp_path.glob("*b.tar*"))
+
+
+def test_a_file_that_is_there_is_not_written_over(made):
+    before = made.read_bytes()
+    with pytest.raises(CommandError, match="is there already"):
+        call_command("backup", str(made))
+    assert made.read_bytes() == before
+
+
+def test_without_tombstones_it_is_refused_unless_told_to(made):
+    with pytest.raises(CommandError, match="everything comes back that was forgotten since"):
+        call_command("restore", str(made))
+
+
+def test_a_damaged_line_of_them_is_named(made, settings):
+    settings.TOMBSTONES.write_text("nonsense\n")
+    with pytest.raises(CommandError, match="line 1: this is not a tombstone"):
+        call_command("restore", str(made))
+
+
+def test_what_a_killed_backup_held_is_let_go(tmp_path):
+    left = tmp_path / "files" / "held" / "left"
+    left.mkdir(parents=True)
+    (left / "picture").write_bytes(b"of a forgotten bird")
+    with files.folder_to_hold() as held:
+        assert files.clear_abandoned() == 1
+        assert held.exists() and not left.exists()
+
+
+def test_the_mark_of_the_key_does_not_tell_it(settings):
+    before = taking.key_mark()
+    assert settings.SECRET_KEY not in before
+    settings.SECRET_KEY = "another"
+    assert taking.key_mark() != before
+
+
+@pytest.mark.django_db
+def test_a_database_whose_restore_was_broken_off_is_not_served(client, monkeypatch):
+    monkeypatch.setattr("config.health._broker", lambda: True)
+    assert client.get("/readyz").json()["database"]
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE public.restore_under_way ()")
+    assert not client.get("/readyz").json()["database"]
+    with pytest.raises(CommandError, match="A restore of this database was not finished"):
+        call_command("migrate", verbosity=0)
+    assert Message.objects.count() == 0

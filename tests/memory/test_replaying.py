@@ -1,0 +1,168 @@
+"""A database that is older than a forgetting forgets once more what the tombstones name."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.files.base import ContentFile
+from django.db import transaction
+
+from chat import changes, sessions
+from chat.models import Attachment, Message, Reaction, Session
+from chat.replies import ask, draft, finalise, post_messages
+from memory import blocks, facts
+from memory.facts import Statement
+from memory.forgetting import Scope, forget, graves
+from memory.forgetting.replaying import replay
+from memory.layers import cycle
+from memory.layers.conversations import summarise
+from memory.models import Entry, EntryState, Fact, Grave, Tombstone
+from memory.recall.indexing import catch_up
+from projects.models import Membership, Project
+from tests.memory.test_stores import planned
+
+pytestmark = pytest.mark.django_db
+
+AT = datetime(2026, 3, 1, 10, tzinfo=UTC)
+OWNS = "The platform team owns billing."
+
+
+@pytest.fixture(autouse=True)
+def file(settings, tmp_path):
+    settings.TOMBSTONES = tmp_path / "tombstones.jsonl"
+    settings.MEDIA_ROOT = tmp_path / "files"
+    return settings.TOMBSTONES
+
+
+@pytest.fixture
+def talk(project, owner, editor, scripted):
+    """Something of each kind that can be forgotten: said, summarised, held, written down."""
+    made = sessions.create_session(project, owner, title="")
+    [asked] = post_messages(made, [draft(OWNS, author=owner, created_at=AT)])
+    _, reply = ask(made, "Where are the keys?", editor)
+    finalise(reply, "In the drawer.", "complete", {})
+    changes.edit(asked, OWNS + " Or so they say.", owner)
+    Reaction.objects.create(project=project, message=asked, user=editor, emoji="🎉")
+    changes.fork(Message.objects.get(pk=reply.pk), editor)
+    other = sessions.create_session(project, editor, title="")
+    post_messages(other, [draft("The cutover is in March.", author=editor, created_at=AT)])
+    Session.objects.update(last_activity_at=AT)
+    told = {"subject": "billing", "predicate": "is owned by", "object": "platform team"}
+    told |= {"line": 1, "confidence": 0.9, "since": None, "personal": False}
+    scripted.default = lambda asked: json.dumps({"summary": ["Who owns it."], "facts": [told]})
+    for one in (made, other):
+        summarise(one.pk, datetime.now(UTC) + timedelta(hours=1))
+    for user in (owner, editor):
+        member = Membership.objects.select_related("project", "user").get(user=user)
+        facts.give(member, Statement(f"{user}'s door", "is", "green and locked", AT))
+        blocks.put(project, user, "style", f"Short, says {user}.", user)
+    unsent = Attachment(project=project, session=other, uploaded_by=editor, name="plan.png")
+    unsent.width = unsent.height = unsent.size = 1
+    unsent.file.save("plan.png", ContentFile(b"a picture"))
+    catch_up()
+    return made
+
+
+def texts() -> dict[str, list]:
+    """Every column that may hold somebody's words, with the ids of its rows."""
+    found = {}
+    for model, columns in planned().items():
+        if model is Tombstone or model._meta.label in ("memory.Activity", "memory.Call"):
+            continue
+        # What a trigger notes has numbers, which no rollback gives back.
+        key = "entry" if model is EntryState else "pk"
+        rows = model._default_manager.order_by("pk").values_list(key, *sorted(columns))
+        found[model._meta.label] = list(rows)
+    found["remembered"] = list(Message.objects.order_by("pk").values_list("remembered", flat=True))
+    found["withheld"] = list(Entry.objects.order_by("pk").values_list("state", "withheld"))
+    return found
+
+
+WISHES: dict[str, Callable[..., Scope]] = {
+    "a message": lambda talk, user: Scope(message=talk.messages.get(seq=1).pk),
+    "a reply": lambda talk, user: Scope(message=talk.messages.get(text="In the drawer.").pk),
+    "a session": lambda talk, user: Scope(session=talk.pk),
+    "an entry": lambda talk, user: Scope(entry=talk.entries.get().pk),
+    "an entry with its sources": lambda talk, user: Scope(
+        entry=talk.entries.get().pk, sources=True
+    ),
+    "a fact": lambda talk, user: Scope(fact=Fact.objects.get(subject="billing").pk),
+    "a user's words": lambda talk, user: Scope(user=user.pk),
+    "a past": lambda talk, user: Scope(before=datetime.now(UTC) + timedelta(hours=1)),
+}
+
+
+@pytest.mark.parametrize("wish", WISHES)
+def test_replayed_it_is_as_if_it_had_been_forgotten_here(wish, talk, project, editor, file):
+    with transaction.atomic():
+        forget(project, WISHES[wish](talk, editor))
+        forgotten = texts()
+        transaction.set_rollback(True)
+    assert texts() != forgotten
+
+    assert replay(graves.read(file))
+    assert texts() == forgotten
+    stones = set(Tombstone.objects.values_list("kind", "subject"))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert stones == {(line["kind"], line["subject"]) for line in lines}
+    assert not replay(graves.read(file))
+    assert texts() == forgotten
+
+
+def test_a_project_that_was_deleted_is_deleted_again(talk, project, file):
+    with transaction.atomic():
+        project.delete()
+        transaction.set_rollback(True)
+    assert replay(graves.read(file)) == {Grave.PROJECT: 1}
+    assert not Project.objects.exists()
+
+
+def test_what_was_never_here_keeps_a_tombstone_and_does_no_harm(talk, project, file):
+    before = texts()
+    strange = ("message", "unkept", "session", "entry", "block", "record", "source", "fact")
+    lines = [
+        {"at": AT.isoformat(), "project": str(project.pk), "kind": kind, "subject": str(talk.pk)}
+        for kind in strange
+        if kind != "session"
+    ]
+    elsewhere = lines[0] | {"project": str(talk.pk)}
+    file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, elsewhere]))
+    assert replay(graves.read(file)).total() == 7
+    assert texts() == before
+    assert Tombstone.objects.count() == 7
+
+
+def test_what_is_said_about_a_forgotten_fact_again_stays_away_after_a_replay(
+    talk, project, file, scripted
+):
+    with transaction.atomic():
+        forget(project, Scope(fact=Fact.objects.get(subject="billing").pk))
+        transaction.set_rollback(True)
+    replay(graves.read(file))
+    changes.edit(talk.messages.get(seq=2), "Where are the two keys?", talk.creator)
+    cycle.run(datetime.now(UTC) + timedelta(hours=1), project)
+    assert not Fact.objects.filter(subject="billing").exists()
+
+
+def test_half_a_line_is_passed_over_and_the_next_one_stands_by_itself(talk, project, file):
+    [first, second] = talk.messages.order_by("seq").values_list("pk", flat=True)[:2]
+    forget(project, Scope(message=first))
+    whole = file.read_text()
+    file.write_text(whole + whole.splitlines()[0][:50])
+    forget(project, Scope(message=second))
+    subjects = [stone.subject for stone in graves.read(file)]
+    assert subjects[: len(whole.splitlines())] == [
+        json.loads(line)["subject"] for line in whole.splitlines()
+    ]
+    assert str(second) in subjects
+
+
+@pytest.mark.parametrize(
+    "line", ["nonsense\n", '{"at": "2026"}\n', '{"kind": "message", "subject": "x"}\n', "[]\n"]
+)
+def test_a_line_that_is_no_tombstone_is_named(file, line):
+    good = {"at": AT.isoformat(), "project": "0" * 32, "kind": "fact", "subject": "x"}
+    file.write_text(json.dumps(good) + "\n" + line + json.dumps(good) + "\n")
+    with pytest.raises(graves.Damaged, match="line 2"):
+        list(graves.read(file))

@@ -1,0 +1,171 @@
+"""What a project keeps for a time only is forgotten when that is over, with all made of it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+from django_celery_beat.models import PeriodicTask
+
+from chat import changes, notes
+from chat.models import Message, Session
+from chat.replies import draft, post_messages
+from memory import retention
+from memory.layers import cycle
+from memory.layers.conversations import summarise
+from memory.models import Activity, Chunk, Entry, Tombstone, Verb
+from memory.recall.indexing import catch_up
+from memory.tasks import let_go
+
+pytestmark = pytest.mark.django_db
+
+PROJECT = "/api/v1/projects/billing/"
+SETTINGS = "/projects/billing/settings/"
+
+
+@pytest.fixture
+def say(project, owner, scripted):
+    """A chat that was silent for so many days, summarised and found by recall."""
+    birds = ("nightingale", "wren")
+    scripted.default = lambda asked: f"- Of {[one for one in birds if one in str(asked)]}."
+
+    def said(text: str, days: float) -> Session:
+        at = timezone.now() - timedelta(days=days)
+        session = Session.objects.create(project=project, creator=owner, created_at=at)
+        post_messages(session, [draft(text, author=owner, created_at=at)])
+        Session.objects.filter(pk=session.pk).update(last_activity_at=at)
+        summarise(session.pk, datetime.now(UTC) + timedelta(hours=1))
+        catch_up()
+        return Session.objects.get(pk=session.pk)
+
+    return said
+
+
+def keep(project, days: int | None) -> None:
+    project.keep_days = days
+    project.save(update_fields=["keep_days"])
+
+
+def left() -> set[str]:
+    return set(Message.objects.exclude(text="").values_list("text", flat=True))
+
+
+def test_what_is_over_its_time_goes_from_every_layer(project, say):
+    say("The nightingale sings.", 31)
+    say("The wren stays.", 29)
+    keep(project, 30)
+    assert retention.let_go()
+    assert left() == {"The wren stays."}
+    for model, column in ((Entry, "summary"), (Chunk, "text")):
+        assert not model.objects.filter(**{f"{column}__icontains": "nightingale"}).exists()
+        assert model.objects.filter(**{f"{column}__icontains": "wren"}).exists()
+
+
+def test_a_digest_of_it_is_written_anew_from_what_is_left(project, say):
+    project.roll_percent, project.bank_max_tokens = 100, 100
+    project.save()
+    at = timezone.now() - timedelta(days=40)
+    say("The nightingale sings at length, " + "and sings, " * 40, 40)
+    say("The wren stays at length, " + "and stays, " * 40, 40)
+    cycle.run(datetime.now(UTC), project)
+    digest = Entry.objects.get(granularity="day", period_key=f"{at:%Y-%m-%d}")
+    Session.objects.filter(messages__text__contains="wren").update(last_activity_at=timezone.now())
+    keep(project, 30)
+    retention.let_go()
+    digest.refresh_from_db()
+    assert digest.withheld and digest.summary == ""
+
+
+def test_by_default_chats_are_kept_for_ever(project, say):
+    say("The nightingale sings.", 30_000)
+    assert retention.let_go()
+    assert left() == {"The nightingale sings."}
+
+
+def test_what_is_pinned_stays_and_so_do_notes(project, owner, say):
+    chat, told = say("A pinned chat.", 50), say("A pinned summary.", 50)
+    Session.objects.filter(pk=chat.pk).update(pinned=True)
+    Entry.objects.filter(session=told).update(pinned=True)
+    notes.add(project, owner, "A note.")
+    Session.objects.notes().update(last_activity_at=timezone.now() - timedelta(days=50))
+    keep(project, 30)
+    retention.let_go()
+    assert left() == {"A pinned chat.", "A pinned summary.", "A note."}
+
+
+@pytest.mark.parametrize("spoken", ["origin", "fork", "other fork"])
+def test_a_chat_and_its_forks_go_when_the_last_of_them_is_over(project, owner, say, spoken):
+    origin = say("How it began.", 50)
+    head = origin.messages.get()
+    made = {"origin": origin, "fork": changes.fork(head, owner)}
+    made["other fork"] = changes.fork(head, owner)
+    Session.objects.update(last_activity_at=timezone.now() - timedelta(days=50))
+    Session.objects.filter(pk=made[spoken].pk).update(last_activity_at=timezone.now())
+    keep(project, 30)
+    retention.let_go()
+    assert Session.objects.count() == 3
+    assert Message.objects.filter(text="How it began.").count() == 3
+
+    Session.objects.update(last_activity_at=timezone.now() - timedelta(days=50))
+    retention.let_go()
+    assert not Session.objects.exists()
+
+
+def test_it_is_on_the_record_with_its_reason_and_leaves_tombstones(project, say):
+    gone = say("The nightingale sings.", 31)
+    keep(project, 30)
+    retention.let_go()
+    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    assert (act.by, act.session_id, act.reason) == (None, gone.pk, retention.REASON)
+    assert Tombstone.objects.filter(subject=gone.pk).exists()
+
+
+def test_what_has_no_time_left_goes_on_later(project, say):
+    say("The nightingale sings.", 31)
+    keep(project, 30)
+    assert not retention.let_go(seconds=-1)
+    assert left()
+    assert retention.let_go(seconds=60)
+    assert not left()
+
+
+def test_one_in_which_somebody_spoke_meanwhile_stays(project, say, monkeypatch):
+    session = say("The nightingale sings.", 31)
+    keep(project, 30)
+    found = retention._some(None)
+    Session.objects.update(last_activity_at=timezone.now())
+    retention._forget(*found[0])
+    assert Session.objects.get() == session and left()
+
+
+def test_the_beat_looks_every_hour(project, say):
+    task = PeriodicTask.objects.get(task="memory.tasks.let_go")
+    assert (task.interval.every, task.interval.period) == (1, "hours")
+    say("The nightingale sings.", 31)
+    keep(project, 30)
+    let_go()
+    assert not left()
+
+
+def test_owners_see_what_would_go_before_they_save(project, client, owner, say):
+    say("One.", 31)
+    say("Two.", 400)
+    client.force_login(owner)
+    page = client.get(SETTINGS).content.decode()
+    assert "30 days: 2, 90 days: 1, 365 days: 1." in page
+
+
+def test_members_are_told_how_long_chats_are_kept(project, client, viewer):
+    client.force_login(viewer)
+    assert "kept for ever" in client.get(SETTINGS).content.decode()
+    keep(project, 30)
+    assert "kept for 30 days after their last message" in client.get(SETTINGS).content.decode()
+
+
+def test_the_api_sets_it_and_refuses_nonsense(api, owner, editor, project):
+    assert api(owner).get(PROJECT).json()["keep_days"] is None
+    answer = api(owner).patch(PROJECT, {"keep_days": 90}, format="json")
+    assert answer.json()["keep_days"] == 90
+    for wrong in (0, -1, 40_000, "soon"):
+        answer = api(owner).patch(PROJECT, {"keep_days": wrong}, format="json")
+        assert answer.status_code == 400 and "keep_days" in answer.json()
+    assert api(editor).patch(PROJECT, {"keep_days": 1}, format="json").status_code == 404

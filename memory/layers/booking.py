@@ -58,7 +58,7 @@ class Booking:
         self.calls += 1
         begun = time.monotonic()
         try:
-            answer = providers.get(model).complete(said, max_tokens, shape)
+            answer = providers.get(model, kind).complete(said, max_tokens, shape)
             self._count(call, answer.finished)
             result = read(answer)
         except (ProviderError, Unusable) as error:

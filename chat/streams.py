@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from chat import replies
@@ -205,7 +206,9 @@ async def settle() -> None:
 
 def sweep_interrupted() -> int:
     """Ends the replies whose process died, with the text they had; returns how many."""
-    silent = Message.objects.unfinished().filter(heartbeat_at__lt=Now() - SILENCE)
+    # A sign of life from the future is from before the clock was set back.
+    long_ago = Q(heartbeat_at__lt=Now() - SILENCE) | Q(heartbeat_at__gt=Now() + SILENCE)
+    silent = Message.objects.unfinished().filter(long_ago)
     found = 0
     for reply in silent.select_related("session")[:1000]:
         reason = {"error": replies.SERVER_STOPPED}

@@ -6,7 +6,9 @@ A value that does not fit ends the start with one line that names the variable a
 import os
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 T = TypeVar("T")
 
@@ -26,8 +28,31 @@ def read(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
         raise SystemExit(f"strata: {name} takes {takes}") from error
 
 
+def read_secret(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
+    """As `read`; the variable `name`_FILE may name a file that holds the value instead."""
+    path = os.environ.get(f"{name}_FILE", "").strip()
+    if path:
+        try:
+            # Libraries look there too.
+            os.environ[name] = Path(path).read_text().strip()
+        except (OSError, ValueError) as error:
+            raise SystemExit(f"strata: {name}_FILE takes a file that can be read") from error
+    return read(name, default, parse, takes)
+
+
 def text(value: str) -> str:
     return value
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """A parser for one of `words`, in either case."""
+
+    def parse(value: str) -> str:
+        if value.lower() not in words:
+            raise ValueError(value)
+        return value.lower()
+
+    return parse
 
 
 def flag(value: str) -> bool:
@@ -88,6 +113,17 @@ def url(*schemes: str) -> Callable[[str], str]:
         return value
 
     return parse
+
+
+def origin(value: str) -> str:
+    """An address of a whole server: http:// or https://, a host, perhaps a port, and no path."""
+    parts = urlsplit(value)
+    # The port raises ValueError when it is none.
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(value)
+    if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError(value)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def model_name(*words: str) -> Callable[[str], str]:

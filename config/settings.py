@@ -3,24 +3,30 @@
 from ipaddress import IPv4Network, IPv6Network
 from os import environ
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dj_database_url
 from csp.constants import NONCE, NONE, SELF
+from django.http.request import split_domain_port
 from dotenv import load_dotenv
 
-from config import embedded
+from config import embedded, storage
 from config.environment import (
     flag,
     integer,
     model_name,
     networks,
+    one_of,
+    origin,
     rate,
     read,
+    read_secret,
     text,
     url,
     word,
     words,
 )
+from config.mail import mail_server
 from config.secrets import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -30,15 +36,30 @@ DATA_DIR = read("STRATA_DATA_DIR", BASE_DIR / "var", Path, "the path of a folder
 DATA_DIR.mkdir(parents=True, exist_ok=True)
 PORT = read("PORT", 8000, integer(1, 65535), "a port number from 1 to 65535")
 DEBUG = read("STRATA_DEBUG", False, flag, "on or off")
-SECRET_KEY = read("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(DATA_DIR)
+SECRET_KEY = read_secret("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(
+    DATA_DIR
+)
+# Where people reach it. With https:// nothing of it goes over the wire without TLS (see SECURE_…).
+URL = read("STRATA_URL", "", origin, "an address without a path, https://strata.example.org")
+HTTPS = URL.startswith("https://")
+_authority = urlsplit(URL).netloc
 ALLOWED_HOSTS = read(
     "STRATA_ALLOWED_HOSTS",
     ["localhost", "127.0.0.1", "[::1]"],
     words,
     "host names separated by commas",
 )
-CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if "*" not in host]
-ADMIN_PASSWORD = read("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
+CSRF_TRUSTED_ORIGINS = [
+    f"https://{'*' if host.startswith('.') else ''}{host}"
+    for host in ALLOWED_HOSTS
+    if "*" not in host
+]
+if URL:
+    ALLOWED_HOSTS.insert(0, split_domain_port(_authority)[0])
+    CSRF_TRUSTED_ORIGINS.insert(0, URL)
+ADMIN_PASSWORD = read_secret(
+    "STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password"
+)
 
 # Requests to addresses that people name go to the public internet alone, and to these.
 OUTBOUND_ALLOW: list[IPv4Network | IPv6Network] = read(
@@ -60,7 +81,7 @@ MODEL_TIMEOUT = read(
 
 # Database and broker: the embedded PostgreSQL unless told otherwise.
 
-DATABASE_URL = read(
+DATABASE_URL = read_secret(
     "DATABASE_URL", "", url("postgres", "postgresql"), "postgresql://USER:PASSWORD@HOST/NAME"
 )
 EMBEDDED_POSTGRES = not DATABASE_URL
@@ -84,12 +105,30 @@ else:
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 assert isinstance(_options, dict)
 _options["pool"] = {"min_size": 0, "max_size": 20, "timeout": 30}
-if EMBEDDED_POSTGRES:
-    # Not elsewhere: a pooler between, such as PgBouncer, may give the next query another server
-    # connection, which knows nothing of what this one prepared.
+# A pooler, such as PgBouncer, may give the next transaction another connection to the server, which
+# knows nothing of what this one prepared, opened or listens to.
+POOLER = read("STRATA_POOLER", not EMBEDDED_POSTGRES, flag, "on or off")
+DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLER
+if not POOLER:
     _options["prepare_threshold"] = 5
+# A copy that PostgreSQL keeps, for searches and exports: see chat/replica.py.
+REPLICA_URL = read_secret(
+    "STRATA_REPLICA_URL", "", url("postgres", "postgresql"), "postgresql://USER:PASSWORD@HOST/NAME"
+)
+if REPLICA_URL:
+    _replica: dict[str, object] = dict(dj_database_url.parse(REPLICA_URL))
+    _own = _replica.get("OPTIONS", {})
+    assert isinstance(_own, dict)
+    # One that is away is not waited for: the primary answers.
+    _brief = {"connect_timeout": 3, "pool": {"min_size": 0, "max_size": 20, "timeout": 3}}
+    DATABASES["replica"] = _replica | {
+        "DISABLE_SERVER_SIDE_CURSORS": POOLER,
+        "OPTIONS": _options | _own | _brief,
+        "TEST": {"MIRROR": "default"},
+    }
+DATABASE_ROUTERS = ["chat.replica.Router"]
 
-CELERY_BROKER_URL = read(
+CELERY_BROKER_URL = read_secret(
     "CELERY_BROKER_URL",
     _default_broker,
     url("pgmq", "redis", "rediss", "amqp", "amqps"),
@@ -102,12 +141,15 @@ CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + MODEL_TIMEOUT
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 60
 }
+if CELERY_BROKER_URL.startswith("redis"):
+    # A connection that died without a word is noticed, not waited for.
+    CELERY_BROKER_TRANSPORT_OPTIONS |= {"socket_keepalive": True, "health_check_interval": 30}
 if CELERY_BROKER_URL.startswith("pgmq"):
     # A notification wakes the worker at once; without one it looks five times a second.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
         "init_extension": False,
         "pool_size": 4,
-        "use_notify": True,
+        "use_notify": not POOLER,
         "notify_throttle_interval_ms": 0,
         "wait_time_seconds": 0,
         "polling_interval": 0.2,
@@ -118,18 +160,29 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_ACCEPT_CONTENT = ["json"]
+# Data, and never objects: who can write to the broker cannot have a worker run anything.
+CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = CELERY_RESULT_ACCEPT_CONTENT = ["json"]
+# `chat`: what a reader waits for, and what takes a moment. `memory`: what may ask a model for
+# minutes. `index`: what recall searches. `io`: files on their way in and out, and other servers.
+QUEUES = ("chat", "memory", "index", "io")
 CELERY_TASK_DEFAULT_QUEUE = "memory"
+# The first that fits. A message is run whichever queue it comes by, as from another version.
 CELERY_TASK_ROUTES = {
+    "chat.tasks.*import*": "io",
     "chat.*": "chat",
+    "memory.tasks.run_indexing": "index",
+    "memory.tasks.*deliver*": "io",
     "memory.*": "memory",
-    "config.*": "memory",
-    "projects.*": "memory",
+    "config.tasks.heartbeat": "chat",
+    "config.*": "io",
+    "projects.*": "chat",
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 # Beat writes the last run of each task at once, so that the admin and /readyz tell the truth.
 CELERY_BEAT_SYNC_EVERY = 1
+CELERY_BEAT_SCHEDULER = "config.beat:LeasedScheduler"
 
 # Models that talk and models that summarise.
 
@@ -156,7 +209,7 @@ MODEL_KEYS = [
         "groq": "GROQ_API_KEY",
         "openrouter": "OPENROUTER_API_KEY",
     }.items()
-    if read(variable, "", text, "a key")
+    if read_secret(variable, "", text, "a key")
 ]
 OLLAMA_URL = read(
     "OLLAMA_BASE_URL", "http://127.0.0.1:11434/v1", url("http", "https"), "the address of an Ollama"
@@ -252,6 +305,64 @@ RATES = {
     "replies": read("STRATA_RATE_REPLIES", rate("120/minute"), rate, _RATE),
 }
 
+# Who signs in, and how.
+
+# Whether everybody may make an account; else who has an invitation to a project may.
+SIGNUP_OPEN = read("STRATA_SIGNUP", "closed", one_of("open", "closed"), "open or closed") == "open"
+# How many proxies stand before this server, each of which adds to X-Forwarded-For.
+ALLAUTH_TRUSTED_PROXY_COUNT = read(
+    "STRATA_TRUSTED_PROXIES", 0, integer(0, 10), "how many proxies stand before it, from 0 to 10"
+)
+EMAIL = read_secret(
+    "STRATA_EMAIL_URL",
+    None,
+    mail_server,
+    "smtp+tls://USER:PASSWORD@HOST:587, smtps://…:465, smtp://HOST:25 or console://",
+)
+# Whether mail goes anywhere. Where it does not, pages offer nothing that needs it.
+SENDS_MAIL = EMAIL is not None
+if EMAIL is not None:
+    EMAIL_BACKEND = EMAIL.backend
+    EMAIL_HOST, EMAIL_PORT = EMAIL.host, EMAIL.port
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = EMAIL.user, EMAIL.password
+    EMAIL_USE_TLS, EMAIL_USE_SSL = EMAIL.starttls, EMAIL.tls
+EMAIL_TIMEOUT = 20  # seconds
+DEFAULT_FROM_EMAIL = read(
+    "STRATA_EMAIL_FROM", "Strata <strata@localhost>", text, "the address that mail comes from"
+)
+
+# A provider of OpenID Connect.
+OIDC_ISSUER = read(
+    "STRATA_OIDC_ISSUER", "", url("https", "http"), "the https:// address of an issuer"
+).rstrip("/")
+OIDC_NAME = read("STRATA_OIDC_NAME", "single sign-on", text, "what people call it")
+# Whether it lets in people who have no account here yet, without an invitation.
+OIDC_SIGNUP = read("STRATA_OIDC_SIGNUP", False, flag, "on or off")
+OIDC_CLIENT = {
+    "client_id": read("STRATA_OIDC_CLIENT_ID", "", text, "the client's id"),
+    "secret": read_secret("STRATA_OIDC_CLIENT_SECRET", "", text, "the client's secret"),
+}
+if OIDC_ISSUER and not OIDC_CLIENT["client_id"]:
+    raise SystemExit("strata: STRATA_OIDC_CLIENT_ID takes the client's id at STRATA_OIDC_ISSUER")
+
+# What processes share for a while: how often somebody tried to sign in, and codes that were used.
+CACHE_URL = read_secret(
+    "STRATA_CACHE_URL", "", url("redis", "rediss"), "a redis:// address such as redis://HOST/1"
+)
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": CACHE_URL,
+    }
+    if CACHE_URL
+    else {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "projects_cache",
+        # Above it some are thrown away, used up or not; those that are over go each hour.
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
+    }
+}
+
 # Django
 
 INSTALLED_APPS = [
@@ -270,6 +381,12 @@ INSTALLED_APPS = [
     "django_htmx",
     "django_celery_beat",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
+    "allauth.usersessions",
     "config",
     "projects",
     "chat",
@@ -277,8 +394,10 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    # Before the static files, which hold pages of other people's making.
     "csp.middleware.CSPMiddleware",
+    "config.headers.Confined",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.languages.LanguageOfReader",
     "django.middleware.common.CommonMiddleware",
@@ -287,6 +406,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "projects.accounts.visits.NotesVisits",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -317,9 +438,66 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "projects"
 LOGOUT_REDIRECT_URL = "login"
+ACCOUNT_ADAPTER = "projects.accounts.adapter.Accounts"
+ACCOUNT_FORMS = {
+    "login": "projects.accounts.forms.SignIn",
+    "signup": "projects.accounts.forms.SignUp",
+    "add_email": "projects.accounts.forms.AddAddress",
+    "change_password": "projects.accounts.forms.ChangePassword",
+    "set_password": "projects.accounts.forms.SetPassword",
+    "reset_password": "projects.accounts.forms.ForgottenPassword",
+    "reset_password_from_key": "projects.accounts.forms.NewPassword",
+    "reauthenticate": "projects.accounts.forms.SamePassword",
+}
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "optional"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Strata] "
+ACCOUNT_EMAIL_NOTIFICATIONS = SENDS_MAIL
+# Who has no account is told nothing by mail that a page does not tell.
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+# Beside those that allauth has: how often who comes from an address looks at invitations.
+ACCOUNT_RATE_LIMITS = {"invitation": "60/m/ip", "oidc": "30/m/ip"}
+MFA_ADAPTER = "projects.accounts.factors.Factors"
+MFA_FORMS = {
+    "authenticate": "projects.accounts.forms.Code",
+    "reauthenticate": "projects.accounts.forms.CodeAgain",
+    "activate_totp": "projects.accounts.forms.ActivateApp",
+    "add_webauthn": "projects.accounts.forms.AddPasskey",
+    "edit_webauthn": "projects.accounts.forms.RenamePasskey",
+}
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+# Not everybody has a mail address, or a server that sends any.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_TOTP_ISSUER = "Strata"
+# A clock may be half a minute off.
+MFA_TOTP_TOLERANCE = 1
+SOCIALACCOUNT_ADAPTER = "projects.accounts.oidc.Provided"
+SOCIALACCOUNT_FORMS = {"signup": "projects.accounts.forms.ProvidedSignUp"}
+# To those addresses alone that both the provider and this server have verified.
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
+SOCIALACCOUNT_PROVIDERS: dict[str, dict[str, object]] = {}
+if OIDC_ISSUER:
+    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": OIDC_NAME,
+                **OIDC_CLIENT,
+                "settings": {"server_url": OIDC_ISSUER},
+            }
+        ],
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 # Each by its own name, for who reads no other.
@@ -333,6 +511,20 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 # Attachments and files on their way in. They have no address: a view that may serves them.
 MEDIA_ROOT = DATA_DIR / "files"
+S3_BUCKET = read("STRATA_S3_BUCKET", "", text, "the name of a bucket")
+S3_ENDPOINT = read("STRATA_S3_ENDPOINT", "", url("http", "https"), "an http:// or https:// address")
+S3_REGION = read("STRATA_S3_REGION", "", text, "the name of a region such as eu-central-1")
+for _name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    # boto3 reads them itself; here only where they are counts.
+    read_secret(_name, "", text, "a key")
+if S3_ENDPOINT and not S3_BUCKET:
+    raise SystemExit("strata: STRATA_S3_BUCKET takes the name of a bucket of STRATA_S3_ENDPOINT")
+STORAGES: dict[str, dict[str, object]] = {
+    "default": storage.in_bucket(S3_BUCKET, S3_ENDPOINT, S3_REGION)
+    if S3_BUCKET
+    else {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
 # What was forgotten, for backups that are older than that.
 TOMBSTONES = DATA_DIR / "tombstones.jsonl"
 # Bytes. A program may send an image of 20 MB inside its JSON, in base64.
@@ -352,6 +544,21 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
+if HTTPS:
+    # Browsers take such names from this host alone, and over TLS: no neighbour in the domain can
+    # put a session of its own in place. https://httpwg.org/http-extensions/draft-ietf-httpbis-rfc6265bis.html#name-the-__host-prefix
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+    LANGUAGE_COOKIE_NAME = "__Host-language"
+    SECURE_SSL_REDIRECT, SECURE_SSL_HOST = True, _authority
+    # Who looks after the process asks from beside it, behind no proxy.
+    SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]
+    SECURE_HSTS_SECONDS = 365 * 24 * 3600
+if ALLAUTH_TRUSTED_PROXY_COUNT:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# HSTS for the names below this one, and browsers' lists of such domains, are for whoever has the
+# domain to decide: other things may live there.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
@@ -402,6 +609,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "MessageRole": "chat.models.Role",
         "MemberRole": "projects.models.Role",
+        "InvitationState": "projects.models.Standing",
         "EntryState": "memory.models.State",
         "FactState": "memory.models.Standing",
     },

@@ -1,7 +1,7 @@
 """Every address of Strata. CONTRACT: they stay put."""
 
+from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
 from django.templatetags.static import static
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
@@ -13,9 +13,12 @@ from config.errors import no_such_route, refused
 from config.health import healthz, readyz
 
 handler400 = refused
+# The admin has no door of its own: a second factor, and the limits, hold for it too.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 api = [
     path("", include("projects.api.routes")),
+    path("", include("projects.api.invitations")),
     path("tokens/", include("projects.api.tokens")),
     path("", include("chat.api.routes")),
     path("", include("memory.api.routes")),
@@ -37,13 +40,8 @@ urlpatterns = [
     re_path(r"^api/", no_such_route),
     path("v1/", include("chat.api.completions.routes")),
     re_path(r"^v1/", no_such_route),
-    path(
-        "accounts/login/",
-        LoginView.as_view(template_name="accounts/login.html", redirect_authenticated_user=True),
-        name="login",
-    ),
     path("language/", set_language, name="set_language"),
-    path("accounts/logout/", LogoutView.as_view(), name="logout"),
+    path("accounts/", include("projects.accounts.urls")),
     path("", include("projects.urls")),
     path("", include("chat.urls")),
     path("", include("memory.urls")),

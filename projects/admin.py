@@ -1,10 +1,23 @@
 """Projects, their members and tokens in the admin."""
 
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialApp, SocialToken
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
+from projects import invitations
 from projects.forms import language_choice
-from projects.models import Bucket, IdempotencyKey, Membership, Project, Token
+from projects.models import (
+    Bucket,
+    IdempotencyKey,
+    Invitation,
+    Membership,
+    Project,
+    SpentInvitation,
+    Token,
+)
 
 admin.site.site_header = admin.site.site_title = "Strata"
 
@@ -98,6 +111,45 @@ class TokenAdmin(admin.ModelAdmin):
         return False
 
 
+@admin.register(Invitation)
+class InvitationAdmin(LookOnly):
+    """To look after and to take back. The settings of a project make them and show each once."""
+
+    list_display = (
+        "project",
+        "role",
+        "state",
+        "uses",
+        "max_uses",
+        "expires_at",
+        "created_by",
+        "created_at",
+    )
+    list_filter = ("role", ("revoked_at", admin.EmptyFieldListFilter), "expires_at")
+    list_select_related = ("project", "created_by")
+    date_hierarchy = "created_at"
+    search_fields = ("project__name", "project__slug", "created_by__username")
+    fields = (*list_display, "revoked_at")
+    actions = ("take_back",)
+
+    @admin.action(description=_("Take back"), permissions=["revoke"])
+    def take_back(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
+        for invitation in queryset:
+            invitations.revoke(invitation)
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("projects.change_invitation")
+
+
+@admin.register(SpentInvitation)
+class SpentInvitationAdmin(LookOnly):
+    list_display = ("created_at", "invitation", "user", "project")
+    list_select_related = ("invitation__project", "user", "project")
+    date_hierarchy = "created_at"
+    search_fields = ("project__slug", "user__username")
+    fields = list_display
+
+
 @admin.register(IdempotencyKey)
 class IdempotencyKeyAdmin(LookOnly):
     list_display = ("created_at", "user", "project", "status", "made")
@@ -113,3 +165,25 @@ class BucketAdmin(LookOnly):
     list_display = ("subject", "free_at")
     date_hierarchy = "free_at"
     search_fields = ("subject",)
+
+
+# Providers are named by the server's settings alone, and their tokens are not kept.
+admin.site.unregister([SocialApp, SocialToken, Authenticator])
+
+
+@admin.register(Authenticator)
+class AuthenticatorAdmin(admin.ModelAdmin):
+    """Second factors and passkeys: to remove those that somebody has lost."""
+
+    list_display = ("user", "type", "created_at", "last_used_at")
+    list_filter = ("type",)
+    list_select_related = ("user",)
+    date_hierarchy = "created_at"
+    search_fields = ("user__username", "user__email")
+    fields = list_display
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj=None) -> bool:
+        return False

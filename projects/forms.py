@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from projects.access import projects_for
 from projects.languages import search_languages
 from projects.models import Project, Role
+from projects.models.invitations import MOST_USES
 from projects.models.tokens import SCOPES
 
 
@@ -173,6 +174,34 @@ class MemberForm(forms.Form):
         if user is None:
             raise forms.ValidationError(_("There is no user of this name."))
         return user
+
+
+class InvitationForm(forms.Form):
+    """A link that lets people into a project."""
+
+    LIFETIMES = (("1", _("A day")), ("7", _("7 days")), ("30", _("30 days")), ("90", _("90 days")))
+
+    role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.EDITOR)
+    days = forms.ChoiceField(label=_("Valid for"), choices=LIFETIMES, initial="7")
+    max_uses = forms.IntegerField(
+        label=_("For how many people"),
+        min_value=1,
+        max_value=MOST_USES,
+        initial=1,
+        required=False,
+        help_text=_("Empty: for all who have the link."),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Beside the form for members, which has a role too.
+        self.auto_id = "invited_%s"
+
+    def invitation(self) -> dict[str, Any]:
+        """What the invitation is made with."""
+        given = self.cleaned_data
+        until = timezone.now() + timedelta(days=int(given["days"]))
+        return {"role": given["role"], "expires_at": until, "max_uses": given["max_uses"]}
 
 
 class DeletionForm(forms.Form):

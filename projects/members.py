@@ -3,6 +3,7 @@
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from projects import invitations
 from projects.models import Membership, Role
 
 
@@ -18,6 +19,7 @@ def change_role(member: Membership, role: str) -> None:
     """Raises LastOwner."""
     if role != Role.OWNER:
         _keep_an_owner_besides(member)
+        invitations.take_back(member.project_id, member.user)
     member.role = role
     member.save(update_fields=["role"])
 
@@ -26,6 +28,7 @@ def change_role(member: Membership, role: str) -> None:
 def remove(member: Membership) -> None:
     """Raises LastOwner."""
     _keep_an_owner_besides(member)
+    invitations.shut_out(member.project_id, member.user)
     member.delete()
 
 

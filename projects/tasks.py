@@ -2,7 +2,8 @@
 
 from celery import shared_task
 
-from projects import idempotency, throttling
+from projects import idempotency, invitations, throttling
+from projects.accounts import limits, visits
 
 
 @shared_task
@@ -10,3 +11,6 @@ def clear() -> None:
     """Removes what is kept for a while only. Runs every hour."""
     idempotency.clear()
     throttling.clear()
+    invitations.clear()
+    limits.clear()
+    visits.clear()

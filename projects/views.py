@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from projects.access import membership, project_for_owning
 from projects.creation import create_project
 from projects.deletion import delete_project
-from projects.forms import DeletionForm, MemberForm, NewProjectForm, ProjectForm
+from projects.forms import DeletionForm, InvitationForm, MemberForm, NewProjectForm, ProjectForm
 from projects.members import LastOwner, change_role, remove
 from projects.models import Membership, Project, Role
 
@@ -47,11 +47,11 @@ def _memberships_of(user) -> QuerySet[Membership]:
 def settings(request: HttpRequest, slug: str) -> HttpResponse:
     """How a project answers and remembers, and who belongs to it. Owners change it."""
     if request.method != "POST":
-        return _settings_page(request, membership(request.user, slug))
+        return settings_page(request, membership(request.user, slug))
     form = ProjectForm(request.POST, instance=project_for_owning(request.user, slug))
     if not form.is_valid():
         # The page names the project as it is kept, not as the refused form would have it.
-        return _settings_page(request, membership(request.user, slug), form=form)
+        return settings_page(request, membership(request.user, slug), 400, form=form)
     form.instance.save(update_fields=form.changed_data)
     messages.success(request, _("Saved."))
     return redirect("project-settings", slug)
@@ -66,7 +66,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     project = project_for_owning(request.user, slug)
     form = DeletionForm(project, request.POST)
     if not form.is_valid():
-        return _settings_page(request, membership(request.user, slug), deletion_form=form)
+        return settings_page(request, membership(request.user, slug), 400, deletion_form=form)
     delete_project(project)
     messages.success(request, _("%(name)s is deleted.") % {"name": project.name})
     return redirect("projects")
@@ -85,7 +85,7 @@ def members(request: HttpRequest, slug: str) -> HttpResponse:
     except LastOwner:
         refused = _("A project keeps at least one owner.")
     if isinstance(refused, MemberForm):
-        return _settings_page(request, membership(request.user, slug), member_form=refused)
+        return settings_page(request, membership(request.user, slug), 400, member_form=refused)
     if refused:
         messages.error(request, refused)
     # An owner who gave the project up has no page of it left to go back to.
@@ -128,8 +128,10 @@ def _member(request: HttpRequest, project: Project) -> Membership:
     return get_object_or_404(project.memberships, user__username=name)
 
 
-def _settings_page(request: HttpRequest, member: Membership, **refused: Any) -> HttpResponse:
-    """The settings with fresh forms, but for those of `refused`, by their names in the page."""
+def settings_page(
+    request: HttpRequest, member: Membership, status: int = 200, **given: Any
+) -> HttpResponse:
+    """The settings with fresh forms, but for what is `given`, by its name in the page."""
     project = member.project
     context = {
         "project": project,
@@ -137,8 +139,9 @@ def _settings_page(request: HttpRequest, member: Membership, **refused: Any) -> 
         "form": ProjectForm(instance=project),
         "member_form": MemberForm(),
         "deletion_form": DeletionForm(project),
+        "invitation_form": InvitationForm(),
+        "invitations": project.invitations.standing().select_related("created_by"),
         "members": project.memberships.select_related("user"),
         "roles": Role.choices,
     }
-    status = 400 if refused else 200
-    return render(request, "projects/settings.html", context | refused, status=status)
+    return render(request, "projects/settings.html", context | given, status=status)

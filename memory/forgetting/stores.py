@@ -50,7 +50,7 @@ from memory.models import (
 )
 from memory.models.cursors import nudge
 from memory.recall import indexing
-from projects.models import Bucket, IdempotencyKey, Project, Token
+from projects.models import Bucket, IdempotencyKey, Invitation, Project, Token
 
 AT_ONCE = 5_000
 
@@ -246,6 +246,7 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
     # Digests and ids; a name with a number.
     IdempotencyKey: ("key", "request", "made"),
     Bucket: ("subject",),
+    Invitation: ("digest",),
     Message: ("model",),
     Attachment: ("media_type", "sha256"),
     # The file itself is gone as soon as the import is over.

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Case, DurationField, ExpressionWrapper, F, Value, When
 from django.db.models.functions import Greatest, Now
@@ -17,15 +16,12 @@ from chat.providers import ProviderError
 from memory.layers.summarising import Unusable
 from memory.models import Cursor, Verb
 from memory.models.activity import note
-from memory.models.leased import Leased, LeasedQuerySet
+from memory.models.leased import LONGEST_LEASE, LONGEST_WAIT, Leased, LeasedQuerySet
 
 log = logging.getLogger(__name__)
 
-# A lease outlives the longest single model call, and is renewed before each of them.
-LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
-# One minute, then twice as long each time, and never more than six hours between two tries.
+# One minute, then twice as long each time, and never more than LONGEST_WAIT between two tries.
 FIRST_WAIT = timedelta(minutes=1)
-LONGEST_WAIT = timedelta(hours=6)
 
 L = TypeVar("L", bound=Leased)
 
@@ -49,7 +45,7 @@ class Lease:
 
     def renew(self) -> None:
         """Starts the lease's time anew. Raises LeaseLost."""
-        if self._held().update(lease_until=Now() + LEASE) != 1:
+        if self._held().update(lease_until=Now() + LONGEST_LEASE) != 1:
             raise LeaseLost
 
     def fence(self) -> Leased:
@@ -103,7 +99,7 @@ def claim(rows: LeasedQuerySet, pk: UUID) -> Lease | None:
             return None
         lease = Lease(rows.model, row.project_id, pk, holder)
         LeasedQuerySet(rows.model).filter(project=lease.project, pk=pk).update(
-            lease_holder=holder, lease_until=Now() + LEASE
+            lease_holder=holder, lease_until=Now() + LONGEST_LEASE
         )
     return lease
 

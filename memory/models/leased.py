@@ -1,20 +1,32 @@
 """Work that one worker at a time may do, and that is tried again later when it fails."""
 
+from datetime import timedelta
+
+from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from memory.models.calls import spent_today
 
+# A lease outlives the longest single model call, and is renewed before each of them.
+LONGEST_LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
+LONGEST_WAIT = timedelta(hours=6)
+# What ends later than that was written before the clock was set back, and would hold until it is
+# as late again.
+SLACK = timedelta(minutes=1)
+
 
 class LeasedQuerySet(models.QuerySet):
     def unheld(self):
         """Those that nobody works on, by the database's clock."""
-        return self.filter(Q(lease_until=None) | Q(lease_until__lte=Now()))
+        held = Q(lease_until__gt=Now(), lease_until__lte=Now() + LONGEST_LEASE + SLACK)
+        return self.filter(Q(lease_until=None) | ~held)
 
     def ready(self):
         """Those that are not backing off after a failure, by the database's clock."""
-        return self.filter(Q(next_try_at=None) | Q(next_try_at__lte=Now()))
+        waits = Q(next_try_at__gt=Now(), next_try_at__lte=Now() + LONGEST_WAIT + SLACK)
+        return self.filter(Q(next_try_at=None) | ~waits)
 
     def within_allowance(self):
         """Those whose project may still spend tokens today, by the database's clock."""

@@ -41,7 +41,15 @@ from memory.models import (
     Vector,
     Webhook,
 )
-from projects.models import Bucket, IdempotencyKey, Membership, Project, Token
+from projects.models import (
+    Bucket,
+    IdempotencyKey,
+    Invitation,
+    Membership,
+    Project,
+    SpentInvitation,
+    Token,
+)
 
 FORMAT = "strata-project"
 VERSION = 1
@@ -199,6 +207,8 @@ TABLES = (
 LEFT_OUT: dict[type[Model], str] = {
     Membership: "Who may do what is decided where it is imported; --members makes editors.",
     Token: "It opens this Strata.",
+    Invitation: "It leads into this Strata.",
+    SpentInvitation: "It is about a link into this Strata.",
     Bucket: "How much was asked of here.",
     IdempotencyKey: "What was asked of here, for a day.",
     Seen: "How far somebody has read here.",

@@ -1,6 +1,7 @@
-"""Who: projects, their members, the tokens that open them, and what was done with those."""
+"""Who: projects, members, who is invited, the tokens that open them, what was done with those."""
 
 from projects.models.idempotency import IdempotencyKey
+from projects.models.invitations import Invitation, SpentInvitation, Standing
 from projects.models.members import Membership, Role
 from projects.models.projects import Project, validate_model_name
 from projects.models.throttles import Bucket
@@ -10,9 +11,12 @@ __all__ = [
     "SCOPES",
     "Bucket",
     "IdempotencyKey",
+    "Invitation",
     "Membership",
     "Project",
     "Role",
+    "SpentInvitation",
+    "Standing",
     "Token",
     "validate_model_name",
 ]

@@ -36,6 +36,8 @@ ACTIONS = [
     do("project-members", "api-members", action="add"),
     do("project-members", "api-member", "PATCH", action="role"),
     do("project-members", "api-member", "DELETE", action="remove"),
+    do("project-invitations", "api-invitations", action="make"),
+    do("project-invitations", "api-invitation", "DELETE", action="revoke"),
     see("project", "api-sessions"),
     do("session-new", "api-sessions"),
     see("session", "api-messages"),
@@ -122,5 +124,5 @@ ACTIONS = [
     see("entry", "api-entry-revisions"),
 ]
 
-# Pages of the browser's own: who sits before it, and what it begins with.
-OF_THE_BROWSER = {"login", "logout", "set_language", "welcome"}
+# Pages of the browser's own: what it begins with. So are those of accounts: who sits before it.
+OF_THE_BROWSER = {"set_language", "welcome"}

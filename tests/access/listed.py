@@ -64,6 +64,8 @@ API = {
     "api-project": Door({"GET": MEMBERS, "PATCH": OWNERS, "DELETE": OWNERS}),
     "api-members": Door({"GET": MEMBERS, "POST": OWNERS}),
     "api-member": Door({"GET": MEMBERS, "PATCH": OWNERS, "DELETE": OWNERS}),
+    "api-invitations": Door({"GET": OWNERS, "POST": OWNERS}),
+    "api-invitation": Door({"GET": OWNERS, "DELETE": OWNERS}),
     "api-sessions": Door({"GET": MEMBERS, "POST": WRITERS}),
     "api-session": Door({"GET": MEMBERS, "PATCH": WRITERS, "DELETE": WRITERS}),
     "api-restore": write(values={"pk": "deleted_session"}),
@@ -126,9 +128,69 @@ OPENAI = {
     ),
 }
 
+# Of accounts: whoever comes, and who is signed in for themselves.
+ACCOUNTS = {
+    name: Door({"GET": ANYBODY, "POST": ANYBODY})
+    for name in (
+        "login",
+        "account_login",
+        "logout",
+        "account_logout",
+        "account_signup",
+        "account_confirm_email",
+        "account_reset_password",
+        "account_reset_password_from_key",
+        "mfa_authenticate",
+        "mfa_login_webauthn",
+        "socialaccount_signup",
+        "openid_connect_login",
+        "join",
+    )
+}
+ACCOUNTS |= {
+    name: Door({"GET": ANYBODY})
+    for name in (
+        "account_inactive",
+        "account_reset_password_done",
+        "account_reset_password_from_key_done",
+        "socialaccount_login_cancelled",
+        "socialaccount_login_error",
+        "openid_connect_callback",
+        "invitation",
+    )
+}
+ACCOUNTS |= {
+    name: Door({"GET": USERS, "POST": USERS})
+    for name in (
+        "account_reauthenticate",
+        "account_email",
+        "account_change_password",
+        "account_set_password",
+        "mfa_reauthenticate",
+        "mfa_activate_totp",
+        "mfa_deactivate_totp",
+        "mfa_generate_recovery_codes",
+        "mfa_add_webauthn",
+        "mfa_reauthenticate_webauthn",
+        "mfa_edit_webauthn",
+        "mfa_remove_webauthn",
+        "usersessions_list",
+        "socialaccount_connections",
+    )
+}
+ACCOUNTS |= {
+    name: Door({"GET": USERS})
+    for name in (
+        "account",
+        "mfa_index",
+        "mfa_list_webauthn",
+        "mfa_view_recovery_codes",
+        "mfa_download_recovery_codes",
+    )
+}
+ACCOUNTS |= {"session-end": Door({"POST": USERS})}
+
 PAGES = {
-    "login": Door({"GET": ANYBODY, "POST": ANYBODY}),
-    "logout": Door({"POST": ANYBODY}),
     "set_language": Door({"GET": ANYBODY, "POST": ANYBODY}),
     "tokens": Door({"GET": USERS, "POST": USERS}),
     "token-revoke": Door({"POST": OWNERS}),
@@ -137,6 +199,7 @@ PAGES = {
     "project-settings": Door({"GET": MEMBERS, "POST": OWNERS}),
     "project-delete": Door({"POST": OWNERS}, shut=("GET",)),
     "project-members": Door({"POST": OWNERS}, shut=("GET",)),
+    "project-invitations": Door({"POST": OWNERS}, shut=("GET",)),
     "project": read(),
     "session-new": write(),
     "session": read(),
@@ -188,4 +251,4 @@ PAGES = {
     "entry": read(),
 }
 
-DOORS: dict[str, Door] = OPEN | API | OPENAI | PAGES
+DOORS: dict[str, Door] = OPEN | API | OPENAI | ACCOUNTS | PAGES

@@ -30,10 +30,12 @@ def test_what_several_actions_share_a_page_are_all_listed():
     from memory.moderation import Act
     from memory.views.facts import DECISIONS
     from memory.views.webhooks import ACTIONS as OF_WEBHOOKS
+    from projects.invitation_views import ACTIONS as OF_INVITATIONS
     from projects.views import ACTIONS as OF_MEMBERS
 
     assert actions_of("memory-act") == set(Act.values)
     assert actions_of("project-members") == set(OF_MEMBERS)
+    assert actions_of("project-invitations") == set(OF_INVITATIONS)
     assert actions_of("webhook") == set(OF_WEBHOOKS)
     assert actions_of("fact-change") == {*DECISIONS, "edit", "close"}
     assert actions_of("memory-blocks") == {"write", "up", "down", "delete"}

@@ -23,7 +23,7 @@ ROLES = {
 }
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 # Tables in which a visit leaves its trace.
-TRACES = {"django_session", "projects_token"}
+TRACES = {"django_session", "projects_token", "usersessions_usersession", "projects_cache"}
 
 
 def named(route: Route) -> str:

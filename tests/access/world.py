@@ -17,7 +17,7 @@ from memory.facts import Statement
 from memory.forgetting import Scope
 from memory.models import Entry, Webhook
 from projects.creation import create_project
-from projects.models import Token
+from projects.models import Invitation, Token
 from tests.access.routes import Route
 from tests.chat.pictures import picture
 
@@ -40,6 +40,7 @@ NAMED_BEFORE = {
     "members": "member",
     "tokens": "token",
     "webhooks": "webhook",
+    "invitations": "invitation",
 }
 # By which of their fields things are named in addresses; all others by their id.
 KEYS = {"project": "slug", "block": "name", "member": "username", "token": "public_id"}
@@ -61,6 +62,9 @@ class World(SimpleNamespace):
         self.project.memberships.create(user=self.former, role="owner").delete()
         self.member = self.viewer
         self.token = Token.objects.create(user=self.owner, name="kept")[0]
+        self.invitation = Invitation.issue(
+            self.project, created_by=self.owner, expires_at=timezone.now() + timedelta(days=7)
+        )[0]
         self.webhook = Webhook.objects.create(
             project=self.project, url="https://example.org/", events=[], created_by=self.owner
         )

@@ -49,7 +49,7 @@ def marked() -> set[Text]:
     found: set[Text] = set()
     for path in files(".py"):
         found |= set(in_python(path.read_text()))
-    for path in files(".html"):
+    for path in files(".html") + files(".txt"):
         found |= set(in_template(path.read_text()))
     # Once with a plural is enough: the singular is the same entry.
     plural = {(context, text) for context, text, several in found if several}

@@ -95,7 +95,7 @@ def open_page(browser: Browser, server: Server) -> Iterator:
     contexts, pages = [], []
 
     def make(**options) -> Page:
-        context = browser.new_context(base_url=server.url, **options)
+        context = browser.new_context(**{"base_url": server.url} | options)
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
@@ -130,7 +130,7 @@ def sign_in(signed_in):
         if name not in signed_in:
             page.get_by_label("Username").fill(name)
             page.get_by_label("Password").fill(PASSWORD)
-            page.get_by_role("button", name="Sign in").click()
+            page.get_by_role("button", name="Sign in", exact=True).click()
         page.get_by_role("heading", name=re.compile("^Projects$|^Welcome")).wait_for()
         signed_in[name] = page.context.cookies()
 

@@ -14,9 +14,10 @@ from tests.chat.pages.reading import queries
 pytestmark = pytest.mark.django_db
 
 NOW = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)
-# Signing in and the browser's session are two of each.
+# Signing in and the browser's session are two of each; when it was last here is noted before.
 QUERIES = {
     "about-me": 10,
+    "account": 7,
     "archived chats": 6,
     "chats with a word": 8,
     "entry of a chat": 15,
@@ -39,7 +40,7 @@ QUERIES = {
     "notes": 5,
     "overview": 13,
     "project": 7,
-    "project-settings": 9,
+    "project-settings": 10,
     "projects": 3,
     "session": 14,
     "session-keep": 6,
@@ -90,6 +91,7 @@ def pages(project) -> dict[str, str]:
     paths = {name: reverse(name, args=[slug]) for name in of_project.split()}
     return paths | {
         "webhook": reverse("webhook", args=[slug, hook.pk]),
+        "account": reverse("account"),
         "projects": "/?all",
         "welcome": reverse("welcome"),
         "session": reverse("session", args=[slug, chat.pk]),

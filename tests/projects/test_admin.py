@@ -21,7 +21,7 @@ from memory.models import (
     Webhook,
 )
 from projects.creation import create_project
-from projects.models import Project, Token
+from projects.models import Invitation, Project, SpentInvitation, Token
 
 pytestmark = pytest.mark.django_db
 
@@ -88,6 +88,10 @@ def fill(owner):
             hook = Webhook.objects.create(
                 project=project, url="https://example.org/hook", events=["import.done"]
             )
+            link, _secret = Invitation.issue(
+                project, created_by=owner, expires_at="2026-03-10T09:00Z"
+            )
+            SpentInvitation.objects.create(project=project, invitation=link, user=owner)
             Delivery.objects.create(project=project, webhook=hook, event="import.done")
         Cursor.objects.update(failures=3, last_error="The model did not answer in time.")
 

@@ -90,6 +90,7 @@ class _Builder:
         notes = [self.add("notes", {"text": f"Room {n} is ours."})["id"] for n in range(3)]
         self.api.call("PUT", f"projects/{self.slug}/blocks/persona/", {"content": "Be brief."})
         self.api.call("PUT", f"projects/{self.slug}/blocks/gone/", {"content": "Be gone."})
+        invited = [self.add("invitations", {"role": "viewer"})["id"] for _ in range(2)]
         entries = self.ids("memory/entries")
         gone = [
             self.api.call("POST", "projects/", {"name": f"Spare {n}"})["slug"] for n in range(2)
@@ -102,6 +103,7 @@ class _Builder:
             f"{PROJECT}notes/": {"id": notes[1:]},
             f"{PROJECT}memory/entries/": {"id": entries[1:4]},
             f"{PROJECT}webhooks/": {"id": [self.webhook]},
+            f"{PROJECT}invitations/": {"id": invited[1:]},
             f"{PROJECT}activity/": {"id": self.ids("activity")[:3]},
             "/api/v1/sessions/": {"id": [chat, chats[0]]},
             "/api/v1/messages/": {"id": messages},
@@ -115,6 +117,7 @@ class _Builder:
             f"PATCH {PROJECT}": {"slug": gone[1:]},
             f"POST {PROJECT}forget/": {"slug": gone[1:]},
             f"DELETE {PROJECT}members/{{username}}/": {"username": ["vera"]},
+            f"DELETE {PROJECT}invitations/{{id}}/": {"id": invited[:1]},
             f"DELETE {PROJECT}blocks/{{name}}/": {"name": ["gone"]},
             f"DELETE {PROJECT}facts/{{id}}/": {"id": facts[:1]},
             f"DELETE {PROJECT}notes/{{id}}/": {"id": notes[:1]},

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('projects', '0002_unlogged'),
+        ('projects', '0004_cache'),
     ]
 
     operations = [

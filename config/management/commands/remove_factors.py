@@ -1,0 +1,22 @@
+"""Removes the second factors of somebody who has lost them."""
+
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+
+class Command(BaseCommand):
+    help = "Removes a user's app, passkeys and recovery codes: the password alone is enough then."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("username")
+
+    def handle(self, *, username: str, **options: Any) -> str:
+        if not get_user_model().objects.filter(username=username).exists():
+            raise CommandError(f"There is no user “{username}”.")
+        removed, _ = Authenticator.objects.filter(user__username=username).delete()
+        if not removed:
+            raise CommandError(f"{username} has no second factor.")
+        return f"Removed {removed} second factor{'s' if removed > 1 else ''} of {username}."

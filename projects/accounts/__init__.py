@@ -1,0 +1,1 @@
+"""How people sign in and look after their accounts: django-allauth, in Strata's manner."""

@@ -1,0 +1,83 @@
+"""The pages of one's account, where django-allauth's do not say or do enough."""
+
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.account.views import EmailView, LoginView, PasswordResetView
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from allauth.usersessions.internal.flows.sessions import end_sessions
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from projects.models import Token
+
+
+@never_cache
+@login_required
+@require_safe
+def account(request: HttpRequest) -> HttpResponse:
+    """How one signs in, and where one is signed in: the way to all that can be changed of it."""
+    user = request.user
+    factors = [one.type for one in Authenticator.objects.filter(user=user)]
+    context = {
+        "addresses": EmailAddress.objects.filter(user=user).order_by("-primary", "email"),
+        "app": Authenticator.Type.TOTP in factors,
+        "codes": Authenticator.Type.RECOVERY_CODES in factors,
+        "passkeys": factors.count(Authenticator.Type.WEBAUTHN),
+        "browsers": UserSession.objects.filter(user=user).count(),
+        "tokens": Token.objects.filter(user=user.pk).count(),
+        "connected": SocialAccount.objects.filter(user=user).exists(),
+        "oidc": settings.OIDC_ISSUER and settings.OIDC_NAME,
+    }
+    return render(request, "account/account.html", context)
+
+
+@login_required
+@require_POST
+def end_session(request: HttpRequest, pk: int) -> HttpResponse:
+    """Signs out one of one's browsers; its next request finds nobody signed in."""
+    session = get_object_or_404(UserSession, user=request.user, pk=pk)
+    end_sessions(request, [session])
+    messages.success(request, _("That browser is signed out."))
+    return redirect("usersessions_list")
+
+
+class SignIn(LoginView):
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        here = {
+            "oidc": settings.OIDC_ISSUER and settings.OIDC_NAME,
+            "is_open": settings.SIGNUP_OPEN,
+        }
+        return super().get_context_data(**kwargs) | here
+
+
+class Addresses(EmailView):
+    """One's mail addresses. Where no mail is sent none can be confirmed, and so none is added."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not settings.SENDS_MAIL and {"action_add", "action_send"} & {*request.POST}:
+            return redirect("account_email")
+        return super().post(request, *args, **kwargs)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"sends_mail": settings.SENDS_MAIL}
+
+
+class ForgottenPassword(PasswordResetView):
+    """Where no mail is sent the page says who can help instead."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not settings.SENDS_MAIL:
+            return redirect("account_reset_password")
+        return super().post(request, *args, **kwargs)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"sends_mail": settings.SENDS_MAIL}

@@ -1,0 +1,2 @@
+// The pages of an account, and those before one is in.
+import "./passkeys.js";

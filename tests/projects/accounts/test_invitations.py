@@ -1,0 +1,260 @@
+"""Links into a project: who makes them, whom they let in, and when they do not."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from projects import invitations, tasks
+from projects.creation import create_project
+from projects.invitations import NotAdmitted, admit
+from projects.members import change_role, remove
+from projects.models import Invitation, Membership, Role
+
+pytestmark = pytest.mark.django_db
+MADE, API = "/projects/billing/invitations/", "/api/v1/projects/billing/invitations/"
+ACCOUNT = {"username": "new", "password1": "a-long-word-7", "password2": "a-long-word-7"}
+
+
+@pytest.fixture
+def issue(project, owner):
+    """Makes a link, and returns the invitation and the path of the link."""
+
+    def make(**fields) -> tuple[Invitation, str]:
+        fields = {"max_uses": 1, "expires_at": timezone.now() + timedelta(days=7)} | fields
+        made, secret = Invitation.issue(project, created_by=owner, **fields)
+        return made, f"/join/billing/{secret}/"
+
+    return make
+
+
+def role_of(name: str) -> str | None:
+    found = Membership.objects.filter(user__username=name, project__slug="billing").first()
+    return found.role if found else None
+
+
+def test_an_owner_makes_a_link_that_is_shown_this_once(olive, project, client):
+    answer = olive.post(MADE, {"role": "viewer", "days": "7", "max_uses": "3", "action": "make"})
+    link = re.search(r'value="(http://testserver/join/billing/\S+/)"', answer.content.decode())[1]
+    assert "no-store" in answer["Cache-Control"]
+    made = Invitation.objects.get()
+    assert (made.role, made.max_uses, made.uses) == ("viewer", 3, 0)
+    page = olive.get("/projects/billing/settings/").content.decode()
+    assert "0 of 3 came" in page
+    secret = link.split("/")[-2]
+    assert secret not in page
+    assert secret not in str(Invitation.objects.values())
+    assert client.get(link, follow=True).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"role": "king"}, {"days": "9999"}, {"max_uses": "0"}, {"max_uses": "x"}]
+)
+def test_what_is_wrong_is_told_and_makes_nothing(olive, project, wrong):
+    answer = olive.post(MADE, {"role": "editor", "days": "7", "max_uses": "1"} | wrong)
+    assert answer.status_code == 400
+    assert 'class="error"' in answer.content.decode()
+    assert not Invitation.objects.exists()
+
+
+@pytest.mark.parametrize("who", ["editor", "viewer", "stranger"])
+def test_nobody_else_makes_or_takes_back_one(client, request, issue, who):
+    made, _path = issue()
+    client.force_login(request.getfixturevalue(who))
+    assert client.post(MADE, {"role": "owner", "days": "7"}).status_code == 404
+    assert client.post(MADE, {"action": "revoke", "id": made.pk}).status_code == 404
+    assert Invitation.objects.open().count() == 1
+    settings = client.get("/projects/billing/settings/").content.decode()
+    assert "Take back" not in settings
+
+
+def test_who_has_an_account_signs_in_and_joins(client, person, issue, django_user_model):
+    person("nina")
+    _made, path = issue(role=Role.VIEWER)
+    assert client.get(path)["Location"] == "/join/"
+    page = client.get("/join/").content.decode()
+    assert "Billing" in page
+    assert path not in page
+    form = {"login": "nina", "password": "pass-word-1", "next": "/join/"}
+    assert client.post("/accounts/login/", form)["Location"] == "/join/"
+    assert "Join as nina" in client.get("/join/").content.decode()
+    assert role_of("nina") is None
+    assert client.post("/join/")["Location"] == "/projects/billing/"
+    assert role_of("nina") == "viewer"
+
+
+def test_who_has_none_makes_one_and_is_in(client, issue):
+    made, path = issue()
+    client.get(path)
+    answer = client.post("/accounts/signup/", ACCOUNT, follow=True)
+    assert answer.redirect_chain[-1][0] == "/projects/billing/"
+    assert role_of("new") == "editor"
+    made.refresh_from_db()
+    assert made.uses == 1
+
+
+def test_a_link_for_one_makes_one_account(client, issue, django_user_model):
+    _made, path = issue()
+    late = Client()
+    late.get(path)
+    client.get(path)
+    client.post("/accounts/signup/", ACCOUNT)
+    answer = late.post("/accounts/signup/", ACCOUNT | {"username": "late"}, follow=True)
+    assert "by invitation" in answer.content.decode()
+    assert "used up" in late.get("/join/").content.decode()
+    assert not django_user_model.objects.filter(username="late").exists()
+
+
+def test_an_account_is_not_made_when_the_link_is_taken_meanwhile(
+    client, issue, monkeypatch, django_user_model
+):
+    made, path = issue()
+    client.get(path)
+    monkeypatch.setattr("projects.accounts.adapter.is_invited", lambda request: True)
+    Invitation.objects.update(uses=1)
+    answer = client.post("/accounts/signup/", ACCOUNT, follow=True)
+    assert "used up" in answer.content.decode()
+    assert not django_user_model.objects.filter(username="new").exists()
+
+
+@pytest.mark.parametrize(
+    ("over", "reason"),
+    [
+        ({"expires_at": timezone.now() - timedelta(seconds=1)}, "has expired"),
+        ({"uses": 1}, "is used up"),
+        ({"revoked_at": timezone.now()}, "was taken back"),
+    ],
+)
+def test_a_link_that_is_over_says_so_and_lets_nobody_in(client, person, issue, over, reason):
+    made, path = issue()
+    Invitation.objects.update(**over)
+    assert reason in client.get(path, follow=True).content.decode()
+    assert "by invitation" in client.get("/accounts/signup/").content.decode()
+    client.force_login(person("nina"))
+    client.get(path)
+    answer = client.post("/join/")
+    assert answer.status_code == 410
+    assert reason in answer.content.decode()
+    assert role_of("nina") is None
+
+
+def test_an_unknown_link_is_none(client, issue):
+    _made, path = issue()
+    assert client.get("/join/billing/nonsense/").status_code == 404
+    assert client.get(path.replace("billing", "support")).status_code == 404
+    assert client.get("/join/").status_code == 404
+    assert "Open the link" in client.get("/join/").content.decode()
+
+
+def test_looking_for_links_is_limited(client, db):
+    answers = [client.get("/join/billing/nonsense/").status_code for _ in range(61)]
+    assert answers[-1] == 429
+
+
+def test_a_member_stays_what_they_are_and_uses_nothing_up(client, viewer, issue):
+    made, path = issue(role=Role.OWNER)
+    client.force_login(viewer)
+    assert client.get(path, follow=True).redirect_chain[-1][0] == "/projects/billing/"
+    assert role_of("vera") == "viewer"
+    made.refresh_from_db()
+    assert made.uses == 0
+
+
+def test_who_was_removed_does_not_come_back_by_a_link(issue, editor, stranger, project):
+    many, _path = issue(max_uses=None)
+    admit(many, stranger)
+    for user in (stranger, editor):
+        remove(project.memberships.get(user=user))
+        with pytest.raises(NotAdmitted, match="nobody twice"):
+            admit(many, user)
+
+
+def test_the_links_of_an_owner_who_is_none_any_more_are_over(issue, project, owner, editor):
+    made, _path = issue(max_uses=None)
+    change_role(project.memberships.get(user=editor), Role.OWNER)
+    change_role(project.memberships.get(user=owner), Role.EDITOR)
+    made.refresh_from_db()
+    assert made.state == "revoked"
+
+
+def test_a_link_is_taken_back_on_the_page(olive, issue, client):
+    made, path = issue()
+    olive.post(MADE, {"action": "revoke", "id": made.pk})
+    assert "was taken back" in client.get(path, follow=True).content.decode()
+    assert "Take back" not in olive.get("/projects/billing/settings/").content.decode()
+    assert olive.post(MADE, {"action": "revoke", "id": "x"}).status_code == 404
+
+
+def test_what_has_long_been_over_is_cleared_away(issue):
+    kept, _path = issue()
+    old, _path = issue(expires_at=timezone.now() - invitations.KEPT)
+    tasks.clear()
+    assert list(Invitation.objects.all()) == [kept]
+
+
+def test_programs_make_list_and_take_back_links(api, owner, project, client):
+    program = api(owner)
+    made = program.post(API, {"role": "viewer", "max_uses": None}, format="json").json()
+    assert made["link"].startswith("http://testserver/join/billing/")
+    assert (made["role"], made["max_uses"], made["state"]) == ("viewer", None, "open")
+    listed = program.get(API).json()["results"]
+    assert [one["id"] for one in listed] == [made["id"]]
+    assert "link" not in listed[0]
+    one = f"{API}{made['id']}/"
+    assert program.get(one).json()["created_by"] == "olive"
+    assert program.delete(one).status_code == 204
+    assert program.get(one).status_code == 404
+    assert client.get(made["link"], follow=True).status_code == 410
+
+
+def test_the_same_request_makes_one_link_and_tells_it_once(api, owner, project):
+    program, key = api(owner), {"HTTP_IDEMPOTENCY_KEY": "one"}
+    first = program.post(API, {}, format="json", **key).json()
+    again = program.post(API, {}, format="json", **key).json()
+    assert again == first | {"link": None}
+    assert Invitation.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"role": "king"},
+        {"max_uses": 0},
+        {"expires_at": "2020-01-01T00:00:00Z"},
+        {"expires_at": "2999-01-01T00:00:00Z"},
+    ],
+)
+def test_programs_are_told_what_is_wrong(api, owner, project, wrong):
+    answer = api(owner).post(API, wrong, format="json")
+    assert answer.status_code == 400
+    assert list(answer.json()) == list(wrong)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_link_for_one_that_two_take_at_once_admits_one(person):
+    owner, two = person("olive"), [person("nina"), person("nils")]
+    project = create_project(owner, name="Billing", slug="billing")
+    until = timezone.now() + timedelta(days=1)
+    made, _secret = Invitation.issue(project, max_uses=1, expires_at=until)
+    together = Barrier(2)
+
+    def come(user) -> bool:
+        try:
+            together.wait(10)
+            admit(made, user)
+        except NotAdmitted:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(2) as crowd:
+        assert sorted(crowd.map(come, two)) == [False, True]
+    assert project.memberships.count() == 2
+    get_user_model().objects.all().delete()

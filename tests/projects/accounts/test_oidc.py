@@ -1,0 +1,217 @@
+"""Signing in through a provider of OpenID Connect, at the wire."""
+
+import html
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from allauth.account.models import EmailAddress
+from allauth.socialaccount.models import SocialAccount
+from cryptography.hazmat.primitives.asymmetric import rsa
+from django.test import Client
+from django.utils import timezone
+
+from projects.models import Invitation
+from tests.provider import CLIENT, SECRET, Provider
+
+pytestmark = pytest.mark.django_db
+LOGIN, CONNECTIONS = "/accounts/oidc/login/", "/accounts/provider/"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Provider]:
+    with Provider() as made:
+        yield made
+
+
+@pytest.fixture
+def provider(server, settings) -> Provider:
+    """The configured provider, which lets nobody new in."""
+    server.reset()
+    settings.OIDC_ISSUER, settings.OIDC_NAME, settings.OIDC_SIGNUP = server.url, "Acme", False
+    app = {"provider_id": "oidc", "name": "Acme", "client_id": CLIENT, "secret": SECRET}
+    settings.SOCIALACCOUNT_PROVIDERS = {
+        "openid_connect": {
+            "OAUTH_PKCE_ENABLED": True,
+            "APPS": [app | {"settings": {"server_url": server.url}}],
+        }
+    }
+    return server
+
+
+def come(browser: Client, **form):
+    """Goes through the provider and back; the answer to the way back, with what it leads to."""
+    leaving = browser.post(LOGIN, form)
+    there = html.unescape(re.search(r'url=(\S+)">', leaving.content.decode())[1])
+    back = requests.get(there, allow_redirects=False, timeout=10).headers["Location"]
+    parts = urlsplit(back)
+    return browser.get(f"{parts.path}?{parts.query}", follow=True)
+
+
+def known(user, uid: str = "1") -> None:
+    SocialAccount.objects.create(user=user, provider="oidc", uid=uid)
+
+
+def test_there_is_no_button_and_no_door_without_a_provider(client):
+    assert "Acme" not in client.get("/accounts/login/").content.decode()
+    assert client.post(LOGIN).status_code == 404
+    assert client.get("/accounts/oidc/callback/").status_code == 404
+
+
+def test_there_is_a_button_with_one(client, provider):
+    assert "Sign in with Acme" in client.get("/accounts/login/").content.decode()
+
+
+def test_who_is_known_is_in_and_led_on(client, provider, owner, is_in):
+    known(owner)
+    answer = come(client, next="/account/tokens/")
+    assert answer.redirect_chain[-1][0] == "/account/tokens/"
+    assert client.session["_auth_user_id"] == str(owner.pk)
+
+
+def test_a_second_factor_is_asked_for_here_too(client, provider, owner, is_in):
+    from allauth.mfa.totp.internal.auth import TOTP
+
+    known(owner)
+    TOTP.activate(owner, "JBSWY3DPEHPK3PXP")
+    assert come(client).redirect_chain[-1][0] == "/accounts/factors/authenticate/"
+    assert not is_in(client)
+
+
+def test_who_is_new_is_not_let_in(client, provider, is_in, django_user_model):
+    assert "by invitation" in come(client).content.decode()
+    assert not is_in(client)
+    assert not django_user_model.objects.exists()
+
+
+def test_who_is_new_is_let_in_where_the_settings_say_so(client, provider, settings, is_in):
+    settings.OIDC_SIGNUP = True
+    provider.person |= {"email": "nina@example.org", "email_verified": True}
+    come(client)
+    assert is_in(client)
+    account = SocialAccount.objects.get()
+    assert (account.user.username, account.uid) == ("nina", "1")
+    assert not account.user.has_usable_password()
+    assert EmailAddress.objects.get(user=account.user).verified
+
+
+def test_who_is_new_comes_in_by_an_invitation(client, provider, project, is_in):
+    until = timezone.now() + timedelta(days=1)
+    _made, secret = Invitation.issue(project, max_uses=1, expires_at=until)
+    client.get(f"/join/billing/{secret}/")
+    answer = come(client)
+    assert project.memberships.filter(user__username="nina").exists()
+    assert is_in(client)
+    assert answer.status_code == 200
+    assert "by invitation" in _another(provider, secret).content.decode()
+
+
+def _another(provider: Provider, secret: str):
+    provider.person = {"sub": "2", "preferred_username": "nils"}
+    late = Client()
+    late.get(f"/join/billing/{secret}/")
+    return come(late)
+
+
+def test_an_address_that_both_have_verified_leads_to_its_account(client, provider, owner):
+    EmailAddress.objects.create(user=owner, email=owner.email, verified=True, primary=True)
+    provider.person |= {"email": owner.email, "email_verified": True}
+    come(client)
+    assert client.session["_auth_user_id"] == str(owner.pk)
+    assert SocialAccount.objects.get().user == owner
+    assert owner.check_password("pass-word-1")
+
+
+@pytest.mark.parametrize("said", [False, None, "false", "no"])
+def test_an_address_that_the_provider_has_not_verified_leads_to_none(
+    client, provider, owner, is_in, said
+):
+    EmailAddress.objects.create(user=owner, email=owner.email, verified=True, primary=True)
+    provider.person |= {"email": owner.email} | ({} if said is None else {"email_verified": said})
+    come(client)
+    assert not is_in(client)
+    assert not SocialAccount.objects.exists()
+
+
+def test_an_address_that_is_not_verified_here_leads_to_none(client, provider, owner, is_in):
+    provider.person |= {"email": owner.email, "email_verified": True}
+    come(client)
+    assert not is_in(client)
+    assert not SocialAccount.objects.exists()
+
+
+def test_a_taken_address_makes_no_second_account(client, provider, settings, owner, is_in):
+    settings.OIDC_SIGNUP = True
+    provider.person |= {"email": owner.email, "email_verified": False}
+    answer = come(client)
+    assert answer.redirect_chain[-1][0] == "/accounts/provider/signup/"
+    form = {"username": "nina", "email": owner.email}
+    answer = client.post("/accounts/provider/signup/", form)
+    assert "Somebody has an account with this address already" in answer.content.decode()
+    assert not is_in(client)
+
+
+def refused(answer, browser: Client, is_in) -> None:
+    assert answer.status_code == 401
+    assert "went wrong" in answer.content.decode()
+    assert not is_in(browser)
+
+
+def test_a_token_that_another_key_signed_is_refused(client, provider, owner, is_in):
+    known(owner)
+    provider.signer = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    refused(come(client), client, is_in)
+
+
+@pytest.mark.parametrize("wrong", [{"aud": "other"}, {"iss": "http://other"}, {"exp": 1}])
+def test_a_token_of_others_or_of_long_ago_is_refused(client, provider, owner, is_in, wrong):
+    known(owner)
+    provider.claims = wrong
+    refused(come(client), client, is_in)
+
+
+def test_userinfo_of_somebody_else_is_refused(client, provider, owner, is_in):
+    known(owner, "2")
+    provider.userinfo = {"sub": "2"}
+    refused(come(client), client, is_in)
+
+
+def test_a_way_back_that_this_browser_did_not_begin_is_refused(client, provider, owner, is_in):
+    known(owner)
+    answer = client.get("/accounts/oidc/callback/?code=code-0&state=made-up")
+    refused(answer, client, is_in)
+
+
+def test_who_turns_back_at_the_provider_is_told_so(client, provider):
+    leaving = client.post(LOGIN).content.decode()
+    state = re.search(r"state=(\w+)", leaving)[1]
+    path = f"/accounts/oidc/callback/?error=access_denied&state={state}"
+    assert "without signing in" in client.get(path, follow=True).content.decode()
+
+
+def test_a_provider_that_cannot_be_reached_is_told_of(client, provider, settings, is_in):
+    app = settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]
+    app["settings"] = {"server_url": "http://127.0.0.1:1"}
+    refused(client.post(LOGIN), client, is_in)
+
+
+def test_an_account_is_connected_and_disconnected(olive, owner, provider, client):
+    assert "Connect Acme" in olive.get(CONNECTIONS).content.decode()
+    come(olive, process="connect")
+    account = SocialAccount.objects.get(user=owner)
+    come(client)
+    assert client.session["_auth_user_id"] == str(owner.pk)
+    olive.post(CONNECTIONS, {"account": account.pk})
+    assert not SocialAccount.objects.exists()
+
+
+def test_who_has_no_password_stays_connected(client, provider, settings):
+    settings.OIDC_SIGNUP = True
+    come(client)
+    account = SocialAccount.objects.get()
+    answer = client.post(CONNECTIONS, {"account": account.pk})
+    assert "Set a password first" in answer.content.decode()
+    assert SocialAccount.objects.exists()

@@ -1,0 +1,131 @@
+"""A forgotten password, a changed one, and the mail addresses that go with them."""
+
+import re
+
+import pytest
+from allauth.account.models import EmailAddress
+
+from tests.projects.accounts.conftest import PASSWORD
+
+pytestmark = pytest.mark.django_db
+FORGOTTEN, CHANGE, MAIL = "/accounts/password/forgotten/", "/accounts/password/", "/accounts/mail/"
+NEW = "another-word-7"
+
+
+def link_in(message, part: str) -> str:
+    return re.search(rf"http://testserver(/accounts/{part}/\S+)", message.body)[1]
+
+
+def test_without_mail_the_page_says_who_can_help(client, owner, mailoutbox):
+    page = client.get(FORGOTTEN).content.decode()
+    assert "sends no mail" in page
+    assert '<form method="post" class' not in page
+    assert client.post(FORGOTTEN, {"email": "olive@example.org"})["Location"] == FORGOTTEN
+    assert not mailoutbox
+
+
+def test_a_link_comes_by_mail_and_works_once(client, owner, mail, sign_in, is_in):
+    answer = client.post(FORGOTTEN, {"email": "olive@example.org"}, follow=True)
+    assert "is on its way" in answer.content.decode()
+    path = link_in(mail[0], "password/forgotten")
+    form = client.get(path, follow=True)
+    done = client.post(form.wsgi_request.path, {"password1": NEW, "password2": NEW}, follow=True)
+    assert "Your password is set" in done.content.decode()
+    assert is_in(sign_in("olive", NEW)[0])
+    assert not is_in(sign_in("olive")[0])
+    assert "used already" in client.get(path, follow=True).content.decode()
+
+
+def test_a_new_password_signs_every_browser_out(client, owner, mail, olive, is_in):
+    client.post(FORGOTTEN, {"email": "olive@example.org"})
+    form = client.get(link_in(mail[0], "password/forgotten"), follow=True)
+    client.post(form.wsgi_request.path, {"password1": NEW, "password2": NEW})
+    assert not is_in(olive)
+
+
+def test_an_unknown_address_gets_the_same_answer_and_no_mail(client, owner, mail):
+    known = client.post(FORGOTTEN, {"email": "olive@example.org"})
+    unknown = client.post(FORGOTTEN, {"email": "nobody@example.org"})
+    assert (known.status_code, known["Location"]) == (unknown.status_code, unknown["Location"])
+    assert [message.to for message in mail] == [["olive@example.org"]]
+
+
+def test_five_links_a_minute_are_the_most(client, owner, mail):
+    answers = [client.post(FORGOTTEN, {"email": "olive@example.org"}) for _ in range(6)]
+    assert [one.status_code for one in answers] == [302] * 5 + [429]
+    assert len(mail) == 5
+
+
+def test_mail_that_nobody_takes_is_told(client, owner, mail, settings):
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    answer = client.post(FORGOTTEN, {"email": "olive@example.org"}, follow=True)
+    assert "could not be sent" in answer.content.decode()
+    assert answer.redirect_chain[-1][0] == FORGOTTEN
+
+
+def test_a_password_is_changed_and_other_browsers_are_out(owner, olive, mail, sign_in, is_in):
+    elsewhere, _answer = sign_in("olive")
+    form = {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW}
+    assert olive.post(CHANGE, form)["Location"] == "/account/"
+    assert is_in(olive)
+    assert not is_in(elsewhere)
+    assert is_in(sign_in("olive", NEW)[0])
+
+
+def test_the_present_password_is_asked_for(olive):
+    form = {"oldpassword": "wrong", "password1": NEW, "password2": NEW}
+    assert "not your present password" in olive.post(CHANGE, form).content.decode()
+
+
+def test_changing_it_is_limited(olive):
+    form = {"oldpassword": "wrong", "password1": NEW, "password2": NEW}
+    assert [olive.post(CHANGE, form).status_code for _ in range(6)] == [200] * 5 + [429]
+
+
+def test_tokens_outlive_a_password(owner, olive, api):
+    program = api(owner)
+    olive.post(CHANGE, {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW})
+    assert program.get("/api/v1/projects/").status_code == 200
+
+
+def test_a_new_address_is_confirmed_by_mail_and_lets_in(olive, mail, sign_in, is_in):
+    answer = olive.post(MAIL, {"email": "o@example.net", "action_add": "1"}, follow=True)
+    assert "o@example.net" in answer.content.decode()
+    path = link_in(mail[-1], "mail")
+    assert not EmailAddress.objects.get(email="o@example.net").verified
+    olive.get(path)
+    assert not EmailAddress.objects.get(email="o@example.net").verified
+    olive.post(path)
+    assert EmailAddress.objects.get(email="o@example.net").verified
+    assert is_in(sign_in("o@example.net")[0])
+    assert "used already" in olive.get(path).content.decode()
+
+
+def test_an_address_is_not_changed_before_the_password_is_shown_again(owner, sign_in, mail):
+    browser, _answer = sign_in("olive")
+    answer = browser.post(MAIL, {"email": "o@example.net", "action_add": "1"})
+    assert answer["Location"].startswith("/accounts/confirm/")
+    assert not EmailAddress.objects.filter(email="o@example.net").exists()
+
+
+def test_without_mail_no_address_is_added(olive):
+    assert "sends no mail" in olive.get(MAIL).content.decode()
+    olive.post(MAIL, {"email": "o@example.net", "action_add": "1"})
+    assert not EmailAddress.objects.filter(email="o@example.net").exists()
+
+
+def test_the_main_address_is_chosen_and_others_removed(owner, olive, mail):
+    EmailAddress.objects.create(user=owner, email="o@example.net", verified=True)
+    olive.post(MAIL, {"email": "o@example.net", "action_primary": "1"})
+    owner.refresh_from_db()
+    assert owner.email == "o@example.net"
+    olive.post(MAIL, {"email": "olive@example.org", "action_remove": "1"})
+    assert [one.email for one in EmailAddress.objects.filter(user=owner)] == ["o@example.net"]
+
+
+def test_who_has_no_password_sets_one(client, django_user_model, sign_in, is_in):
+    client.force_login(django_user_model.objects.create_user("robot"))
+    assert client.get(CHANGE)["Location"] == "/accounts/password/set/"
+    client.post("/accounts/password/set/", {"password1": NEW, "password2": NEW})
+    assert is_in(sign_in("robot", NEW)[0])

@@ -1,0 +1,153 @@
+"""Who shows a name or an address, and the password, is in; who guesses is soon left waiting."""
+
+import pytest
+
+pytestmark = pytest.mark.django_db
+SIGN_IN = "/accounts/login/"
+
+
+def test_it_takes_the_name(owner, sign_in, is_in):
+    browser, answer = sign_in("olive")
+    assert answer["Location"] == "/"
+    assert is_in(browser)
+
+
+def test_it_takes_the_mail_address_in_any_case(owner, sign_in, is_in):
+    browser, _answer = sign_in("Olive@Example.org")
+    assert is_in(browser)
+
+
+def test_it_takes_the_field_that_scripts_filled_in_before(client, owner, is_in):
+    form = {"username": "olive", "password": "pass-word-1", "next": "/account/"}
+    assert client.post(SIGN_IN, form)["Location"] == "/account/"
+    assert is_in(client)
+
+
+def test_it_leads_nowhere_else(owner, sign_in):
+    _browser, answer = sign_in("olive", next="https://evil.example/")
+    assert answer["Location"] == "/"
+
+
+@pytest.mark.parametrize("login", ["olive", "olive@example.org", "nobody", "nobody@example.org"])
+def test_a_wrong_password_is_told_without_telling_who_there_is(owner, sign_in, is_in, login):
+    browser, answer = sign_in(login, "wrong")
+    assert "or the password is wrong" in answer.content.decode()
+    assert not is_in(browser)
+
+
+def test_after_five_wrong_passwords_the_right_one_has_to_wait(owner, sign_in, is_in):
+    for _ in range(5):
+        sign_in("olive", "wrong")
+    browser, answer = sign_in("olive")
+    assert "Tried too often" in answer.content.decode()
+    assert not is_in(browser)
+
+
+def test_others_do_not_wait_with_them(owner, stranger, sign_in, is_in):
+    for _ in range(5):
+        sign_in("olive", "wrong")
+    browser, _answer = sign_in("stan")
+    assert is_in(browser)
+
+
+def test_ten_wrong_passwords_for_many_names_shut_out_an_address(owner, sign_in):
+    for number in range(10):
+        sign_in(f"name{number}", "wrong")
+    _browser, answer = sign_in("olive")
+    assert "Tried too often" in answer.content.decode()
+
+
+@pytest.mark.parametrize(("proxies", "shut_out"), [(0, True), (1, False)])
+def test_an_address_is_that_which_trusted_proxies_tell(client, owner, settings, proxies, shut_out):
+    settings.ALLAUTH_TRUSTED_PROXY_COUNT = proxies
+    for number in range(11):
+        client.post(
+            SIGN_IN,
+            {"login": f"name{number}", "password": "wrong"},
+            headers={"X-Forwarded-For": f"203.0.113.{number}"},
+        )
+    answer = client.post(
+        SIGN_IN,
+        {"login": "olive", "password": "pass-word-1"},
+        headers={"X-Forwarded-For": "203.0.113.99"},
+    )
+    assert ("Tried too often" in answer.content.decode()) is shut_out
+
+
+def test_whoever_comes_through_a_socket_is_of_this_machine(client, owner, is_in):
+    form = {"login": "olive", "password": "pass-word-1"}
+    client.post(SIGN_IN, form, REMOTE_ADDR="")
+    assert is_in(client)
+
+
+def test_thirty_times_a_minute_is_the_most_whoever_it_is(client, owner):
+    answers = [client.post(SIGN_IN, {"login": "", "password": ""}) for _ in range(31)]
+    assert [one.status_code for one in answers] == [200] * 30 + [429]
+    assert "Tried too often" in answers[-1].content.decode()
+
+
+def test_who_is_switched_off_is_told_so(owner, sign_in):
+    owner.is_active = False
+    owner.save()
+    browser, answer = sign_in("olive")
+    assert "switched off" in browser.get(answer["Location"]).content.decode()
+
+
+def test_who_is_switched_off_is_out_at_the_next_request(owner, olive, is_in):
+    assert is_in(olive)
+    owner.is_active = False
+    owner.save()
+    assert not is_in(olive)
+
+
+def test_signing_out_takes_a_post(olive, is_in):
+    assert olive.get("/accounts/logout/").status_code == 200
+    assert is_in(olive)
+    assert olive.post("/accounts/logout/")["Location"] == SIGN_IN
+    assert not is_in(olive)
+
+
+def test_the_admin_has_no_door_of_its_own(client, admin_user):
+    answer = client.post("/admin/login/?next=/admin/", {"username": "admin", "password": "x"})
+    assert answer["Location"] == f"{SIGN_IN}?next=%2Fadmin%2F"
+    assert "/admin/login/" in client.get("/admin/")["Location"]
+
+
+def test_a_user_without_a_password_does_not_get_in(django_user_model, sign_in, is_in):
+    django_user_model.objects.create_user("robot")
+    browser, _answer = sign_in("robot", "")
+    assert not is_in(browser)
+
+
+def test_nobody_makes_an_account_uninvited(client, django_user_model):
+    form = {"username": "new", "password1": "a-long-word-7", "password2": "a-long-word-7"}
+    assert "by invitation" in client.get("/accounts/signup/").content.decode()
+    assert "by invitation" in client.post("/accounts/signup/", form).content.decode()
+    assert not django_user_model.objects.exists()
+
+
+def test_everybody_does_where_the_server_is_open(client, settings, is_in):
+    settings.SIGNUP_OPEN = True
+    assert "/accounts/signup/" in client.get(SIGN_IN).content.decode()
+    form = {"username": "new", "password1": "a-long-word-7", "password2": "a-long-word-7"}
+    assert client.post("/accounts/signup/", form)["Location"] == "/"
+    assert is_in(client)
+
+
+def test_a_weak_password_makes_no_account(client, settings, django_user_model):
+    settings.SIGNUP_OPEN = True
+    form = {"username": "new", "password1": "new", "password2": "new"}
+    assert 'class="error"' in client.post("/accounts/signup/", form).content.decode()
+    assert not django_user_model.objects.exists()
+
+
+def test_pages_hold_no_code_and_no_style(client, settings, olive):
+    settings.SIGNUP_OPEN = True
+    paths = ("login", "signup", "password/forgotten", "mail", "password", "factors", "passkeys")
+    paths += ("factors/app", "passkeys/add", "sessions", "provider")
+    for path in paths:
+        for browser in (client, olive):
+            page = browser.get(f"/accounts/{path}/", follow=True).content.decode()
+            assert "style=" not in page
+            assert "onclick" not in page
+            assert "<script>" not in page

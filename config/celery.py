@@ -12,3 +12,4 @@ TRANSPORT_ALIASES["pgmq"] = "config.broker:Transport"
 app = Celery("strata")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+app.steps["consumer"].add("config.signs:SignsOfLife")

@@ -33,8 +33,9 @@ def read_secret(name: str, default: T, parse: Callable[[str], T], takes: str) ->
     path = os.environ.get(f"{name}_FILE", "").strip()
     if path:
         try:
-            os.environ[name] = Path(path).read_text()
-        except OSError as error:
+            # Libraries look there too.
+            os.environ[name] = Path(path).read_text().strip()
+        except (OSError, ValueError) as error:
             raise SystemExit(f"strata: {name}_FILE takes a file that can be read") from error
     return read(name, default, parse, takes)
 

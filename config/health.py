@@ -3,10 +3,12 @@
 from datetime import timedelta
 
 from celery import current_app
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from config import signs
 from config.backup import marker
 from config.models import Heartbeat
 
@@ -20,14 +22,19 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Database, broker, worker and beat, each true or false; 503 while one is missing."""
+    """Database, broker, worker and beat, each true or false; 503 while one is missing.
+
+    And whether some worker takes from each queue, which a balancer need not mind.
+    """
     parts = {"database": _database(), "broker": _broker()}
     seen = set()
     if parts["database"]:
         recent = Heartbeat.objects.filter(seen_at__gte=Now() - SILENCE)
         seen = set(recent.values_list("part", flat=True))
     parts |= {"worker": "worker" in seen, "beat": "beat" in seen}
-    return JsonResponse(parts, status=200 if all(parts.values()) else 503)
+    status = 200 if all(parts.values()) else 503
+    queues = {name: signs.queue(name) in seen for name in settings.QUEUES}
+    return JsonResponse(parts | {"queues": queues}, status=status)
 
 
 def _database() -> bool:

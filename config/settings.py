@@ -10,7 +10,7 @@ from csp.constants import NONCE, NONE, SELF
 from django.http.request import split_domain_port
 from dotenv import load_dotenv
 
-from config import embedded
+from config import embedded, storage
 from config.environment import (
     flag,
     integer,
@@ -36,7 +36,9 @@ DATA_DIR = read("STRATA_DATA_DIR", BASE_DIR / "var", Path, "the path of a folder
 DATA_DIR.mkdir(parents=True, exist_ok=True)
 PORT = read("PORT", 8000, integer(1, 65535), "a port number from 1 to 65535")
 DEBUG = read("STRATA_DEBUG", False, flag, "on or off")
-SECRET_KEY = read("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(DATA_DIR)
+SECRET_KEY = read_secret("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(
+    DATA_DIR
+)
 # Where people reach it. With https:// nothing of it goes over the wire without TLS (see SECURE_…).
 URL = read("STRATA_URL", "", origin, "an address without a path, https://strata.example.org")
 HTTPS = URL.startswith("https://")
@@ -55,7 +57,9 @@ CSRF_TRUSTED_ORIGINS = [
 if URL:
     ALLOWED_HOSTS.insert(0, split_domain_port(_authority)[0])
     CSRF_TRUSTED_ORIGINS.insert(0, URL)
-ADMIN_PASSWORD = read("STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password")
+ADMIN_PASSWORD = read_secret(
+    "STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password"
+)
 
 # Requests to addresses that people name go to the public internet alone, and to these.
 OUTBOUND_ALLOW: list[IPv4Network | IPv6Network] = read(
@@ -77,7 +81,7 @@ MODEL_TIMEOUT = read(
 
 # Database and broker: the embedded PostgreSQL unless told otherwise.
 
-DATABASE_URL = read(
+DATABASE_URL = read_secret(
     "DATABASE_URL", "", url("postgres", "postgresql"), "postgresql://USER:PASSWORD@HOST/NAME"
 )
 EMBEDDED_POSTGRES = not DATABASE_URL
@@ -101,12 +105,30 @@ else:
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 assert isinstance(_options, dict)
 _options["pool"] = {"min_size": 0, "max_size": 20, "timeout": 30}
-if EMBEDDED_POSTGRES:
-    # Not elsewhere: a pooler between, such as PgBouncer, may give the next query another server
-    # connection, which knows nothing of what this one prepared.
+# A pooler, such as PgBouncer, may give the next transaction another connection to the server, which
+# knows nothing of what this one prepared, opened or listens to.
+POOLER = read("STRATA_POOLER", not EMBEDDED_POSTGRES, flag, "on or off")
+DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLER
+if not POOLER:
     _options["prepare_threshold"] = 5
+# A copy that PostgreSQL keeps, for searches and exports: see chat/replica.py.
+REPLICA_URL = read_secret(
+    "STRATA_REPLICA_URL", "", url("postgres", "postgresql"), "postgresql://USER:PASSWORD@HOST/NAME"
+)
+if REPLICA_URL:
+    _replica: dict[str, object] = dict(dj_database_url.parse(REPLICA_URL))
+    _own = _replica.get("OPTIONS", {})
+    assert isinstance(_own, dict)
+    # One that is away is not waited for: the primary answers.
+    _brief = {"connect_timeout": 3, "pool": {"min_size": 0, "max_size": 20, "timeout": 3}}
+    DATABASES["replica"] = _replica | {
+        "DISABLE_SERVER_SIDE_CURSORS": POOLER,
+        "OPTIONS": _options | _own | _brief,
+        "TEST": {"MIRROR": "default"},
+    }
+DATABASE_ROUTERS = ["chat.replica.Router"]
 
-CELERY_BROKER_URL = read(
+CELERY_BROKER_URL = read_secret(
     "CELERY_BROKER_URL",
     _default_broker,
     url("pgmq", "redis", "rediss", "amqp", "amqps"),
@@ -119,12 +141,15 @@ CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + MODEL_TIMEOUT
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 60
 }
+if CELERY_BROKER_URL.startswith("redis"):
+    # A connection that died without a word is noticed, not waited for.
+    CELERY_BROKER_TRANSPORT_OPTIONS |= {"socket_keepalive": True, "health_check_interval": 30}
 if CELERY_BROKER_URL.startswith("pgmq"):
     # A notification wakes the worker at once; without one it looks five times a second.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
         "init_extension": False,
         "pool_size": 4,
-        "use_notify": True,
+        "use_notify": not POOLER,
         "notify_throttle_interval_ms": 0,
         "wait_time_seconds": 0,
         "polling_interval": 0.2,
@@ -138,17 +163,26 @@ CELERY_TASK_IGNORE_RESULT = True
 # Data, and never objects: who can write to the broker cannot have a worker run anything.
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = CELERY_RESULT_ACCEPT_CONTENT = ["json"]
+# `chat`: what a reader waits for, and what takes a moment. `memory`: what may ask a model for
+# minutes. `index`: what recall searches. `io`: files on their way in and out, and other servers.
+QUEUES = ("chat", "memory", "index", "io")
 CELERY_TASK_DEFAULT_QUEUE = "memory"
+# The first that fits. A message is run whichever queue it comes by, as from another version.
 CELERY_TASK_ROUTES = {
+    "chat.tasks.*import*": "io",
     "chat.*": "chat",
+    "memory.tasks.run_indexing": "index",
+    "memory.tasks.*deliver*": "io",
     "memory.*": "memory",
-    "config.*": "memory",
-    "projects.*": "memory",
+    "config.tasks.heartbeat": "chat",
+    "config.*": "io",
+    "projects.*": "chat",
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 # Beat writes the last run of each task at once, so that the admin and /readyz tell the truth.
 CELERY_BEAT_SYNC_EVERY = 1
+CELERY_BEAT_SCHEDULER = "config.beat:LeasedScheduler"
 
 # Models that talk and models that summarise.
 
@@ -175,7 +209,7 @@ MODEL_KEYS = [
         "groq": "GROQ_API_KEY",
         "openrouter": "OPENROUTER_API_KEY",
     }.items()
-    if read(variable, "", text, "a key")
+    if read_secret(variable, "", text, "a key")
 ]
 OLLAMA_URL = read(
     "OLLAMA_BASE_URL", "http://127.0.0.1:11434/v1", url("http", "https"), "the address of an Ollama"
@@ -312,7 +346,7 @@ if OIDC_ISSUER and not OIDC_CLIENT["client_id"]:
     raise SystemExit("strata: STRATA_OIDC_CLIENT_ID takes the client's id at STRATA_OIDC_ISSUER")
 
 # What processes share for a while: how often somebody tried to sign in, and codes that were used.
-CACHE_URL = read(
+CACHE_URL = read_secret(
     "STRATA_CACHE_URL", "", url("redis", "rediss"), "a redis:// address such as redis://HOST/1"
 )
 CACHES = {
@@ -477,6 +511,20 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 # Attachments and files on their way in. They have no address: a view that may serves them.
 MEDIA_ROOT = DATA_DIR / "files"
+S3_BUCKET = read("STRATA_S3_BUCKET", "", text, "the name of a bucket")
+S3_ENDPOINT = read("STRATA_S3_ENDPOINT", "", url("http", "https"), "an http:// or https:// address")
+S3_REGION = read("STRATA_S3_REGION", "", text, "the name of a region such as eu-central-1")
+for _name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    # boto3 reads them itself; here only where they are counts.
+    read_secret(_name, "", text, "a key")
+if S3_ENDPOINT and not S3_BUCKET:
+    raise SystemExit("strata: STRATA_S3_BUCKET takes the name of a bucket of STRATA_S3_ENDPOINT")
+STORAGES: dict[str, dict[str, object]] = {
+    "default": storage.in_bucket(S3_BUCKET, S3_ENDPOINT, S3_REGION)
+    if S3_BUCKET
+    else {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
 # What was forgotten, for backups that are older than that.
 TOMBSTONES = DATA_DIR / "tombstones.jsonl"
 # Bytes. A program may send an image of 20 MB inside its JSON, in base64.

@@ -14,6 +14,7 @@ import pytest
 from tests.connector import Connector
 from tests.receiver import Receiver
 from tests.scripted import ScriptedModel
+from tests.shape import parts
 
 # Before Django reads its settings; also what each worker of a parallel run inherits.
 OUR_OWN_DATA = "STRATA_TEST_DATA" not in os.environ
@@ -21,9 +22,9 @@ if OUR_OWN_DATA:
     os.environ["STRATA_DATA_DIR"] = os.environ["STRATA_TEST_DATA"] = tempfile.mkdtemp(
         prefix="strata-test-"
     )
+if OUR_OWN_DATA or not parts.is_wanted():
+    os.environ |= {"DATABASE_URL": "", "CELERY_BROKER_URL": ""}
 for name in (
-    "DATABASE_URL",
-    "CELERY_BROKER_URL",
     "STRATA_CHAT_MODEL",
     "STRATA_SYSTEM_MODEL",
     "STRATA_OUTBOUND_ALLOW",
@@ -62,6 +63,8 @@ def pytest_configure(config) -> None:
     OPEN.enter_context(embedded.attached(DATA_DIR))
     if OUR_OWN_DATA:
         _trust_the_machine(embedded.socket_directory(DATA_DIR))
+    if OUR_OWN_DATA and parts.is_wanted():
+        os.environ |= OPEN.enter_context(parts.in_front_of(DATA_DIR))
     django.setup()
     from tests import emptying
 
@@ -129,6 +132,18 @@ def connector(monkeypatch) -> Connector:
 def receiver() -> Iterator[Receiver]:
     with Receiver() as made:
         yield made
+
+
+@pytest.fixture
+def empty_schedule(transactional_db) -> Iterator[None]:
+    """No periodic tasks; what migrations wrote is back afterwards."""
+    from django_celery_beat.models import PeriodicTask
+
+    kept = list(PeriodicTask.objects.all())
+    PeriodicTask.objects.all().delete()
+    yield
+    PeriodicTask.objects.all().delete()
+    PeriodicTask.objects.bulk_create(kept)
 
 
 @pytest.fixture

@@ -51,6 +51,8 @@ class Receiver:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(reply.body)))
                 self.end_headers()
+                if self.command == "HEAD":
+                    return
                 if not reply.drip:
                     self.wfile.write(reply.body)
                     return
@@ -58,7 +60,7 @@ class Receiver:
                     self.wfile.write(bytes([byte]))
                     time.sleep(reply.drip)
 
-            do_GET = do_POST = _take
+            do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _take
 
             def log_message(self, *_) -> None:
                 pass

@@ -2,19 +2,21 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import quote
 from urllib.request import urlopen
 
 from tests.scripted import ScriptedModel
+from tests.shape import parts
+from tests.shape.ports import held_port
 
 ROOT = Path(__file__).resolve().parents[1]
 PASSWORD = "pass-word-1"
@@ -45,11 +47,19 @@ def installed(data_dir: Path, model: ScriptedModel) -> Iterator[Installation]:
     """A new Strata in `data_dir` whose chats `model` answers; its database runs until the end."""
     from config import embedded
 
+    migrated_into(data_dir)
+    # Attached, so that the commands, which come and go, leave the database running.
+    with embedded.attached(data_dir), ExitStack() as stack:
+        environment = _environment(data_dir, model.base_url)
+        if parts.is_wanted():
+            environment |= stack.enter_context(parts.in_front_of(data_dir))
+        yield Installation(data_dir, environment)
+
+
+def migrated_into(data_dir: Path) -> None:
+    """Puts a database with all tables and `admin` in them into an empty data folder."""
     # Copied with owners and modes: PostgreSQL insists on its own.
     subprocess.run(["cp", "-a", f"{_migrated()}/.", data_dir], check=True)
-    # Attached, so that the commands, which come and go, leave the database running.
-    with embedded.attached(data_dir):
-        yield Installation(data_dir, _environment(data_dir, model.base_url))
 
 
 def _migrated() -> Path:
@@ -75,6 +85,8 @@ def _migrated() -> Path:
 def _environment(data_dir: Path, model_url: str) -> dict[str, str]:
     return os.environ | {
         "STRATA_DATA_DIR": str(data_dir),
+        "DATABASE_URL": "",
+        "CELERY_BROKER_URL": "",
         "STRATA_CHAT_MODEL": "openai-chat:scripted",
         "STRATA_SYSTEM_MODEL": "extractive",
         "OPENAI_BASE_URL": model_url,
@@ -147,11 +159,13 @@ def worker(installation: Installation) -> Iterator[None]:
     """A Celery worker of an installation."""
     from config import embedded
 
-    embedded.install_broker(embedded.broker_url(embedded.socket_directory(installation.data_dir)))
+    if not parts.is_wanted():
+        sockets = embedded.socket_directory(installation.data_dir)
+        embedded.install_broker(embedded.broker_url(sockets))
     celery = [sys.executable, "-m", "celery", "-A", "config", "worker", "--loglevel=WARNING"]
     with (installation.data_dir / "worker.log").open("ab") as output:
         process = subprocess.Popen(
-            [*celery, "--pool=solo", "-Q", "chat,memory"],
+            [*celery, "--pool=solo", "-Q", "chat,memory,index,io"],
             cwd=ROOT,
             env=installation.environment,
             stdout=output,
@@ -164,11 +178,10 @@ def worker(installation: Installation) -> Iterator[None]:
         process.wait(30)
 
 
-def held_port() -> tuple[socket.socket, int]:
-    """A port that nobody else is given, here or for a connection of theirs, until the socket is
-    closed; who names it, and reuses addresses as servers do, may listen on it.
-    """
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind(("127.0.0.1", 0))
-    return held, held.getsockname()[1]
+def database_url(scheme: str = "postgresql") -> str:
+    """The address of the test's own database."""
+    from django.db import connection
+
+    settings = connection.settings_dict
+    port = f":{settings['PORT']}" if settings["PORT"] else ""
+    return f"{scheme}://postgres@{quote(settings['HOST'], safe='')}{port}/{settings['NAME']}"

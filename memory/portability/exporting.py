@@ -3,7 +3,7 @@
 import json
 import logging
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import IO, Any
@@ -11,10 +11,11 @@ from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from django.contrib.auth import get_user_model
-from django.db import connection, transaction
-from django.db.models import Field, Model
+from django.db import connections, transaction
+from django.db.models import Field, Model, QuerySet
 from django.utils import timezone
 
+from chat import replica
 from chat.models import Attachment, Message, Session, Status
 from memory.portability.tables import (
     FORMAT,
@@ -53,7 +54,11 @@ def export(extent: Extent, file: IO[bytes]) -> dict[str, int]:
     """
     # So that whoever imports it, and counts anew, weighs words as they are weighed here.
     corpus.recount(extent.project.pk)
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
+    with (
+        replica.caught_up() as database,
+        transaction.atomic(using=database, durable=True),
+        connections[database].cursor() as cursor,
+    ):
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         return _export(extent, file)
 
@@ -90,9 +95,9 @@ def _manifest(extent: Extent, counts: Mapping[str, int]) -> dict[str, Any]:
 
 def _write(table: Table, extent: Extent, names: Mapping[int, str], lines: IO[bytes]) -> int:
     count = 0
-    rows = table.rows(extent).order_by("pk")
+    rows = table.rows(extent)
     hidden = _hidden_sessions(extent) if table.model is Session else set()
-    for row in rows.iterator(chunk_size=AT_ONCE):
+    for row in _one_by_one(rows):
         told = _row(table.columns, row, names)
         if isinstance(row, Message):
             told |= _of_message(row)
@@ -101,6 +106,17 @@ def _write(table: Table, extent: Extent, names: Mapping[int, str], lines: IO[byt
         lines.write(_written(told).encode() + b"\n")
         count += 1
     return count
+
+
+def _one_by_one(rows: QuerySet[Any]) -> Iterator[Any]:
+    """Rows in the order of their keys, some in memory at a time.
+
+    Not by a cursor of the server's, which a pooler of connections might give to another.
+    """
+    rows, last = rows.order_by("pk"), None
+    while batch := list((rows if last is None else rows.filter(pk__gt=last))[:AT_ONCE]):
+        yield from batch
+        last = batch[-1].pk
 
 
 def _hidden_sessions(extent: Extent) -> set[UUID]:
@@ -137,7 +153,7 @@ def _written(told: dict[str, Any]) -> str:
 
 
 def _images(extent: Extent, archive: ZipFile) -> None:
-    for image in extent.of_messages(Attachment.objects.all()).order_by("pk").iterator(AT_ONCE):
+    for image in _one_by_one(extent.of_messages(Attachment.objects.all())):
         try:
             with (
                 image.file.open("rb") as data,

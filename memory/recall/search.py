@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from chat import replica
 from memory.models.chunks import OF_SESSIONS
 from memory.recall import vector_index, words
 from memory.recall.embedders.base import Matrix
@@ -224,9 +225,33 @@ def candidates(
         "embedder": embedder,
         "vector": literal(vector) if vector is not None else None,
     }
-    with _tuned() if indexed else nullcontext(), connection.cursor() as cursor:
-        cursor.execute(query, given)
-        return [Found(*row) for row in cursor.fetchall()]
+
+    def ask(database: Any) -> list[Found]:
+        with _tuned(database) if indexed else nullcontext(), database.cursor() as cursor:
+            cursor.execute(query, given)
+            return [Found(*row) for row in cursor.fetchall()]
+
+    found, copied = replica.ask(ask)
+    return _standing(scope, found) if copied else found
+
+
+def _standing(scope: Scope, found: Sequence[Found]) -> list[Found]:
+    """What the replica found as the primary has it: what went meanwhile, or may be seen no more,
+    is neither told nor weighed.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {COLUMNS}, ({scope.conditions}) IS TRUE FROM memory_chunk c "
+            "LEFT JOIN chat_session s ON s.id = c.session_id "
+            "WHERE c.project_id = %(project)s AND c.id = ANY(%(ids)s)",
+            scope.given | {"ids": [one.id for one in found]},
+        )
+        rows = {row[0]: row for row in cursor.fetchall()}
+    return [
+        Found._make((*row[:-1], one.likeness, one.met, row[-1]))
+        for one in found
+        if (row := rows.get(one.id)) is not None
+    ]
 
 
 def recent(scope: Scope, most: int) -> list[Found]:
@@ -249,9 +274,9 @@ def literal(vector: Matrix) -> str:
 
 
 @contextmanager
-def _tuned() -> Iterator[None]:
+def _tuned(database: Any) -> Iterator[None]:
     """Lets the vector index go on until it has found enough rows that fulfil the conditions."""
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(using=database.alias), database.cursor() as cursor:
         settings_ = ", ".join(
             f"set_config('{name}', '{it}', true)" for name, it in ITERATIVE.items()
         )

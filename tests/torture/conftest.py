@@ -10,11 +10,10 @@ from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
 
 import pytest
 
-from tests.server import ROOT
+from tests.server import ROOT, database_url
 
 T = TypeVar("T")
 
@@ -77,14 +76,10 @@ def crew(django_db_setup, model_server) -> Iterator[ForkServerContext]:
 
     They come from one that has Django set up, so that a new one is there at once.
     """
-    from django.db import connection
-
-    database = connection.settings_dict
-    host = quote(database["HOST"], safe="")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.torture.ready"])
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("DATABASE_URL", f"postgresql://postgres@{host}/{database['NAME']}")
+        environment.setenv("DATABASE_URL", database_url())
         environment.setenv("STRATA_CHAT_MODEL", "openai-chat:scripted")
         environment.setenv("STRATA_SYSTEM_MODEL", "openai-chat:scripted")
         environment.setenv("STRATA_CONTEXT_TOKENS", "200000")

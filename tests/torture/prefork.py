@@ -6,69 +6,17 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import quote
 
 import psutil
-from django.db import connection
 
-from config import embedded
-from config.celery import app
 from config.management.commands.up import servers
 from config.supervisor import Child
-from tests.server import ROOT
+from tests.server import ROOT, database_url
 from tests.torture.marked import APP, IDLE, NOTES
 
 # What is killed: one child, which its parent replaces; the parent, after which the kernel kills its
 # children; all at the same time, as when the machine dies.
 TARGETS = ("child", "parent", "group")
-
-
-def address(scheme: str) -> str:
-    """The test's database."""
-    settings = connection.settings_dict
-    return f"{scheme}://postgres@{quote(settings['HOST'], safe='')}/{settings['NAME']}"
-
-
-class Queue:
-    """The broker, in the test's database as in production."""
-
-    def __init__(self) -> None:
-        self.url = address("pgmq")
-        embedded.install_broker(self.url)
-        with self._connection() as broker:
-            broker.default_channel.queue_declare("memory")
-        self._sql("SELECT pgmq.purge_queue('memory')")
-
-    def send(self, task, *args: str, **options) -> None:
-        with self._connection() as broker:
-            task.apply_async(args, connection=broker, **options)
-
-    def __len__(self) -> int:
-        """Messages that are not acknowledged yet, taken or not."""
-        return self._sql("SELECT count(*) FROM pgmq.q_memory")
-
-    def waiting(self) -> int:
-        """Messages that anybody may take."""
-        return self._sql("SELECT count(*) FROM pgmq.q_memory WHERE vt <= clock_timestamp()")
-
-    def hidden_for(self) -> float:
-        """Seconds until every message that was taken will have come back."""
-        return self._sql(
-            "SELECT coalesce(extract(epoch FROM max(vt) - clock_timestamp()), 0) FROM pgmq.q_memory"
-        )
-
-    def let_visibility_run_out(self) -> None:
-        """As time passes: what was taken and not acknowledged comes back."""
-        self._sql("UPDATE pgmq.q_memory SET vt = least(vt, clock_timestamp()) RETURNING 1")
-
-    def _connection(self):
-        return app.connection_for_write(self.url)
-
-    def _sql(self, query: str):
-        with connection.cursor() as cursor:
-            cursor.execute(query)
-            found = cursor.fetchone()
-            return found[0] if found else None
 
 
 class Celery:
@@ -77,7 +25,7 @@ class Celery:
     def __init__(self, model_url: str, notes: Path) -> None:
         self.notes = notes
         environment = {
-            "DATABASE_URL": address("postgresql"),
+            "DATABASE_URL": database_url(),
             "OPENAI_BASE_URL": model_url,
             "STRATA_SYSTEM_MODEL": "openai-chat:scripted",
             "STRATA_CONTEXT_TOKENS": "200000",

@@ -17,7 +17,8 @@ from memory.layers.periods import Granularity
 from memory.models import Cursor, Entry, Ladder
 from memory.tasks import CYCLE_SECONDS, run_cycle, summarise_session
 from projects.models import Project
-from tests.torture.prefork import TARGETS, Celery, Queue, celery
+from tests.torture import queues
+from tests.torture.prefork import TARGETS, Celery, celery
 from tests.torture.test_memory_kills import (
     PHASES,
     Call,
@@ -42,7 +43,7 @@ class Fire:
     """Kills, and an account of what each of them hit and cost."""
 
     def __init__(
-        self, torture: Torture, workers: Celery, queue: Queue, chance: Random, tally
+        self, torture: Torture, workers: Celery, queue: queues.Queue, chance: Random, tally
     ) -> None:
         self.torture, self.workers, self.queue = torture, workers, queue
         self.chance, self.tally = chance, tally
@@ -204,8 +205,8 @@ def workers(torture, model_server, tmp_path) -> Iterator[Celery]:
 
 
 @pytest.fixture
-def queue(db) -> Queue:
-    return Queue()
+def queue(db) -> queues.Queue:
+    return queues.made()
 
 
 def test_celery_may_die_anywhere(torture, queue, workers, scale, chance, tally):
@@ -255,7 +256,7 @@ def test_the_beat_finds_what_lost_messages_would_have_started(
     PeriodicTask.objects.all().delete()
     PeriodicTask.objects.create(name="Cycle", task=run_cycle.name, interval=every_second)
     workers.start("beat")
-    wait_until(lambda: not cycle.due(timezone.now()))
+    wait_until(lambda: not cycle.due(timezone.now()), 5 * LONGEST)
     wait_until(lambda: not held_now())
     assert Entry.objects.filter(granularity=Granularity.CONVERSATION).count() == 3
 

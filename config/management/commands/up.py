@@ -3,7 +3,6 @@
 import fcntl
 import http.client
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -11,18 +10,14 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
 
 from chat.providers import demo
-from config import embedded
+from config import embedded, preparing, processes
 from config.environment import integer
 from config.supervisor import Child, Supervisor
 
@@ -65,7 +60,7 @@ class Command(BaseCommand):
             self.say("Strata is starting")
             if settings.EMBEDDED_POSTGRES:
                 stack.enter_context(embedded.attached(settings.DATA_DIR))
-            self.prepare_database(with_demo)
+            preparing.prepare(self.say, with_demo)
             self.serve(port)
         except KeyboardInterrupt:
             self.say(STOPPING)
@@ -75,36 +70,6 @@ class Command(BaseCommand):
         with suppress(OSError, UnicodeEncodeError):
             self.stdout.write(line)
             self.stdout.flush()
-
-    def prepare_database(self, with_demo: bool) -> None:
-        """Bring tables and broker up to date, and make the first user and the demo project."""
-        call_command("migrate", verbosity=0, interactive=False)
-        if settings.CELERY_BROKER_URL.startswith("pgmq"):
-            embedded.install_broker(settings.CELERY_BROKER_URL)
-        self.create_first_user()
-        if with_demo:
-            self.create_demo_project()
-        connection.close()
-        connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
-
-    def create_first_user(self) -> None:
-        users = get_user_model().objects
-        if users.exists():
-            return
-        password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
-        users.create_superuser("admin", password=password)
-        shown = "the one in STRATA_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
-        self.say(f"Sign in as admin. The password, shown only this once: {shown}")
-
-    def create_demo_project(self) -> None:
-        """The demo project of the first administrator, unless there is one already."""
-        from memory.demo import SLUG
-        from projects.models import Project
-
-        if Project.objects.filter(slug=SLUG).exists():
-            return
-        self.say("Making the demo project; this takes some seconds")
-        call_command("make_demo", stdout=StringIO())
 
     def serve(self, port: int) -> None:
         """Start the processes, say when the first request is served, and keep them alive."""
@@ -146,28 +111,14 @@ class Command(BaseCommand):
 
 
 def servers(port: int) -> list[Child]:
-    """Web, worker and beat."""
+    """Web, workers and beat. Whoever waits for a title does not wait for summaries too."""
     # They must not resolve a relative path from another folder, nor tell people another port.
     environment = {"STRATA_DATA_DIR": str(settings.DATA_DIR), "PORT": str(port)}
-    python = [sys.executable, "-m"]
-    web = [
-        *(*python, "uvicorn", "config.asgi:application", "--host", "127.0.0.1"),
-        *("--port", str(port), "--no-access-log", "--log-level", "warning"),
-        *("--timeout-graceful-shutdown", "5"),
-    ]
-    worker = [
-        *(*python, "celery", "-A", "config", "worker", "--loglevel", "WARNING"),
-        *("--concurrency", "2", "-Q", "chat,memory"),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
-    ]
-    beat = [
-        *(*python, "celery", "-A", "config", "beat", "--loglevel", "WARNING", "--pidfile="),
-        *("--scheduler", "django_celery_beat.schedulers:DatabaseScheduler"),
-    ]
     return [
-        Child("web", web, environment, log("web")),
-        Child("worker", worker, environment, log("worker")),
-        Child("beat", beat, environment, log("beat")),
+        Child("web", processes.web(port), environment, log("web")),
+        Child("worker", processes.worker("memory", "io"), environment, log("worker")),
+        Child("quick worker", processes.worker("chat", "index"), environment, log("quick")),
+        Child("beat", processes.beat(), environment, log("beat")),
     ]
 
 

@@ -1,0 +1,26 @@
+"""How Strata's processes are called, each as a command. Any number of each may run, anywhere."""
+
+import sys
+
+PYTHON = [sys.executable, "-m"]
+
+
+def web(port: int, host: str = "127.0.0.1") -> list[str]:
+    return [
+        *(*PYTHON, "uvicorn", "config.asgi:application", "--host", host, "--port", str(port)),
+        *("--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5"),
+    ]
+
+
+def worker(*queues: str) -> list[str]:
+    """One that takes from these queues and does two things at a time."""
+    return [
+        *(*PYTHON, "celery", "-A", "config", "worker", "--loglevel", "WARNING"),
+        *("--concurrency", "2", "-Q", ",".join(queues)),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+    ]
+
+
+def beat() -> list[str]:
+    """One of those that take turns: see config/beat.py."""
+    return [*PYTHON, "celery", "-A", "config", "beat", "--loglevel", "WARNING", "--pidfile="]

@@ -1,0 +1,114 @@
+"""Images and imports in a bucket: private, served by views alone, and gone when they are forgotten.
+
+The other side speaks S3 at the wire, as far as Strata does.
+"""
+
+import io
+import json
+from urllib.parse import urlsplit
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from chat import attachments, imports
+from chat.models import Attachment, Import, ImportState, Session, Visibility
+from chat.replies import post_message
+from config import storage
+from memory.forgetting import Scope, forget
+from tests.chat.pictures import opened, picture
+from tests.receiver import Received, Receiver, Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Bucket:
+    """Keeps objects for whoever signs, and what was asked of it."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.headers: list[dict[str, str]] = []
+
+    def __call__(self, asked: Received) -> Reply:
+        self.headers.append(asked.headers)
+        if not asked.headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 "):
+            return Reply(403)
+        key = urlsplit(asked.path).path
+        if asked.method == "PUT":
+            self.objects[key] = asked.body
+            return Reply(headers={"ETag": '"1"'})
+        if asked.method == "DELETE":
+            self.objects.pop(key, None)
+            return Reply(204)
+        if key not in self.objects:
+            return Reply(404)
+        return Reply(headers={"ETag": '"1"'}, body=self.objects[key])
+
+
+@pytest.fixture
+def bucket(receiver: Receiver, settings, monkeypatch) -> Bucket:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    settings.STORAGES = settings.STORAGES | {
+        "default": storage.in_bucket("strata", receiver.url, "eu-central-1")
+    }
+    receiver.reply = made = Bucket()
+    return made
+
+
+@pytest.fixture
+def session(project, owner) -> Session:
+    return Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
+
+
+@pytest.fixture
+def image(bucket, session, owner, api) -> str:
+    """The id of an image that was posted."""
+    upload = {"file": SimpleUploadedFile("plan.png", picture())}
+    url = f"/api/v1/sessions/{session.pk}/attachments/"
+    pk = api(owner).post(url, upload, format="multipart").json()["id"]
+    attachments.claim(post_message(session, "Look.", author=owner), [pk], owner)
+    return pk
+
+
+def test_an_image_lies_in_the_bucket_and_is_served_by_the_view(image, bucket, api, owner, stranger):
+    row = Attachment.objects.get(pk=image)
+    assert list(bucket.objects) == [f"/strata/{row.file.name}"]
+    answer = api(owner).get(f"/api/v1/attachments/{image}/")
+    assert answer.status_code == 200
+    assert opened(b"".join(answer)).size == (40, 30)
+    assert "strata" not in str(answer.headers).lower()
+    assert api(stranger).get(f"/api/v1/attachments/{image}/").status_code == 404
+
+
+def test_nothing_in_the_bucket_is_public(image, bucket):
+    assert not [one for one in bucket.headers if "x-amz-acl" in one]
+
+
+def test_a_forgotten_image_is_gone_from_the_bucket(image, bucket, project, owner, session):
+    forget(project, Scope(session=session.pk), owner)
+    assert bucket.objects == {}
+
+
+def test_an_image_that_is_gone_from_the_bucket_is_told_as_missing(image, bucket, api, owner):
+    bucket.objects.clear()
+    assert api(owner).get(f"/api/v1/attachments/{image}/").status_code == 404
+
+
+def test_an_import_is_read_from_the_bucket_and_then_removed(bucket, project, owner, monkeypatch):
+    monkeypatch.setattr(imports, "enqueue", lambda pk: None)
+    line = {"session": "a", "role": "user", "content": "Said.", "created_at": "2026-03-01T09:00Z"}
+    file = SimpleUploadedFile("talk.jsonl", json.dumps(line).encode())
+    upload = imports.receive(project, owner, file)
+    assert len(bucket.objects) == 1
+    assert imports.run(upload.pk)
+    assert Import.objects.get(pk=upload.pk).state == ImportState.DONE
+    assert Session.objects.filter(project=project).count() == 1
+    assert bucket.objects == {}
+
+
+def test_a_file_comes_back_whole(bucket):
+    data = bytes(range(256)) * 1_000
+    name = default_storage.save("large", io.BytesIO(data))  # type: ignore[arg-type]
+    with default_storage.open(name) as file:
+        assert file.read() == data

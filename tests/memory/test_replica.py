@@ -1,0 +1,208 @@
+"""Searches and exports read from a copy of the database, and show nothing that it alone has."""
+
+import io
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import psycopg
+import pytest
+from django.db import connection, connections
+
+from chat import replica
+from chat.models import Message, Session, Visibility
+from chat.replies import post_message
+from config import embedded
+from memory.forgetting import Scope as Words
+from memory.forgetting import forget
+from memory.portability.exporting import export
+from memory.portability.tables import Extent
+from memory.recall import Scope, indexing, recall
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Copy:
+    """A streaming replica of the tests' PostgreSQL, made by the programs that come with it."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.folder = data_dir / "postgres"
+        embedded.hand_over(data_dir)
+        source = ("-h", connection.settings_dict["HOST"], "-U", "postgres")
+        self._run("pg_basebackup", *source, "-D", self.folder, "-R", "-c", "fast")
+        # The socket's lock came along.
+        (self.folder / f"{embedded.SOCKET_NAME}.lock").unlink(missing_ok=True)
+        with (self.folder / "strata.conf").open("a") as file:
+            file.write(f"unix_socket_directories = '{self.folder}'\n")
+        self.start()
+
+    def start(self) -> None:
+        self._run("pg_ctl", "start", "-w", "-D", self.folder, "-l", self.folder / "server.log")
+
+    def _run(self, program: str, *arguments: object) -> None:
+        command = [str(embedded.programs() / program), *map(str, arguments)]
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run(command, check=True, timeout=90, **silent, **embedded._environment())
+
+    def say(self, query: str) -> tuple:
+        where = {"host": str(self.folder), "user": "postgres", "dbname": "postgres"}
+        with psycopg.connect(**where, autocommit=True) as copy:
+            return copy.execute(query).fetchone()
+
+    def catch_up(self) -> None:
+        """Until it has all that the primary has by now."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_current_wal_lsn()")
+            [now] = cursor.fetchone()
+        deadline = time.monotonic() + 30
+        while self.say(f"SELECT pg_last_wal_replay_lsn() >= '{now}'") != (True,):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def lag(self) -> None:
+        """It has what there is, and nothing that comes."""
+        self.catch_up()
+        self.say("SELECT pg_wal_replay_pause()::text")
+
+    def go_on(self) -> None:
+        self.say("SELECT pg_wal_replay_resume()::text")
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "stop", "-m", "immediate", "-D", self.folder)
+
+
+@pytest.fixture(scope="module")
+def server(django_db_setup) -> Iterator[Copy]:
+    data_dir = Path(tempfile.mkdtemp(prefix="strata-copy-"))
+    data_dir.chmod(0o711)
+    made = Copy(data_dir)
+    yield made
+    made.stop()
+    shutil.rmtree(data_dir)
+
+
+@pytest.fixture
+def copy(server, settings, monkeypatch) -> Iterator[Copy]:
+    monkeypatch.setattr(replica, "_away_until", 0.0)
+    default = connection.settings_dict
+    brief = default["OPTIONS"] | {"pool": {"min_size": 0, "max_size": 2, "timeout": 1}}
+    settings.DATABASES[replica.ALIAS] = default | {"HOST": str(server.folder), "OPTIONS": brief}
+    # By itself: pytest-django keeps tests from connecting to what it did not make.
+    connections[replica.ALIAS].connect()
+    yield server
+    server.go_on()
+    connections[replica.ALIAS].close()
+    connections[replica.ALIAS].close_pool()
+    del connections[replica.ALIAS], settings.DATABASES[replica.ALIAS]
+
+
+@pytest.fixture
+def said(project, owner) -> Message:
+    """Something found by recall."""
+    session = Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
+    message = post_message(session, "The cutover is on 3 March, says the plan.", author=owner)
+    indexing.catch_up()
+    return message
+
+
+@pytest.fixture
+def asked_of(monkeypatch) -> list[str]:
+    """The databases that searches were answered by, in their order."""
+    asked = []
+    ask = replica.ask
+
+    def noted(query):
+        answer, copied = ask(query)
+        asked.append("copy" if copied else "primary")
+        return answer, copied
+
+    monkeypatch.setattr(replica, "ask", noted)
+    return asked
+
+
+def found(project, viewer) -> list[str]:
+    return [one.text for one in recall(Scope(project, viewer), "When is the cutover?")]
+
+
+def exported(project) -> str:
+    file = io.BytesIO()
+    export(Extent(project), file)
+    return ZipFile(file).read("messages.jsonl").decode()
+
+
+def test_recall_asks_the_copy(copy, said, project, owner, asked_of):
+    copy.catch_up()
+    assert "cutover" in found(project, owner)[0]
+    assert asked_of == ["copy"]
+
+
+def test_what_was_forgotten_is_not_found_in_a_copy_that_lags(copy, said, project, owner, asked_of):
+    copy.lag()
+    forget(project, Words(message=said.pk), owner)
+    assert found(project, owner) == []
+    assert asked_of == ["copy"]
+
+
+def test_what_became_private_is_not_found_in_a_copy_that_lags(
+    copy, said, project, owner, viewer, asked_of
+):
+    type(project).objects.filter(pk=project.pk).update(share_raw_turns=True)
+    project.refresh_from_db()
+    copy.lag()
+    assert len(found(project, viewer)) == 1
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    assert found(project, viewer) == []
+    assert len(found(project, owner)) == 1
+    assert asked_of == ["copy"] * 3
+
+
+def test_recall_tells_the_words_as_the_primary_has_them(copy, said, project, owner):
+    copy.lag()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE memory_chunk SET text = replace(text, '3 March', '9 April')")
+    assert "9 April" in found(project, owner)[0]
+
+
+def test_an_export_waits_for_the_copy(copy, said, project, owner, monkeypatch):
+    copy.lag()
+    forget(project, Words(message=said.pk), owner)
+    monkeypatch.setattr("time.sleep", lambda _: copy.go_on())
+    assert "cutover" not in exported(project)
+
+
+def test_an_export_does_without_a_copy_that_lags_for_long(
+    copy, said, project, owner, monkeypatch, caplog
+):
+    monkeypatch.setattr(replica, "LONGEST_WAIT", 0.2)
+    copy.lag()
+    forget(project, Words(message=said.pk), owner)
+    assert "cutover" not in exported(project)
+    assert "replica_behind" in caplog.text
+
+
+def test_an_export_reads_from_the_copy(copy, said, project, monkeypatch):
+    copy.catch_up()
+    [line] = exported(project).splitlines()
+    assert json.loads(line)["text"].startswith("The cutover")
+    with replica.caught_up() as database:
+        assert database == "replica"
+        assert Message.objects.all().db == "replica"
+        with pytest.raises(Exception, match="read-only"), connections[database].cursor() as cursor:
+            cursor.execute("DELETE FROM chat_message")
+    assert Message.objects.all().db == "default"
+
+
+def test_the_primary_answers_while_the_copy_is_away(copy, said, project, owner, asked_of, caplog):
+    copy.catch_up()
+    copy.stop()
+    for _ in range(2):
+        assert "cutover" in found(project, owner)[0]
+    assert asked_of == ["primary", "primary"]
+    assert caplog.text.count("replica_away") == 1
+    assert "cutover" in exported(project)
+    copy.start()

@@ -36,7 +36,11 @@ Image.MAX_IMAGE_PIXELS = MOST_PIXELS // 2
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 # What Pillow raises for a damaged file, by format and place of the damage.
-DAMAGED = (OSError, SyntaxError, ValueError, EOFError, TypeError, struct.error, zlib.error)
+DAMAGED = (
+    *(OSError, SyntaxError, ValueError, EOFError, TypeError, struct.error, zlib.error),
+    # Of a palette that is not there.
+    AssertionError,
+)
 
 # The turn that brings an image upright, by its EXIF orientation.
 UPRIGHT = {

@@ -196,6 +196,10 @@ class ForgetForm(forms.Form):
         help_text=_("In the project’s time zone."),
     )
     sources = ActForm.base_fields["sources"]
+    replies = forms.BooleanField(
+        label=_("Replies that were told any of it go too, with what was made of them"),
+        required=False,
+    )
 
     def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -230,6 +234,7 @@ class ForgetForm(forms.Form):
             user=user.pk if user else None,
             before=given["before"],
             sources=given["sources"],
+            replies=given["replies"],
         )
 
 

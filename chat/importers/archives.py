@@ -22,6 +22,8 @@ LARGEST_RATIO = 200
 RATIO_COUNTS_FROM = 2**20  # bytes
 # Bytes of the list of files, which zipfile reads at once and keeps: some 40,000 files.
 LARGEST_LIST = 4 * 2**20
+# Each is looked into for its format, while somebody waits.
+MOST_DOCUMENTS = 10_000
 DOCUMENTS = (".json", ".jsonl", ".ndjson")
 
 _CONVERSATIONS = re.compile(r"conversations([-_]\d+)?\.json")
@@ -137,6 +139,8 @@ def _contents(archive: ZipFile) -> Contents:
             if inner
             else "The zip file holds no conversations."
         )
+    if len(talks) > MOST_DOCUMENTS:
+        raise Refused("It holds too many files.")
     _check(talks + asides)
     images = _images(archive, files)
     documents = [replace(it, images=images) for it in _documents(archive, talks)]
@@ -155,7 +159,12 @@ def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, Document]:
 
 def _is_visible(info: ZipInfo) -> bool:
     parts = PurePosixPath(info.filename).parts
-    return not info.is_dir() and not any(part.startswith((".", "__MACOSX")) for part in parts)
+    # One without a name is no folder either, and `is_dir` looks at its last letter.
+    return (
+        bool(info.filename)
+        and not info.is_dir()
+        and not any(part.startswith((".", "__MACOSX")) for part in parts)
+    )
 
 
 def _documents(archive: ZipFile, files: list[ZipInfo]) -> list[Document]:

@@ -33,6 +33,10 @@ class ForgetSerializer(serializers.Serializer):
     sources = serializers.BooleanField(
         default=False, help_text="With an entry or a fact: the messages that it rests on, too."
     )
+    replies = serializers.BooleanField(
+        default=False,
+        help_text="Replies that were told any of it, too, and what was made of them.",
+    )
     preview = serializers.BooleanField(
         default=False, help_text="Tell what would go; change nothing."
     )

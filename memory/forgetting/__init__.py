@@ -17,6 +17,7 @@ from memory.forgetting import graves
 from memory.forgetting.buried import Buried
 from memory.forgetting.finding import find
 from memory.forgetting.receipts import Receipt, draw_up, phrases_of
+from memory.forgetting.repeating import told_of
 from memory.forgetting.stores import STORES
 from memory.models import Reason, Verb
 from memory.models.activity import note
@@ -37,7 +38,8 @@ class Scope:
     `before`: everything said before that moment. An entry goes with what it was made of in memory,
     and the messages below it are remembered no more; with `sources` those are forgotten too. A
     `fact` goes alone, and is not found again in the sessions that told it; with `sources` the
-    messages that tell it go too. What tombstones name, `buried`, stands alone.
+    messages that tell it go too. With `replies`, those that were told any of it go too, and what
+    was made of them. What tombstones name, `buried`, stands alone.
     """
 
     message: UUID | None = None
@@ -47,6 +49,7 @@ class Scope:
     user: int | None = None
     before: datetime | None = None
     sources: bool = False
+    replies: bool = False
     buried: Buried = Buried()
 
     @property
@@ -87,13 +90,14 @@ def _apply(project: Project, scope: Scope, by, reason: str, for_good: bool) -> R
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     found = find(project, scope)
     phrases = phrases_of(project, found)
+    told = told_of(project, found)
     # What tombstones name has its graves.
     buried = [] if scope.buried else graves.bury(project, found)
     removed = {store.name: store.remove(project, found) for store in STORES}
     # The database checks now what it would check at the end.
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-    receipt = draw_up(project, found, removed, phrases)
+    receipt = draw_up(project, found, removed, phrases, told)
     act = note(
         project.pk,
         Verb.FORGOTTEN,

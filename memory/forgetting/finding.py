@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from chat.models import Message, Role, Session
 from memory.forgetting import facts
+from memory.forgetting.repeating import told_of
 from memory.layers.coverage import CONTRIBUTING
 from memory.layers.periods import Granularity
 from memory.models import Entry
@@ -57,14 +58,25 @@ def find(project: Project, scope: Scope) -> Found:
     """Everything that `scope` means, locked: sessions first, then entries from the finest layer
     upward, as whoever else locks several does.
     """
+    found = _found(project, scope, set())
+    told: set[UUID] = set()
+    # What was made of a reply was told to others in turn.
+    while scope.replies and (more := told_of(project, found)):
+        told |= more
+        found = _found(project, scope, told)
+    return found
+
+
+def _found(project: Project, scope: Scope, told: set[UUID]) -> Found:
+    """As `find`; the messages `told`, and what rests on them, go too."""
     found = Found(user=scope.user or scope.buried.user)
-    named = found.named_entries = _named_entries(project, scope)
+    named = found.named_entries = named_entries(project, scope)
     found.sessions = set(scope.buried.sessions)
     if scope.session is not None and scope.whole_session:
         found.sessions = {scope.session}
     locked: set[UUID] = set()
     while True:
-        found.messages = _messages(project, scope, named)
+        found.messages = _messages(project, scope, named, told)
         found.unremembered = _unremembered(project, scope, named) - found.messages
         concerned = found.sessions | _homes(project, found.messages | found.unremembered)
         if concerned <= locked:
@@ -81,7 +93,7 @@ def find(project: Project, scope: Scope) -> Found:
     return found
 
 
-def _named_entries(project: Project, scope: Scope) -> set[UUID]:
+def named_entries(project: Project, scope: Scope) -> set[UUID]:
     """The entries that were named, with everything they were made of."""
     meant = scope.buried.entries if scope.entry is None else {scope.entry}
     level = set(_ids(project.entries.filter(pk__in=meant))) if meant else set()
@@ -96,7 +108,7 @@ def _ids(rows: QuerySet) -> Iterable[UUID]:
     return rows.values_list("pk", flat=True)
 
 
-def _covered(project: Project, entries: set[UUID]) -> set[UUID]:
+def covered(project: Project, entries: set[UUID]) -> set[UUID]:
     """The messages that entries were written from."""
     covering = Entry.objects.filter(
         pk__in=entries,
@@ -113,7 +125,7 @@ def _covered(project: Project, entries: set[UUID]) -> set[UUID]:
 def _unremembered(project: Project, scope: Scope, named: set[UUID]) -> set[UUID]:
     if scope.buried:
         return _still_said(project, scope.buried.unkept)
-    return set() if scope.sources or not named else _covered(project, named)
+    return set() if scope.sources or not named else covered(project, named)
 
 
 def _still_said(project: Project, ids: Iterable[UUID]) -> set[UUID]:
@@ -122,16 +134,19 @@ def _still_said(project: Project, ids: Iterable[UUID]) -> set[UUID]:
     return set(_ids(rows)) if ids else set()
 
 
-def _messages(project: Project, scope: Scope, named: set[UUID]) -> set[UUID]:
-    """The messages that were meant, their originals and copies, and the replies to any of them."""
+def _messages(project: Project, scope: Scope, named: set[UUID], told: set[UUID]) -> set[UUID]:
+    """The messages that were meant or are `told`, their originals and copies, and the replies to
+    any of them.
+    """
     if scope.buried:
         meant = _still_said(project, scope.buried.messages)
     elif scope.fact is not None:
         meant = facts.messages_of(project, scope.fact) if scope.sources else set()
     elif scope.entry is not None:
-        meant = _covered(project, named) if scope.sources else set()
+        meant = covered(project, named) if scope.sources else set()
     else:
         meant = set(_ids(_meant(project, scope)))
+    meant |= told
     found: set[UUID] = set()
     while meant - found:
         new = meant - found

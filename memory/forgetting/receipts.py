@@ -1,16 +1,16 @@
 """What was removed from where, and a search that finds nothing of it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.search import SearchQuery
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
-from chat.models import Message, Role, Session
+from chat.models import Message, Session
 from chat.search import WORDS
 from memory.forgetting.finding import Found
 from memory.models import Activity, Block, Entry, EntryRevision, Fact, State, entries, facts
@@ -23,8 +23,6 @@ PHRASE_WORDS = 7
 FEWEST_WORDS = 3
 # Of what is listed one by one.
 MOST_LISTED = 100
-# Conditions of one query.
-AT_ONCE = 50
 
 
 @dataclass(frozen=True)
@@ -61,16 +59,22 @@ class Receipt:
 
 
 def draw_up(
-    project: Project, found: Found, removed: Mapping[str, int], phrases: Sequence[str]
+    project: Project,
+    found: Found,
+    removed: Mapping[str, int],
+    phrases: Sequence[str],
+    told: Collection[UUID],
 ) -> Receipt:
-    """The receipt of what was `found` and is gone now. Looks for `phrases` of it."""
+    """The receipt of what was `found` and is gone now. Looks for `phrases` of it; `told` are the
+    replies that stay and were told of it.
+    """
     waiting = Entry.objects.filter(pk__in=found.withheld)
     listed = sorted(found.withheld)[:MOST_LISTED]
     return Receipt(
         removed=removed,
         awaiting_rewrite=waiting.filter(state=State.STALE).count(),
         withheld=listed,
-        saw_it=_told(project, found),
+        saw_it=sorted(told)[:MOST_LISTED],
         phrases=len(phrases),
         found=_still_there(project, found, phrases),
     )
@@ -106,27 +110,6 @@ def _some(ids: Iterable[UUID]) -> list[UUID]:
     ordered = sorted(ids)
     step = max(1, len(ordered) // MOST_PHRASES)
     return ordered[::step][:MOST_PHRASES]
-
-
-def _told(project: Project, found: Found) -> list[UUID]:
-    """The replies that stay whose prompts held something that went: their receipts name it.
-
-    A message stands only in prompts of its own session; an entry or a fact in any.
-    """
-    replies = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
-    told: set[UUID] = set()
-    asked = [
-        (replies, found.entries | found.withheld | found.facts),
-        (replies.filter(session__in=found.touched), found.messages),
-    ]
-    for rows, ids in asked:
-        ordered = sorted(ids)
-        for start in range(0, len(ordered), AT_ONCE):
-            named = Q()
-            for pk in ordered[start : start + AT_ONCE]:
-                named |= Q(receipt__contains={"sections": [{"items": [{"id": str(pk)}]}]})
-            told |= set(rows.filter(named).values_list("pk", flat=True)[:MOST_LISTED])
-    return sorted(told)[:MOST_LISTED]
 
 
 def _still_there(project: Project, found: Found, phrases: Sequence[str]) -> list[tuple[str, UUID]]:

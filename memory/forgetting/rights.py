@@ -11,11 +11,11 @@ from projects.models import Membership, Role
 def may_forget(member: Membership, scope: Scope) -> bool:
     """Owners anything in their project. Whoever writes in it: their own words, the sessions that
     they began and nobody else spoke in, all of a private session of theirs, and facts that they
-    gave or that are about them alone.
+    gave or that are about them alone; and no replies to others.
     """
     if member.role == Role.OWNER:
         return True
-    if not member.may_write:
+    if not member.may_write or scope.replies:
         return False
     mine = Q(session__creator=member.user_id, session__visibility=Visibility.PRIVATE)
     if scope.user is not None:

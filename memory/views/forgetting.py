@@ -16,6 +16,7 @@ from memory import forgetting
 from memory.access import entries_for, may_forget
 from memory.facts import facts_for
 from memory.forgetting import Scope, rights
+from memory.forgetting.origins import Origins, origins
 from memory.forms import ForgetForm, ReasonForm
 from memory.models import Activity, Entry, Fact, Verb
 from memory.schedule import still_awaiting
@@ -57,6 +58,7 @@ def forget(request: HttpRequest, slug: str) -> HttpResponse:
             "meant": meant,
             "reason": reason,
             "total": forgetting.preview(project, form.scope(), request.user),
+            "origins": _origins(member, form.scope()),
         }
         status = 400 if reason.errors else 200
         return render(request, "memory/forget.html", context, status=status)
@@ -91,6 +93,22 @@ def _meant(member: Membership, scope: Scope) -> Meant:
     if any(chat.project_id != member.project_id for chat in chats if chat is not None):
         raise Http404
     return Meant(message, session or (message.session if message else None), entry, fact)
+
+
+def _origins(member: Membership, scope: Scope) -> Origins:
+    """What the thing that is named comes from, as far as the member may have all of it forgotten:
+    what somebody poisoned is rid of everything that was made of it.
+    """
+    found = origins(member.project, scope)
+    seen = set(sessions_for(member.user).filter(pk__in=[one.pk for one in found.sessions]))
+    return Origins(
+        [one for one in found.people if rights.may_forget(member, Scope(user=one.pk))],
+        [
+            one
+            for one in found.sessions
+            if one in seen and rights.may_forget(member, Scope(session=one.pk))
+        ],
+    )
 
 
 @login_required

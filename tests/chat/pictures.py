@@ -40,6 +40,13 @@ def png_bomb(width: int = 20_000, height: int = 20_000) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunks
 
 
+def png_without_its_palette() -> bytes:
+    """Whose pixels are numbers of colours that it does not tell."""
+    header = struct.pack(">IIBBBBB", 4, 4, 8, 3, 0, 0, 0)
+    pixels = _chunk(b"IDAT", zlib.compress(bytes(20)))
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + pixels + _chunk(b"IEND", b"")
+
+
 def gif_of(frames: int) -> bytes:
     """An animation of one pixel."""
     screen = b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0) + b"\0\0\0\xff\xff\xff"

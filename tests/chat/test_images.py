@@ -11,7 +11,17 @@ from PIL import ExifTags, Image, PngImagePlugin
 
 from chat import images
 from chat.images import Refused, reencode
-from tests.chat.pictures import HEIC, HTML, SVG, gif_of, opened, picture, png_bomb, saved
+from tests.chat.pictures import (
+    HEIC,
+    HTML,
+    SVG,
+    gif_of,
+    opened,
+    picture,
+    png_bomb,
+    png_without_its_palette,
+    saved,
+)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +136,7 @@ def test_only_the_first_frame_of_an_animation_is_taken():
         (gif_of(1)[:-6], "damaged"),
         (gif_of(10_000), "1,000 frames"),
         (png_bomb(8_000, 7_000), "52 megapixels"),
+        (png_without_its_palette(), "damaged"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

@@ -95,6 +95,10 @@ def test_what_holds_nothing_of_use_is_refused(files, reason):
     assert reason in refusal(zip_of(files))
 
 
+def test_a_file_without_a_name_is_passed_over():
+    assert "holds no conversations" in refusal(zip_of({"": TALK}))
+
+
 def test_what_only_bears_the_name_is_refused():
     assert "is none" in refusal(io.BytesIO(TALK))
 

@@ -23,14 +23,14 @@ def _deep() -> Iterator[bytes]:
 
 
 def _long() -> Iterator[bytes]:
-    inside = b'[{"mapping": {}, "title": %s}]'
+    inside = b'[{"mapping": {"children": {}}, "title": %s}]'
     yield inside % (b"1" * 10**6)
     yield inside % b"1e999999999"
     yield inside % (b'"' + b"\\ud800" * 10**6 + b'"')
     yield inside % b"NaN"
     yield inside % (b'"' + b"\xff" * 1000 + b'"')
     yield b"[" + b'{"mapping": {}},' * 300_000 + b"]"
-    yield b'[{"mapping": {' + b'"a": 1,' * 500_000 + b'"b": 1}}]'
+    yield b'[{"mapping": {"children": 1,' + b'"a": 1,' * 500_000 + b'"b": 1}}]'
     yield "[]".encode("utf-16")
     yield gzip.compress(bytes(10**8))
 

@@ -76,11 +76,16 @@ def talk(**fields: object) -> Member:
     return Member(**given)  # type: ignore[arg-type]
 
 
-def endless(pattern: bytes, times: int) -> bytes:
+def endless(pattern: bytes, times: int, before: bytes = b"") -> bytes:
     """Deflated: `pattern` so many times, in time and space for one."""
+    head, first = (_flushed(part) for part in (before, pattern))
+    return head + first * times + zlib.compressobj(9, zlib.DEFLATED, -15).flush()
+
+
+def _flushed(data: bytes) -> bytes:
+    """Deflated so that it can stand anywhere in a stream, as often as one likes."""
     press = zlib.compressobj(9, zlib.DEFLATED, -15)
-    first = press.compress(pattern) + press.flush(zlib.Z_FULL_FLUSH)
-    return first * times + zlib.compressobj(9, zlib.DEFLATED, -15).flush()
+    return press.compress(data) + press.flush(zlib.Z_FULL_FLUSH)
 
 
 def all_of_them() -> Iterator[tuple[str, bytes]]:
@@ -94,7 +99,8 @@ def _bombs() -> Iterator[tuple[str, bytes]]:
     patterns = {"zeros": bytes(2**20), "brackets": b"[" * 2**20, "spaces": b" " * 2**20}
     patterns |= {"objects": b'{"a":' * 200_000, "ones": b"1" * 2**20, "lines": b"\n" * 2**20}
     for what, pattern in patterns.items():
-        data = endless(pattern, 1_000)
+        # Such that it is taken for an export, and read on.
+        data = endless(pattern, 1_000, before=b'[{"mapping": {"children": "')
         whole = len(pattern) * 1_000
         for told, size in (("true", whole), ("lies", 100_000), ("4gb", 2**32 - 2)):
             one = Member(NAME.encode(), b"", DEFLATED, {"size": size, "packed": len(data)})

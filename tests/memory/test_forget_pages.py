@@ -8,7 +8,8 @@ import pytest
 from chat.models import Message, Session, Visibility
 from chat.replies import draft, finalise, post_message, post_messages
 from chat.sessions import create_session
-from memory.models import Activity, Entry, State, Verb
+from memory.models import Activity, Chunk, Entry, State, Verb
+from memory.recall import indexing
 from projects.creation import create_project
 
 pytestmark = pytest.mark.django_db
@@ -243,3 +244,57 @@ def test_forgetting_is_in_reach_for_those_who_may(client, owner, editor, told, e
         assert FORGET not in reduce(lambda left, link: left.replace(link, ""), own, text)
     Session.objects.update(visibility=Visibility.PRIVATE)
     assert FORGET in text_of(client.get(f"/projects/billing/chats/{told.session_id}/"))
+
+
+def test_from_a_memory_all_that_its_source_said_can_be_revoked(
+    preview, forget, owner, editor, chat, entry
+):
+    page = text_of(preview(owner, entry=entry.pk))
+    assert f'href="{FORGET}?user=edgar"' in page
+    assert f'href="{FORGET}?session={chat.pk}"' in page
+    assert "Everything said by edgar, with the replies to it." in text_of(
+        preview(owner, user="edgar")
+    )
+    forget(owner, user="edgar")
+    assert not Entry.objects.exists()
+    assert not Message.objects.filter(author=editor, forgotten_at=None).exists()
+
+
+def test_who_may_not_have_others_words_forgotten_is_not_asked(preview, editor, owner, chat, told):
+    post_message(chat, "Of the owner.", author=owner)
+    page = text_of(preview(editor, message=told.pk))
+    assert f'href="{FORGET}?user=edgar"' in page
+    assert f"?session={chat.pk}" not in page
+    assert "Replies that were told any of it" not in page
+    assert preview(editor, message=told.pk, replies="on").status_code == 404
+
+
+@pytest.fixture
+def echoed(project, owner, entry) -> Message:
+    """A reply in another chat whose prompt held the entry, and that says it again."""
+    other = create_session(project, owner, visibility="project")
+    post_message(other, "What of the cutover?", author=owner)
+    item = {"kind": "conversation", "id": str(entry.pk), "revision": 1, "tokens": 1, "label": ""}
+    receipt = {"sections": [{"name": "bank", "items": [item]}]}
+    return post_message(other, "The replica stays.", role="assistant", receipt=receipt)
+
+
+def test_replies_that_were_told_of_it_stay_unless_they_are_to_go(
+    preview, forget, owner, entry, echoed
+):
+    assert "1 reply stays that had been told of it." in text_of(preview(owner, user="edgar"))
+    page = text_of(preview(owner, user="edgar", replies="on"))
+    assert "stays that had been told of it" not in page
+    assert 'name="replies" value="on"' in page
+    forget(owner, user="edgar", replies="on")
+    echoed.refresh_from_db()
+    assert (echoed.text, echoed.forgotten_at is not None) == ("", True)
+
+
+def test_a_reply_that_quotes_an_excerpt_was_told_of_it(project, owner, editor, chat, told, preview):
+    indexing.catch_up()
+    chunk = Chunk.objects.get(session=chat, text__contains="vault")
+    other = create_session(project, owner, visibility="project")
+    receipt = {"sections": [{"name": "details", "items": [{"id": str(chunk.pk)}]}]}
+    post_message(other, "Nine four seven two.", role="assistant", receipt=receipt)
+    assert "1 reply stays that had been told of it." in text_of(preview(owner, message=told.pk))

@@ -27,6 +27,9 @@ class Command(BaseCommand):
             "--sources", action="store_true", help="with --entry or --fact: its messages, too"
         )
         parser.add_argument(
+            "--replies", action="store_true", help="replies that were told any of it, too"
+        )
+        parser.add_argument(
             "--dry-run", action="store_true", help="print the receipt and change nothing"
         )
 
@@ -40,7 +43,7 @@ class Command(BaseCommand):
             if found is None:
                 raise CommandError(f"There is no user “{options['user']}”.")
             user = found.pk
-        names = ("session", "message", "entry", "fact", "before", "sources")
+        names = ("session", "message", "entry", "fact", "before", "sources", "replies")
         scope = Scope(user=user, **{name: options[name] for name in names})
         try:
             act = preview if options["dry_run"] else forget

@@ -1,0 +1,46 @@
+"""Whose words, and which chats, a thing rests on: the sources that can be forgotten as a whole."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+
+from chat.models import Message, Session
+from memory.forgetting import Scope, facts, finding
+from projects.models import Project
+
+# Of each kind; who has more to go through begins with these.
+MOST_LISTED = 50
+
+
+@dataclass(frozen=True)
+class Origins:
+    """People with an account here, and chats, by name."""
+
+    people: list[Any] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.people or self.sessions)
+
+
+def origins(project: Project, scope: Scope) -> Origins:
+    """Where what `scope` names (an entry, a fact or a message) comes from."""
+    messages = _messages(project, scope)
+    rows = Message.objects.filter(project=project, pk__in=messages, forgotten_at=None)
+    people = get_user_model().objects.filter(pk__in=rows.exclude(author=None).values("author"))
+    sessions = Session.objects.filter(project=project, pk__in=rows.values("session"))
+    return Origins(
+        list(people.order_by("username")[:MOST_LISTED]),
+        list(sessions.order_by("title", "pk")[:MOST_LISTED]),
+    )
+
+
+def _messages(project: Project, scope: Scope) -> Collection[UUID]:
+    if scope.entry is not None:
+        return finding.covered(project, finding.named_entries(project, scope))
+    if scope.fact is not None:
+        return facts.messages_of(project, scope.fact)
+    return {scope.message} if scope.message is not None else ()

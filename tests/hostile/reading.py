@@ -1,0 +1,90 @@
+"""Reads every hostile file, as an upload would be; a program of its own, so that its peak of memory
+is its own.
+
+`python -m tests.hostile.reading KIND STEP` prints a line of JSON for each STEPth file of the KIND
+(zips, documents, pictures): its name, what came of it, and the seconds and megabytes that it took
+on top of what Strata takes by itself.
+"""
+
+import io
+import json
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+
+import django
+
+django.setup()
+
+from chat import images, importers  # noqa: E402  # they need Django
+from chat.importers.archives import opened, refuse_bombs, unzipped  # noqa: E402
+from memory.portability import reading  # noqa: E402
+from memory.portability.tables import TABLES  # noqa: E402
+
+STATUS = Path("/proc/self/status")
+# What opens files to write them, and what else changes a disk.
+WRITING = ("os.mkdir", "os.rename", "os.symlink", "os.link", "os.remove", "os.truncate")
+
+
+def main() -> None:
+    kind, step = sys.argv[1], int(sys.argv[2])
+    for format in importers.settings.CHAT_IMPORTERS:
+        importers._importer(format)
+    wrote: list[str] = []
+    sys.addaudithook(lambda event, given: _note(wrote, event, given))
+    files: Iterable[tuple[str, bytes]] = import_module(f"tests.hostile.{kind}").all_of_them()
+    for name, data in islice(files, None, None, step):
+        # The kernel's mark of the most so far begins anew. man 5 proc
+        Path("/proc/self/clear_refs").write_text("5")
+        wrote.clear()
+        before, start = _megabytes("VmRSS"), time.perf_counter()
+        try:
+            ending = _image(data) if kind == "pictures" else _file(name, data)
+        except (importers.Refused, images.Refused) as refused:
+            ending = f"refused: {refused}"
+        told = {"name": name, "ending": ending, "seconds": time.perf_counter() - start}
+        told |= {"megabytes": _megabytes("VmHWM") - before, "wrote": list(wrote)}
+        print(json.dumps(told), flush=True)
+
+
+def _note(wrote: list[str], event: str, given: tuple) -> None:
+    writes = event == "open" and isinstance(given[1], str) and set(given[1]) & set("wax+")
+    if writes or event in WRITING:
+        wrote.append(f"{event} {given[0]}")
+
+
+def _megabytes(what: str) -> float:
+    return int(re.search(rf"{what}:\s+(\d+)", STATUS.read_text())[1]) / 1024  # type: ignore[index]
+
+
+def _image(data: bytes) -> str:
+    made = images.reencode(data)
+    return f"read: {made.media_type} of {made.width} by {made.height}"
+
+
+def _file(name: str, data: bytes) -> str:
+    """As `import_file` reads it, into no database."""
+    file = io.BytesIO(data)
+    name = name if "." in name else f"{name}.zip"
+    with unzipped(file) as archive:
+        if archive is not None and reading.recognises(set(archive.namelist())):
+            refuse_bombs(archive)
+            reading.check(archive)
+            return f"read: {sum(1 for _ in _rows(archive))} rows"
+    with opened(name, file) as contents:
+        sources = importers._sources(contents, "auto")
+        return f"read: {sum(importers._counted(sources))} messages"
+
+
+def _rows(archive) -> Iterator[object]:
+    for table in TABLES:
+        yield from reading.lines(archive, table)
+    yield reading.settings(archive)
+
+
+if __name__ == "__main__":
+    main()

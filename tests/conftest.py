@@ -135,6 +135,18 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
+def empty_schedule(transactional_db) -> Iterator[None]:
+    """No periodic tasks; what migrations wrote is back afterwards."""
+    from django_celery_beat.models import PeriodicTask
+
+    kept = list(PeriodicTask.objects.all())
+    PeriodicTask.objects.all().delete()
+    yield
+    PeriodicTask.objects.all().delete()
+    PeriodicTask.objects.bulk_create(kept)
+
+
+@pytest.fixture
 def person(db, django_user_model) -> Callable:
     def make(name: str):
         return django_user_model.objects.create_user(name, f"{name}@example.org", "pass-word-1")

@@ -47,14 +47,19 @@ def installed(data_dir: Path, model: ScriptedModel) -> Iterator[Installation]:
     """A new Strata in `data_dir` whose chats `model` answers; its database runs until the end."""
     from config import embedded
 
-    # Copied with owners and modes: PostgreSQL insists on its own.
-    subprocess.run(["cp", "-a", f"{_migrated()}/.", data_dir], check=True)
+    migrated_into(data_dir)
     # Attached, so that the commands, which come and go, leave the database running.
     with embedded.attached(data_dir), ExitStack() as stack:
         environment = _environment(data_dir, model.base_url)
         if parts.is_wanted():
             environment |= stack.enter_context(parts.in_front_of(data_dir))
         yield Installation(data_dir, environment)
+
+
+def migrated_into(data_dir: Path) -> None:
+    """Puts a database with all tables and `admin` in them into an empty data folder."""
+    # Copied with owners and modes: PostgreSQL insists on its own.
+    subprocess.run(["cp", "-a", f"{_migrated()}/.", data_dir], check=True)
 
 
 def _migrated() -> Path:

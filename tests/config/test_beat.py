@@ -34,9 +34,8 @@ class Recording(LeasedScheduler):
 
 
 @pytest.fixture
-def minutely(db) -> PeriodicTask:
+def minutely(empty_schedule) -> PeriodicTask:
     """The only task: due at once, and then every minute."""
-    PeriodicTask.objects.all().delete()
     every_minute, _ = IntervalSchedule.objects.get_or_create(every=1, period="minutes")
     return PeriodicTask.objects.create(
         name="Cycle",

@@ -1,13 +1,14 @@
 """The broker is where its address says, as PostgreSQL itself reads addresses."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
 from django.db import connection
 
-from config import embedded
+from config import broker, embedded
 from config.celery import app
 from tests.server import database_url
 
@@ -32,7 +33,7 @@ def queue_name() -> Iterator[str]:
 
 def echo(url: str, name: str) -> str:
     """What comes back of a message that is sent through the broker at `url`."""
-    with app.connection_for_write(url) as broker, broker.SimpleQueue(name) as queue:
+    with app.connection_for_write(url) as ours, ours.SimpleQueue(name) as queue:
         queue.put("Anyone there?")
         got = queue.get(timeout=20)
         got.ack()
@@ -59,11 +60,21 @@ def test_its_folder_may_have_spaces(address, queue_name, tmp_path):
 
 def test_its_options_are_heeded(address, queue_name):
     url = f"{address}?application_name=the%20broker"
-    with app.connection_for_write(url) as broker, broker.SimpleQueue(queue_name) as queue:
+    with app.connection_for_write(url) as ours, ours.SimpleQueue(queue_name) as queue:
         queue.put("Anyone there?")
         with connection.cursor() as cursor:
             cursor.execute("SELECT DISTINCT application_name FROM pg_stat_activity")
             assert ("the broker",) in cursor.fetchall()
+
+
+def test_it_tells_how_many_messages_wait(address, queue_name, monkeypatch):
+    here = SimpleNamespace(connection_for_read=lambda: app.connection_for_read(address))
+    monkeypatch.setattr(broker, "current_app", here)
+    assert broker.waiting([queue_name, "nobodys"]) == {queue_name: 0, "nobodys": 0}
+    with app.connection_for_write(address) as ours, ours.SimpleQueue(queue_name) as queue:
+        queue.put("One")
+        queue.put("Another")
+    assert broker.waiting([queue_name, "nobodys"]) == {queue_name: 2, "nobodys": 0}
 
 
 def test_its_password_is_not_told():

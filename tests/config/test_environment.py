@@ -125,3 +125,21 @@ def test_who_wants_no_traces_loads_nothing_for_them(tmp_path):
     )
     done = started(serve, tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="")
     assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"STRATA_POOLER": "perhaps"}, "STRATA_POOLER takes on or off"),
+        ({"STRATA_REPLICA_URL": "mysql://x"}, "STRATA_REPLICA_URL takes postgresql://"),
+        ({"CELERY_BROKER_URL": "kafka://x"}, "CELERY_BROKER_URL takes a pgmq://"),
+        ({"STRATA_S3_ENDPOINT": "https://s3.example"}, "STRATA_S3_BUCKET takes the name"),
+    ],
+)
+def test_a_wrong_value_is_told_in_one_line(variables, told, tmp_path):
+    command = [sys.executable, "-c", "import config.settings"]
+    given = os.environ | {"STRATA_DATA_DIR": str(tmp_path)} | variables
+    done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"strata: {told}")

@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
         stack.enter_context(embedded.attached(folder))
         given = stack.enter_context(parts.in_front_of(folder))
         variables = os.environ | {"STRATA_DATA_DIR": str(folder)} | given
-        for arguments in (["migrate", "--verbosity=0"], ["create_token", "admin", "--create"]):
+        for arguments in (["prepare"], ["create_token", "admin"]):
             command = [sys.executable, "manage.py", *arguments]
             made = subprocess.run(
                 command, cwd=ROOT, env=variables, check=True, stdout=subprocess.PIPE, text=True

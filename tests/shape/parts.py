@@ -34,6 +34,7 @@ unix_socket_dir =
 logfile = {folder}/pgbouncer.log
 pidfile = {folder}/pgbouncer.pid
 auth_type = any
+admin_users = postgres
 pool_mode = transaction
 max_client_conn = 500
 default_pool_size = {connections}

@@ -3,7 +3,6 @@
 import fcntl
 import http.client
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -11,18 +10,14 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
 
 from chat.providers import demo
-from config import embedded, processes
+from config import embedded, preparing, processes
 from config.environment import integer
 from config.metrics import shared
 from config.supervisor import Child, Supervisor
@@ -66,7 +61,7 @@ class Command(BaseCommand):
             self.say("Strata is starting")
             if settings.EMBEDDED_POSTGRES:
                 stack.enter_context(embedded.attached(settings.DATA_DIR))
-            self.prepare_database(with_demo)
+            preparing.prepare(self.say, with_demo)
             shared.empty(metrics_folder())
             self.serve(port)
         except KeyboardInterrupt:
@@ -77,36 +72,6 @@ class Command(BaseCommand):
         with suppress(OSError, UnicodeEncodeError):
             self.stdout.write(line)
             self.stdout.flush()
-
-    def prepare_database(self, with_demo: bool) -> None:
-        """Bring tables and broker up to date, and make the first user and the demo project."""
-        call_command("migrate", verbosity=0, interactive=False)
-        if settings.CELERY_BROKER_URL.startswith("pgmq"):
-            embedded.install_broker(settings.CELERY_BROKER_URL)
-        self.create_first_user()
-        if with_demo:
-            self.create_demo_project()
-        connection.close()
-        connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
-
-    def create_first_user(self) -> None:
-        users = get_user_model().objects
-        if users.exists():
-            return
-        password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
-        users.create_superuser("admin", password=password)
-        shown = "the one in STRATA_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
-        self.say(f"Sign in as admin. The password, shown only this once: {shown}")
-
-    def create_demo_project(self) -> None:
-        """The demo project of the first administrator, unless there is one already."""
-        from memory.demo import SLUG
-        from projects.models import Project
-
-        if Project.objects.filter(slug=SLUG).exists():
-            return
-        self.say("Making the demo project; this takes some seconds")
-        call_command("make_demo", stdout=StringIO())
 
     def serve(self, port: int) -> None:
         """Start the processes, say when the first request is served, and keep them alive."""

@@ -1,0 +1,47 @@
+"""What must be there before processes start: tables, the broker's schema, a first user."""
+
+import secrets
+from collections.abc import Callable
+from io import StringIO
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.db import connection
+
+from config import embedded
+
+Say = Callable[[str], None]
+
+
+def prepare(say: Say, with_demo: bool = False) -> None:
+    """Brings tables and broker up to date, and makes the first user and the demo project."""
+    call_command("migrate", verbosity=0, interactive=False)
+    if settings.CELERY_BROKER_URL.startswith("pgmq"):
+        embedded.install_broker(settings.CELERY_BROKER_URL)
+    _create_first_user(say)
+    if with_demo:
+        _create_demo_project(say)
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
+
+
+def _create_first_user(say: Say) -> None:
+    users = get_user_model().objects
+    if users.exists():
+        return
+    password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
+    users.create_superuser("admin", password=password)
+    shown = "the one in STRATA_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
+    say(f"Sign in as admin. The password, shown only this once: {shown}")
+
+
+def _create_demo_project(say: Say) -> None:
+    """The demo project of the first administrator, unless there is one already."""
+    from memory.demo import SLUG
+    from projects.models import Project
+
+    if Project.objects.filter(slug=SLUG).exists():
+        return
+    say("Making the demo project; this takes some seconds")
+    call_command("make_demo", stdout=StringIO())

@@ -1,0 +1,137 @@
+"""What lies in deploy/ fits what it starts."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from django.conf import settings
+from django.core.management import get_commands
+
+from config import processes
+
+ROOT = Path(settings.BASE_DIR)
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+PYTHON = "/opt/strata/.venv/bin/python"
+# Which tasks a worker has at a time, and where the web listens, is for who deploys it to say.
+CHOSEN = {"${STRATA_CONCURRENCY}": "2", "4": "2", "%i": "8000", "0.0.0.0": "127.0.0.1"}
+
+
+def command(words: list[str]) -> list[str]:
+    """A command without the interpreter's place, and with choices as the tests make them."""
+    return [CHOSEN.get(word, word) for word in words[1:]]
+
+
+def of_ours(words: list[str]) -> bool:
+    """Whether it is a process of Strata as `up` starts it, or a command of manage.py."""
+    told = command(words)
+    if told[0] == "manage.py":
+        return told[1] in get_commands()
+    if "worker" in told:
+        # A unit's queue is the name of its instance.
+        queue = words[words.index("-Q") + 1].replace("%i", "chat")
+        told[told.index("-Q") + 1] = queue
+        return queue in settings.QUEUES and told == processes.worker(queue)[1:]
+    return told in (processes.web(8000)[1:], processes.beat()[1:])
+
+
+def exec_start(unit: Path) -> list[str]:
+    [line] = re.findall(r"^ExecStart=(.*)$", unit.read_text(), re.MULTILINE)
+    assert line.startswith(f"{PYTHON} ")
+    return line.split()
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_starts_what_up_starts(unit):
+    assert of_ours(exec_start(unit))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_is_fenced_in(unit):
+    told = unit.read_text()
+    for line in ("NoNewPrivileges=yes", "ProtectSystem=strict", "User=strata", "PrivateTmp=yes"):
+        assert line in told.splitlines()
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not here")
+def test_systemd_takes_the_units(tmp_path):
+    for unit in UNITS:
+        text = unit.read_text().replace(PYTHON, sys.executable).replace("/opt/strata", str(ROOT))
+        (tmp_path / unit.name).write_text(text)
+    instances = [
+        str(tmp_path / unit.name.replace("@.", "@chat." if "worker" in unit.name else "@8000."))
+        for unit in UNITS
+    ]
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *instances], capture_output=True, text=True
+    )
+    ours = [line for line in done.stderr.splitlines() if "strata-" in line]
+    assert not ours
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict:
+    return yaml.safe_load((DEPLOY / "docker/compose.yml").read_text())
+
+
+def test_containers_start_what_up_starts(compose):
+    ours = [one for one in compose["services"].values() if one["image"] == "strata"]
+    commands = [one["command"] for one in ours if "command" in one]
+    assert all(map(of_ours, commands))
+    taken = {words[words.index("-Q") + 1] for words in commands if "-Q" in words}
+    assert taken == set(settings.QUEUES)
+    assert len(ours) == len(commands) + 1
+
+
+def test_containers_name_what_there_is(compose):
+    for service in compose["services"].values():
+        for needed in service.get("depends_on", ()):
+            assert needed in compose["services"]
+        for secret in service.get("secrets", ()):
+            assert secret in compose["secrets"]
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            known = source in compose["volumes"] or (DEPLOY / "docker" / source).exists()
+            assert known, volume
+
+
+def test_no_secret_is_written_into_the_containers_file(compose):
+    for service in compose["services"].values():
+        for name, value in service.get("environment", {}).items():
+            secret = re.search("PASSWORD|SECRET|KEY|DATABASE_URL", name)
+            assert not secret or (name.endswith("_FILE") and value.startswith("/run/secrets/"))
+
+
+def test_the_image_copies_what_there_is_and_runs_as_nobody_in_particular():
+    lines = (DEPLOY / "docker/Dockerfile").read_text().splitlines()
+    for line in lines:
+        if line.startswith("COPY "):
+            assert (ROOT / line.split()[1]).exists()
+    copied = {line.split()[1] for line in lines if line.startswith("COPY ")}
+    assert copied >= {"config", "projects", "chat", "memory", "templates", "static"}
+    assert "USER strata" in lines
+    [web] = [line for line in lines if line.startswith("CMD ")]
+    assert of_ours(yaml.safe_load(web.removeprefix("CMD ")))
+    assert any(line.startswith("HEALTHCHECK") for line in lines)
+
+
+@pytest.mark.skipif(not shutil.which("nginx", path="/usr/sbin:/usr/bin"), reason="no nginx here")
+def test_nginx_takes_its_file(tmp_path):
+    told = (DEPLOY / "proxy/nginx.conf").read_text()
+    told = re.sub(r"    (ssl_certificate.*|listen 443 ssl;)\n", "", told)
+    (tmp_path / "nginx.conf").write_text(
+        f"pid {tmp_path}/pid; error_log stderr; events {{}} http {{ access_log off;\n{told}}}"
+    )
+    command = ["nginx", "-t", "-c", str(tmp_path / "nginx.conf"), "-p", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("file", ["nginx.conf", "Caddyfile"])
+def test_a_proxy_keeps_nothing_back(file):
+    told = (DEPLOY / "proxy" / file).read_text()
+    assert "proxy_buffering off;" in told or "flush_interval -1" in told

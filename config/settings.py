@@ -404,12 +404,12 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "config.logs.requests.Logged",
-    "config.metrics.requests.Measured",
     # Before the static files, which hold pages of other people's making.
     "csp.middleware.CSPMiddleware",
     "config.headers.Confined",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.logs.requests.Logged",
+    "config.metrics.requests.Measured",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.languages.LanguageOfReader",
     "django.middleware.common.CommonMiddleware",

@@ -1,14 +1,15 @@
 """Claim, renew, fence: one worker at a time, and none that was overtaken may commit."""
 
 import logging
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Case, DurationField, ExpressionWrapper, F, Value, When
 from django.db.models.functions import Greatest, Now
 
@@ -22,6 +23,9 @@ log = logging.getLogger(__name__)
 
 # One minute, then twice as long each time, and never more than LONGEST_WAIT between two tries.
 FIRST_WAIT = timedelta(minutes=1)
+
+# So many seconds the database may be away before its leases are left to run out.
+DATABASE_RETRIES = 60
 
 L = TypeVar("L", bound=Leased)
 
@@ -120,7 +124,22 @@ def working(lease: Lease, what: str) -> Iterator[None]:
     except Exception as error:
         # Whatever it was, the row must not stay held, nor be tried again at once for ever.
         log.exception("memory_failed %s=%s", what, lease.pk)
-        _failed(lease, f"Strata itself failed ({type(error).__name__}).")
+        if isinstance(error, OperationalError | InterfaceError) and not connection.is_usable():
+            _let_go(lease)
+        else:
+            _failed(lease, f"Strata itself failed ({type(error).__name__}).")
+
+
+def _let_go(lease: Lease) -> None:
+    """Gives the row back once the database is there again. That it went away is no failure of what
+    was done, which need not wait for the next try.
+    """
+    for _ in range(DATABASE_RETRIES):
+        connection.close()
+        with suppress(OperationalError, InterfaceError):
+            lease._held().update(lease_holder=None, lease_until=None)
+            return
+        time.sleep(1)
 
 
 @transaction.atomic

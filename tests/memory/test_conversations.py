@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 
 from chat.models import Message, Session, Status
@@ -192,6 +193,25 @@ def test_a_worker_that_was_overtaken_commits_nothing(session, scripted):
     scripted.queue(overtaken)
     assert summarise(session.pk, later()) is None
     assert Entry.objects.count() == 0
+
+
+def test_a_database_that_went_away_is_no_failure_and_holds_nothing_up(session, scripted):
+    say(session, "The cutover is on 3 March.")
+
+    def cut_off(request):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        return "- The cutover is on 3 March."
+
+    scripted.queue(cut_off)
+    assert summarise(session.pk, later()) is None
+    cursor = Cursor.objects.get()
+    assert (cursor.lease_holder, cursor.failures, cursor.next_try_at) == (None, 0, None)
+    scripted.say("- The cutover is on 3 March.")
+    assert summarise(session.pk, later())
 
 
 def test_a_summary_of_sources_that_changed_meanwhile_is_not_kept(session, scripted):

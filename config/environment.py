@@ -153,13 +153,6 @@ def url(*schemes: str) -> Callable[[str], str]:
     return parse
 
 
-def database_url(value: str) -> str:
-    """The address of a PostgreSQL database, in a form that Django's settings are made of."""
-    address = url("postgres", "postgresql")(value)
-    dj_database_url.parse(address)
-    return address
-
-
 def origin(value: str) -> str:
     """An address of a whole server: http:// or https://, a host, perhaps a port, and no path."""
     parts = urlsplit(value)
@@ -169,6 +162,13 @@ def origin(value: str) -> str:
     if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError(value)
     return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def database_url(value: str) -> str:
+    """The address of a PostgreSQL database, in a form that Django's settings are made of."""
+    address = url("postgres", "postgresql")(value)
+    dj_database_url.parse(address)
+    return address
 
 
 def model_name(*words: str) -> Callable[[str], str]:

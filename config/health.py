@@ -114,6 +114,8 @@ def _silence(age: int | None, known: bool = True) -> str:
         return "Not known without the database."
     if age is None:
         return "No sign of life yet."
+    if age < -SILENCE.total_seconds():
+        return "No sign of life since the clock was set back."
     return f"No sign of life for {age} s." if age > SILENCE.total_seconds() else ""
 
 

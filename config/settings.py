@@ -647,7 +647,7 @@ if TRACES:
     if not is_there("opentelemetry.exporter.otlp.proto.http"):
         raise SystemExit(
             "strata: OTEL_EXPORTER_OTLP_ENDPOINT is set, and what sends traces is not installed: "
-            "pip install -r requirements-tracing.txt"
+            "pip install -r deploy/requirements-tracing.txt"
         )
     # The packages read their variables themselves.
     environ.setdefault("OTEL_SERVICE_NAME", "strata")

@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 AGREED = set(
     """manage.py config projects chat memory templates static tests requirements.txt
-        requirements-dev.txt requirements-tracing.txt pyproject.toml Makefile README.md LICENSE
-        CHANGELOG.md SECURITY.md docs deploy .ci .gitignore .env.example""".split()
+        requirements-dev.txt pyproject.toml Makefile README.md LICENSE CHANGELOG.md
+        SECURITY.md docs deploy .ci .gitignore .env.example""".split()
 )
 FORBIDDEN = {"projects": {"chat", "memory"}, "chat": {"memory"}, "memory": set()}
 

@@ -115,7 +115,7 @@ def test_traces_without_their_packages_stop_the_start(tmp_path):
     assert done.returncode == 1
     assert done.stderr == (
         "strata: OTEL_EXPORTER_OTLP_ENDPOINT is set, and what sends traces is not installed: "
-        "pip install -r requirements-tracing.txt\n"
+        "pip install -r deploy/requirements-tracing.txt\n"
     )
 
 
@@ -137,9 +137,7 @@ def test_who_wants_no_traces_loads_nothing_for_them(tmp_path):
     ],
 )
 def test_a_wrong_value_is_told_in_one_line(variables, told, tmp_path):
-    command = [sys.executable, "-c", "import config.settings"]
-    given = os.environ | {"STRATA_DATA_DIR": str(tmp_path)} | variables
-    done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True)
+    done = started("import config.settings", tmp_path, **variables)
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert line.startswith(f"strata: {told}")

@@ -58,6 +58,13 @@ def test_who_is_silent_is_missing_and_told_for_how_long():
     assert told["missing"]["beat"] == "No sign of life yet."
 
 
+def test_a_sign_of_life_from_the_future_is_from_before_the_clock_was_set_back():
+    seen(worker=-7_200, beat=-5)
+    status, told = ask()
+    assert (status, told["worker"], told["beat"]) == (503, False, True)
+    assert told["missing"]["worker"] == "No sign of life since the clock was set back."
+
+
 def test_a_queue_that_nobody_takes_from_is_told_of():
     signs.note(["worker", "beat", signs.queue("chat"), signs.queue("io")])
     status, told = ask()

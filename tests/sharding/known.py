@@ -19,8 +19,7 @@ KNOWN: dict[str, str] = {
     "memory/facts/deriving.py:untell": BY_IDS,
     "memory/layers/review.py:_lock": BY_IDS,
     # Its candidates are found in the project; what is told of them is joined to those by ids.
-    "memory/recall/search.py:candidates": BY_IDS,
-    "memory/recall/search.py:recent": BY_IDS,
+    "memory/recall/search.py:ask": BY_IDS,
     # The last message of a session, along its key.
     "chat/prompt.py:preview": BY_IDS,
 }

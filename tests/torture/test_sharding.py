@@ -11,15 +11,11 @@ SHORT = (
     "tests/memory/test_conversations.py::test_an_idle_session_is_due_and_a_fresh_one_is_not",
     "tests/memory/test_conversations.py::test_only_one_worker_holds_a_session",
     "tests/memory/test_conversations.py::test_a_worker_that_was_overtaken_commits_nothing",
-    "tests/memory/test_recall.py::test_each_filter_is_kept",
-    "tests/memory/test_recall.py::test_a_private_session_is_its_creators_alone",
     "tests/memory/test_recalled_sections.py::test_private_talk_is_recalled_in_private_only",
 )
 FULL = (
     "tests/memory/test_conversations.py",
-    "tests/memory/test_recall.py",
-    "tests/memory/test_recalled_sections.py",
-    "tests/memory/test_facts_prompt.py",
+    "tests/memory/test_recalled_sections.py::test_private_talk_is_recalled_in_private_only",
 )
 
 

@@ -45,7 +45,7 @@ class Copy:
         self._run("pg_ctl", "start", "-w", "-D", self.folder, "-l", self.folder / "server.log")
 
     def _run(self, program: str, *arguments: object) -> None:
-        command = [str(embedded._programs() / program), *map(str, arguments)]
+        command = [str(embedded.programs() / program), *map(str, arguments)]
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.run(command, check=True, timeout=90, **silent, **embedded._environment())
 

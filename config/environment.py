@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 T = TypeVar("T")
 
@@ -112,6 +113,17 @@ def url(*schemes: str) -> Callable[[str], str]:
         return value
 
     return parse
+
+
+def origin(value: str) -> str:
+    """An address of a whole server: http:// or https://, a host, perhaps a port, and no path."""
+    parts = urlsplit(value)
+    # The port raises ValueError when it is none.
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(value)
+    if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError(value)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def model_name(*words: str) -> Callable[[str], str]:

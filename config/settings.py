@@ -3,9 +3,11 @@
 from ipaddress import IPv4Network, IPv6Network
 from os import environ
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dj_database_url
 from csp.constants import NONCE, NONE, SELF
+from django.http.request import split_domain_port
 from dotenv import load_dotenv
 
 from config import embedded, storage
@@ -15,6 +17,7 @@ from config.environment import (
     model_name,
     networks,
     one_of,
+    origin,
     rate,
     read,
     read_secret,
@@ -36,13 +39,24 @@ DEBUG = read("STRATA_DEBUG", False, flag, "on or off")
 SECRET_KEY = read_secret("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(
     DATA_DIR
 )
+# Where people reach it. With https:// nothing of it goes over the wire without TLS (see SECURE_…).
+URL = read("STRATA_URL", "", origin, "an address without a path, https://strata.example.org")
+HTTPS = URL.startswith("https://")
+_authority = urlsplit(URL).netloc
 ALLOWED_HOSTS = read(
     "STRATA_ALLOWED_HOSTS",
     ["localhost", "127.0.0.1", "[::1]"],
     words,
     "host names separated by commas",
 )
-CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if "*" not in host]
+CSRF_TRUSTED_ORIGINS = [
+    f"https://{'*' if host.startswith('.') else ''}{host}"
+    for host in ALLOWED_HOSTS
+    if "*" not in host
+]
+if URL:
+    ALLOWED_HOSTS.insert(0, split_domain_port(_authority)[0])
+    CSRF_TRUSTED_ORIGINS.insert(0, URL)
 ADMIN_PASSWORD = read_secret(
     "STRATA_ADMIN_PASSWORD", "", text, "the first administrator's password"
 )
@@ -146,7 +160,9 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_ACCEPT_CONTENT = ["json"]
+# Data, and never objects: who can write to the broker cannot have a worker run anything.
+CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = CELERY_RESULT_ACCEPT_CONTENT = ["json"]
 # `chat`: what a reader waits for, and what takes a moment. `memory`: what may ask a model for
 # minutes. `index`: what recall searches. `io`: files on their way in and out, and other servers.
 QUEUES = ("chat", "memory", "index", "io")
@@ -330,7 +346,7 @@ if OIDC_ISSUER and not OIDC_CLIENT["client_id"]:
     raise SystemExit("strata: STRATA_OIDC_CLIENT_ID takes the client's id at STRATA_OIDC_ISSUER")
 
 # What processes share for a while: how often somebody tried to sign in, and codes that were used.
-CACHE_URL = read(
+CACHE_URL = read_secret(
     "STRATA_CACHE_URL", "", url("redis", "rediss"), "a redis:// address such as redis://HOST/1"
 )
 CACHES = {
@@ -378,8 +394,10 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    # Before the static files, which hold pages of other people's making.
     "csp.middleware.CSPMiddleware",
+    "config.headers.Confined",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.languages.LanguageOfReader",
     "django.middleware.common.CommonMiddleware",
@@ -526,6 +544,21 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
+if HTTPS:
+    # Browsers take such names from this host alone, and over TLS: no neighbour in the domain can
+    # put a session of its own in place. https://httpwg.org/http-extensions/draft-ietf-httpbis-rfc6265bis.html#name-the-__host-prefix
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+    LANGUAGE_COOKIE_NAME = "__Host-language"
+    SECURE_SSL_REDIRECT, SECURE_SSL_HOST = True, _authority
+    # Who looks after the process asks from beside it, behind no proxy.
+    SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]
+    SECURE_HSTS_SECONDS = 365 * 24 * 3600
+if ALLAUTH_TRUSTED_PROXY_COUNT:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# HSTS for the names below this one, and browsers' lists of such domains, are for whoever has the
+# domain to decide: other things may live there.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],

@@ -32,7 +32,7 @@ Request = dict[str, object]
 @dataclass(frozen=True)
 class Answer:
     """What one request gets. `delay` (seconds) is before each piece, `before` before the first;
-    with `permits`, each piece of a stream waits for one.
+    with `permits`, each piece of a stream waits for one. `parts` are the pieces, if not words.
     """
 
     text: str = ""
@@ -45,6 +45,7 @@ class Answer:
     permits: threading.Semaphore | None = None
     # (id, name, arguments) of each
     calls: tuple[tuple[str, str, str], ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 Behaviour = Answer | str | Callable[[Request], Answer | str]
@@ -353,7 +354,7 @@ def _events(asked: Request, answer: Answer) -> Iterator[_Event]:
         yield _Event(answer.text)
         return
     yield _event(asked, {"role": "assistant", "content": ""})
-    for piece in pieces(answer.text):
+    for piece in answer.parts or pieces(answer.text):
         yield _event(asked, {"content": piece}, is_piece=True)
     for number, one in enumerate(answer.calls):
         head, tail = one[2][:5], one[2][5:]

@@ -68,6 +68,14 @@ def refuse_bombs(archive: ZipFile) -> None:
     _check(archive.infolist())
 
 
+def member(archive: ZipFile, name: str) -> BinaryIO:
+    """The file `name` of `archive`; that it is damaged raises Refused, where that is found.
+
+    Raises KeyError when there is none.
+    """
+    return cast(BinaryIO, _Member(archive, archive.getinfo(name)))
+
+
 def _rewound(file: BinaryIO) -> BinaryIO:
     file.seek(0)
     return file

@@ -14,6 +14,7 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import Model
 
 from chat import images
+from chat.importers.archives import member
 from chat.importers.base import FileResult, Refused
 from chat.importers.sources import mark_of
 from chat.models import Attachment, Message, Session
@@ -131,9 +132,9 @@ def _images(
         try:
             if name not in names:
                 raise images.Refused("it is not in the export.")
-            with archive.open(name) as file:
-                encoded = images.reencode(file.read(images.MOST_BYTES + 1))
-        except images.Refused as reason:
+            file = member(archive, name)
+            encoded = images.reencode(file.read(images.MOST_BYTES + 1))
+        except (Refused, images.Refused) as reason:
             result.errors.append(f"Image “{image.name}”: {reason}")
             continue
         image.media_type, image.sha256 = encoded.media_type, encoded.sha256

@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 from django.db.models import ForeignKey
 
+from chat.importers.archives import member
 from chat.importers.base import Refused
 from chat.storable import storable
 from memory.portability.tables import FORMAT, MANIFEST, SETTINGS, TABLES, VERSION, Table
@@ -51,27 +52,25 @@ def check(archive: ZipFile) -> None:
 def _manifest(archive: ZipFile) -> Row:
     """Raises Refused."""
     try:
-        with archive.open(MANIFEST) as file:
-            return _an_object(file.read(LARGEST_MANIFEST), MANIFEST)
+        return _an_object(member(archive, MANIFEST).read(LARGEST_MANIFEST), MANIFEST)
     except KeyError:
         raise Refused("It is no export of a project of Strata's.") from None
 
 
 def settings(archive: ZipFile) -> Row:
     """The project's own line. Raises Refused."""
-    with archive.open(SETTINGS) as file:
-        return _an_object(file.read(LARGEST_MANIFEST), SETTINGS)
+    return _an_object(member(archive, SETTINGS).read(LARGEST_MANIFEST), SETTINGS)
 
 
 def lines(archive: ZipFile, table: Table) -> Iterator[tuple[str, Row]]:
     """Each line as an object, with its place for people."""
     name = f"{table.name}.jsonl"
-    with archive.open(name) as file:
-        for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
-            place = f"{name}, line {number}"
-            if len(line) > LONGEST_LINE:
-                raise Refused(f"{place}: it is longer than {LONGEST_LINE // 2**20} MB.")
-            yield place, _an_object(line, place)
+    file = member(archive, name)
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
+        place = f"{name}, line {number}"
+        if len(line) > LONGEST_LINE:
+            raise Refused(f"{place}: it is longer than {LONGEST_LINE // 2**20} MB.")
+        yield place, _an_object(line, place)
 
 
 def _an_object(data: bytes, place: str) -> Row:

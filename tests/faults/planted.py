@@ -335,6 +335,65 @@ def forms_need_no_token() -> None:
     CsrfViewMiddleware.process_view = lambda self, request, *rest: None
 
 
+# Who somebody is
+
+
+@fault("passwords may be guessed", "tests/projects/accounts/test_signing_in.py")
+def nobody_who_tries_has_to_wait() -> None:
+    from allauth.core.internal import ratelimit
+
+    ratelimit.apply_rate = lambda history, now, rate, dry_run=False: (True, history)
+
+
+@fault("second factor passed by", "tests/projects/accounts/test_factors.py")
+def the_password_is_enough() -> None:
+    from allauth.mfa.stages import AuthenticateStage
+
+    AuthenticateStage._should_handle = lambda self, request: False
+
+
+@fault("second factors readable in a backup", "tests/projects/accounts/test_factors.py")
+def factors_are_kept_as_they_are() -> None:
+    from projects.accounts.factors import Factors
+
+    Factors.encrypt = Factors.decrypt = lambda self, text: text
+
+
+@fault("account taken over by an address", "tests/projects/accounts/test_oidc.py")
+def an_address_need_not_be_verified() -> None:
+    from projects.accounts.oidc import Provided
+
+    Provided.can_authenticate_by_email = lambda self, login, email: True
+
+
+@fault("signature not checked", "tests/projects/accounts/test_oidc.py")
+def a_token_need_not_be_signed() -> None:
+    from projects.accounts.oidc import Provider
+
+    del Provider._decode_id_token
+
+
+@fault("used twice at once", "tests/projects/accounts/test_invitations.py")
+def two_take_a_link_for_one() -> None:
+    from projects.models import Invitation, Standing
+
+    Invitation.state = Standing.OPEN
+
+
+@fault("sign-up by whoever comes", "tests/projects/accounts/test_signing_in.py")
+def everybody_makes_an_account() -> None:
+    from projects.accounts import adapter
+
+    replace(adapter, "is_invited", lambda request: True)
+
+
+@fault("signed out, but still in", "tests/projects/accounts/test_sessions.py")
+def a_session_outlives_its_end() -> None:
+    from allauth.usersessions.models import UserSession
+
+    UserSession.end = UserSession.delete
+
+
 # What should be gone
 
 

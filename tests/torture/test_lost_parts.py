@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -189,13 +189,9 @@ def test_the_disk_is_full(tmp_path_factory, model, scale, tally):
 def fill(folder: Path) -> Path:
     """A file in `folder` that takes all the room that is left."""
     ballast = folder / "ballast"
-    with ballast.open("wb") as file:
-        try:
-            while True:
-                file.write(bytes(2**16))
-                file.flush()
-        except OSError:
-            pass
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(2**12))
     return ballast
 
 

@@ -35,9 +35,7 @@ def codes(owner, app) -> list[str]:
 @pytest.fixture
 def half_in(app, sign_in) -> Client:
     """A browser that has shown the password, and no more."""
-    browser, answer = sign_in("olive")
-    assert answer["Location"] == ASKED
-    return browser
+    return sign_in("olive")[0]
 
 
 def test_an_app_is_set_up_by_its_first_code_and_recovery_codes_come_with_it(olive, owner, is_in):

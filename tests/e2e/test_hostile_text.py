@@ -1,0 +1,103 @@
+"""Texts that would run a script or ask another server for something, wherever texts appear."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.chat.pictures import picture
+from tests.hostile import looking
+from tests.hostile.cutting import CUTS, cut
+from tests.hostile.payloads import PAYLOADS
+from tests.hostile.witness import Witness
+from tests.scripted import Answer
+
+# Of the payloads, those that a person or a model says here.
+SAID = PAYLOADS[::14]
+
+
+@pytest.fixture(scope="module")
+def hostile(running) -> Iterator[dict]:
+    """A project whose every text is hostile, and who looks at it."""
+    there = looking.made(running)
+    looking.planted(running, there, first=0, step=7)
+    yield there
+    looking.removed(running, there)
+
+
+@pytest.fixture
+def watched(open_page, server, hostile) -> Iterator[tuple[Page, Witness]]:
+    page = open_page()
+    witness = Witness(page.context, server.url)
+    looking.enter(page, hostile, server.url)
+    yield page, witness
+    assert witness.wrong == []
+
+
+@pytest.fixture
+def unguarded(open_page, server, sign_in, begin) -> Iterator[tuple[Page, Witness]]:
+    """A new project, in a browser that keeps to no policy: what got into a page would run."""
+    page = open_page(bypass_csp=True)
+    sign_in(page)
+    begin(page)
+    witness = Witness(page.context, server.url)
+    yield page, witness
+    assert witness.wrong == []
+
+
+def test_no_page_obeys_a_text(watched, hostile, open_page):
+    page, witness = watched
+    looking.look_at(page, witness, looking.pages(hostile))
+    looking.look_at(page, witness, looking.asking(hostile, payload=0))
+    # Of what is not there, and of what cannot be read.
+    open_page.complaints[:] = [one for one in open_page.complaints if "status of 40" not in one]
+    assert len({payload for _, payload in witness.seen}) > 300
+    assert len({column for column, _ in witness.seen}) > 20
+
+
+def test_no_list_of_the_admin_obeys_a_text(watched, hostile):
+    page, witness = watched
+    looking.look_at(page, witness, looking.admin_lists(looking.TOLD))
+    assert len({column for column, _ in witness.seen}) > 12
+
+
+def test_no_chat_obeys_what_is_said_in_it(unguarded, server, say):
+    page, witness = unguarded
+    answer = "\n\n".join(SAID)
+    parts = cut(SAID, list(CUTS))
+    server.model.queue(Answer(answer, parts=parts, delay=0.001))
+    say(page, f"{answer}\n\nand no more")
+    expect(page.locator(".turn").first).to_contain_text("and no more")
+    expect(page.locator(".turn").nth(1)).to_contain_text("alert(1)")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    witness.look(page)
+    page.reload()
+    witness.look(page)
+
+
+def test_no_name_of_a_file_is_obeyed(unguarded, server, say, open_page):
+    page, witness = unguarded
+    say(page, "Hello")
+    expect(page.locator(".turn").nth(1)).to_contain_text("Scripted.")
+    page.locator("[data-picker][data-ready]").wait_for()
+    names = [payload.replace("\n", " ") for payload in SAID[:8]]
+    files = [{"name": one, "mimeType": "image/png", "buffer": picture()} for one in names]
+    refused = {"name": f"{names[0]}.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}
+    page.locator("[data-picker] input").set_input_files([*files, refused])
+    expect(page.locator("[data-pictures] img")).to_have_count(len(files))
+    witness.look(page)
+    say(page, "Look")
+    expect(page.locator(".turn img")).to_have_count(len(files))
+    witness.look(page)
+    open_page.complaints.clear()
+
+
+def test_an_image_opened_by_itself_has_no_part_in_the_session(unguarded, say):
+    page, _ = unguarded
+    say(page, "Hello")
+    page.locator("[data-picker][data-ready]").wait_for()
+    file = {"name": "plan.png", "mimeType": "image/png", "buffer": picture()}
+    page.locator("[data-picker] input").set_input_files([file])
+    shown = page.locator("[data-pictures] img").get_attribute("src")
+    page.goto(shown)
+    assert page.evaluate("self.origin") == "null"

@@ -1,0 +1,118 @@
+"""Every page of the hostile project, and every list and page of the admin."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from django.apps import apps
+from playwright.sync_api import Page
+
+from tests.hostile.payloads import PAYLOADS
+from tests.hostile.witness import Witness
+
+# Of the admin's lists, those of texts that a page of Strata shows, too.
+TOLD = "user session message attachment import entry fact block webhook project token".split()
+
+
+def pages(there: dict[str, Any]) -> Iterator[str]:
+    """The paths of the pages that show most of what was planted."""
+    project = f"/projects/{there['slug']}"
+    memory = f"{project}/memory"
+    chat = f"{project}/chats/{there['chat']}/"
+    yield from ("/?all", "/account/tokens/", f"{project}/overview/", chat, f"{chat}prompt/")
+    yield from (f"{project}/notes/", f"{memory}/?tree", f"{memory}/review/", f"{memory}/facts/")
+    yield from (f"{memory}/activity/", f"{memory}/blocks/", f"{project}/imports/")
+    yield from (f"{project}/settings/", f"{project}/settings/webhooks/")
+    yield f"{memory}/{there['entries'][-1]}/"
+    yield f"/messages/{there['messages'][0]}/revisions/"
+
+
+def more_pages(there: dict[str, Any]) -> Iterator[str]:
+    """The paths of all others."""
+    project = f"/projects/{there['slug']}"
+    memory = f"{project}/memory"
+    chat = f"{project}/chats/{there['chat']}/"
+    yield from (f"{project}/", f"{chat}keep/", f"{chat}delete/", f"{memory}/", f"{project}/me/")
+    yield from (f"{memory}/?at=2026-06-01", f"{memory}/review/?state=hidden", f"{memory}/forget/")
+    yield f"{memory}/forget/?session={there['chat']}"
+    for pk in there["entries"]:
+        yield from (f"{memory}/{pk}/", f"{memory}/forget/?entry={pk}")
+    for pk in there["facts"]:
+        yield from (f"{memory}/facts/{pk}/", f"{memory}/forget/?fact={pk}")
+    for pk in there["webhooks"]:
+        yield f"{project}/settings/webhooks/{pk}/"
+    for pk in there["messages"]:
+        yield from (f"/messages/{pk}/edit/", f"/messages/{pk}/delete/")
+        yield f"{memory}/forget/?message={pk}"
+    for pk in there["receipts"]:
+        yield f"{memory}/receipts/{pk}/"
+
+
+def asking(there: dict[str, Any], payload: int) -> Iterator[str]:
+    """The paths of the pages that say again what they were asked for."""
+    words = quote(PAYLOADS[payload])
+    project = f"/projects/{there['slug']}"
+    memory = f"{project}/memory"
+    yield from (f"{project}/search/?q={words}", f"{project}/?q={words}", f"/?q={words}")
+    yield from (f"{memory}/facts/?q={words}", f"{project}/notes/?q={words}&author={words}")
+    yield from (f"{memory}/review/?words={words}&state={words}", f"{memory}/?at={words}")
+    yield from (f"{project}/jump/?q={words}", f"/{words}")
+
+
+def look_at(page: Page, witness: Witness, paths: Iterable[str]) -> int:
+    """Opens each page, has the witness look at it, and returns how many there were."""
+    number = 0
+    for path in paths:
+        page.goto(path)
+        witness.look(page)
+        number += 1
+    return number
+
+
+def admin(page: Page) -> list[str]:
+    """The lists of the admin, and the first thing of each."""
+    page.goto("/admin/")
+    lists: list[str] = page.locator("#content-main th a").evaluate_all(
+        "all => all.map(one => one.pathname)"
+    )
+    found = []
+    for path in lists:
+        page.goto(path)
+        first = page.locator("#result_list tbody th a").first
+        if first.count():
+            found.append(first.evaluate("one => one.pathname"))
+    return [*lists, *found]
+
+
+def admin_lists(names: Iterable[str]) -> Iterator[str]:
+    """Those of these models."""
+    models = {model._meta.model_name: model._meta for model in apps.get_models()}
+    return (f"/admin/{models[one].app_label}/{one}/" for one in names)
+
+
+def enter(page: Page, there: dict[str, Any], url: str) -> None:
+    """Signs in who owns the project."""
+    page.context.add_cookies([{"name": "sessionid", "value": there["cookie"], "url": url}])
+
+
+def made(server: Any) -> dict[str, Any]:
+    """The hostile project, in a running server."""
+    return dict(json.loads(_run(server, "from tests.hostile.world import make; print(make())")))
+
+
+def planted(server: Any, there: dict[str, Any], first: int, step: int) -> None:
+    _run(
+        server,
+        "from tests.hostile.planting import plant;"
+        f"plant({there['user']}, first={first}, step={step})",
+    )
+
+
+def removed(server: Any, there: dict[str, Any]) -> None:
+    _run(server, f"from tests.hostile.world import remove; remove({there['user']})")
+
+
+def _run(server: Any, program: str) -> str:
+    printed: str = server.manage("shell", "-v", "0", "-c", program)
+    return printed.splitlines()[-1] if printed else ""

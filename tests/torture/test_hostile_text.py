@@ -1,0 +1,84 @@
+"""Every hostile text in every place where texts appear; tests/e2e has the short version."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import (  # noqa: F401  # the server, the browser and who sits before it
+    begin,
+    browser,
+    open_page,
+    running,
+    say,
+    server,
+    sign_in,
+    signed_in,
+)
+from tests.hostile import looking
+from tests.hostile.cutting import CUTS, cut
+from tests.hostile.payloads import PAYLOADS
+from tests.hostile.planting import label
+from tests.hostile.witness import Witness
+from tests.hostile.world import ROWS
+from tests.scripted import Answer
+from tests.torture.conftest import LONG
+
+pytestmark = pytest.mark.skipif(not LONG, reason="takes an hour")
+
+# In one answer.
+AT_ONCE = 60
+
+
+def test_no_page_obeys_any_text(running, server, open_page, tally):  # noqa: F811
+    there = looking.made(running)
+    seen: set[tuple[int, int]] = set()
+    for number, first in enumerate(range(0, len(PAYLOADS), ROWS)):
+        looking.planted(running, there, first, step=1)
+        # Every other time in a browser that keeps to no policy: what got into a page would run.
+        page = open_page(bypass_csp=bool(number % 2))
+        witness = Witness(page.context, server.url)
+        looking.enter(page, there, server.url)
+        opened = looking.look_at(page, witness, looking.pages(there))
+        opened += looking.look_at(page, witness, looking.more_pages(there))
+        opened += looking.look_at(page, witness, looking.asking(there, first))
+        opened += looking.look_at(page, witness, looking.admin(page))
+        assert witness.wrong == []
+        seen |= witness.seen
+        tally("pages looked at", opened)
+        page.context.close()
+        # Of what is not there, and of what cannot be read.
+        open_page.complaints[:] = [one for one in open_page.complaints if "status of 40" not in one]
+    looking.removed(running, there)
+    by_column: dict[int, set[int]] = {}
+    for column, payload in seen:
+        by_column.setdefault(column, set()).add(payload)
+    for column, payloads in sorted(by_column.items()):
+        tally(f"texts shown as {label(column)}", len(payloads))
+    whole = [column for column, payloads in by_column.items() if len(payloads) == len(PAYLOADS)]
+    assert len(whole) > 12
+
+
+@pytest.mark.parametrize("way", CUTS)
+def test_no_chat_obeys_any_text_wherever_it_is_cut(
+    open_page,  # noqa: F811
+    server,  # noqa: F811
+    sign_in,  # noqa: F811
+    begin,  # noqa: F811
+    say,  # noqa: F811
+    tally,
+    way,
+):
+    page = open_page(bypass_csp=True)
+    sign_in(page)
+    begin(page)
+    witness = Witness(page.context, server.url)
+    for first in range(0, len(PAYLOADS), AT_ONCE):
+        some = PAYLOADS[first : first + AT_ONCE]
+        parts = cut(some, [way])
+        server.model.queue(Answer("".join(parts), parts=parts, delay=0.001))
+        say(page, "\n\n".join(some))
+        expect(page.locator(".turn").nth(2 * (first // AT_ONCE) + 1)).to_be_visible()
+        expect(page.locator("[aria-busy]")).to_have_count(0, timeout=120_000)
+        witness.look(page)
+        tally("pieces", len(parts))
+    assert witness.wrong == []
+    tally(f"texts, cut {way}", len(PAYLOADS))

@@ -3,6 +3,7 @@
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.utils.translation import gettext as _
+from structlog.contextvars import bind_contextvars
 
 from chat.models import Message, Role, Session, Visibility
 from projects import access
@@ -23,6 +24,8 @@ def session_for_reading(user, pk, token=None) -> Session:
     session = sessions_for(user, token).select_related("project", "creator").filter(pk=pk).first()
     if session is None:
         raise Http404
+    # For the lines that are logged from here on.
+    bind_contextvars(user_id=user.pk, project_id=str(session.project_id), session_id=str(pk))
     return session
 
 

@@ -51,7 +51,7 @@ async def answer(turn: Turn, options: Options) -> AsyncIterator[Delta | Finished
     """
     try:
         built = await in_thread(prompt.build, turn)
-        async for event in providers.get(built.model).stream(built.said, options):
+        async for event in providers.get(built.model, "passing").stream(built.said, options):
             yield event
     except ProviderError as error:
         # Not what the provider wrote, which may repeat what was said.

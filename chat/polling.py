@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from chat.admission import Grant, withdrawn
 from chat.database import in_thread
+from chat.metrics import STREAMS
 from chat.models import Message, Session
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,8 @@ class Poll:
         self._admitted.setdefault(grant, set()).add(closed)
         self._go_on()
         try:
-            yield closed
+            with STREAMS.track_inprogress():
+                yield closed
         finally:
             self._admitted[grant].discard(closed)
             if not self._admitted[grant]:

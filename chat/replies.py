@@ -172,7 +172,7 @@ async def stream_reply(
     try:
         built = await in_thread(_prompt_for, reply, options.system)
         changes["receipt"] = built.receipt()
-        provider = providers.get(built.model)
+        provider = providers.get(built.model, "reply")
         began = time.monotonic()
         async for event in provider.stream(built.said, options):
             if isinstance(event, Delta):

@@ -76,10 +76,11 @@ def path_to(session: Session, head: UUID | None, most: int) -> list[Spoken]:
 
 
 def _rows(project: UUID, session: UUID, head: UUID, most: int) -> QuerySet:
-    counted = Reaction.objects.filter(message=OuterRef("pk")).order_by().values("emoji")
+    shown = {"project": OuterRef("project"), "message": OuterRef("pk")}
+    counted = Reaction.objects.filter(**shown).order_by().values("emoji")
     pair = Concat(Cast(Count("pk"), CharField()), Value(" "), F("emoji"))
     rows = Message.objects.path_to(Session(pk=session, project_id=project), head, most).annotate(
-        pictured=Exists(Attachment.objects.filter(message=OuterRef("pk"))),
+        pictured=Exists(Attachment.objects.filter(**shown)),
         given=ArraySubquery(counted.annotate(pair=pair).values("pair")),
     )
     names = {name: f"author__{name}" for name in ("username", "first_name", "last_name")}

@@ -58,7 +58,8 @@ def give_title(session_id: UUID) -> str | None:
     if said is None or session.project.system_model_name in UNTITLED_BY:
         return None
     try:
-        answer = providers.get(session.project.system_model_name).complete(said, ANSWER_TOKENS)
+        model = providers.get(session.project.system_model_name, "title")
+        answer = model.complete(said, ANSWER_TOKENS)
     except ProviderError as error:
         log.warning("title_failed session=%s reason=%s", session_id, error)
         return None

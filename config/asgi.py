@@ -7,6 +7,8 @@ from typing import Any
 from django.core.asgi import get_asgi_application
 
 from config.bodies import BoundedBodies, Receive, Send
+from config.logs.requests import logged
+from config.metrics.requests import measured
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django = get_asgi_application()
@@ -22,7 +24,13 @@ def _mcp() -> Any:
 async def dispatch(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     if scope["type"] == "http" and scope["path"].rstrip("/") == "/mcp":
         mcp = await asyncio.to_thread(_mcp)
-        await mcp(scope, receive, send)
+        with measured("mcp", scope) as hear, logged(scope) as identified:
+
+            async def answer(message: Any) -> None:
+                hear(message)
+                await send(identified(message))
+
+            await mcp(scope, receive, answer)
     else:
         await django(scope, receive, send)
 

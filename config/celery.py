@@ -5,6 +5,8 @@ import os
 from celery import Celery
 from kombu.transport import TRANSPORT_ALIASES
 
+from config.logs import tasks
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 TRANSPORT_ALIASES["pgmq"] = "config.broker:Transport"
@@ -12,4 +14,5 @@ TRANSPORT_ALIASES["pgmq"] = "config.broker:Transport"
 app = Celery("strata")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+tasks.connect()
 app.steps["consumer"].add("config.signs:SignsOfLife")

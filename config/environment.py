@@ -5,12 +5,20 @@ A value that does not fit ends the start with one line that names the variable a
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
+
+import dj_database_url
 
 T = TypeVar("T")
+
+# What was read as a secret, and the passwords within: no log shows them.
+SECRETS: set[str] = set()
+# What is shorter is no secret, and stands in every other line.
+SHORTEST_SECRET = 6
 
 
 def read(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
@@ -24,20 +32,50 @@ def read(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
         return default
     try:
         return parse(text)
-    except ValueError as error:
-        raise SystemExit(f"strata: {name} takes {takes}") from error
+    except ValueError:
+        # Not from the error, which quotes what it could not read.
+        raise SystemExit(f"strata: {name} takes {takes}") from None
 
 
 def read_secret(name: str, default: T, parse: Callable[[str], T], takes: str) -> T:
-    """As `read`; the variable `name`_FILE may name a file that holds the value instead."""
+    """As `read`; the value may also stand in a file, which the variable `name`_FILE names.
+
+    What is in the file goes into the environment too: the providers' libraries look there, and so
+    do the processes that this one starts.
+    """
     path = os.environ.get(f"{name}_FILE", "").strip()
     if path:
-        try:
-            # Libraries look there too.
-            os.environ[name] = Path(path).read_text().strip()
-        except (OSError, ValueError) as error:
-            raise SystemExit(f"strata: {name}_FILE takes a file that can be read") from error
+        found = _in_file(f"{name}_FILE", path)
+        if os.environ.get(name, "").strip() not in ("", found):
+            raise SystemExit(f"strata: {name} and {name}_FILE are both set, and not to the same")
+        os.environ[name] = found
+    keep_out_of_logs(os.environ.get(name, "").strip())
     return read(name, default, parse, takes)
+
+
+def _in_file(name: str, path: str) -> str:
+    try:
+        found = Path(path).read_text().strip()
+    except (OSError, ValueError):
+        found = ""
+    if not found:
+        raise SystemExit(f"strata: {name} takes a file that can be read and has a text")
+    return found
+
+
+def keep_out_of_logs(value: str) -> None:
+    """Has no log show `value`, nor the password in it if it is an address."""
+    password = value.partition("://")[2].rpartition("@")[0].partition(":")[2]
+    found = (value, password, unquote(password))
+    SECRETS.update(one for one in found if len(one) >= SHORTEST_SECRET)
+
+
+def is_there(package: str) -> bool:
+    """Whether a package is installed, of which it imports what stands above it."""
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def text(value: str) -> str:
@@ -124,6 +162,13 @@ def origin(value: str) -> str:
     if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError(value)
     return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def database_url(value: str) -> str:
+    """The address of a PostgreSQL database, in a form that Django's settings are made of."""
+    address = url("postgres", "postgresql")(value)
+    dj_database_url.parse(address)
+    return address
 
 
 def model_name(*words: str) -> Callable[[str], str]:

@@ -15,7 +15,7 @@ def web(port: int, host: str = "127.0.0.1") -> list[str]:
 def worker(*queues: str) -> list[str]:
     """One that takes from these queues and does two things at a time."""
     return [
-        *(*PYTHON, "celery", "-A", "config", "worker", "--loglevel", "WARNING"),
+        *(*PYTHON, "celery", "-A", "config", "--quiet", "worker"),
         *("--concurrency", "2", "-Q", ",".join(queues)),
         *("--without-gossip", "--without-mingle", "--without-heartbeat"),
     ]
@@ -23,4 +23,4 @@ def worker(*queues: str) -> list[str]:
 
 def beat() -> list[str]:
     """One of those that take turns: see config/beat.py."""
-    return [*PYTHON, "celery", "-A", "config", "beat", "--loglevel", "WARNING", "--pidfile="]
+    return [*PYTHON, "celery", "-A", "config", "--quiet", "beat", "--pidfile="]

@@ -6,15 +6,14 @@ import tempfile
 from pathlib import Path
 
 
-def secret_key(data_dir: Path) -> str:
-    """The signing key in `data_dir`/secret_key, made on the first call and readable by us alone.
+def made(path: Path) -> str:
+    """The secret in the file `path`, made on the first call and readable by us alone.
 
     Processes that start at once agree: a complete file is linked into place, and whoever comes
     second reads it.
     """
-    path = data_dir / "secret_key"
     if not path.exists():
-        handle, draft = tempfile.mkstemp(dir=data_dir)
+        handle, draft = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "w") as file:
             file.write(secrets.token_urlsafe(64))
         try:

@@ -1,6 +1,8 @@
 """The only place that reads the environment. CONTRACT: the names of the variables stay put."""
 
 from ipaddress import IPv4Network, IPv6Network
+from logging import DEBUG as LOG_DEBUG
+from math import inf
 from os import environ
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,10 +12,13 @@ from csp.constants import NONCE, NONE, SELF
 from django.http.request import split_domain_port
 from dotenv import load_dotenv
 
-from config import embedded, storage
+from config import embedded, logs, secrets, storage
 from config.environment import (
+    database_url,
     flag,
     integer,
+    is_there,
+    keep_out_of_logs,
     model_name,
     networks,
     one_of,
@@ -27,7 +32,6 @@ from config.environment import (
     words,
 )
 from config.mail import mail_server
-from config.secrets import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 load_dotenv(BASE_DIR / ".env")
@@ -36,9 +40,10 @@ DATA_DIR = read("STRATA_DATA_DIR", BASE_DIR / "var", Path, "the path of a folder
 DATA_DIR.mkdir(parents=True, exist_ok=True)
 PORT = read("PORT", 8000, integer(1, 65535), "a port number from 1 to 65535")
 DEBUG = read("STRATA_DEBUG", False, flag, "on or off")
-SECRET_KEY = read_secret("STRATA_SECRET_KEY", "", text, "a long random text") or secret_key(
-    DATA_DIR
+SECRET_KEY = read_secret("STRATA_SECRET_KEY", "", text, "a long random text") or secrets.made(
+    DATA_DIR / "secret_key"
 )
+keep_out_of_logs(SECRET_KEY)
 # Where people reach it. With https:// nothing of it goes over the wire without TLS (see SECURE_…).
 URL = read("STRATA_URL", "", origin, "an address without a path, https://strata.example.org")
 HTTPS = URL.startswith("https://")
@@ -81,9 +86,7 @@ MODEL_TIMEOUT = read(
 
 # Database and broker: the embedded PostgreSQL unless told otherwise.
 
-DATABASE_URL = read_secret(
-    "DATABASE_URL", "", url("postgres", "postgresql"), "postgresql://USER:PASSWORD@HOST/NAME"
-)
+DATABASE_URL = read_secret("DATABASE_URL", "", database_url, "postgresql://USER:PASSWORD@HOST/NAME")
 EMBEDDED_POSTGRES = not DATABASE_URL
 DATABASES: dict[str, dict[str, object]]
 if EMBEDDED_POSTGRES:
@@ -113,7 +116,7 @@ if not POOLER:
     _options["prepare_threshold"] = 5
 # A copy that PostgreSQL keeps, for searches and exports: see chat/replica.py.
 REPLICA_URL = read_secret(
-    "STRATA_REPLICA_URL", "", url("postgres", "postgresql"), "postgresql://USER:PASSWORD@HOST/NAME"
+    "STRATA_REPLICA_URL", "", database_url, "postgresql://USER:PASSWORD@HOST/NAME"
 )
 if REPLICA_URL:
     _replica: dict[str, object] = dict(dj_database_url.parse(REPLICA_URL))
@@ -134,6 +137,8 @@ CELERY_BROKER_URL = read_secret(
     url("pgmq", "redis", "rediss", "amqp", "amqps"),
     "a pgmq://, redis:// or amqp:// address",
 )
+# As it is unless somebody names another.
+BROKER_IN_DATABASE = _default_broker == CELERY_BROKER_URL
 # Seconds. The soft limit leaves room for the longest single model call before the hard one.
 CELERY_TASK_SOFT_TIME_LIMIT = 840
 CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + MODEL_TIMEOUT
@@ -211,6 +216,10 @@ MODEL_KEYS = [
     }.items()
     if read_secret(variable, "", text, "a key")
 ]
+# Those of other providers, which pydantic-ai finds by itself.
+for _name in list(environ):
+    if _name.endswith(("_API_KEY", "_API_KEY_FILE")):
+        read_secret(_name.removesuffix("_FILE"), "", text, "a key")
 OLLAMA_URL = read(
     "OLLAMA_BASE_URL", "http://127.0.0.1:11434/v1", url("http", "https"), "the address of an Ollama"
 )
@@ -381,6 +390,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "django_celery_beat",
     "csp",
+    "django_structlog",
     "allauth",
     "allauth.account",
     "allauth.socialaccount",
@@ -394,6 +404,8 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "config.logs.requests.Logged",
+    "config.metrics.requests.Measured",
     # Before the static files, which hold pages of other people's making.
     "csp.middleware.CSPMiddleware",
     "config.headers.Confined",
@@ -442,6 +454,7 @@ AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "projects"
 LOGOUT_REDIRECT_URL = "login"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "config.errors.HidesAddresses"
 ACCOUNT_ADAPTER = "projects.accounts.adapter.Accounts"
 ACCOUNT_FORMS = {
     "login": "projects.accounts.forms.SignIn",
@@ -511,6 +524,8 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 # Attachments and files on their way in. They have no address: a view that may serves them.
 MEDIA_ROOT = DATA_DIR / "files"
+# Which the bucket's library reads itself.
+read_secret("AWS_SECRET_ACCESS_KEY", "", text, "a key")
 S3_BUCKET = read("STRATA_S3_BUCKET", "", text, "the name of a bucket")
 S3_ENDPOINT = read("STRATA_S3_ENDPOINT", "", url("http", "https"), "an http:// or https:// address")
 S3_REGION = read("STRATA_S3_REGION", "", text, "the name of a region such as eu-central-1")
@@ -617,15 +632,31 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": "WARNING"},
-    "loggers": {
-        "projects": {"level": "INFO"},
-        "chat": {"level": "INFO"},
-        "memory": {"level": "INFO"},
-    },
-}
+# How one sees what it does: docs/operations.md.
+
+METRICS_TOKEN = read_secret("STRATA_METRICS_TOKEN", "", text, "a long random text") or secrets.made(
+    DATA_DIR / "metrics_token"
+)
+keep_out_of_logs(METRICS_TOKEN)
+# Where processes that serve or work put what they count, so that one page tells of all of them.
+# prometheus_client reads the variable itself; without it each process counts for itself.
+METRICS_DIR = read("PROMETHEUS_MULTIPROC_DIR", None, Path, "the path of a folder")
+PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, inf)
+TRACES = read("OTEL_EXPORTER_OTLP_ENDPOINT", "", url("http", "https"), "the address of a collector")
+if TRACES:
+    if not is_there("opentelemetry.exporter.otlp.proto.http"):
+        raise SystemExit(
+            "strata: OTEL_EXPORTER_OTLP_ENDPOINT is set, and what sends traces is not installed: "
+            "pip install -r deploy/requirements-tracing.txt"
+        )
+    # The packages read their variables themselves.
+    environ.setdefault("OTEL_SERVICE_NAME", "strata")
+    read_secret("OTEL_EXPORTER_OTLP_HEADERS", "", text, "NAME=VALUE")
+    MIDDLEWARE.insert(MIDDLEWARE.index("config.logs.requests.Logged"), "config.tracing.Traced")
+# Each process writes to its standard error.
+_LEVELS = ", ".join(logs.LEVELS)
+LOGGING = logs.configuration(
+    read("STRATA_LOG_LEVEL", "info", one_of(*_LEVELS.lower().split(", ")), f"one of {_LEVELS}"),
+    read("STRATA_LOG_FORMAT", "text", one_of("text", "json"), "text or json") == "json",
+)
+DJANGO_STRUCTLOG_CELERY_DEFAULT_LOG_LEVEL = LOG_DEBUG

@@ -11,6 +11,7 @@ from rest_framework.negotiation import DefaultContentNegotiation
 
 from config.errors import no_such_route, refused
 from config.health import healthz, readyz
+from config.metrics.page import metrics
 
 handler400 = refused
 # The admin has no door of its own: a second factor, and the limits, hold for it too.
@@ -36,6 +37,7 @@ urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=static("img/favicon.svg"))),
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
     path("api/v1/", include(api)),
     re_path(r"^api/", no_such_route),
     path("v1/", include("chat.api.completions.routes")),

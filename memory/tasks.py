@@ -11,6 +11,7 @@ from django.db import connection, transaction
 
 from memory import retention
 from memory.layers import conversations, cycle, digests
+from memory.metrics import CYCLE
 from memory.models import Entry
 from memory.recall import embedders, indexing, vector_index
 from memory.webhooks import delivering
@@ -32,6 +33,7 @@ _broker_is_away_until = 0.0
 
 
 @shared_task
+@CYCLE.time()
 def run_cycle() -> None:
     """Finds all that is due and gives each piece a task of its own. Runs every minute."""
     now = datetime.now(UTC)

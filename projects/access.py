@@ -2,6 +2,7 @@
 
 from django.db.models import QuerySet
 from django.http import Http404
+from structlog.contextvars import bind_contextvars
 
 from projects.models import Membership, Project, Role
 
@@ -29,6 +30,8 @@ def membership(user, slug: str, roles=Role.values, token=None) -> Membership:
     )
     if found is None or (token is not None and token.project_id not in (None, found.project_id)):
         raise Http404
+    # For the lines that are logged from here on.
+    bind_contextvars(user_id=user.pk, project_id=str(found.project_id))
     return found
 
 

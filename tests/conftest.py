@@ -45,6 +45,9 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 # Speed is not measured beside other tests.
 collect_ignore = [] if os.environ.get("STRATA_BENCH") else ["bench"]
 
+# In the tables that shards would have: tests/sharding.
+SHARDED = os.environ.get("STRATA_SHARDED", "") not in ("", "0")
+
 # The last process of a parallel run to leave stops the server.
 OPEN = ExitStack()
 DATA_DIR = Path(os.environ["STRATA_DATA_DIR"])
@@ -203,3 +206,14 @@ def api() -> Callable:
         return made
 
     return client
+
+
+if SHARDED:
+
+    @pytest.fixture(scope="session")
+    def django_db_setup(django_db_setup, django_db_blocker) -> None:
+        """The tables below Project in partitions by project, and a guard over who asks them."""
+        from tests.sharding import rehearsal
+
+        with django_db_blocker.unblock():
+            rehearsal.begin()

@@ -155,19 +155,22 @@ class Web:
 
 
 @contextmanager
-def worker(installation: Installation) -> Iterator[None]:
-    """A Celery worker of an installation."""
+def worker(installation: Installation, *options: str, **variables: str) -> Iterator[None]:
+    """A Celery worker of an installation, of one process unless `options` say otherwise.
+
+    `variables` are set in its environment.
+    """
     from config import embedded
 
     if not parts.is_wanted():
         sockets = embedded.socket_directory(installation.data_dir)
         embedded.install_broker(embedded.broker_url(sockets))
-    celery = [sys.executable, "-m", "celery", "-A", "config", "worker", "--loglevel=WARNING"]
+    celery = [sys.executable, "-m", "celery", "-A", "config", "--quiet", "worker"]
     with (installation.data_dir / "worker.log").open("ab") as output:
         process = subprocess.Popen(
-            [*celery, "--pool=solo", "-Q", "chat,memory,index,io"],
+            [*celery, *(options or ("--pool=solo",)), "-Q", "chat,memory,index,io"],
             cwd=ROOT,
-            env=installation.environment,
+            env=installation.environment | variables,
             stdout=output,
             stderr=output,
         )

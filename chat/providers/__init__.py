@@ -30,8 +30,17 @@ __all__ = [
 ]
 
 
-def get(name: str) -> Provider:
-    """The provider behind a model name. Raises ProviderError when it cannot be reached at all."""
+def get(name: str, kind: str) -> Provider:
+    """The provider behind a model name, asked for what `kind` says, which measures tell.
+
+    Raises ProviderError when it cannot be reached at all.
+    """
+    from chat.providers.measured import Measured
+
+    return Measured(_found(name), name, kind)
+
+
+def _found(name: str) -> Provider:
     # pydantic-ai takes most of a second to import, which no command that never talks should pay.
     from chat.providers.models import ModelProvider
 

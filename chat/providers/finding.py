@@ -61,7 +61,7 @@ def ask(name: str) -> Tried:
     """Asks the model `name` to say hello."""
     try:
         said = [Said("user", QUESTION)]
-        text = providers.get(name).complete(said, MOST_TOKENS).text.strip()
+        text = providers.get(name, "trial").complete(said, MOST_TOKENS).text.strip()
     except providers.ProviderError as error:
         log.info("model_tried model=%s reason=%s", name, error)
         return Tried(trouble=error.reason)

@@ -108,8 +108,8 @@ def _untold(
     )
     if is_whole:
         stays &= Q(fact__by_hand=True) | Q(fact__version__gt=1)
-    gone = FactSource.objects.filter(entry=entry, fact__retired_at=None).exclude(pk__in=kept)
-    return gone.exclude(stays)
+    told = FactSource.objects.filter(project=entry.project_id, entry=entry)
+    return told.filter(fact__retired_at=None).exclude(pk__in=kept).exclude(stays)
 
 
 def untell(sources: QuerySet[FactSource], at: datetime | None = None) -> int:

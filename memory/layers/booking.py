@@ -58,7 +58,7 @@ class Booking:
         self.calls += 1
         begun = time.monotonic()
         try:
-            answer = providers.get(model).complete(said, max_tokens, shape)
+            answer = providers.get(model, kind).complete(said, max_tokens, shape)
             self._count(call, answer.finished)
             result = read(answer)
         except (ProviderError, Unusable) as error:
@@ -81,7 +81,9 @@ class Booking:
     def _complete(self, call: Call, begun: float, outcome: str) -> None:
         call.duration_ms = round((time.monotonic() - begun) * 1000)
         call.outcome = outcome[:200]
-        call.save(update_fields=["duration_ms", "input_tokens", "output_tokens", "cost", "outcome"])
+        told = ("duration_ms", "input_tokens", "output_tokens", "cost", "outcome")
+        rows = Call.objects.filter(project=self.project_id, pk=call.pk)
+        rows.update(**{name: getattr(call, name) for name in told})
         self.duration_ms += call.duration_ms
 
     def totals(self) -> dict[str, Any]:

@@ -96,7 +96,8 @@ def _claimed(
 
 
 def _summarise(lease: Lease, now: datetime) -> Entry | None:
-    cursor = Cursor.objects.select_related("session__project").get(pk=lease.pk)
+    rows = Cursor.objects.filter(project=lease.project, session__project=lease.project)
+    cursor = rows.select_related("session__project").get(pk=lease.pk)
     session = cursor.session
     stretch = read(session, cursor.summarised_through)
     if not stretch.contributing:
@@ -112,7 +113,8 @@ def _summarise(lease: Lease, now: datetime) -> Entry | None:
 
 
 def _rewrite(lease: Lease, entry_id: UUID, now: datetime) -> Entry | None:
-    entry = Entry.objects.select_related("session__project").get(pk=entry_id)
+    rows = Entry.objects.filter(project=lease.project, session__project=lease.project)
+    entry = rows.select_related("session__project").get(pk=entry_id)
     session = entry.session
     assert session is not None and entry.first_seq is not None
     stretch = read(session, entry.first_seq - 1, entry.last_seq)
@@ -133,7 +135,8 @@ def read(session: Session, through: int, last: int | None = None) -> Stretch:
 
     With `last`, no further than that seq.
     """
-    everything = list(session.messages.select_related("author").after(through))
+    rows = session.messages.filter(project=session.project_id)
+    everything = list(rows.select_related("author").after(through))
     finished = list(takewhile(lambda message: message.is_final, everything))
     if last is None:
         finished = _first_part(finished)
@@ -185,7 +188,8 @@ def _previous(session: Session, stretch: Stretch) -> Previous:
     """The summary of the stretch before; none that is withheld or hidden, nor one that waits
     because it reads like instructions.
     """
-    before = session.entries.filter(last_seq__lt=stretch.first_seq, withheld=False)
+    before = session.entries.filter(project=session.project_id, withheld=False)
+    before = before.filter(last_seq__lt=stretch.first_seq)
     before = before.exclude(state=State.HIDDEN)
     before = before.exclude(state=State.PROPOSED, waits_because=Waiting.INSTRUCTIONS)
     found = before.order_by("-last_seq").values_list("pk", "revision", "summary").first()
@@ -240,7 +244,8 @@ def _waits_because(
 
 def _unchanged(lease: Lease, session: Session, stretch: Stretch, previous: Previous) -> bool:
     """Whether the sources are what they were; the session is locked now. Raises LeaseLost."""
-    fresh = Session.objects.select_for_update().standing().filter(pk=session.pk).first()
+    rows = Session.objects.filter(project=session.project_id, pk=session.pk)
+    fresh = rows.select_for_update().standing().first()
     lease.fence()
     if fresh is None:
         return False
@@ -261,7 +266,8 @@ def _commit(
     entry = entry_of(session, stretch, written.summary, written.by, now)
     kept = _unchanged(lease, session, stretch, previous)
     if kept:
-        session.refresh_from_db(fields=["visibility"])
+        here = Session.objects.filter(project=session.project_id)
+        session.refresh_from_db(fields=["visibility"], from_queryset=here)
         waits = _waits_because(session, entry.summary, entry.written_by)
         entry.state = State.PROPOSED if waits else State.LIVE
         entry.waits_because = waits or ""
@@ -381,7 +387,7 @@ def _skip(lease: Lease, session: Session, stretch: Stretch) -> None:
 
     The cursor stays, and the next entry covers this stretch too: ranges have no gaps.
     """
-    Session.objects.select_for_update().get(pk=session.pk)
+    Session.objects.select_for_update().get(project=session.project_id, pk=session.pk)
     lease.fence()
     recount(session, stretch.last_seq)
     lease.release()

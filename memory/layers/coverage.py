@@ -30,10 +30,9 @@ def recount(session: Session, beyond: int, through: int | None = None) -> None:
     """Sets the counts of the session's cursor to what contributes beyond the seq `beyond`, and
     the cursor itself to `through` if that is given. The session's row is locked.
     """
-    left = session.messages.filter(CONTRIBUTING, seq__gt=beyond).aggregate(
-        count=Count("pk"), tokens=Sum("tokens", default=0)
-    )
+    rows = session.messages.filter(CONTRIBUTING, project=session.project_id, seq__gt=beyond)
+    left = rows.aggregate(count=Count("pk"), tokens=Sum("tokens", default=0))
     moved = {} if through is None else {"summarised_through": through}
-    Cursor.objects.filter(pk=session.pk).update(
+    Cursor.objects.filter(project=session.project_id, pk=session.pk).update(
         unsummarised_messages=left["count"], unsummarised_tokens=left["tokens"], **moved
     )

@@ -95,7 +95,7 @@ def _look_again(lease: Lease, project: Project, now: datetime, nudges: list[int]
     standing = nodes.visible(project)
     ripe_at = ladder.next_look(standing, now, _room(project), _thresholds(project))
     Ladder.objects.filter(pk=project.pk).update(ripe_at=ripe_at)
-    Nudge.objects.filter(pk__in=nudges).delete()
+    Nudge.objects.filter(project=project, pk__in=nudges).delete()
     lease.release()
 
 
@@ -313,7 +313,9 @@ class _Lost(Func):
 def _dissolve(lease: Lease, project: Project, now: datetime) -> bool:
     """Removes digests that nothing is left to write from; True when there were any."""
     lease.fence()
-    sources = Entry.objects.in_the_layers().filter(parent=OuterRef("pk"), pinned=False)
+    sources = Entry.objects.in_the_layers().filter(
+        project=project, parent=OuterRef("pk"), pinned=False
+    )
     empty = project.entries.rewritable().filter(~Exists(sources))
     gone = list(empty)
     with at(now):
@@ -331,9 +333,9 @@ def _absorb(lease: Lease, project: Project, now: datetime) -> bool:
     True when there were any.
     """
     lease.fence()
-    standing = project.entries.filter(
-        state__in=(State.LIVE, State.FADED), parent__state__in=(State.LIVE, State.FADED)
-    )
+    told = (State.LIVE, State.FADED)
+    digests = project.entries.filter(state__in=told).values("pk")
+    standing = project.entries.filter(state__in=told, parent__in=digests)
     with at(now):
         return bool(standing.update(state=State.ABSORBED))
 

@@ -15,8 +15,9 @@ def cover_again(session: Session, seqs: Collection[int]) -> None:
     An entry goes when nothing in its stretch contributes; a path that was left may be chosen
     again. An empty entry then stands in the gap and waits to be written.
     """
-    through = Cursor.objects.get(pk=session.pk).summarised_through
-    ranges = session.entries.order_by("first_seq").values_list("first_seq", "last_seq")
+    through = Cursor.objects.get(project=session.project_id, pk=session.pk).summarised_through
+    entries = session.entries.filter(project=session.project_id)
+    ranges = entries.order_by("first_seq").values_list("first_seq", "last_seq")
     begin = 1
     for first, last in [*ranges, (through + 1, through)]:
         # What is covered has a beginning and an end.

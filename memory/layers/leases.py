@@ -35,11 +35,12 @@ class Lease:
     """The right to work on one row, for as long as the database's clock allows."""
 
     model: type[Leased]
+    project: UUID
     pk: UUID
     holder: UUID
 
     def _held(self) -> LeasedQuerySet:
-        rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(pk=self.pk)
+        rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(project=self.project, pk=self.pk)
         return rows.filter(lease_holder=self.holder, lease_until__gt=Now())
 
     def renew(self) -> None:
@@ -93,12 +94,14 @@ def claim(rows: LeasedQuerySet, pk: UUID) -> Lease | None:
     with transaction.atomic():
         # Locked before it is read: an UPDATE over a join would not look again after a wait.
         found = rows.filter(pk=pk).unheld().select_for_update(skip_locked=True, of=("self",))
-        if found.first() is None:
+        row = found.first()
+        if row is None:
             return None
-        LeasedQuerySet(rows.model).filter(pk=pk).update(
+        lease = Lease(rows.model, row.project_id, pk, holder)
+        LeasedQuerySet(rows.model).filter(project=lease.project, pk=pk).update(
             lease_holder=holder, lease_until=Now() + LONGEST_LEASE
         )
-    return Lease(rows.model, pk, holder)
+    return lease
 
 
 @contextmanager
@@ -123,8 +126,8 @@ def working(lease: Lease, what: str) -> Iterator[None]:
 @transaction.atomic
 def _failed(lease: Lease, reason: str, retry_after: float | None = None) -> None:
     """Gives the row back and puts the failure on the record, unless it is not ours any more."""
-    row = LeasedQuerySet(lease.model).filter(pk=lease.pk, lease_holder=lease.holder).first()
-    if row is not None:
+    rows: LeasedQuerySet = LeasedQuerySet(lease.model).filter(project=lease.project, pk=lease.pk)
+    if rows.filter(lease_holder=lease.holder).exists():
         lease.fail(reason, retry_after)
         session = lease.pk if lease.model is Cursor else None
-        note(row.project_id, Verb.FAILED, session_id=session, reason=reason[:200], count=1)
+        note(lease.project, Verb.FAILED, session_id=session, reason=reason[:200], count=1)

@@ -69,7 +69,9 @@ class FactQuerySet(models.QuerySet["Fact"]):
         """
         # An earlier version has the sources of its fact.
         fact = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
-        told = FactSource.objects.filter(fact=fact, entry__withheld=False)
+        told = FactSource.objects.filter(
+            project=OuterRef("project"), fact=fact, entry__withheld=False
+        )
         return self.filter(
             Q(by_hand=True) | Exists(told.exclude(entry__state=State.HIDDEN)),
             state=Standing.LIVE,

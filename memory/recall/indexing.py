@@ -55,10 +55,17 @@ class Claim:
         return [cursor.pk for cursor in self.cursors]
 
     @property
+    def projects(self) -> set[UUID]:
+        return {cursor.project_id for cursor in self.cursors}
+
+    @property
     def held(self) -> IndexCursorQuerySet:
         """Those of the cursors that are still this worker's, by the database's clock."""
         return IndexCursor.objects.filter(
-            pk__in=self.ids, lease_holder=self.holder, lease_until__gt=Now()
+            project__in=self.projects,
+            pk__in=self.ids,
+            lease_holder=self.holder,
+            lease_until__gt=Now(),
         )
 
     def renew(self) -> None:
@@ -77,7 +84,7 @@ def mark(session: Session, seq: int) -> None:
         default=Value(seq),
         output_field=IntegerField(),
     )
-    rows = IndexCursor.objects.filter(pk=session.pk)
+    rows = IndexCursor.objects.filter(project=session.project_id, pk=session.pk)
     if not rows.update(wanted=F("wanted") + 1, dirty_from=sooner):
         cursor.save(force_insert=True)
 
@@ -126,7 +133,7 @@ def _claim(project: Project | None) -> Claim:
             skip_locked=True, of=("self",)
         )
         claim.cursors = list(rows.order_by("pk")[:BATCH])
-        IndexCursor.objects.filter(pk__in=claim.ids).update(
+        IndexCursor.objects.filter(project__in=claim.projects, pk__in=claim.ids).update(
             lease_holder=claim.holder, lease_until=Now() + LEASE
         )
     return claim
@@ -159,7 +166,8 @@ def _give_back(claim: Claim, error: Exception) -> None:
     else:
         log.exception("memory_ingest_failed session=%s", session_id)
         reason = f"Strata itself failed ({type(error).__name__})."
-    Lease(IndexCursor, session_id, claim.holder).fail(reason)
+    [project_id] = claim.projects
+    Lease(IndexCursor, project_id, session_id, claim.holder).fail(reason)
 
 
 def _index(claim: Claim, embedder: Embedder) -> int:
@@ -177,7 +185,9 @@ def _commit(claim: Claim, extents: Sequence[Extent], plan: writing.Plan) -> int:
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id FROM chat_session WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE", [claim.ids]
+            "SELECT id FROM chat_session WHERE project_id = ANY(%s) AND id = ANY(%s)"
+            " ORDER BY id FOR KEY SHARE",
+            [list(claim.projects), claim.ids],
         )
     now = {cursor.pk: cursor for cursor in claim.held.order_by("pk").select_for_update()}
     seen = {cursor.pk: cursor.wanted for cursor in claim.cursors}
@@ -185,7 +195,8 @@ def _commit(claim: Claim, extents: Sequence[Extent], plan: writing.Plan) -> int:
     written = writing.write(plan, same)
     _move(extents, same)
     # What changed meanwhile is free again, and still due.
-    IndexCursor.objects.filter(pk__in=now.keys() - same).update(lease_holder=None, lease_until=None)
+    changed = IndexCursor.objects.filter(project__in=claim.projects, pk__in=now.keys() - same)
+    changed.update(lease_holder=None, lease_until=None)
     return written
 
 
@@ -193,15 +204,21 @@ _MOVE = """
     UPDATE memory_indexcursor SET lease_holder = NULL, lease_until = NULL, next_try_at = NULL,
         failures = 0, last_error = '', indexed_through = through, dirty_from = through + 1,
         done = read.done
-    FROM unnest(%s::uuid[], %s::int[], %s::bigint[]) read (session, through, done)
-    WHERE session_id = session
+    FROM unnest(%s::uuid[], %s::uuid[], %s::int[], %s::bigint[])
+        read (project, session, through, done)
+    WHERE project_id = project AND session_id = session
 """
 
 
 def _move(extents: Iterable[Extent], same: set[UUID]) -> None:
     """The cursors behind what was read; one whose session is longer than that stays due."""
     moved = [
-        (cursor.pk, extent.through, cursor.done if extent.goes_on else cursor.wanted)
+        (
+            cursor.project_id,
+            cursor.pk,
+            extent.through,
+            cursor.done if extent.goes_on else cursor.wanted,
+        )
         for extent in extents
         if (cursor := extent.cursor).pk in same
     ]
@@ -229,5 +246,5 @@ def withdraw(session: Session, seqs: Sequence[int]) -> int:
         for pk, first, last in holding.values_list("pk", "first_seq", "last_seq")
         if any(first <= seq <= last for seq in places)
     ]
-    Chunk.objects.filter(pk__in=gone).delete()
+    Chunk.objects.filter(project_id=session.project_id, pk__in=gone).delete()
     return len(gone)

@@ -11,6 +11,7 @@ from uuid import UUID
 import numpy as np
 
 from chat.storable import storable
+from memory.metrics import RECALL
 from memory.models import SourceType
 from memory.recall import embedders, fusion, packing, pieces, question, search, signals, words
 from memory.recall.embedders.base import Matrix
@@ -53,6 +54,7 @@ class Result:
         return f"{self.source}:{self.first_seq}-{self.last_seq}"
 
 
+@RECALL.time()
 def recall(
     scope: Scope, query: str, token_budget: int | None = None, limit: int | None = None
 ) -> list[Result]:

@@ -77,7 +77,7 @@ def follow(project_id: UUID, embedder: Embedder) -> int:
     written = 0
     for start in range(0, len(fresh), BATCH):
         written += _write(project_id, fresh[start : start + BATCH], embedder)
-    EntriesChanged.objects.filter(pk__in=heeded).delete()
+    EntriesChanged.objects.filter(project=project_id, pk__in=heeded).delete()
     return written
 
 
@@ -96,7 +96,7 @@ def _write(project_id: UUID, ids: Sequence[UUID], embedder: Embedder) -> int:
     known = dict(_chunks(project_id).filter(source__in=ids).values_list("source", "pk"))
     plan = writing.prepare([_chunk(entry, known) for entry in entries], [], embedder)
     with transaction.atomic():
-        same = _unchanged(entries)
+        same = _unchanged(project_id, entries)
         return writing.write(plan, same)
 
 
@@ -117,12 +117,13 @@ def _chunk(entry: Entry, known: Mapping[UUID, UUID]) -> Chunk:
     return chunk
 
 
-def _unchanged(entries: Iterable[Entry]) -> set[UUID]:
+def _unchanged(project_id: UUID, entries: Iterable[Entry]) -> set[UUID]:
     """Those that are still at the revision that was read, locked so that they stay so."""
     read = {entry.pk: entry.revision for entry in entries}
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id, revision FROM memory_entry WHERE id = ANY(%s) ORDER BY id FOR SHARE",
-            [list(read)],
+            "SELECT id, revision FROM memory_entry WHERE project_id = %s AND id = ANY(%s)"
+            " ORDER BY id FOR SHARE",
+            [project_id, list(read)],
         )
         return {pk for pk, revision in cursor.fetchall() if read[pk] == revision}

@@ -176,13 +176,17 @@ _VECTORS = """
     ON CONFLICT (project_id, embedder, chunk_id) DO UPDATE
     SET embedding = excluded.embedding, indexed = false
 """
-_OTHERS = "DELETE FROM memory_vector WHERE chunk_id = ANY(%s) AND embedder <> %s"
+_OTHERS = """
+    DELETE FROM memory_vector
+    WHERE project_id = ANY(%s) AND chunk_id = ANY(%s) AND embedder <> %s
+"""
 
 
 def write_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> None:
     """Keeps the vectors of chunks whose text is new; those of other embedders are void."""
     with connection.cursor() as cursor:
-        cursor.execute(_OTHERS, [[chunk.pk for chunk in chunks], embedder])
+        projects = list({chunk.project_id for chunk in chunks})
+        cursor.execute(_OTHERS, [projects, [chunk.pk for chunk in chunks], embedder])
     add_vectors(chunks, vectors, embedder)
 
 

@@ -53,7 +53,8 @@ def form(who: Who = WRITERS, **more) -> Door:
 
 OPEN = {
     name: Door({"GET": ANYBODY})
-    for name in ("favicon.ico", "healthz", "readyz", "schema", "docs", "^api/", "^v1/")
+    # Of metrics, who knows the server's own token: tests/config/test_metrics.py.
+    for name in ("favicon.ico", "healthz", "readyz", "metrics", "schema", "docs", "^api/", "^v1/")
 }
 
 API = {

@@ -270,7 +270,7 @@ def test_a_whole_answer_is_given_to_images_too(session, owner, upload, scripted)
     said = prompt.build(prompt.Turn(session, message)).said
     scripted.status(400)
     scripted.say("A plan.")
-    answer = providers.get("openai-chat:scripted").complete(said, 50)
+    answer = providers.get("openai-chat:scripted", "reply").complete(said, 50)
     assert (answer.text, answer.finished.unseen) == ("A plan.", 1)
     assert [len(pictures_sent(request)) for request in scripted.requests] == [1, 0]
 

@@ -18,5 +18,7 @@ def clients() -> int:
 def test_a_call_leaves_no_client_behind(scripted):
     before = clients()
     for _ in range(3):
-        providers.get("openai-chat:scripted").complete([Said("user", "Hello")], max_tokens=10)
+        providers.get("openai-chat:scripted", "reply").complete(
+            [Said("user", "Hello")], max_tokens=10
+        )
     assert clients() <= before

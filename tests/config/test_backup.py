@@ -23,6 +23,7 @@ from chat.models import Attachment, Message, Session
 from chat.replies import ask, draft, post_messages
 from config.backup import archive, taking
 from config.backup.archive import Unfit, Writer
+from config.probes import Probe
 from memory.forgetting import Scope, forget
 from memory.layers.conversations import summarise
 from memory.models import Cursor
@@ -273,7 +274,7 @@ def test_the_mark_of_the_key_does_not_tell_it(settings):
 
 @pytest.mark.django_db
 def test_a_database_whose_restore_was_broken_off_is_not_served(client, monkeypatch):
-    monkeypatch.setattr("config.health._broker", lambda: True)
+    monkeypatch.setattr("config.health._broker", Probe(dict))
     assert client.get("/readyz").json()["database"]
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE public.restore_under_way ()")

@@ -2,6 +2,7 @@
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.views.debug import get_default_exception_reporter_filter
 
 pytestmark = pytest.mark.django_db
 
@@ -35,3 +36,12 @@ def test_a_request_that_cannot_be_read_is_400(api, client, owner, project, setti
 
 def test_an_unknown_route_is_404_in_json(api, owner):
     assert api(owner).get("/api/v1/nowhere/").json() == {"detail": "Not found."}
+
+
+def test_a_page_of_an_error_shows_no_secret(settings):
+    settings.DATABASE_URL = "postgresql://ana:canary@db/strata"
+    settings.CELERY_BROKER_URL = "redis://:canary@redis/0"
+    settings.METRICS_TOKEN = settings.ADMIN_PASSWORD = settings.SECRET_KEY = "canary"
+    shown = get_default_exception_reporter_filter().get_safe_settings()
+    assert shown["TIME_ZONE"] == "UTC"
+    assert "canary" not in str(shown)

@@ -12,7 +12,7 @@ from memory.layers.summarising.extractive import Extractive, conversation, diges
 from memory.layers.summarising.parts import Line, words
 from memory.models import Cursor
 
-NOBODY = Booking(Lease(Cursor, UUID(int=1), UUID(int=2)), UUID(int=3))
+NOBODY = Booking(Lease(Cursor, UUID(int=3), UUID(int=1), UUID(int=2)), UUID(int=3))
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 

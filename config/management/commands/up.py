@@ -19,6 +19,7 @@ from django.core.management.base import BaseCommand, CommandError
 from chat.providers import demo
 from config import embedded, preparing, processes
 from config.environment import integer
+from config.metrics import shared
 from config.supervisor import Child, Supervisor
 
 DATABASE_RETRY = 2.0  # seconds
@@ -61,6 +62,7 @@ class Command(BaseCommand):
             if settings.EMBEDDED_POSTGRES:
                 stack.enter_context(embedded.attached(settings.DATA_DIR))
             preparing.prepare(self.say, with_demo)
+            shared.empty(metrics_folder())
             self.serve(port)
         except KeyboardInterrupt:
             self.say(STOPPING)
@@ -113,13 +115,23 @@ class Command(BaseCommand):
 def servers(port: int) -> list[Child]:
     """Web, workers and beat. Whoever waits for a title does not wait for summaries too."""
     # They must not resolve a relative path from another folder, nor tell people another port.
-    environment = {"STRATA_DATA_DIR": str(settings.DATA_DIR), "PORT": str(port)}
+    environment = {
+        "STRATA_DATA_DIR": str(settings.DATA_DIR),
+        "PORT": str(port),
+        "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder()),
+    }
     return [
         Child("web", processes.web(port), environment, log("web")),
         Child("worker", processes.worker("memory", "io"), environment, log("worker")),
         Child("quick worker", processes.worker("chat", "index"), environment, log("quick")),
         Child("beat", processes.beat(), environment, log("beat")),
     ]
+
+
+def metrics_folder() -> Path:
+    """Where the processes put what they count."""
+    folder: Path = settings.METRICS_DIR or settings.DATA_DIR / "metrics"
+    return folder
 
 
 def log(name: str) -> Path:

@@ -11,6 +11,8 @@ from pydantic_ai.embeddings import Embedder as Client
 from pydantic_ai.embeddings import EmbeddingSettings
 from pydantic_ai.embeddings.result import EmbeddingResult, EmbedInputType
 
+from chat.metrics import call
+from chat.providers import ProviderError
 from chat.providers.failures import explain
 from memory.recall.embedders.base import EmbedderError, Matrix, unit
 
@@ -54,13 +56,12 @@ class RemoteEmbedder:
         return self._embed(texts, "document")
 
     def _embed(self, texts: Sequence[str], input_type: EmbedInputType) -> Matrix:
-        client = Client(self.model, settings=EmbeddingSettings(dimensions=self.dimensions))
         try:
-            result = asyncio.run(_in_time(client, texts, input_type))
-        except TimeoutError as error:
-            raise EmbedderError(f"“{self.model}” did not answer in time.") from error
-        except (exceptions.AgentRunError, exceptions.UserError) as error:
-            raise EmbedderError(explain(error).reason) from error
+            with call(self.model, "embedding") as made:
+                result = self._asked(texts, input_type)
+                made.embedded(result.usage.input_tokens)
+        except ProviderError as error:
+            raise EmbedderError(error.reason) from error
         except (ImportError, ValueError) as error:
             raise EmbedderError(f"The embedder “{self.model}” cannot be used.") from error
         rows = np.asarray(result.embeddings, np.float32)
@@ -71,6 +72,17 @@ class RemoteEmbedder:
                 "set STRATA_EMBEDDING_DIMENSIONS."
             )
         return unit(rows)
+
+    def _asked(self, texts: Sequence[str], input_type: EmbedInputType) -> EmbeddingResult:
+        """Raises ProviderError, and what the client does of a name that it does not know."""
+        client = Client(self.model, settings=EmbeddingSettings(dimensions=self.dimensions))
+        try:
+            return asyncio.run(_in_time(client, texts, input_type))
+        except TimeoutError as error:
+            reason = f"“{self.model}” did not answer in time."
+            raise ProviderError(reason, status=504, code="timeout") from error
+        except (exceptions.AgentRunError, exceptions.UserError) as error:
+            raise explain(error) from error
 
 
 async def _in_time(

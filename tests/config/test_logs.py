@@ -1,0 +1,151 @@
+"""What a line of the log may tell, and how it looks. tests/operations looks at whole processes."""
+
+import json
+import logging
+
+import psycopg
+import pytest
+from django.db import IntegrityError, connection
+
+from chat.providers import ProviderError
+from config import environment, logs
+from config.logs.requests import request_id
+from config.logs.telling import told, trace
+from config.metrics.failures import FAILURES, MOST_KINDS, Counting
+from projects.models import Project
+
+
+@pytest.fixture
+def line():
+    """The line of a record, as text or as JSON."""
+
+    def make(name: str, said: object, *args: object, as_json: bool = False, error=None) -> str:
+        made = logs.configuration("DEBUG", as_json)["formatters"]["line"]
+        formatter = made.pop("()")(**made)
+        info = (type(error), error, error.__traceback__) if error else None
+        record = logging.LogRecord(
+            name, logging.WARNING, "/x/mcp/shared/session.py", 7, said, args, info
+        )
+        return formatter.format(record)
+
+    return make
+
+
+def raised(error: Exception, cause: Exception | None = None) -> Exception:
+    try:
+        raise error from cause
+    except Exception as caught:
+        return caught
+
+
+def test_a_line_for_people(line):
+    said = line("chat.replies", "reply_failed message=%s reason=%s", 7, 'It is "full".')
+    assert said.endswith('Z WARNING chat.replies reply_failed message=7 reason="It is \\"full\\"."')
+
+
+def test_a_line_as_json(line):
+    said = line("memory.layers.leases", "lease_lost %s=%s", "session", 7, as_json=True)
+    made = json.loads(said)
+    assert made.pop("timestamp").startswith("20")
+    assert made == {
+        "level": "warning",
+        "logger": "memory.layers.leases",
+        "event": "lease_lost",
+        "session": "7",
+    }
+
+
+def test_a_line_is_one_line(line):
+    assert "\n" not in line("django", "Odd\nWARNING forged %s", "a\nb")
+    assert "\n" not in line("chat", "odd value=%s", "a\nWARNING forged")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_exception_is_told_without_its_words(line, as_json):
+    error = raised(KeyError("canary"), raised(ValueError("canary")))
+    said = line("chat.replies", "reply_failed cause=%r", error, as_json=as_json, error=error)
+    assert "canary" not in said
+    assert "KeyError" in said and "ValueError" in said and "test_logs.py" in said
+
+
+def test_what_a_library_says_is_not_told_but_where(line):
+    said = line("root", "Failed to validate request: canary")
+    assert said.endswith("WARNING root library_said where=mcp/shared/session.py:7")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("canary"), "ValueError"),
+        (ProviderError("The model did not answer."), "ProviderError: The model did not answer."),
+        (OSError(28, "No space left on device", "canary"), "OSError: No space left on device"),
+        (TypeError("unsupported operand"), "TypeError: unsupported operand"),
+        (psycopg.OperationalError("no route to host\ncanary"), "OperationalError: no route"),
+        (ExceptionGroup("canary", [ValueError("canary")]), "ExceptionGroup"),
+    ],
+)
+def test_what_is_told_of_an_error(error, said):
+    assert said in told(error)
+    assert "canary" not in told(error) + trace(error)
+
+
+@pytest.mark.django_db
+def test_of_the_database_s_refusals_names_are_told_and_no_values(owner):
+    Project.objects.create(name="canary", slug="canary")
+    with pytest.raises(IntegrityError) as caught:
+        Project.objects.bulk_create([Project(name="canary", slug="canary")])
+    assert "canary" in str(caught.value)
+    assert "23505 projects_project" in told(caught.value)
+    assert "canary" not in told(caught.value)
+    connection.needs_rollback = True
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "Bearer abcdef0123456789",
+        "strata_0123456789abcdef0123456789",
+        "whsec_0123456789abcdef",
+        "sk-proj-0123456789",
+        "known pass/word",
+        "se cret%",
+    ],
+)
+def test_secrets_are_blotted_out_wherever_they_stand(line, monkeypatch, secret):
+    monkeypatch.setattr(environment, "SECRETS", environment.SECRETS)
+    before = set(environment.SECRETS)
+    environment.keep_out_of_logs("known pass/word")
+    environment.keep_out_of_logs("redis://:se%20cret%25@redis/0")
+    for said in (f"odd {secret}", f"odd value={secret}"):
+        assert secret not in line("chat", said) and "[secret]" in line("chat", said)
+    assert secret not in line("chat", "odd value=%s", secret, as_json=True)
+    environment.SECRETS &= before
+
+
+def test_a_request_s_id_is_taken_if_it_can_stand_in_a_line():
+    assert request_id("a-proxy_s.1") == "a-proxy_s.1"
+    for odd in (None, "", "a b", "a\nb", "x" * 129, "ä", "-a"):
+        assert request_id(odd) != odd and len(request_id(odd)) == 36
+
+
+def test_failures_are_counted_by_names_of_which_there_are_few():
+    def count(kind: str) -> float:
+        return FAILURES.labels(kind)._value.get()
+
+    counting = Counting()
+    before = count("reply_failed"), count("not_delivered"), count("other")
+    for level, said in (
+        (logging.WARNING, "reply_failed message=%s"),
+        (logging.ERROR, {"event": "reply_failed"}),
+        (logging.INFO, "reply_failed message=%s"),
+        (logging.INFO, "not_delivered delivery=%s"),
+        (logging.ERROR, "Something else happened"),
+    ):
+        counting.emit(logging.LogRecord("chat", level, "", 1, said, (), None))
+    after = count("reply_failed"), count("not_delivered"), count("other")
+    assert after == (before[0] + 2, before[1] + 1, before[2] + 1)
+    for number in range(MOST_KINDS * 2):
+        name = f"made_up_{chr(97 + number % 26)}{chr(97 + number // 26)}"
+        counting.emit(logging.LogRecord("chat", logging.ERROR, "", 1, name, (), None))
+    [family] = FAILURES.collect()
+    assert len({sample.labels["kind"] for sample in family.samples}) <= MOST_KINDS + 1

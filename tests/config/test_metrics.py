@@ -1,0 +1,191 @@
+"""/metrics: who may read it, and what it says. tests/operations reads that of whole shared."""
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from django.db import connection
+from django.db.models.functions import Now
+
+from chat import metrics as calls
+from chat.models import Session
+from chat.providers import ProviderError
+from chat.replies import ask
+from config.metrics import questions, shared, state
+from config.metrics.requests import Requests
+from config.models import Heartbeat
+from tests.server import ROOT
+
+DEPLOY = ROOT / "deploy"
+
+
+@pytest.fixture(autouse=True)
+def asked_anew(monkeypatch):
+    """Nobody asked a moment ago."""
+    monkeypatch.setattr(state, "FRESH", 0)
+
+
+@pytest.fixture
+def key(settings) -> dict[str, str]:
+    return {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
+
+
+def value(page: str, name: str) -> float:
+    [found] = [line for line in page.splitlines() if line.startswith(f"{name} ")]
+    return float(found.split()[-1])
+
+
+@pytest.mark.django_db
+class TestWhoMayRead:
+    def test_who_has_the_server_s_token(self, client, key):
+        answer = client.get("/metrics", headers=key)
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+    def test_its_token_lies_beside_the_database_for_its_owner_alone(self, settings):
+        path = settings.DATA_DIR / "metrics_token"
+        assert path.read_text() == settings.METRICS_TOKEN
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_an_administrator_in_a_browser(self, client, django_user_model):
+        client.force_login(django_user_model.objects.create_superuser("root"))
+        assert client.get("/metrics").status_code == 200
+
+    def test_nobody_else_not_even_on_this_machine(self, client, api, owner):
+        for one in (client, api(owner)):
+            answer = one.get("/metrics")
+            assert answer.status_code == 401
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+            assert b"strata_" not in answer.content
+        client.force_login(owner)
+        assert client.get("/metrics").status_code == 401
+        assert client.get("/metrics", headers={"Authorization": "Bearer "}).status_code == 401
+
+
+@pytest.mark.django_db
+class TestWhatIsTheCase:
+    def test_what_waits_and_since_when(self, client, key, project, owner):
+        Heartbeat.objects.create(part="beat", seen_at=Now() - timedelta(seconds=40))
+        session = Session.objects.create(project=project, creator=owner)
+        ask(session, "Hello", owner)
+        page = client.get("/metrics", headers=key).content.decode()
+        assert value(page, 'strata_waiting{kind="replies"}') == 1
+        assert value(page, 'strata_waiting{kind="deliveries"}') == 0
+        assert 0 <= value(page, 'strata_waiting_oldest_seconds{kind="replies"}') < 60
+        assert 40 <= value(page, 'strata_seen_seconds{part="beat"}') < 60
+        assert 0 < value(page, "strata_disk_free_ratio") < 1
+        assert value(page, 'strata_due{kind="sessions"}') == 0
+
+    def test_a_query_for_each_question_however_much_there_is(
+        self, project, owner, django_assert_num_queries
+    ):
+        for _ in range(3):
+            ask(Session.objects.create(project=project, creator=owner), "Hello", owner)
+        for question, most in (("due", 1), ("waiting", 5), ("failing", 3), ("parts", 1)):
+            with django_assert_num_queries(most):
+                list(getattr(questions, question)())
+
+    def test_a_question_that_takes_too_long_is_left_out_and_said_to_be(
+        self, client, key, monkeypatch
+    ):
+        def due():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_sleep(5)")
+            yield from ()
+
+        monkeypatch.setattr(state, "PATIENCE_MS", 50)
+        monkeypatch.setattr(questions, "DATABASE", (due, questions.parts))
+        page = client.get("/metrics", headers=key).content.decode()
+        assert value(page, 'strata_unanswered{question="due"}') == 1
+        assert value(page, 'strata_unanswered{question="parts"}') == 0
+
+
+class TestNames:
+    def test_a_model_s_name_is_told_once_it_answered(self, monkeypatch):
+        monkeypatch.setattr(calls, "_answering", set())
+        with pytest.raises(ProviderError), calls.call("typed:by-somebody", "reply"):
+            raise ProviderError("No.", code="timeout")
+        assert "typed:by-somebody" not in names_of_models()
+        with calls.call("typed:by-somebody", "reply") as call:
+            call.spoke()
+        assert "typed:by-somebody" in names_of_models()
+
+    def test_so_many_models_are_told_and_no_more(self, monkeypatch):
+        monkeypatch.setattr(calls, "_answering", set())
+        for number in range(calls.MOST_MODELS * 2):
+            with calls.call(f"many:{number}", "reply") as call:
+                call.spoke()
+        many = [name for name in names_of_models() if name.startswith("many:")]
+        assert len(many) == calls.MOST_MODELS
+
+    def test_a_client_that_makes_methods_up_adds_one_name(self):
+        requests = Requests.get_instance()
+        for method in ("GET", "CANARY", "CANARIES"):
+            requests.observe("a-view", method, 200, 0.0)
+        methods = {sample.labels["method"] for sample in samples(requests.latency, "a-view")}
+        assert methods == {"GET", "other"}
+
+
+def samples(metric, view: str) -> list:
+    return [one for one in metric.collect()[0].samples if one.labels["view"] == view]
+
+
+def names_of_models() -> set[str]:
+    return {sample.labels["model"] for sample in calls.CALLS.collect()[0].samples}
+
+
+def test_what_a_dead_process_said_of_the_moment_is_forgotten_and_what_it_counted_is_not(tmp_path):
+    for pid in ("1", "99999999"):
+        for kind in ("gauge_livesum", "counter"):
+            (tmp_path / f"{kind}_{shared.HOST}-{pid}.db").touch()
+    (tmp_path / "gauge_livesum_elsewhere-99999999.db").touch()
+    shared.forget_the_dead(tmp_path)
+    gone = f"gauge_livesum_{shared.HOST}-99999999.db"
+    assert gone not in names(tmp_path) and len(names(tmp_path)) == 4
+    shared.empty(tmp_path)
+    assert names(tmp_path) == set()
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+# Made of it: Prometheus adds these to a histogram's name, and a counter's.
+ENDINGS = re.compile(r"_(bucket|count|sum|total|created)$")
+
+
+@pytest.mark.django_db
+def test_dashboard_and_alerts_ask_for_what_there_is(client, key):
+    page = client.get("/metrics", headers=key).content.decode()
+    there = {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")}
+    there |= {ENDINGS.sub("", name) for name in there}
+    board = json.loads((DEPLOY / "grafana/strata.json").read_text())
+    alerts = yaml.safe_load((DEPLOY / "prometheus/alerts.yml").read_text())
+    asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())] + [
+        rule["expr"] for group in alerts["groups"] for rule in group["rules"]
+    ]
+    assert len(asked) > 20
+    wanted = {name for one in asked for name in re.findall(r"\b(?:strata|django)_\w+", one)}
+    assert {name for name in wanted if ENDINGS.sub("", name) not in there} == set()
+    assert yaml.safe_load((DEPLOY / "prometheus/scrape.yml").read_text())["scrape_configs"]
+
+
+def test_each_alert_says_what_to_do_and_the_page_explains_it():
+    alerts = yaml.safe_load((DEPLOY / "prometheus/alerts.yml").read_text())
+    explained = (ROOT / "docs/operations.md").read_text()
+    for rule in (rule for group in alerts["groups"] for rule in group["rules"]):
+        assert set(rule["annotations"]) == {"summary", "description"}
+        assert rule["labels"]["severity"] in ("page", "ticket")
+        assert f"`{rule['alert']}`" in explained
+
+
+def test_every_metric_of_ours_is_explained(client, key, db):
+    page = client.get("/metrics", headers=key).content.decode()
+    ours = {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE strata_")}
+    explained = (ROOT / "docs/operations.md").read_text()
+    assert {
+        name for name in ours if f"`{name}`" not in explained and "_created" not in name
+    } == set()

@@ -1,0 +1,132 @@
+"""The tables below Project, each cut into partitions by the hash of its project.
+
+What could not live in shards shows here: a unique constraint that does not begin with the project,
+a key of another table that does not tell the project too.
+"""
+
+from dataclasses import dataclass
+
+from django.apps import apps
+from django.db import connection
+
+PARTITIONS = 3
+OURS = ("chat", "memory")
+
+
+def tenants() -> dict[str, str]:
+    """The tables that belong to projects, with the name of their primary key's column."""
+    return {
+        model._meta.db_table: model._meta.pk.column
+        for app in OURS
+        for model in apps.get_app_config(app).get_models()
+    }
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the catalogue says of a table, as statements that say it again."""
+
+    constraints: list[tuple[str, str, str, list[str], str]]
+    indexes: list[str]
+    triggers: list[str]
+    sampled: list[tuple[str, int]]
+
+
+def cut() -> None:
+    """Cuts every table of `tenants()`; they have to be empty. Raises AssertionError."""
+    keys = tenants()
+    told = {table: _told(table) for table in keys}
+    with connection.cursor() as cursor:
+        for table in keys:
+            cursor.execute(f'ALTER TABLE "{table}" RENAME TO "{table}_whole"')
+        for table, pk in keys.items():
+            _make(cursor, table, pk)
+        for table in keys:
+            cursor.execute(f'DROP TABLE "{table}_whole" CASCADE')
+        for table, pk in keys.items():
+            _key(cursor, table, pk, told[table])
+        for table in keys:
+            _rest(cursor, table, keys, told[table])
+
+
+def _told(table: str) -> Told:
+    """`constraints`: name, kind, definition, columns, and the table that a foreign key names."""
+    with connection.cursor() as cursor:
+
+        def asked(question: str) -> list:
+            cursor.execute(question, [table])
+            return cursor.fetchall()
+
+        return Told(
+            constraints=asked(
+                "SELECT conname, contype, pg_get_constraintdef(oid), ARRAY(SELECT attname::text"
+                " FROM unnest(conkey) WITH ORDINALITY AS k(n, place) JOIN pg_attribute"
+                " ON attrelid = conrelid AND attnum = n ORDER BY place), confrelid::regclass::text"
+                " FROM pg_constraint WHERE conrelid = %s::regclass AND contype IN ('u', 'f')"
+            ),
+            indexes=[
+                one
+                for (one,) in asked(
+                    "SELECT pg_get_indexdef(indexrelid) FROM pg_index"
+                    " WHERE indrelid = %s::regclass AND NOT EXISTS"
+                    " (SELECT FROM pg_constraint WHERE conindid = indexrelid"
+                    " AND contype IN ('p', 'u'))"
+                )
+            ],
+            triggers=[
+                one
+                for (one,) in asked(
+                    "SELECT pg_get_triggerdef(oid) FROM pg_trigger"
+                    " WHERE tgrelid = %s::regclass AND NOT tgisinternal"
+                )
+            ],
+            sampled=asked(
+                "SELECT attname, attstattarget FROM pg_attribute WHERE attrelid = %s::regclass"
+                " AND attnum > 0 AND attstattarget >= 0"
+            ),
+        )
+
+
+def _make(cursor, table: str, pk: str) -> None:
+    cursor.execute(
+        f'CREATE TABLE "{table}" (LIKE "{table}_whole" INCLUDING DEFAULTS INCLUDING IDENTITY'
+        " INCLUDING GENERATED INCLUDING CONSTRAINTS) PARTITION BY HASH (project_id)"
+    )
+    for number in range(PARTITIONS):
+        cursor.execute(
+            f'CREATE TABLE "{table}_{number}" PARTITION OF "{table}"'
+            f" FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {number})"
+        )
+
+
+def _key(cursor, table: str, pk: str, told: Told) -> None:
+    columns = ["project_id"] if pk == "project_id" else ["project_id", pk]
+    named = ", ".join(f'"{one}"' for one in columns)
+    cursor.execute(f'ALTER TABLE "{table}" ADD PRIMARY KEY ({named})')
+    for name, kind, definition, unique, _ in told.constraints:
+        if kind == "u":
+            # The one-to-one with a session is the primary key, too.
+            assert "project_id" in unique, f"{table}: {name} does not begin with the project"
+            cursor.execute(f'ALTER TABLE "{table}" ADD CONSTRAINT "{name}" {definition}')
+
+
+def _rest(cursor, table: str, keys: dict[str, str], told: Told) -> None:
+    for name, kind, definition, columns, other in told.constraints:
+        other = other.removesuffix("_whole")
+        if kind != "f":
+            continue
+        if other in keys:
+            [column] = columns
+            definition = (
+                f'FOREIGN KEY (project_id, "{column}") REFERENCES "{other}"'
+                f' (project_id, "{keys[other]}") DEFERRABLE INITIALLY DEFERRED'
+            )
+        cursor.execute(f'ALTER TABLE "{table}" ADD CONSTRAINT "{name}" {definition}')
+    for index in told.indexes:
+        if index.startswith("CREATE UNIQUE"):
+            assert "(project_id," in index, f"{table}: {index} does not begin with the project"
+        cursor.execute(index)
+    for trigger in told.triggers:
+        cursor.execute(trigger)
+    for column, target in told.sampled:
+        cursor.execute(f'ALTER TABLE "{table}" ALTER COLUMN "{column}" SET STATISTICS {target}')

@@ -52,6 +52,8 @@ class Entry(ModelEntry):
         super().__init__(model, app=app)
         zone = self.schedule.tz
         self.schedule.nowfun = lambda: clock.now().astimezone(zone)
+        # What ran later than now ran before the clock was set back.
+        self.last_run_at: datetime = min(self.last_run_at, clock.now())
 
     def _default_now(self) -> datetime:
         return clock.now()
@@ -93,8 +95,8 @@ class LeasedScheduler(DatabaseScheduler):
         try:
             close_old_connections()
             leads = self._claim()
-            self._read_clock()
-            if leads and not self.leads:
+            went_back = self._read_clock()
+            if leads and (went_back or not self.leads):
                 self._take_over()
             if leads and time.monotonic() - self._signed_at > SIGN:
                 self._signed_at = time.monotonic()
@@ -110,17 +112,21 @@ class LeasedScheduler(DatabaseScheduler):
     def _claim(self) -> bool:
         rows = Leadership.objects.filter(role=ROLE)
         ours = {"holder": self.holder, "name": f"{socket.gethostname()}:{os.getpid()}"}
-        if rows.claimable_by(self.holder).update(until=Now() + LEASE, **ours):
+        if rows.claimable_by(self.holder, LEASE).update(until=Now() + LEASE, **ours):
             return True
         if rows.exists():
             return False
         Leadership.objects.bulk_create([Leadership(role=ROLE)], ignore_conflicts=True)
         return self._claim()
 
-    def _read_clock(self) -> None:
+    def _read_clock(self) -> bool:
+        """Whether it is earlier than it should be."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT clock_timestamp()")
-            clock.set(cursor.fetchone()[0])
+            [now] = cursor.fetchone()
+        went_back = now < clock.now() - LEASE
+        clock.set(now)
+        return went_back
 
     def _take_over(self) -> None:
         """What was sent last stands in the database; what this beat remembers is of another day."""

@@ -1,5 +1,6 @@
 """Signs of life of the parts that work in the background, and which beat leads."""
 
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import models
@@ -23,9 +24,12 @@ class LeadershipQuerySet(models.QuerySet):
     def held_by(self, holder: UUID) -> "LeadershipQuerySet":
         return self.filter(holder=holder, until__gt=Now())
 
-    def claimable_by(self, holder: UUID) -> "LeadershipQuerySet":
-        """Held by nobody, by nobody any more, or by `holder` already."""
-        return self.filter(Q(until__isnull=True) | Q(until__lte=Now()) | Q(holder=holder))
+    def claimable_by(self, holder: UUID, lease: timedelta) -> "LeadershipQuerySet":
+        """Held by nobody, by nobody any more, or by `holder` already; or until a time that no
+        `lease` reaches, as when the database's clock was set back.
+        """
+        over = Q(until__isnull=True) | Q(until__lte=Now()) | Q(until__gt=Now() + lease)
+        return self.filter(over | Q(holder=holder))
 
 
 class Leadership(models.Model):

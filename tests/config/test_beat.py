@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import OperationalError
 from django.db.models.functions import Now
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
@@ -115,6 +116,28 @@ def test_a_beat_whose_clock_is_wrong_goes_by_the_databases(two, minutely, monkey
     assert second.sent == ["Cycle"]
 
 
+def test_a_lead_taken_before_the_databases_clock_was_set_back_is_nobodys(two):
+    first, second = two
+    first.turn()
+    Leadership.objects.update(until=Now() + timedelta(hours=2))
+    assert second._lead()
+
+
+def test_what_is_due_is_sent_after_the_databases_clock_was_set_back(two, minutely):
+    first, _ = two
+    later = datetime.now(UTC) + timedelta(hours=2)
+    PeriodicTask.objects.update(last_run_at=later)
+    first._lead()
+    beat.clock.set(later)
+    # The schedule as it was made when it was later.
+    first._take_over()
+    first.populate_heap()
+    assert first.tick() <= beat.LOOK
+    entry = first._heap[0].entry
+    assert entry.is_due().next <= 61
+    assert first._heap[0].time - datetime.now(UTC).timestamp() <= 61
+
+
 def test_messages_expire_by_the_databases_clock(two, minutely):
     sent = {}
     first, _ = two
@@ -130,7 +153,11 @@ def test_messages_expire_by_the_databases_clock(two, minutely):
 def test_a_beat_without_its_database_waits(two, monkeypatch):
     first, _ = two
     first.turn()
-    monkeypatch.setattr("config.beat.LEASE", None)
+
+    def away():
+        raise OperationalError("The server closed the connection")
+
+    monkeypatch.setattr(first, "_claim", away)
     assert first.tick() == beat.LOOK
     monkeypatch.undo()
     assert first._lead()

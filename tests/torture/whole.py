@@ -75,14 +75,14 @@ class Whole:
         os.kill(int(lines[0]), signal.SIGQUIT)
 
     def children(self) -> dict[str, int]:
-        """The process ids of web, worker and beat."""
+        """The process ids of web, beat and the worker that summarises."""
         import psutil
 
         found = {}
         for child in psutil.Process(self._process.pid).children():
             command = " ".join(child.cmdline())
-            for name in ("uvicorn", "worker", "beat"):
-                if f" {name}" in command:
+            for name, word in (("uvicorn", "uvicorn"), ("worker", "memory,io"), ("beat", "beat")):
+                if f" {word}" in command:
                     found[name] = child.pid
         return found
 

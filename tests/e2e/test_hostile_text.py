@@ -19,8 +19,7 @@ SAID = PAYLOADS[::14]
 @pytest.fixture(scope="module")
 def hostile(running) -> Iterator[dict]:
     """A project whose every text is hostile, and who looks at it."""
-    there = looking.made(running)
-    looking.planted(running, there, first=0, step=7)
+    there = looking.made(running, step=7)
     yield there
     looking.removed(running, there)
 
@@ -80,7 +79,8 @@ def test_no_name_of_a_file_is_obeyed(unguarded, server, say, open_page):
     say(page, "Hello")
     expect(page.locator(".turn").nth(1)).to_contain_text("Scripted.")
     page.locator("[data-picker][data-ready]").wait_for()
-    names = [payload.replace("\n", " ") for payload in SAID[:8]]
+    # What stands before a slash is a folder's name.
+    names = [payload.replace("\n", " ").replace("/", "|") for payload in SAID[:8]]
     files = [{"name": one, "mimeType": "image/png", "buffer": picture()} for one in names]
     refused = {"name": f"{names[0]}.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}
     page.locator("[data-picker] input").set_input_files([*files, refused])
@@ -92,12 +92,13 @@ def test_no_name_of_a_file_is_obeyed(unguarded, server, say, open_page):
     open_page.complaints.clear()
 
 
-def test_an_image_opened_by_itself_has_no_part_in_the_session(unguarded, say):
-    page, _ = unguarded
+def test_an_image_opened_by_itself_has_no_part_in_the_session(page, begin, say):
+    begin(page)
     say(page, "Hello")
     page.locator("[data-picker][data-ready]").wait_for()
     file = {"name": "plan.png", "mimeType": "image/png", "buffer": picture()}
     page.locator("[data-picker] input").set_input_files([file])
-    shown = page.locator("[data-pictures] img").get_attribute("src")
-    page.goto(shown)
+    expect(page.locator("[data-pictures] img")).to_have_count(1)
+    say(page, "Look")
+    page.goto(page.locator(".turn img").get_attribute("src"))
     assert page.evaluate("self.origin") == "null"

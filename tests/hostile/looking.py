@@ -96,9 +96,14 @@ def enter(page: Page, there: dict[str, Any], url: str) -> None:
     page.context.add_cookies([{"name": "sessionid", "value": there["cookie"], "url": url}])
 
 
-def made(server: Any) -> dict[str, Any]:
-    """The hostile project, in a running server."""
-    return dict(json.loads(_run(server, "from tests.hostile.world import make; print(make())")))
+def made(server: Any, step: int) -> dict[str, Any]:
+    """The hostile project, in a running server, planted from the first payload on."""
+    program = (
+        "import json;"
+        "from tests.hostile.planting import plant; from tests.hostile.world import make;"
+        f"told = make(); plant(json.loads(told)['user'], first=0, step={step}); print(told)"
+    )
+    return dict(json.loads(_run(server, program)))
 
 
 def planted(server: Any, there: dict[str, Any], first: int, step: int) -> None:

@@ -71,9 +71,10 @@ def talk(sessions: int, messages: int) -> str:
     return "".join(lines)
 
 
-def everywhere() -> dict[str, set[str]]:
-    """The canaries in each column of text, JSON, tsvector and bytes of every schema, in
-    PostgreSQL's samples, and in each file of the data folder but those of the database itself.
+def everywhere(pattern: re.Pattern[str] = CANARY, like: str = "canary") -> dict[str, set[str]]:
+    """The canaries, or what else has `pattern` and `like` in it, in each column of text, JSON,
+    tsvector and bytes of every schema, in PostgreSQL's samples, and in each file of the data folder
+    but those of the database itself.
     """
     found: dict[str, set[str]] = {}
     with connection.cursor() as cursor:
@@ -89,18 +90,18 @@ def everywhere() -> dict[str, set[str]]:
         for schema, table, column, kind in cursor.fetchall():
             text = f'"{column}"::text' if kind != "bytea" else f"encode(\"{column}\", 'escape')"
             asked = f'SELECT {text} FROM "{schema}"."{table}" WHERE {text} LIKE %s'  # noqa: S608
-            cursor.execute(asked, ["%canary%"])
-            birds = {bird for (value,) in cursor.fetchall() for bird in CANARY.findall(value)}
+            cursor.execute(asked, [f"%{like}%"])
+            birds = {bird for (value,) in cursor.fetchall() for bird in pattern.findall(value)}
             found[f"{schema}.{table}.{column}"] = birds
         cursor.execute(
             "SELECT coalesce(most_common_vals::text, '') || coalesce(histogram_bounds::text, '')"
             " || coalesce(most_common_elems::text, '') FROM pg_stats"
         )
         samples = " ".join(value for (value,) in cursor.fetchall())
-        found["pg_stats"] = set(CANARY.findall(samples))
+        found["pg_stats"] = set(pattern.findall(samples))
     for path in Path(settings.DATA_DIR).rglob("*"):
         if path.is_file() and "postgres" not in path.relative_to(settings.DATA_DIR).parts[0]:
-            found[str(path)] = set(CANARY.findall(path.read_bytes().decode("latin-1")))
+            found[str(path)] = set(pattern.findall(path.read_bytes().decode("latin-1")))
     return {place: birds for place, birds in found.items() if birds}
 
 

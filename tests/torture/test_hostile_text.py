@@ -29,7 +29,7 @@ AT_ONCE = 60
 
 
 def test_no_page_obeys_any_text(running, server, open_page, tally):  # noqa: F811
-    there = looking.made(running)
+    there = looking.made(running, step=1)
     seen: set[tuple[int, int]] = set()
     for number, first in enumerate(range(0, len(PAYLOADS), ROWS)):
         looking.planted(running, there, first, step=1)

@@ -1,5 +1,6 @@
 """What every test stands on: a real PostgreSQL in a throw-away folder, and a fixed cast."""
 
+import math
 import os
 import shutil
 import tempfile
@@ -97,6 +98,14 @@ def pytest_unconfigure() -> None:
 def quick_passwords(settings) -> None:
     """Real password hashes take half a second each, on purpose."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(autouse=True)
+def visits_are_noted(monkeypatch) -> None:
+    """They are not: the first page that a browser asks for would take more queries than others."""
+    from projects.accounts import visits
+
+    monkeypatch.setattr(visits, "NOTED_EVERY", math.inf)
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,9 @@ import time
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.contrib.sessions.models import Session
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
@@ -29,6 +31,12 @@ class NotesVisits(MiddlewareMixin):
         if request.user.is_authenticated:
             session[_NOTED_AT] = now
             UserSession.objects.create_from_request(request)
+            try:
+                # Not after the answer, which may be a stream that should hold no connection.
+                session.save()
+            except UpdateError as error:
+                raise SessionInterrupted("This browser was signed out just now.") from error
+            session.modified = False
 
 
 def clear() -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import struct
 import subprocess
 import sys
 import textwrap
@@ -96,7 +97,17 @@ def test_what_holds_nothing_of_use_is_refused(files, reason):
 
 
 def test_a_file_without_a_name_is_passed_over():
-    assert "holds no conversations" in refusal(zip_of({"": TALK}))
+    named = zip_of({"n": TALK}).getvalue()
+    # Where the file itself begins, and in the list at the end: a name of one byte, taken out.
+    begins, listed = named.index(b"PK\x03\x04"), named.index(b"PK\x01\x02")
+    nameless = bytearray(named)
+    for place in (listed + 46, begins + 30):
+        del nameless[place]
+    nameless[begins + 26] = nameless[listed - 1 + 28] = 0
+    end = nameless.index(b"PK\x05\x06")
+    size, start = struct.unpack_from("<II", nameless, end + 12)
+    struct.pack_into("<II", nameless, end + 12, size - 1, start - 1)
+    assert "holds no conversations" in refusal(io.BytesIO(nameless))
 
 
 def test_what_only_bears_the_name_is_refused():

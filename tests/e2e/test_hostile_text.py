@@ -92,7 +92,7 @@ def test_no_name_of_a_file_is_obeyed(unguarded, server, say, open_page):
     open_page.complaints.clear()
 
 
-def test_an_image_opened_by_itself_has_no_part_in_the_session(page, begin, say):
+def test_an_image_opened_by_itself_has_no_part_in_the_session(page, begin, say, open_page):
     begin(page)
     say(page, "Hello")
     page.locator("[data-picker][data-ready]").wait_for()
@@ -102,3 +102,7 @@ def test_an_image_opened_by_itself_has_no_part_in_the_session(page, begin, say):
     say(page, "Look")
     page.goto(page.locator(".turn img").get_attribute("src"))
     assert page.evaluate("self.origin") == "null"
+    # The browser's own page around it has styles, which the policy refuses as well.
+    refused = [one for one in open_page.complaints if "Applying inline style" in one]
+    assert refused == open_page.complaints
+    open_page.complaints.clear()

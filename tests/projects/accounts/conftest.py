@@ -11,6 +11,11 @@ SIGN_IN = "/accounts/login/"
 
 
 @pytest.fixture(autouse=True)
+def visits_are_noted() -> None:
+    """Here they are."""
+
+
+@pytest.fixture(autouse=True)
 def nobody_tried_before(db) -> None:
     """What other tests tried stands in a table that no transaction of theirs took back."""
     cache.clear()

@@ -86,12 +86,21 @@ def put_in_place(dump: Iterable[IO[bytes]], manifest: Mapping[str, Any], server:
 
 def _psql(server: int, said: IO[bytes]) -> subprocess.Popen:
     arguments = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null"]
-    return programs.start("psql", [*arguments, "--file=-"], server, said, stdin=-1, stdout=-3)
+    return programs.start(
+        "psql",
+        [*arguments, "--file=-"],
+        server,
+        said,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def _pg_restore(server: int, said: IO[bytes]) -> subprocess.Popen:
     arguments = ["--no-owner", "--no-privileges", "--exit-on-error", "--file=-"]
-    return programs.start("pg_restore", arguments, server, said, stdin=-1, stdout=-1)
+    return programs.start(
+        "pg_restore", arguments, server, said, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
 
 
 def _feed(dump: Iterable[IO[bytes]], restore: subprocess.Popen, wrong: list[Exception]) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from subprocess import DEVNULL, PIPE
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -75,7 +76,7 @@ def _dump(at: Snapshot, archive: Writer) -> None:
     server = at.reader.info.server_version // 10_000
     with TemporaryFile() as said:
         arguments = [*DUMP, f"--snapshot={at.id}"]
-        with programs.start("pg_dump", arguments, server, said, stdout=-1, stdin=-3) as dump:
+        with programs.start("pg_dump", arguments, server, said, stdout=PIPE, stdin=DEVNULL) as dump:
             try:
                 pieces = iter(lambda: dump.stdout.read(PIECE), b"")  # type: ignore[union-attr]
                 for number, piece in enumerate(pieces):

@@ -46,6 +46,7 @@ class Answer:
     # (id, name, arguments) of each
     calls: tuple[tuple[str, str, str], ...] = ()
     parts: tuple[str, ...] = ()
+    tells_usage: bool = True
 
 
 Behaviour = Answer | str | Callable[[Request], Answer | str]
@@ -331,10 +332,8 @@ def _completion(asked: Request, answer: Answer) -> dict[str, object]:
     if answer.calls:
         message["tool_calls"] = [_call(one, one[2]) for one in answer.calls]
     choice = {"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}
-    return _envelope(asked, "chat.completion") | {
-        "choices": [choice],
-        "usage": _usage(asked, answer),
-    }
+    usage = {"usage": _usage(asked, answer)} if answer.tells_usage else {}
+    return _envelope(asked, "chat.completion") | {"choices": [choice]} | usage
 
 
 def _call(call: tuple[str, str, str], arguments: str) -> dict[str, object]:
@@ -365,7 +364,7 @@ def _events(asked: Request, answer: Answer) -> Iterator[_Event]:
         return
     yield _event(asked, {}, finish=answer.finish)
     options = asked.get("stream_options")
-    if isinstance(options, dict) and options.get("include_usage"):
+    if answer.tells_usage and isinstance(options, dict) and options.get("include_usage"):
         chunk = _envelope(asked, "chat.completion.chunk")
         yield _Event(json.dumps(chunk | {"choices": [], "usage": _usage(asked, answer)}))
     yield _Event("[DONE]")

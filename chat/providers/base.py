@@ -19,7 +19,8 @@ class Delta:
 
 @dataclass(frozen=True)
 class Finished:
-    """The end of a reply. `cost` is in US dollars, None when the price is not known.
+    """The end of a reply. `cost` is in US dollars, None when the price is not known. The tokens
+    are the provider's count, or ours where it gave none.
 
     `calls` are those of tools that whoever asked offered, and is to carry out. `unseen` counts the
     images that the model refused, and was told of in words.

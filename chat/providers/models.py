@@ -16,6 +16,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
+from chat import tokens
 from chat.options import Options
 from chat.prompt import Said
 from chat.providers.asking import asked, shaped
@@ -83,7 +84,7 @@ class ModelProvider:
             raise explain(error) from error
         if not spoke and not whole.tool_calls:
             raise ProviderError(_("The model returned nothing."))
-        yield _finished(self.name, whole, unseen)
+        yield _finished(self.name, said, whole, unseen)
 
     def complete(
         self, said: Sequence[Said], max_tokens: int, shape: Shape | None = None
@@ -102,7 +103,7 @@ class ModelProvider:
             raise explain(error) from error
         if not (whole.text or "").strip():
             raise ProviderError(_("The model returned nothing."))
-        return Completion(whole.text or "", _finished(self.name, whole, unseen))
+        return Completion(whole.text or "", _finished(self.name, said, whole, unseen))
 
     async def _complete(
         self,
@@ -204,11 +205,17 @@ def _text_of(event: object) -> str:
     return ""
 
 
-def _finished(name: str, whole: messages.ModelResponse, unseen: int) -> Finished:
+def _finished(
+    name: str, said: Sequence[Said], whole: messages.ModelResponse, unseen: int
+) -> Finished:
+    heard, spoken = whole.usage.input_tokens, whole.usage.output_tokens
+    if whole.usage.unmeasured_requests:
+        # Many a server at home tells no usage, least of all of a stream.
+        heard, spoken = sum(one.tokens for one in said), tokens.count(whole.text or "")
     return Finished(
         model=whole.model_name or name,
-        input_tokens=whole.usage.input_tokens,
-        output_tokens=whole.usage.output_tokens,
+        input_tokens=heard,
+        output_tokens=spoken,
         cost=_cost(whole),
         cut_off=whole.finish_reason == "length",
         unseen=unseen,
@@ -222,8 +229,10 @@ def _call(part: messages.ToolCallPart) -> ToolCall:
 
 
 def _cost(whole: messages.ModelResponse) -> Decimal | None:
-    """The price of a call, None for a model whose price is not known (a local one, say)."""
+    """The price of a call, None where it is not known: of a local model, say, or when its server
+    told no usage.
+    """
     try:
         return whole.cost().total_price
-    except (LookupError, AssertionError):
+    except (LookupError, AssertionError, ValueError):
         return None

@@ -3,10 +3,13 @@
 import gc
 
 import pytest
+from asgiref.sync import async_to_sync
 from openai import AsyncOpenAI
 
 from chat import providers
 from chat.prompt import Said
+from chat.providers import Finished
+from tests.scripted import Answer
 
 
 def clients() -> int:
@@ -22,3 +25,18 @@ def test_a_call_leaves_no_client_behind(scripted):
             [Said("user", "Hello")], max_tokens=10
         )
     assert clients() <= before
+
+
+@pytest.mark.django_db
+def test_a_server_that_tells_no_usage_is_heard_and_counted_for(scripted):
+    provider = providers.get("openai-chat:scripted", "reply")
+    said = [Said("user", "When is the cutover?")]
+    scripted.queue(*[Answer("On 3 March it is.", tells_usage=False)] * 2)
+
+    async def last():
+        return [event async for event in provider.stream(said)][-1]
+
+    for finished in (async_to_sync(last)(), provider.complete(said, max_tokens=10).finished):
+        assert isinstance(finished, Finished)
+        assert (finished.input_tokens, finished.output_tokens) == (said[0].tokens, 7)
+        assert finished.cost is None

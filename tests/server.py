@@ -9,17 +9,24 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from fcntl import LOCK_EX, flock
+from http.cookiejar import CookieJar
 from pathlib import Path
+from typing import Protocol
 from urllib.error import URLError
-from urllib.parse import quote
-from urllib.request import urlopen
+from urllib.parse import quote, urlencode
+from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener, urlopen
 
-from tests.scripted import ScriptedModel
 from tests.shape import parts
 from tests.shape.ports import held_port
 
 ROOT = Path(__file__).resolve().parents[1]
 PASSWORD = "pass-word-1"
+
+
+class Model(Protocol):
+    """A server that speaks OpenAI's chat completions."""
+
+    base_url: str
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Installation:
 
 
 @contextmanager
-def installed(data_dir: Path, model: ScriptedModel) -> Iterator[Installation]:
+def installed(data_dir: Path, model: Model) -> Iterator[Installation]:
     """A new Strata in `data_dir` whose chats `model` answers; its database runs until the end."""
     from config import embedded
 
@@ -152,6 +159,18 @@ class Web:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+
+def signed_in(web: Web, name: str) -> OpenerDirector:
+    """A browser in which the user `name` is signed in."""
+    jar = CookieJar()
+    browser = build_opener(HTTPCookieProcessor(jar))
+    url = f"{web.url}/accounts/login/"
+    browser.open(url).close()
+    [token] = [cookie.value for cookie in jar if cookie.name == "csrftoken"]
+    form = {"username": name, "password": PASSWORD, "csrfmiddlewaretoken": token}
+    browser.open(url, urlencode(form).encode()).close()
+    return browser
 
 
 @contextmanager

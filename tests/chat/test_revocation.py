@@ -8,15 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from http.client import HTTPException
-from http.cookiejar import CookieJar
 from threading import Thread
-from urllib.parse import urlencode
-from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_opener, urlopen
+from urllib.request import OpenerDirector, Request, urlopen
 
 import pytest
 
 from tests.scripted import ScriptedModel
-from tests.server import PASSWORD, Installation, Web, installed
+from tests.server import Installation, Web, installed, signed_in
 
 WORDS = [f"word{number} " for number in range(8)]
 SECONDS = 5.0
@@ -93,17 +91,6 @@ def call(web: Web, token: str, method: str, path: str, body: object = None) -> d
     asked = Request(f"{web.url}/api/v1/{path}", data, headers, method=method)
     with urlopen(asked, timeout=60) as answer:
         return json.loads(answer.read() or b"null")
-
-
-def signed_in(web: Web, name: str) -> OpenerDirector:
-    jar = CookieJar()
-    browser = build_opener(HTTPCookieProcessor(jar))
-    url = f"{web.url}/accounts/login/"
-    browser.open(url).close()
-    [token] = [cookie.value for cookie in jar if cookie.name == "csrftoken"]
-    form = {"username": name, "password": PASSWORD, "csrfmiddlewaretoken": token}
-    browser.open(url, urlencode(form).encode()).close()
-    return browser
 
 
 @pytest.mark.timeout(300)

@@ -1,0 +1,60 @@
+"""A hundred replies at a time: through Strata, and from the model itself."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from statistics import median
+
+import pytest
+
+from tests.crowd import readers
+from tests.crowd.speaker import Speaking, speaker
+from tests.server import Installation, Web, installed, worker
+from tests.torture.clients import Api
+
+pytestmark = pytest.mark.timeout(1_800)
+
+STREAMS = 100
+WORDS = 400
+SECONDS = 60
+ROUNDS = 2
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Speaking]:
+    with speaker(WORDS) as speaking:
+        yield speaking
+
+
+@pytest.fixture(scope="module")
+def strata(model, tmp_path_factory) -> Iterator[Installation]:
+    folder = tmp_path_factory.mktemp("strata")
+    with installed(folder, model) as made, worker(made, "--concurrency=2"):
+        yield made
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_hundred_replies_are_hardly_slower_than_the_model(model, strata, processes, told):
+    with ExitStack() as stack:
+        webs = [stack.enter_context(Web(strata)).url for _ in range(processes)]
+        api = Api(webs[0], strata.manage("create_token", "admin"))
+        slug = api.call("POST", "projects/", {"name": f"With {processes}"})["slug"]
+        sessions = [
+            api.call("POST", f"projects/{slug}/sessions/", {"title": f"Chat {number}"})["id"]
+            for number in range(STREAMS)
+        ]
+        direct = readers.Crowd(SECONDS, WORDS, model.base_url, askers=STREAMS)
+        through = readers.Crowd(SECONDS, WORDS, "", webs, api.token, sessions)
+        seen = [
+            [readers.figures(readers.start(crowd)) for crowd in (direct, through)]
+            for _ in range(ROUNDS)
+        ]
+    heard = list(zip(*seen, strict=True))
+    words = [sum(one.words for one in rounds) for rounds in heard]
+    firsts = [median([first for one in rounds for first in one.firsts]) for rounds in heard]
+    assert [one.wrong for rounds in heard for one in rounds if one.wrong] == []
+    name = f"{STREAMS} replies at a time, {processes} web"
+    told(f"{name}: words, model and Strata", *(n / SECONDS / ROUNDS for n in words), unit="/s")
+    told(f"{name}: first word", *(seconds * 1000 for seconds in firsts), unit="ms")
+    told(f"{name}: words ≥ .9, first word ≤ 1.15", words[1] / words[0], firsts[1] / firsts[0])
+    assert words[1] >= 0.9 * words[0]
+    assert firsts[1] <= 1.15 * firsts[0]

@@ -1,0 +1,157 @@
+"""Hundreds read along while replies are said: nothing breaks, nothing grows, and pages go on."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from statistics import median, quantiles
+from threading import Event, Thread
+from urllib.request import OpenerDirector
+
+import psutil
+import psycopg
+import pytest
+
+from tests.crowd import readers
+from tests.crowd.speaker import speaker
+from tests.server import Installation, Web, installed, signed_in, worker
+from tests.torture.clients import Api
+
+# Connections that a process may have: those of its pool.
+POOL = 20
+# Of what a page takes at its slowest twentieth while nobody reads.
+SLOWER = 3
+# Of the memory of a web process, from the second third of the time to the last.
+GROWTH = 1.1
+PAGES = ("", "overview/", "memory/", "memory/facts/", "search/?q=cutover")
+# Seconds between two pages.
+PAUSE = 0.2
+# Said before in each chat.
+SAID = 20
+
+
+class Watch(Thread):
+    """Looks once a second at the memory and the connections of web processes, until it is over."""
+
+    def __init__(self, webs: list[Web], database: str) -> None:
+        super().__init__()
+        self._webs = webs
+        self._database = database
+        self.over = Event()
+        # By web process: bytes, and connections, at each look.
+        self.memory: list[list[int]] = [[] for _ in webs]
+        self.connections: list[list[int]] = [[] for _ in webs]
+
+    def run(self) -> None:
+        count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+        with psycopg.connect(self._database, autocommit=True) as connection:
+            while not self.over.wait(1):
+                for number, web in enumerate(self._webs):
+                    self.memory[number].append(psutil.Process(web.pid).memory_info().rss)
+                    [found] = connection.execute(count, [f"web-{number}"]).fetchone()
+                    self.connections[number].append(found)
+
+
+@pytest.fixture
+def words(scale) -> int:
+    return scale(400, 60)
+
+
+@pytest.fixture
+def strata(tmp_path_factory, words) -> Iterator[Installation]:
+    folder = tmp_path_factory.mktemp("strata-readers")
+    with speaker(words) as model, installed(folder, model) as made, worker(made, *WORKER):
+        yield made
+
+
+WORKER = ("--concurrency=2",)
+
+
+@pytest.fixture
+def webs(strata) -> Iterator[list[Web]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(Web(strata, PGAPPNAME=f"web-{number}")) for number in range(2)]
+
+
+def chats(api: Api, number: int) -> list[str]:
+    """So many chats of one project, each with something said in it."""
+    slug = api.call("POST", "projects/", {"name": "Billing", "slug": "billing"})["slug"]
+    made = []
+    for _ in range(number):
+        session = api.call("POST", f"projects/{slug}/sessions/", {"title": "Builds"})["id"]
+        for said in range(SAID):
+            content = f"Build {said} takes {said} minutes."
+            path = f"sessions/{session}/messages/"
+            api.call("POST", path, {"content": content, "reply": False})
+        made.append(session)
+    return made
+
+
+def pages(browsers: dict[str, OpenerDirector], session: str, until: float) -> list[float]:
+    """Seconds that pages took, one after the other, from one web process and then the other."""
+    took = []
+    paths = [f"/projects/billing/{path}" for path in PAGES]
+    paths.append(f"/projects/billing/chats/{session}/")
+    while time.monotonic() < until:
+        for path in paths:
+            for url, browser in browsers.items():
+                began = time.perf_counter()
+                with browser.open(url + path, timeout=60) as page:
+                    assert b"</html>" in page.read()
+                took.append(time.perf_counter() - began)
+                time.sleep(PAUSE)
+    return took
+
+
+def p95(seconds: list[float]) -> float:
+    return quantiles(seconds, n=20)[-1]
+
+
+def test_hundreds_read_along(strata, webs, words, scale, tally):
+    people, listeners = scale((100, 4), (4, 2))
+    seconds = scale(300, 3)
+    api = Api(webs[0].url, strata.manage("create_token", "admin"))
+    sessions = chats(api, people)
+    browsers = {web.url: signed_in(web, "admin") for web in webs}
+    idle = pages(browsers, sessions[0], time.monotonic() + scale(60, 1))
+    crowd = readers.Crowd(
+        seconds=seconds,
+        words=words,
+        webs=[web.url for web in webs],
+        token=api.token,
+        sessions=sessions,
+        listeners=listeners,
+        drops=0.01,
+    )
+    watch = Watch(webs, database(strata))
+    reading = readers.start(crowd)
+    watch.start()
+    try:
+        busy = pages(browsers, sessions[0], time.monotonic() + seconds)
+        seen = readers.figures(reading)
+    finally:
+        watch.over.set()
+        watch.join()
+    assert seen.wrong == []
+    assert seen.replies >= people * (1 + listeners)
+    assert max(map(max, watch.connections)) <= POOL
+    tally("readers", people * (1 + listeners))
+    tally("replies heard to their end", seen.replies)
+    tally("times a reader lost the line", seen.dropped)
+    tally("words heard a second", round(seen.words / seconds))
+    tally("database connections of a web process, at most", max(map(max, watch.connections)))
+    told = {"idle": idle, "while they read": busy}
+    for when, took in told.items():
+        tally(f"milliseconds of the slowest twentieth of pages, {when}", round(p95(took) * 1000))
+    tally("milliseconds to the first word, in the middle", round(median(seen.firsts) * 1000))
+    for look in watch.memory:
+        growth = median(look[-len(look) // 3 :]) / median(look[len(look) // 3 : -len(look) // 3])
+        tally("MB of a web process at the end", round(look[-1] / 2**20))
+        assert growth <= scale(GROWTH, 2)
+    assert p95(busy) <= scale(SLOWER, 1_000) * p95(idle)
+
+
+def database(strata: Installation) -> str:
+    """The address of the server itself, whatever stands before it."""
+    from config import embedded
+
+    return f"host={embedded.socket_directory(strata.data_dir)} user=postgres dbname=postgres"

@@ -70,9 +70,10 @@ def pytest_configure(config) -> None:
     if OUR_OWN_DATA and parts.is_wanted():
         os.environ |= OPEN.enter_context(parts.in_front_of(DATA_DIR))
     django.setup()
-    from tests import emptying
+    from tests import emptying, statics
 
     emptying.quickly()
+    statics.once()
 
 
 def _trust_the_machine(sockets: Path) -> None:

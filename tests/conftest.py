@@ -43,8 +43,15 @@ for name in ("READS", "WRITES", "REPLIES"):
 # Named here and not in pyproject.toml: pytest-django would read the settings before this file.
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 
+# The hundreds of processes that tests start need not compile Strata each for itself.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Speed is not measured beside other tests.
 collect_ignore = [] if os.environ.get("STRATA_BENCH") else ["bench"]
+
+TESTS = Path(__file__).parent
+# The folders whose tests take long.
+LONG = ("torture", "e2e", "docs")
 
 # In the tables that shards would have: tests/sharding.
 SHARDED = os.environ.get("STRATA_SHARDED", "") not in ("", "0")
@@ -70,9 +77,10 @@ def pytest_configure(config) -> None:
     if OUR_OWN_DATA and parts.is_wanted():
         os.environ |= OPEN.enter_context(parts.in_front_of(DATA_DIR))
     django.setup()
-    from tests import emptying
+    from tests import emptying, statics
 
     emptying.quickly()
+    statics.once()
 
 
 def _trust_the_machine(sockets: Path) -> None:
@@ -84,8 +92,15 @@ def _trust_the_machine(sockets: Path) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # By far the longest, in a database of its own, first: nobody waits for it at the end.
-    items.sort(key=lambda item: item.path.name != "test_schema.py")
+    # The longest first, in whole files: nobody waits for them at the end.
+    items.sort(key=lambda item: _place(item.path.relative_to(TESTS)))
+
+
+def _place(file: Path) -> int:
+    """Where a file of tests comes in a run: first the longest, then the other long ones."""
+    if file.name == "test_schema.py":
+        return 0
+    return LONG.index(file.parts[0]) + 1 if file.parts[0] in LONG else len(LONG) + 1
 
 
 def pytest_unconfigure() -> None:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fcntl import LOCK_EX, flock
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -16,10 +16,10 @@ from urllib.error import URLError
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener, urlopen
 
+from tests.commands import ROOT, Commands
 from tests.shape import parts
 from tests.shape.ports import held_port
 
-ROOT = Path(__file__).resolve().parents[1]
 PASSWORD = "pass-word-1"
 
 
@@ -35,18 +35,14 @@ class Installation:
 
     data_dir: Path
     environment: dict[str, str]
+    commands: Commands = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "commands", Commands(self.environment))
 
     def manage(self, *arguments: str) -> str:
         """Runs manage.py and returns what it printed."""
-        command = [sys.executable, "manage.py", *arguments]
-        return subprocess.run(
-            command,
-            cwd=ROOT,
-            env=self.environment,
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        ).stdout.strip()
+        return self.commands.run(*arguments).strip()
 
 
 @contextmanager
@@ -60,7 +56,9 @@ def installed(data_dir: Path, model: Model) -> Iterator[Installation]:
         environment = _environment(data_dir, model.base_url)
         if parts.is_wanted():
             environment |= stack.enter_context(parts.in_front_of(data_dir))
-        yield Installation(data_dir, environment)
+        made = Installation(data_dir, environment)
+        stack.callback(made.commands.end)
+        yield made
 
 
 def migrated_into(data_dir: Path) -> None:
@@ -85,6 +83,7 @@ def _migrated() -> Path:
                 made.manage("migrate", "--verbosity=0")
                 account = ("--username=admin", "--email=admin@example.org")
                 made.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
+                made.commands.end()
             draft.rename(folder)
     return folder
 

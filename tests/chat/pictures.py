@@ -3,6 +3,7 @@
 import io
 import struct
 import zlib
+from functools import cache
 
 from PIL import Image
 
@@ -30,6 +31,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
+@cache
 def png_bomb(width: int = 20_000, height: int = 20_000) -> bytes:
     """Zeros without end: 400 megapixels in 400 kilobytes."""
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)

@@ -82,7 +82,11 @@ def strata(tmp_path_factory, model) -> Iterator[Installation]:
 @pytest.fixture(scope="module")
 def webs(strata) -> Iterator[list[Web]]:
     with ExitStack() as stack:
-        yield [stack.enter_context(Web(strata)) for _ in range(2)]
+        made = [stack.enter_context(Web(strata)) for _ in range(2)]
+        yield made
+        # They would wait for the streams that go on.
+        for web in made:
+            web.kill()
 
 
 def call(web: Web, token: str, method: str, path: str, body: object = None) -> dict:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.crowd.speaker import FIRST, PAUSE
-from tests.server import ROOT
+from tests.commands import ROOT
 
 
 @dataclass

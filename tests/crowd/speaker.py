@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.server import ROOT
+from tests.commands import ROOT
 
 # Seconds to the first word, and between two.
 FIRST, PAUSE = 0.3, 0.05

@@ -213,7 +213,7 @@ def test_celery_may_die_anywhere(torture, queue, workers, scale, chance, tally):
     torture.settle_in(scale(20, 3), scale(15, 4))
     Project.objects.update(idle_minutes=0)
     fire = Fire(torture, workers, queue, chance, tally)
-    kills, least = scale(50, 6), scale(5, 0)
+    kills, least = scale(50, len(TARGETS)), scale(5, 0)
     while fire.killed.total() < kills or min(fire.hit.values()) < least:
         fire.kill()
     fire.finish(cycles=2)

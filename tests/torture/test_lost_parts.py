@@ -45,47 +45,69 @@ def model() -> Iterator[ScriptedModel]:
         yield server
 
 
-def begin(strata: Whole) -> Api:
+def _each_its_own(fixture_name: str, config: pytest.Config) -> str:
+    """In the short version, tests that do little share what takes long to start."""
+    return "function" if LONG else "module"
+
+
+@pytest.fixture(scope=_each_its_own)
+def disk(tmp_path_factory) -> Iterator[tuple[Path, str]]:
+    """A folder that is a small disk, and ""; or else a mere folder, and why it is no disk."""
+    folder, lacking = tmp_path_factory.mktemp("strata-lost"), ""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(small_disk(folder, 400))
+        except subprocess.CalledProcessError as error:
+            lacking = f"no small disk can be made here: {error.stderr.decode().strip()}"
+        yield folder, lacking
+
+
+@pytest.fixture(scope=_each_its_own)
+def strata(disk) -> Iterator[Whole]:
+    with ScriptedModel() as model, installed(disk[0], model) as made, Whole(made) as running:
+        yield running
+
+
+def begin(strata: Whole, slug: str = SLUG) -> Api:
     """A project, and the API for its owner."""
     api = Api(strata.url, strata.installation.manage("create_token", "admin"))
-    api.call("POST", "projects/", {"name": "Billing", "slug": SLUG, "idle_minutes": 1})
+    api.call("POST", "projects/", {"name": "Billing", "slug": slug, "idle_minutes": 1})
     return api
 
 
-def settle(strata: Whole, api: Api, scale, tally) -> None:
+def settle(strata: Whole, api: Api, scale, tally, slug: str = SLUG) -> None:
     """All that is due gets done: by the beat alone, or at once where time is short."""
     if not scale(True, False):
         idle = datetime.now(UTC) + timedelta(minutes=5)
-        strata.installation.manage("memory_cycle", f"--project={SLUG}", f"--now={idle.isoformat()}")
-    took = eventually(lambda: waiting(api, SLUG) == 0, ALL_DONE)
-    assert took is not None, f"{waiting(api, SLUG)} messages wait"
+        strata.installation.manage("memory_cycle", f"--project={slug}", f"--now={idle.isoformat()}")
+    took = eventually(lambda: waiting(api, slug) == 0, ALL_DONE)
+    assert took is not None, f"{waiting(api, slug)} messages wait"
     tally("seconds until all that was due was done", round(took))
 
 
-def account(strata: Whole, api: Api, talk: Talk, worst: float, tally) -> None:
+def account(api: Api, talk: Talk, worst: float, tally, slug: str = SLUG) -> None:
     tally("messages acknowledged, each there once", check_record(api, talk.acknowledged))
-    tally("conversations covered without gap or double", check_coverage(api, SLUG))
+    tally("conversations covered without gap or double", check_coverage(api, slug))
     tally("requests that failed and were made again", talk.refused)
     tally("seconds of the longest recovery (bound 60)", round(worst))
 
 
-def test_postgresql_is_stopped_at_once(tmp_path_factory, model, scale, tally, chance):
-    data_dir = tmp_path_factory.mktemp("strata-stopped")
-    with installed(data_dir, model) as made, Whole(made) as strata:
-        api, worst = begin(strata), 0.0
-        with Talk(strata.url, api.token, SLUG, PEOPLE) as talk:
-            for _ in range(scale(30, 2)):
-                time.sleep(chance.uniform(*scale((1, 6), (0.5, 1))))
-                before = talk.said
-                strata.stop_database_at_once()
-                took = eventually(lambda: talk.said > before + PEOPLE, RECOVERY)  # noqa: B023
-                assert took is not None, strata.log.read_text()
-                ready = strata.recovers()
-                assert ready is not None, strata.log.read_text()
-                worst = max(worst, took + ready)
-                tally("stops of PostgreSQL")
-        settle(strata, api, scale, tally)
-        account(strata, api, talk, worst, tally)
+def test_postgresql_is_stopped_at_once(strata, scale, tally, chance):
+    slug, worst = "stopped", 0.0
+    api = begin(strata, slug)
+    with Talk(strata.url, api.token, slug, PEOPLE) as talk:
+        for _ in range(scale(30, 2)):
+            time.sleep(chance.uniform(*scale((1, 6), (0.5, 1))))
+            before = talk.said
+            strata.stop_database_at_once()
+            took = eventually(lambda: talk.said > before + PEOPLE, RECOVERY)  # noqa: B023
+            assert took is not None, strata.log.read_text()
+            ready = strata.recovers()
+            assert ready is not None, strata.log.read_text()
+            worst = max(worst, took + ready)
+            tally("stops of PostgreSQL")
+    settle(strata, api, scale, tally, slug)
+    account(api, talk, worst, tally, slug)
 
 
 @contextmanager
@@ -145,7 +167,7 @@ def test_redis_is_flushed_and_stopped(tmp_path_factory, model, scale, tally, cha
         talk = stack.enter_context(Talk(strata.url, api.token, SLUG, PEOPLE))
         file = conversations(data_dir / "talk.jsonl", number)
         made.manage("import_conversations", str(file), f"--project={SLUG}", "--owner=admin")
-        for _ in range(scale(20, 2)):
+        for _ in range(scale(20, 1)):
             time.sleep(chance.uniform(*scale((1, 12), (0.5, 1))))
             lose()
             took = strata.recovers()
@@ -155,35 +177,30 @@ def test_redis_is_flushed_and_stopped(tmp_path_factory, model, scale, tally, cha
         talk.__exit__()
         tally("conversations that were due", number)
         settle(strata, api, scale, tally)
-        account(strata, api, talk, worst, tally)
+        account(api, talk, worst, tally)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")
-def test_the_disk_is_full(tmp_path_factory, model, scale, tally):
-    data_dir = tmp_path_factory.mktemp("strata-full")
-    worst = 0.0
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(small_disk(data_dir, 400))
-        except subprocess.CalledProcessError as error:
-            pytest.skip(f"no small disk can be made here: {error.stderr.decode().strip()}")
-        made = stack.enter_context(installed(data_dir, model))
-        strata = stack.enter_context(Whole(made))
-        api = begin(strata)
-        with Talk(strata.url, api.token, SLUG, PEOPLE) as talk:
-            assert eventually(lambda: talk.said > 20, 60) is not None
-            for _ in range(scale(5, 1)):
-                ballast = fill(data_dir)
-                before = talk.refused
-                assert eventually(lambda: talk.refused > before, 60) is not None  # noqa: B023
-                ballast.unlink()
-                told = talk.said
-                took = eventually(lambda: talk.said > told + PEOPLE, RECOVERY)  # noqa: B023
-                assert took is not None, strata.log.read_text()
-                worst = max(worst, took)
-                tally("times the disk was full")
-        settle(strata, api, scale, tally)
-        account(strata, api, talk, worst, tally)
+def test_the_disk_is_full(disk, strata, scale, tally):
+    folder, lacking = disk
+    if lacking:
+        pytest.skip(lacking)
+    slug, worst = "full", 0.0
+    api = begin(strata, slug)
+    with Talk(strata.url, api.token, slug, PEOPLE) as talk:
+        assert eventually(lambda: talk.said > 20, 60) is not None
+        for _ in range(scale(5, 1)):
+            ballast = fill(folder)
+            before = talk.refused
+            assert eventually(lambda: talk.refused > before, 60) is not None  # noqa: B023
+            ballast.unlink()
+            told = talk.said
+            took = eventually(lambda: talk.said > told + PEOPLE, RECOVERY)  # noqa: B023
+            assert took is not None, strata.log.read_text()
+            worst = max(worst, took)
+            tally("times the disk was full")
+    settle(strata, api, scale, tally, slug)
+    account(api, talk, worst, tally, slug)
 
 
 def fill(folder: Path) -> Path:
@@ -251,7 +268,7 @@ def test_the_clock_is_set_back(tmp_path_factory, model, scale, tally, monkeypatc
             tally("times the clock was set back by two hours")
         model.default = "- The cutover is in March."
         settle(strata, api, lambda full, short: full, tally)
-        account(strata, api, talk, took, tally)
+        account(api, talk, took, tally)
 
 
 def slow(asked: object) -> str:

@@ -354,7 +354,7 @@ def torture(crew, model_server, chance, tally) -> Iterator[Torture]:
 
 def test_a_cycle_may_die_anywhere(torture, scale, tally):
     torture.settle_in(scale(20, 3), scale(15, 4))
-    kills, more = scale(200, 10), scale(8, 3)
+    kills, more = scale(200, 6), scale(8, 3)
     while torture.killed.total() < kills:
         torture.model.pace = torture.chance.choice(PACES)
         worker = torture.start()
@@ -375,7 +375,7 @@ def test_a_cycle_may_die_anywhere(torture, scale, tally):
 
 def test_a_worker_that_was_overtaken_changes_nothing(torture, scale, tally):
     torture.settle_in(scale(8, 3), scale(8, 4))
-    wanted, overtaken = scale(40, 4), 0
+    wanted, overtaken = scale(40, 2), 0
     while overtaken < wanted:
         torture.model.pace = torture.chance.choice(PACES[1:])
         overtaken += torture.overtake()

@@ -270,7 +270,7 @@ IF_FIRST = {"If-Match": '"1"'}
 def test_a_killed_web_process_loses_no_acknowledged_word(
     strata, web, api, sessions, database, scale, tally, chance
 ):
-    kills, talkers = scale(30, 3), 4
+    kills, talkers = scale(30, 2), 4
     *places, notebook = sessions(talkers + 1)
     kept: dict[str, tuple[int, str]] = {}
     for kill in range(kills):

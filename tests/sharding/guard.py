@@ -22,6 +22,7 @@ from tests.sharding.tables import tenants
 WATCHED = ("memory/recall/", "memory/layers/", "chat/prompt.py", "chat/sections.py")
 WATCHED += ("memory/sections.py", "memory/facts/section.py")
 PRODUCT = ("chat/", "memory/", "projects/")
+OWN = "tests/sharding/"
 # Puts the queries of others.
 FOR_OTHERS = "chat/compiled.py"
 # Where psycopg puts a value, or one sign of percent.
@@ -42,13 +43,17 @@ def guard(execute, sql, params, many, context):
 
 
 def _place() -> str:
-    """The function of Strata that asks, if it is in what is watched, or below that."""
+    """The function of Strata that asks, if it is in what is watched, or below that; nothing where
+    a test itself asks, in the midst of Strata's work.
+    """
     frame = sys._getframe()
     place, watched = "", False
     while frame is not None:
         path = frame.f_code.co_filename
         if path.startswith(f"{ROOT}/"):
             inside = path.removeprefix(f"{ROOT}/")
+            if not place and inside.startswith("tests/") and not inside.startswith(OWN):
+                return ""
             if inside.startswith(PRODUCT) and inside != FOR_OTHERS:
                 place = place or f"{inside}:{frame.f_code.co_name}"
                 watched = watched or inside.startswith(WATCHED)

@@ -34,11 +34,11 @@ class Refused(Exception):
 
 
 @contextmanager
-def _changing(session_id: UUID) -> Iterator[Session]:
+def _changing(project_id: UUID, session_id: UUID) -> Iterator[Session]:
     """The session, locked; its version has risen when the block ends."""
     with transaction.atomic():
         rows = Session.objects.select_for_update(of=("self",)).select_related("project")
-        session = rows.get(pk=session_id)
+        session = rows.get(project=project_id, pk=session_id)
         yield session
         session.touch(timezone.now())
         session.save(update_fields=["version", "last_activity_at", "head"])
@@ -50,7 +50,8 @@ def _tell(session: Session, messages: Iterable[Message]) -> None:
 
 def _fresh(message: Message, version: int | None) -> Message:
     """The message as it is now. Raises Stale when it is not at `version`, if one is given."""
-    now = Message.objects.select_related("author", "session").get(pk=message.pk)
+    rows = Message.objects.filter(project=message.project_id).select_related("author", "session")
+    now = rows.get(pk=message.pk)
     if version is not None and now.version != version:
         raise Stale(now)
     if not now.is_final:
@@ -64,7 +65,7 @@ def edit(message: Message, text: str, by, version: int | None = None) -> Message
     With `version`, only if the message is still at it. Raises Stale, or Refused for a message that
     is deleted or still being said.
     """
-    with _changing(message.session_id) as session:
+    with _changing(message.project_id, message.session_id) as session:
         now = _fresh(message, version)
         if now.deleted_at is not None:
             raise Refused(_("This message was deleted."))
@@ -89,7 +90,7 @@ def delete(message: Message, version: int | None = None) -> Message:
 
     Raises Stale and Refused as `edit` does. To delete twice changes nothing.
     """
-    with _changing(message.session_id) as session:
+    with _changing(message.project_id, message.session_id) as session:
         now = _fresh(message, version)
         if now.deleted_at is None:
             now.deleted_at, now.version = timezone.now(), now.version + 1
@@ -103,7 +104,7 @@ def react(message: Message, user, emoji: str, wanted: bool) -> None:
     emoji = emoji.strip()
     if not is_emoji(emoji):
         raise Refused(_("A reaction is one emoji."))
-    with _changing(message.session_id):
+    with _changing(message.project_id, message.session_id):
         given = {"project_id": message.project_id, "message_id": message.pk, "user": user}
         if wanted:
             Reaction.objects.get_or_create(emoji=emoji, **given)
@@ -120,7 +121,7 @@ def clear(session: Session) -> int:
 
     Raises Refused while a reply is being said.
     """
-    with _changing(session.pk) as locked:
+    with _changing(session.project_id, session.pk) as locked:
         standing = list(locked.messages.filter(deleted_at=None))
         if any(not message.is_final for message in standing):
             raise Refused(_("A reply is still being said. Stop it first."))
@@ -141,7 +142,7 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
     """
     if message.role != Role.USER:
         raise Refused(_("Only what a person said can be asked again."))
-    with _changing(message.session_id) as session:
+    with _changing(message.project_id, message.session_id) as session:
         [asked] = post_messages(session, [draft(text, author=author)], at=Below(message.parent_id))
         carry([(message.pk, asked)])
         reply = begin_reply(asked)
@@ -155,7 +156,7 @@ def regenerate(reply: Message) -> tuple[Message, Message]:
     """
     if reply.role != Role.ASSISTANT or reply.parent_id is None:
         raise Refused(_("Only a reply can be regenerated."))
-    with _changing(reply.session_id) as session:
+    with _changing(reply.project_id, reply.session_id) as session:
         _fresh(reply, None)
         asked = Message.objects.get(pk=reply.parent_id)
         if asked.role not in (Role.USER, Role.TOOL):
@@ -169,7 +170,7 @@ def regenerate(reply: Message) -> tuple[Message, Message]:
 
 def choose(message: Message) -> Session:
     """Makes the path go through `message`, and on to the end of its latest branch."""
-    with _changing(message.session_id) as session:
+    with _changing(message.project_id, message.session_id) as session:
         nodes = list(session.messages.only("session", "parent", "seq"))
         before, session.head_id = session.head_id, latest_leaf(nodes, message.pk)
         _tell(session, session.messages.filter(pk__in=moved(nodes, before, session.head_id)))

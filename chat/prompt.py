@@ -278,7 +278,7 @@ def preview(session: Session, text: str, author) -> Prompt:
     Without a text it is the answer to the message that waits for one, or else what would stand
     before the next message.
     """
-    head = session.head
+    head = _head(session)
     waits = head is not None and head.role == Role.USER and head.deleted_at is None
     if not text and waits:
         return build(Turn(session, head))
@@ -294,3 +294,9 @@ def preview(session: Session, text: str, author) -> Prompt:
     )
     built = build(Turn(session, asked))
     return built if text else replace(built, sections=built.sections[:-1])
+
+
+def _head(session: Session) -> Message | None:
+    if session.head_id is None:
+        return None
+    return Message.objects.get(project=session.project_id, pk=session.head_id)

@@ -114,7 +114,7 @@ def post_messages(
     leaves, or goes through again, is told to have changed.
     """
     rows = Session.objects.select_for_update(of=("self",)).select_related("project")
-    locked = rows.get(pk=session.pk)
+    locked = rows.get(project=session.project_id, pk=session.pk)
     placed = isinstance(at, Placed)
     remembered = locked.remembered and locked.project.memory_enabled
     left, was_empty = locked.head_id, not locked.last_seq
@@ -145,10 +145,11 @@ def post_messages(
 
 def _tell_of_the_path(session: Session, left: UUID | None, written: Sequence[Message]) -> None:
     """Tells which messages that were there before the path leaves now, or goes through again."""
-    nodes = list(session.messages.only("session", "parent", "seq"))
+    here = session.messages.filter(project=session.project_id)
+    nodes = list(here.only("session", "parent", "seq"))
     others = moved(nodes, left, session.head_id) - {message.pk for message in written}
     if others:
-        rows = session.messages.filter(pk__in=others)
+        rows = here.filter(pk__in=others)
         message_changed.send(sender=Message, session=session, messages=list(rows))
 
 

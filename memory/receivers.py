@@ -37,7 +37,8 @@ from projects.models import Project
 def count_added(session: Session, messages: list[Message], **kwargs: object) -> None:
     fresh = [message for message in messages if contributes(message)]
     count, tokens = len(fresh), sum(message.tokens for message in fresh)
-    counted = Cursor.objects.filter(pk=session.pk).update(
+    cursors = Cursor.objects.filter(project=session.project_id, pk=session.pk)
+    counted = cursors.update(
         unsummarised_messages=F("unsummarised_messages") + count,
         unsummarised_tokens=F("unsummarised_tokens") + tokens,
     )
@@ -59,7 +60,8 @@ def follow_the_change(session: Session, messages: list[Message], **kwargs: objec
     if not messages:
         # Nothing was ever said in an empty session, so that it has no cursor either.
         return
-    recount(session, Cursor.objects.get(pk=session.pk).summarised_through)
+    cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
+    recount(session, cursor.summarised_through)
     deleted = [message.seq for message in messages if message.deleted_at is not None]
     review.withhold(covering(session, deleted))
     edited = [message.seq for message in messages if message.deleted_at is None]
@@ -71,15 +73,22 @@ def follow_the_change(session: Session, messages: list[Message], **kwargs: objec
 def covering(session: Session, seqs: Sequence[int]) -> QuerySet[Entry]:
     """The conversation entries that cover any of these places."""
     covered = Message.objects.filter(
-        session=session, seq__in=seqs, seq__range=(OuterRef("first_seq"), OuterRef("last_seq"))
+        project=session.project_id,
+        session=session,
+        seq__in=seqs,
+        seq__range=(OuterRef("first_seq"), OuterRef("last_seq")),
     )
-    return session.entries.filter(Exists(covered))
+    return _entries(session).filter(Exists(covered))
+
+
+def _entries(session: Session) -> QuerySet[Entry]:
+    return Entry.objects.filter(project=session.project_id, session=session)
 
 
 @receiver(session_deleted)
 def withhold_what_was_made_of_it(session: Session, **kwargs: object) -> None:
     """Nothing that was made of the session stands until it is restored or forgotten."""
-    review.withhold(session.entries.all(), keep_earlier=True)
+    review.withhold(_entries(session), keep_earlier=True)
 
 
 @receiver(session_restored)
@@ -134,7 +143,7 @@ def write_its_tombstone(instance: Project, **kwargs: object) -> None:
 @receiver(session_made_private)
 def have_quotes_reviewed(session: Session, **kwargs: object) -> None:
     """Extractive entries quote, and what is private now is not to be quoted to others unseen."""
-    review.propose(session.entries.filter(written_by=EXTRACTIVE), Waiting.PRIVATE)
+    review.propose(_entries(session).filter(written_by=EXTRACTIVE), Waiting.PRIVATE)
 
 
 @receiver(memories_imported)

@@ -241,3 +241,11 @@ if SHARDED:
 
         with django_db_blocker.unblock():
             rehearsal.begin()
+
+    @pytest.fixture(autouse=True)
+    def every_query_names_its_project() -> Iterator[None]:
+        from tests.sharding import guard
+
+        guard.refused.clear()
+        yield
+        assert guard.refused == []

@@ -7,7 +7,7 @@ from django.utils import timezone
 from chat.models.messages import Message
 from chat.models.sessions import Session
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 
 def stored_at(attachment: "Attachment", name: str) -> str:
@@ -15,7 +15,7 @@ def stored_at(attachment: "Attachment", name: str) -> str:
     return f"attachments/{attachment.project_id}/{attachment.pk}"
 
 
-class Attachment(models.Model):
+class Attachment(OfProject):
     """An image as it was re-encoded here. Until its message is posted it belongs to none."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

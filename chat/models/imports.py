@@ -5,7 +5,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 
 class ImportState(models.TextChoices):
@@ -19,7 +19,7 @@ def stored_at(upload: "Import", name: str) -> str:
     return f"imports/{upload.project_id}/{upload.pk}"
 
 
-class Import(models.Model):
+class Import(OfProject):
     """One uploaded file: how far its import is, and what it did."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -16,7 +16,7 @@ from chat import tooling
 from chat.models.sessions import Session
 from chat.tooling import ToolCall
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 
 class Role(models.TextChoices):
@@ -73,7 +73,7 @@ class MessageQuerySet(models.QuerySet["Message"]):
         return self.filter(seq__gt=seq).order_by("seq")
 
 
-class Message(models.Model):
+class Message(OfProject):
     """What was said is never rewritten: another answer is a sibling, by `parent`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -196,7 +196,7 @@ def name_of(user) -> str:
     return user.get_full_name() or user.get_username()
 
 
-class MessageRevision(models.Model):
+class MessageRevision(OfProject):
     """An earlier text of a message, kept when it was edited."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -223,7 +223,7 @@ class MessageRevision(models.Model):
         return f"version {self.version} of {self.message_id}"
 
 
-class Reaction(models.Model):
+class Reaction(OfProject):
     """An emoji that somebody gave to a message; each of them once."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

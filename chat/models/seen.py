@@ -5,10 +5,10 @@ from django.db import models
 
 from chat.models.sessions import Session
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 
-class Seen(models.Model):
+class Seen(OfProject):
     """The last place of a session that a user had before their eyes."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

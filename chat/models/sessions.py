@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 HISTORY_LIMITS = (50, 1_000)
 
@@ -55,7 +55,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.order_by("-last_activity_at", "-id")
 
 
-class Session(models.Model):
+class Session(OfProject):
     """A conversation. `last_seq` hands out places in it; `version` rises with every change."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

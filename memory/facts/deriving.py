@@ -7,7 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 from uuid import UUID
 
-from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from chat.models import Message
@@ -25,6 +25,7 @@ from memory.models import (
 )
 from memory.models.activity import note
 from memory.models.facts import folded
+from projects.models import remove
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,14 @@ def take_in(
     found = _unburied(entry, found)
     new_ones: dict[UUID, str] = {}
     kept: set[UUID] = set()
+    facts: set[UUID] = set()
     for one in found:
         fact, made = _recorded(entry, one, now)
+        facts.add(fact.pk)
         kept.add(_source(entry, fact, one))
         if made:
             new_ones[fact.pk] = fact.state
-    _settle(Fact.objects.filter(sources__in=kept))
+    _settle(Fact.objects.filter(project=entry.project_id, pk__in=facts))
     gone = _untold(entry, kept, told_by, is_whole)
     untell(gone, at=None if for_good else now)
     _note(entry, new_ones)
@@ -113,16 +116,20 @@ def _untold(
 
 
 def untell(sources: QuerySet[FactSource], at: datetime | None = None) -> int:
-    """Takes `sources` away, and returns how many facts went with them.
+    """Takes `sources`, which name their project, away, and returns how many facts went with them.
 
     A fact that is left with none, and that nobody gave by hand, goes; with `at` it only ceases to
     be held so, at that moment, and can still be asked for as it was. So do earlier versions that
     none of the sources left knew of.
     """
-    gone = list(sources.values_list("pk", "fact"))
-    facts = _lock({fact for _, fact in gone})
-    left = FactSource.objects.exclude(pk__in=[pk for pk, _ in gone])
-    rows = Fact.objects.filter(pk__in=facts)
+    found = list(sources.values_list("project", "pk", "fact"))
+    projects = {project for project, _, _ in found}
+    gone = [(pk, fact) for _, pk, fact in found]
+    here = Fact.objects.filter(project__in=projects)
+    facts = _lock(here.filter(pk__in={fact for _, fact in gone}))
+    left = FactSource.objects.filter(project=OuterRef("project"))
+    left = left.exclude(pk__in=[pk for pk, _ in gone])
+    rows = here.filter(pk__in=facts)
     bare = rows.filter(~Exists(left.filter(fact=OuterRef("pk"))), by_hand=False)
     if at is not None:
         retired = set(bare.values_list("pk", flat=True))
@@ -130,19 +137,20 @@ def untell(sources: QuerySet[FactSource], at: datetime | None = None) -> int:
         gone = [(pk, fact) for pk, fact in gone if fact not in retired]
         removed = len(retired)
     else:
-        removed = bare.count()
-        bare.delete()
-    FactSource.objects.filter(pk__in=[pk for pk, _ in gone]).delete()
+        removed = remove(bare)
+    remove(FactSource.objects.filter(project__in=projects, pk__in=[pk for pk, _ in gone]))
     knew = FactSource.objects.filter(
-        fact=OuterRef("earlier_of"), found_at__lt=OuterRef("retired_at")
+        project=OuterRef("project"),
+        fact=OuterRef("earlier_of"),
+        found_at__lt=OuterRef("retired_at"),
     )
-    Fact.objects.filter(~Exists(knew), earlier_of__in=facts, by_hand=False).delete()
+    remove(here.filter(~Exists(knew), earlier_of__in=facts, by_hand=False))
     _settle(rows)
     return removed
 
 
-def _lock(ids: Iterable[UUID]) -> list[UUID]:
-    rows = Fact.objects.filter(pk__in=ids).select_for_update(of=("self",)).order_by("pk")
+def _lock(facts: QuerySet[Fact]) -> list[UUID]:
+    rows = facts.select_for_update(of=("self",)).order_by("pk")
     return list(rows.values_list("pk", flat=True))
 
 
@@ -150,9 +158,16 @@ def _settle(facts: QuerySet[Fact]) -> None:
     """Has facts begin with their first source, and be as certain as their most certain one; not
     those that somebody gave or changed.
     """
-    told = facts.filter(by_hand=False, version=1, retired_at=None).order_by("pk").distinct()
-    counted = told.annotate(first=Min("sources__valid_from"), surest=Max("sources__confidence"))
-    for fact in counted:
+    sources = FactSource.objects.filter(project=OuterRef("project"), fact=OuterRef("pk"))
+    told = (
+        facts.filter(by_hand=False, version=1, retired_at=None)
+        .order_by("pk")
+        .annotate(
+            first=Subquery(sources.order_by("valid_from").values("valid_from")[:1]),
+            surest=Subquery(sources.order_by("-confidence").values("confidence")[:1]),
+        )
+    )
+    for fact in told:
         if fact.first and (fact.first, fact.surest) != (fact.valid_from, fact.confidence):
             fact.valid_from, fact.confidence = fact.first, fact.surest
             fact.save(update_fields=["valid_from", "confidence"])
@@ -162,10 +177,11 @@ def approve_with(entry: Entry) -> None:
     """Takes in what waited with `entry`, which was taken in; what reads like instructions itself
     goes on waiting.
     """
-    rows = Fact.objects.current().filter(state=Standing.PROPOSED, sources__entry=entry)
+    here = Fact.objects.filter(project=entry.project_id)
+    rows = here.current().filter(state=Standing.PROPOSED, sources__entry=entry)
     waiting = rows.select_for_update(of=("self",)).order_by("pk")
     clean = [fact.pk for fact in waiting if not commands(fact)]
-    Fact.objects.filter(pk__in=clean).update(
+    here.filter(pk__in=clean).update(
         state=Standing.LIVE, waits_because="", recorded_at=timezone.now()
     )
 
@@ -175,18 +191,19 @@ def redact(entry: Entry, passage: str) -> None:
     `passage`; it is not found there again.
     """
     phrase = folded(passage)
-    versions = versions_of(Fact.objects.filter(sources__entry=entry))
+    here = Fact.objects.filter(project=entry.project_id)
+    versions = versions_of(entry.project_id, here.filter(sources__entry=entry))
     holding = [one for one in versions if phrase in folded(one.text)]
     bury(holding)
     gone = {one.pk for one in holding}
-    untell(FactSource.objects.filter(entry=entry, fact__in=gone))
-    Fact.objects.filter(pk__in=gone).exclude(earlier_of=None).delete()
+    untell(entry.fact_sources.filter(project=entry.project_id, fact__in=gone))
+    remove(here.filter(pk__in=gone).exclude(earlier_of=None))
 
 
-def versions_of(facts: QuerySet[Fact]) -> QuerySet[Fact]:
-    """These facts, as they are and as they were before somebody changed them."""
+def versions_of(project: UUID, facts: QuerySet[Fact]) -> QuerySet[Fact]:
+    """These facts of the project, as they are and as they were before somebody changed them."""
     ids = facts.values("pk")
-    return Fact.objects.filter(Q(pk__in=ids) | Q(earlier_of__in=ids))
+    return Fact.objects.filter(Q(pk__in=ids) | Q(earlier_of__in=ids), project=project)
 
 
 def mark_of(told: Statement | Fact, session: object) -> str:
@@ -199,8 +216,10 @@ def bury(versions: Iterable[Fact]) -> list[Tombstone]:
     """Has `versions` of facts not come back from the sessions that told these."""
     versions = list(versions)
     told = {one.earlier_of_id or one.pk for one in versions}
+    projects = {one.project_id for one in versions}
+    sources = FactSource.objects.filter(project__in=projects, fact__in=told)
     sessions = defaultdict(set)
-    for fact, session in FactSource.objects.filter(fact__in=told).values_list("fact", "session"):
+    for fact, session in sources.values_list("fact", "session"):
         sessions[fact].add(session)
     stones = [
         Tombstone(project_id=one.project_id, kind=Grave.FACT, subject=mark_of(one, session))

@@ -111,7 +111,7 @@ def bury(project: Project, found: Found) -> list[Tombstone]:
 
 
 def _versions(project: Project, facts: Iterable[UUID]) -> QuerySet[Fact]:
-    return deriving.versions_of(Fact.objects.filter(project=project, pk__in=facts))
+    return deriving.versions_of(project.pk, Fact.objects.filter(project=project, pk__in=facts))
 
 
 def remove(project: Project, found: Found) -> int:

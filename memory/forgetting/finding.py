@@ -211,7 +211,7 @@ def _entries(project: Project, found: Found) -> None:
     found.entries = {pk for pk in level if pk in meant} | _sourceless(project, found, level)
     found.withheld = level - found.entries
     for granularity in list(Granularity)[1:]:
-        above = set(_ids(project.entries.above(level)))
+        above = set(_ids(project.entries.above([project.pk], level)))
         level = _lock_of(project, granularity, above | named | _by_hand(project, found))
         sources = Entry.objects.in_the_layers().filter(parent__in=level, pinned=False)
         standing = set(sources.exclude(pk__in=found.entries).values_list("parent", flat=True))

@@ -155,8 +155,8 @@ def _entries(project: Project, found: Found) -> int:
         cursor = Cursor.objects.filter(pk=session.pk).first()
         if cursor is not None:
             recount(session, cursor.summarised_through)
-    withheld = Entry.objects.filter(pk__in=found.withheld)
-    texts.blank(withheld)
+    texts.blank([project.pk], found.withheld)
+    withheld = Entry.objects.filter(project=project, pk__in=found.withheld)
     withheld.exclude(state=State.HIDDEN).update(state=State.STALE)
     nudge(project.pk)
     gone = _deleted(Entry.objects.filter(pk__in=found.entries))

@@ -27,6 +27,7 @@ from memory.models import Cursor, Entry, State, Verb, Waiting
 from memory.models.activity import note
 from memory.models.cursors import nudge
 from memory.models.leased import LeasedQuerySet
+from projects.models import remove
 
 # One entry covers at most so many tokens of talk, so that it is written well within the time that
 # a task may take, and a killed one is not begun from the start for ever.
@@ -80,7 +81,7 @@ def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
     entry = Entry.objects.filter(pk=entry_id, state=State.STALE).first()
     if entry is None or entry.session_id is None:
         return None
-    rows = Cursor.objects.ready()
+    rows = Cursor.objects.ready().filter(project=entry.project_id)
     return _claimed(rows, entry.session_id, lambda lease: _rewrite(lease, entry_id, now))
 
 
@@ -310,14 +311,15 @@ def _commit_rewritten(
     nudge(there.project_id)
     with at(now):
         if there.withheld or not written.summary:
-            review.withhold(Entry.objects.above([there.pk]), for_good=not written.summary)
+            above = Entry.objects.above([there.project_id], [there.pk])
+            review.withhold(above, for_good=not written.summary)
         else:
             review.outdate(there.parent)
     if not written.summary:
         # Nothing will know any more what the digests above it told of it.
         _record(Verb.DISSOLVED, there, written.booking)
-        deriving.untell(there.fact_sources.all())
-        there.delete()
+        deriving.untell(there.fact_sources.filter(project=there.project_id))
+        remove(Entry.objects.filter(project=there.project_id, pk=there.pk))
         return None
     assert there.session is not None
     waits = _waits_because(there.session, written.summary, written.by, there.waits_because)
@@ -363,7 +365,7 @@ def _stale(lease: Lease, entry: Entry, stretch: Stretch, previous: Previous | No
     told = _previous(entry.session, stretch) if previous is None else previous
     unchanged = _unchanged(lease, entry.session, stretch, told)
     rows = Entry.objects.select_for_update(of=("self",)).select_related("parent", "session")
-    there = rows.filter(pk=entry.pk, state=State.STALE).first()
+    there = rows.filter(project=entry.project_id, pk=entry.pk, state=State.STALE).first()
     return there if unchanged else None
 
 

@@ -45,7 +45,7 @@ def due(now: datetime, project: Project | None = None) -> Due:
 
 def may_settle(project_id: UUID, now: datetime) -> bool:
     """Whether the project's layers are due at `now`, as `due` would find."""
-    return _ladders(now).filter(pk=project_id).exists()
+    return _ladders(now, project_id).filter(pk=project_id).exists()
 
 
 def _some(kind: str, now: datetime, project: Project | None) -> QuerySet:
@@ -59,7 +59,7 @@ def _rewrites(cursors: CursorQuerySet) -> QuerySet[Entry]:
     """Conversation entries, of the sessions of `cursors`, whose sources changed."""
     cursors = cursors.ready().within_allowance()
     return Entry.objects.filter(
-        Exists(cursors.filter(session=OuterRef("session"))),
+        Exists(cursors.filter(project=OuterRef("project"), session=OuterRef("session"))),
         state=State.STALE,
         granularity=CONVERSATION,
         project__memory_enabled=True,
@@ -68,16 +68,19 @@ def _rewrites(cursors: CursorQuerySet) -> QuerySet[Entry]:
     )
 
 
-def _ladders(now: datetime) -> QuerySet[Project]:
+def _ladders(now: datetime, project: UUID | None = None) -> QuerySet[Project]:
     """Projects in which something changed, or grew old, since their layers were looked through, and
-    those in which that failed.
+    those in which that failed. Where only one is asked about, it may be given.
 
     Not as long as conversations of theirs are to be written, or being written: a digest would only
     have to be written again, and what is rolled would hang on who comes first.
     """
-    waiting = Ladder.objects.unheld().ready().within_allowance()
-    changed = Q(pk__in=Nudge.objects.values("project"))
-    ripe = Q(pk__in=Ladder.objects.filter(Q(ripe_at__lte=now) | Q(failures__gt=0)).values("pk"))
+    ladders, nudges = Ladder.objects.all(), Nudge.objects.all()
+    if project is not None:
+        ladders, nudges = ladders.filter(pk=project), nudges.filter(project=project)
+    waiting = ladders.unheld().ready().within_allowance()
+    changed = Q(pk__in=nudges.values("project"))
+    ripe = Q(pk__in=ladders.filter(Q(ripe_at__lte=now) | Q(failures__gt=0)).values("pk"))
     # A project that nobody has looked through yet has no ladder.
     free = Q(ladder=None) | Q(pk__in=waiting.values("pk"))
     return Project.objects.filter(

@@ -30,7 +30,7 @@ from memory.layers.summarising import Digest, audited
 from memory.models import Entry, Ladder, Nudge, State, Verb, Waiting
 from memory.models.activity import note
 from memory.models.entries import CONVERSATION
-from projects.models import Project
+from projects.models import Project, remove
 
 log = logging.getLogger(__name__)
 
@@ -128,8 +128,8 @@ class Sources:
         return not any(child.pinned or child.state in UNSETTLED for child in self.children)
 
 
-def _sources(children: Iterable[UUID]) -> Sources:
-    rows = Entry.objects.filter(pk__in=children).select_related("session")
+def _sources(project: Project, children: Iterable[UUID]) -> Sources:
+    rows = project.entries.filter(pk__in=children).select_related("session")
     found = list(rows.order_by("first_source_at", "pk"))
     digest = hashlib.sha256()
     for entry in found:
@@ -145,7 +145,7 @@ def _write(lease: Lease, project: Project, roll: ladder.Roll, now: datetime) -> 
     One whose sources are those it was written from stands as it stood, and no model is asked.
     Raises SourcesChanged when they are not what they were when the roll was planned.
     """
-    sources = _sources(roll.children)
+    sources = _sources(project, roll.children)
     if len(sources.children) < len(roll.children) or not sources.are_settled:
         raise SourcesChanged
     there = project.entries.filter(pk=roll.digest).first() if roll.digest else None
@@ -203,8 +203,9 @@ def _commit(
     """
     lease.fence()
     ids = [child.pk for child in sources.children]
-    list(Entry.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
-    if _sources(roll.children).fingerprint != sources.fingerprint:
+    children = project.entries.filter(pk__in=ids)
+    list(children.select_for_update().order_by("pk").values_list("pk"))
+    if _sources(project, roll.children).fingerprint != sources.fingerprint:
         raise SourcesChanged
     digest = _digest(project, roll)
     is_new = digest._state.adding
@@ -228,7 +229,6 @@ def _commit(
     digest.tokens = bank.item_tokens(digest.as_item())
     with at(now):
         digest.save()
-        children = Entry.objects.filter(pk__in=ids)
         if waits:
             children.filter(state=State.ABSORBED).update(state=State.LIVE)
             children.update(parent=digest)
@@ -276,9 +276,8 @@ def _waits_because(digest: Entry, text: str, children: Sequence[Entry]) -> Waiti
 
 def _digest(project: Project, roll: ladder.Roll) -> Entry:
     """The digest of the roll's period: the one that is there, locked, or a new one."""
-    there = Entry.objects.select_for_update().filter(
-        project=project, granularity=roll.granularity, period_key=roll.key
-    )
+    rows = Entry.objects.select_for_update(of=("self",)).select_related("parent")
+    there = rows.filter(project=project, granularity=roll.granularity, period_key=roll.key)
     return there.first() or Entry(
         project=project,
         granularity=roll.granularity,
@@ -318,12 +317,13 @@ def _dissolve(lease: Lease, project: Project, now: datetime) -> bool:
     )
     empty = project.entries.rewritable().filter(~Exists(sources))
     gone = list(empty)
+    ids = [entry.pk for entry in gone]
     with at(now):
         # Nothing will know any more that what was below them had a part in what is above.
-        review.withhold(Entry.objects.above([entry.pk for entry in gone]), for_good=True)
+        review.withhold(Entry.objects.above([project.pk], ids), for_good=True)
         for entry in gone:
             _record(Verb.DISSOLVED, entry, ())
-            entry.delete()
+        remove(project.entries.filter(pk__in=ids))
     return bool(gone)
 
 

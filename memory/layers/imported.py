@@ -21,8 +21,10 @@ def propose(session: Session, messages: list[Message], source: str) -> None:
     than that they are summarised with it; they are then no proposals. So it is too where nothing
     is to be remembered.
     """
-    begin = Cursor.objects.get(pk=session.pk).summarised_through + 1
-    before = session.messages.filter(CONTRIBUTING, seq__range=(begin, messages[0].seq - 1))
+    cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
+    begin = cursor.summarised_through + 1
+    said = session.messages.filter(CONTRIBUTING, project=session.project_id)
+    before = said.filter(seq__range=(begin, messages[0].seq - 1))
     if before.exists() or not all(map(contributes, messages)):
         return
     now = timezone.now()

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from django.db.models import Prefetch
+
 from memory.layers import losses
 from memory.layers.particulars import Kind
 from memory.layers.periods import Granularity
@@ -52,7 +54,9 @@ def kept_by_kind(project: Project) -> dict[Granularity, Kept]:
     standing = project.entries.filter(state__in=(State.LIVE, State.ABSORBED, State.FADED))
     digests = standing.exclude(granularity=CONVERSATION).order_by("pk")
     found: dict[Granularity, Kept] = {layer: Kept() for layer in Granularity}
-    for digest in digests.prefetch_related("children__session").iterator(chunk_size=200):
+    children = project.entries.select_related("session")
+    digests = digests.prefetch_related(Prefetch("children", children))
+    for digest in digests.iterator(chunk_size=200):
         told = [(child.label, child.summary) for child in digest.children.all()]
         found[Granularity(digest.granularity)].count(losses.audit(told, digest.summary))
     return {layer: kept for layer, kept in found.items() if kept.digests}

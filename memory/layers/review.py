@@ -4,7 +4,7 @@ Each act is put on the record. Rows are locked from the entry upward, as the lad
 the two never wait for each other in a circle; the project, where pins are counted, before them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from django.db import transaction
@@ -28,7 +28,7 @@ from memory.models import (
 )
 from memory.models.activity import note
 from memory.models.cursors import nudge
-from projects.models import Project
+from projects.models import Project, remove
 
 # Pins take at most this share of the bank's budget (DESIGN, "Budget").
 PINNED_SHARE = 0.5
@@ -61,7 +61,8 @@ def edit(entry: Entry, summary: str, by, reason: str = Reason.OTHER) -> Entry:
     texts.rewrite(entry, summary, by.get_username(), timezone.now())
     changed = [*texts.CHANGED]
     if entry.granularity != Granularity.CONVERSATION:
-        told = [(child.label, child.summary) for child in entry.children.select_related("session")]
+        children = entry.children.filter(project=entry.project_id).select_related("session")
+        told = [(child.label, child.summary) for child in children]
         audit = losses.audit(told, summary)
         entry.note, entry.losses, entry.particulars = summary, audit.listed(), audit.held
         changed += ["note", "losses", "particulars"]
@@ -88,11 +89,13 @@ def redact(entry: Entry, passage: str, by, reason: str = Reason.PRIVATE) -> Entr
     entry.note = entry.note.replace(passage, REDACTED)
     entry.losses = [loss for loss in entry.losses if passage not in str(loss)]
     entry.save(update_fields=[*texts.CHANGED, "note", "losses"])
-    for earlier in entry.revisions.filter(summary__contains=passage):
+    earlier_ones = entry.revisions.filter(project=entry.project_id, summary__contains=passage)
+    for earlier in earlier_ones:
         earlier.summary = earlier.summary.replace(passage, REDACTED)
         earlier.save(update_fields=["summary"])
-    withhold(Entry.objects.above([entry.pk]), for_good=True)
-    Chunk.objects.filter(source_type=SourceType.ENTRY, source=entry.pk).delete()
+    withhold(_above([entry]), for_good=True)
+    here = Chunk.objects.filter(project=entry.project_id)
+    remove(here.filter(source_type=SourceType.ENTRY, source=entry.pk))
     deriving.redact(entry, passage)
     _record(entry, Verb.REDACTED, by, reason)
     return entry
@@ -155,9 +158,9 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = Reason.OTHER) 
         entry.state, entry.parent, entry.pinned = State.HIDDEN, None, False
         entry.waits_because = ""
         entry.save(update_fields=["state", "parent", "pinned", "waits_because", "sources_hash"])
-        withhold(Entry.objects.above([entry.pk]))
+        withhold(_above([entry]))
         if is_unread:
-            withhold(Entry.objects.filter(pk=entry.pk))
+            withhold(_among([entry]))
             entry.withheld = True
         _record(entry, Verb.REJECTED if was_proposed else Verb.HIDDEN, by, reason)
     elif not hidden and entry.state in ASIDE:
@@ -165,20 +168,22 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = Reason.OTHER) 
         entry.waits_because = ""
         entry.save(update_fields=["state", "waits_because"])
         # A digest speaks from now on for its children, which stood in for it.
-        standing = Entry.objects.filter(parent=entry, state__in=(State.LIVE, State.FADED))
-        standing.update(state=State.ABSORBED)
+        children = entry.children.filter(project=entry.project_id)
+        children.filter(state__in=(State.LIVE, State.FADED)).update(state=State.ABSORBED)
         deriving.approve_with(entry)
         _record(entry, Verb.APPROVED if was_proposed else Verb.SHOWN, by, reason)
     return entry
 
 
 def propose(entries: QuerySet[Entry], because: Waiting) -> None:
-    """Sends `entries` back to review, and has what was made of them rewritten without them."""
+    """Sends `entries`, which name their project, back to review, and has what was made of them
+    rewritten without them.
+    """
     found = _lock(entries.exclude(state=State.HIDDEN))
-    rows = Entry.objects.filter(pk__in=[entry.pk for entry in found])
+    rows = _among(found)
     rows.filter(state=State.STALE).update(sources_hash=OUTDATED)
     rows.update(state=State.PROPOSED, waits_because=because, parent=None, pinned=False)
-    withhold(Entry.objects.above([entry.pk for entry in found]))
+    withhold(_above(found))
     for entry in found:
         nudge(entry.project_id)
         note(entry.project_id, Verb.PROPOSED, entry_id=entry.pk, reason=because)
@@ -190,7 +195,7 @@ REDACTED = "[…]"
 
 def _locked(entry: Entry) -> Entry:
     rows = Entry.objects.select_for_update(of=("self",)).select_related("session", "parent")
-    return rows.get(pk=entry.pk)
+    return rows.get(project=entry.project_id, pk=entry.pk)
 
 
 def _record(entry: Entry, verb: Verb, by, reason: str) -> None:
@@ -213,7 +218,8 @@ def ancestors(entry: Entry) -> list[UUID]:
     above = entry.parent_id
     while above is not None:
         found.append(above)
-        above = Entry.objects.filter(pk=above).values_list("parent", flat=True).first()
+        rows = Entry.objects.filter(project=entry.project_id, pk=above)
+        above = rows.values_list("parent", flat=True).first()
     return found
 
 
@@ -244,13 +250,14 @@ def mark_stale(entry: Entry) -> None:
 
     One that is hidden or waits for review stays so, and is rewritten when it is taken in.
     """
-    rows = Entry.objects.filter(pk=entry.pk)
+    rows = _among([entry])
     rows.filter(state__in=ASIDE).update(sources_hash=OUTDATED)
     rows.exclude(state__in=ASIDE).update(state=State.STALE)
 
 
 def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: bool = False) -> None:
-    """Has `entries` and all above them rewritten; no text of theirs stands until then.
+    """Has `entries`, which name their projects, and all above them rewritten; no text of theirs
+    stands until then.
 
     What they were taken out of, by a pin or a moderator, counts as above them: it may not be
     rewritten yet. If it is, it stands again as it stood, and no model is asked.
@@ -261,22 +268,33 @@ def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: boo
     ids, as whoever else locks several does.
     """
     level = _lock(entries)
-    touched: dict[UUID, UUID] = {}
+    touched: dict[UUID, Entry] = {}
     still = {entry.pk for entry in level}
     while level:
-        touched |= {entry.pk: entry.project_id for entry in level}
+        touched |= {entry.pk: entry for entry in level}
         still |= {entry.parent_id for entry in level if entry.pk in still and entry.parent_id}
-        level = _lock(Entry.objects.above([entry.pk for entry in level]))
-    rows = Entry.objects.filter(pk__in=touched)
+        level = _lock(_above(level))
+    rows, projects = _among(touched.values()), {one.project_id for one in touched.values()}
     if for_good:
-        texts.blank(rows)
+        texts.blank(projects, touched)
     else:
         gone = touched.keys() - still if keep_earlier else touched
-        EntryRevision.objects.filter(entry__in=gone).delete()
+        EntryRevision.objects.filter(project__in=projects, entry__in=gone).delete()
     rows.update(withheld=True)
     rows.exclude(state__in=ASIDE).update(state=State.STALE)
-    for project_id in set(touched.values()):
+    for project_id in projects:
         nudge(project_id)
+
+
+def _above(entries: Collection[Entry]) -> QuerySet[Entry]:
+    projects = {entry.project_id for entry in entries}
+    return Entry.objects.above(projects, [entry.pk for entry in entries])
+
+
+def _among(entries: Collection[Entry]) -> QuerySet[Entry]:
+    """The rows of `entries`, as they are now."""
+    projects = {entry.project_id for entry in entries}
+    return Entry.objects.filter(project__in=projects, pk__in=[entry.pk for entry in entries])
 
 
 def _lock(entries: QuerySet[Entry]) -> list[Entry]:

@@ -1,8 +1,10 @@
 """How the text of an entry is replaced, and what becomes of the one before."""
 
+from collections.abc import Collection
 from datetime import datetime
+from uuid import UUID
 
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from memory.layers import bank
 from memory.models import Entry, EntryRevision, Waiting
@@ -17,7 +19,7 @@ def rewrite(entry: Entry, summary: str, written_by: str, at: datetime) -> None:
     tell what was hidden or deleted, and go.
     """
     if entry.withheld:
-        entry.revisions.all().delete()
+        entry.revisions.filter(project=entry.project_id).delete()
     elif entry.summary != summary:
         EntryRevision.objects.create(
             project_id=entry.project_id,
@@ -34,13 +36,15 @@ def rewrite(entry: Entry, summary: str, written_by: str, at: datetime) -> None:
     entry.tokens = bank.item_tokens(entry.as_item())
 
 
-def blank(entries: QuerySet[Entry]) -> int:
-    """Empties the texts of `entries`, and removes all earlier ones; returns how many those were.
+def blank(projects: Collection[UUID], ids: Collection[UUID]) -> int:
+    """Empties the texts of entries of `projects`, by their ids, and removes all earlier ones;
+    returns how many those were.
 
     What somebody wrote into a digest by hand may rest on what goes, and goes too: somebody is to
     look at it when it is written anew.
     """
-    removed, _ = EntryRevision.objects.filter(entry__in=entries.values("pk")).delete()
+    removed, _ = EntryRevision.objects.filter(project__in=projects, entry__in=ids).delete()
+    entries = Entry.objects.filter(project__in=projects, pk__in=ids)
     entries.exclude(note="").update(waits_because=Waiting.SOURCES)
     entries.update(
         summary="",

@@ -9,7 +9,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 # Of the ids of what else an act touched; `count` tells of all.
 MOST_RELATED = 100
@@ -65,7 +65,7 @@ class ActivityQuerySet(models.QuerySet["Activity"]):
         raise TypeError("What was done stays on the record.")
 
 
-class Activity(models.Model):
+class Activity(OfProject):
     """One act. Only ids, verbs and numbers, never a text of people or models.
 
     It points by bare ids, so that it outlives what it tells of; with its project it goes.

@@ -2,10 +2,10 @@
 
 from django.db import models
 
-from projects.models import Project
+from projects.models import OfProject, Project
 
 
-class RenderedBank(models.Model):
+class RenderedBank(OfProject):
     """One project's bank as a text, and what it was rendered from.
 
     `version` rises only when the text changes. The text holds as long as `fingerprint` is that of

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
-from projects.models import Membership, Project
+from projects.models import Membership, OfProject, Project
 
 NAME = re.compile(r"[^\W_][\w-]{0,59}")
 # Characters of one block, some 5,000 tokens of prose.
@@ -39,7 +39,7 @@ class BlockQuerySet(models.QuerySet["Block"]):
         return self.order_by(models.F("user").asc(nulls_first=True), "position", "name")
 
 
-class Block(models.Model):
+class Block(OfProject):
     """A named text, of a project or of one user in it. `version` rises with every change."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

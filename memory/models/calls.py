@@ -6,7 +6,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 
 class CallKind(models.TextChoices):
@@ -16,7 +16,7 @@ class CallKind(models.TextChoices):
     AGAIN = "again", _("a digest once more, with what it had left out")
 
 
-class Call(models.Model):
+class Call(OfProject):
     """One request to a model: written before it is made, completed when the answer is there.
 
     A call whose worker died stays without an outcome; its tokens are not known.

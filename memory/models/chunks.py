@@ -11,7 +11,7 @@ from pgvector.django import HalfVectorField, HnswIndex
 from chat.models import Role, Session
 from memory.models.leased import Leased, LeasedQuerySet
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 
 class SourceType(models.TextChoices):
@@ -32,7 +32,7 @@ HNSW = {"m": 24, "ef_construction": 128}
 OF_SESSIONS = (SourceType.TURN, SourceType.NOTE)
 
 
-class Chunk(models.Model):
+class Chunk(OfProject):
     """An excerpt that can be recalled: consecutive messages of one speaker, or part of a long one.
 
     It is known by its source (for a turn and a note the session) and its first place there; one
@@ -105,7 +105,7 @@ class Chunk(models.Model):
         return f"{self.source}:{self.first_seq}-{self.last_seq}"
 
 
-class Vector(models.Model):
+class Vector(OfProject):
     """What an embedder makes of a chunk. Changing the embedder is adding vectors.
 
     The column has no fixed dimensions; each embedder in use has an index over its own vectors.
@@ -184,7 +184,7 @@ class IndexCursor(Leased):
         return f"index of {self.session_id} at {self.indexed_through}"
 
 
-class Corpus(models.Model):
+class Corpus(OfProject):
     """What search knows of a project as a whole: how many chunks, and in how many a term stands.
 
     Counted now and then, not kept exact: `changes` are the chunks written since. A term that is

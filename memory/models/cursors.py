@@ -9,7 +9,7 @@ from django.db.models import ExpressionWrapper, F, Q, Value
 from chat.models import Session
 from chat.models.sessions import SessionStatus
 from memory.models.leased import Leased, LeasedQuerySet
-from projects.models import Project
+from projects.models import OfProject, Project
 
 # A conversation that never falls idle is summarised at so many tokens too.
 FULL_TOKENS = 4_000
@@ -100,7 +100,7 @@ class Ladder(Leased):
         return f"ladder of {self.project_id}"
 
 
-class Nudge(models.Model):
+class Nudge(OfProject):
     """Something changed in a project's layers since they were last looked through.
 
     Rows are only added, and removed by who has looked, so that no two writers ever wait for each
@@ -114,7 +114,7 @@ class Nudge(models.Model):
         return f"nudge of {self.project_id}"
 
 
-class EntriesChanged(models.Model):
+class EntriesChanged(OfProject):
     """Something changed in a project's entries since recall looked through them; as Nudge."""
 
     id = models.BigAutoField(primary_key=True)

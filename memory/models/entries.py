@@ -15,7 +15,7 @@ from memory.layers import bank
 from memory.layers.bank import Item
 from memory.layers.periods import Granularity
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 
 class State(models.TextChoices):
@@ -82,19 +82,21 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         """Digests whose children are no longer what they were written from."""
         return self.filter(state=State.STALE).exclude(granularity=CONVERSATION)
 
-    def above(self, entries: Collection[UUID]) -> "EntryQuerySet":
-        """The digests that `entries` are children of, or once were: a text of theirs, an earlier
-        one or one that is not rewritten yet, may tell of a child that was pinned or put aside.
+    def above(self, projects: Collection[UUID], entries: Collection[UUID]) -> "EntryQuerySet":
+        """The digests that `entries` of `projects` are children of, or once were: a text of theirs,
+        an earlier one or one that is not rewritten yet, may tell of a child that was pinned or put
+        aside.
         """
         # The database notes each parent that an entry gets.
-        held = EntryState.objects.filter(entry__in=entries).exclude(parent_id=None)
-        return self.filter(pk__in=held.values("parent_id"))
+        held = EntryState.objects.filter(project__in=projects, entry__in=entries)
+        above = held.exclude(parent_id=None).values("parent_id")
+        return self.filter(project__in=projects, pk__in=above)
 
     def newest_first(self) -> "EntryQuerySet":
         return self.order_by("-last_source_at", "-id")
 
 
-class Entry(models.Model):
+class Entry(OfProject):
     """A summary of a stretch of one conversation, or a digest of the entries of one period.
 
     A conversation entry covers `first_seq` to `last_seq` of its session; a digest is made of the
@@ -212,7 +214,7 @@ class Entry(models.Model):
         )
 
 
-class EntryRevision(models.Model):
+class EntryRevision(OfProject):
     """An earlier text of an entry, kept when it was rewritten."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -236,7 +238,7 @@ class EntryRevision(models.Model):
         return f"revision {self.revision} of {self.entry_id}"
 
 
-class EntryState(models.Model):
+class EntryState(OfProject):
     """How an entry stood from a moment on; no text. Written by the database itself.
 
     A trigger adds a row whenever one of these columns changes, at the moment of the cycle that did

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.models import Message, Session
 from memory.models.entries import Entry, State, Waiting
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 LONGEST_SUBJECT = 200
 LONGEST_PREDICATE = 100
@@ -116,7 +116,7 @@ class FactQuerySet(models.QuerySet["Fact"]):
         return self.order_by("-valid_from", "-id")
 
 
-class Fact(models.Model):
+class Fact(OfProject):
     """`subject` `predicate` `object`, of the project or about one of its people.
 
     Facts of one topic follow one another. `valid_until` is an end that somebody gave; most have
@@ -211,7 +211,7 @@ class Fact(models.Model):
         return folded(self.object) == folded(object)
 
 
-class FactSource(models.Model):
+class FactSource(OfProject):
     """A message that tells a fact, and the entry in whose writing that was found.
 
     `valid_from` and `confidence` are what it tells of them: the fact begins with its first source,

@@ -8,6 +8,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from memory.models.calls import spent_today
+from projects.models import OfProject
 
 # A lease outlives the longest single model call, and is renewed before each of them.
 LONGEST_LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
@@ -36,7 +37,7 @@ class LeasedQuerySet(models.QuerySet):
         )
 
 
-class Leased(models.Model):
+class Leased(OfProject):
     lease_holder = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveIntegerField(default=0, help_text="Since it last went well.")

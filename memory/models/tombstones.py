@@ -5,7 +5,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 
 
 class Grave(models.TextChoices):
@@ -23,7 +23,7 @@ class Grave(models.TextChoices):
     PROJECT = "project", _("a project that was deleted")
 
 
-class Tombstone(models.Model):
+class Tombstone(OfProject):
     """One thing that was forgotten: its id, or the digest of what it is called at its source.
 
     Of a user: the id, and when. A project that was deleted has its own in the file alone.

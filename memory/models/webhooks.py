@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from memory.models.leased import Leased, LeasedQuerySet
 from projects.identifiers import new_id
-from projects.models import Project
+from projects.models import OfProject, Project
 from projects.outbound import MAX_URL_LENGTH
 
 
@@ -124,7 +124,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return self.filter(created_at__lt=Now() - age)
 
 
-class Delivery(models.Model):
+class Delivery(OfProject):
     """One event for one webhook, written in the transaction of the event: what is still to be
     told, and for a while what was. Ids and numbers, never a text.
     """

@@ -24,7 +24,7 @@ from memory.models.chunks import IndexCursorQuerySet
 from memory.recall import corpus, embedders, reading, summaries, writing
 from memory.recall.embedders import Embedder, EmbedderError
 from memory.recall.reading import Extent
-from projects.models import Project
+from projects.models import Project, remove
 
 log = logging.getLogger(__name__)
 
@@ -246,5 +246,5 @@ def withdraw(session: Session, seqs: Sequence[int]) -> int:
         for pk, first, last in holding.values_list("pk", "first_seq", "last_seq")
         if any(first <= seq <= last for seq in places)
     ]
-    Chunk.objects.filter(project_id=session.project_id, pk__in=gone).delete()
+    remove(Chunk.objects.filter(project_id=session.project_id, pk__in=gone))
     return len(gone)

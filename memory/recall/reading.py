@@ -122,7 +122,8 @@ def _path(session: Session, start: int, messages: Sequence[Message]) -> set[UUID
     """Which of `messages`, those from `start` on, lie on the session's path."""
     tree: Iterable[Message] = messages
     if messages and session.last_seq > messages[-1].seq:
-        tree = session.messages.filter(seq__gte=start).only("session", "parent", "seq")
+        behind = session.messages.filter(project=session.project_id, seq__gte=start)
+        tree = behind.only("session", "parent", "seq")
     return {message.pk for message in path_to(tree, session.head_id)}
 
 

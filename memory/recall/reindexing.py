@@ -5,7 +5,7 @@ are there are not made again; search goes on meanwhile on what is there.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -84,9 +84,10 @@ def _mark(sessions: QuerySet[Session]) -> int:
                 [IndexCursor(session_id=pk, project_id=project) for pk, project in batch],
                 ignore_conflicts=True,
             )
-            IndexCursor.objects.filter(pk__in=[pk for pk, _ in batch]).update(
-                wanted=F("wanted") + 1, dirty_from=1, next_try_at=None
+            cursors = IndexCursor.objects.filter(
+                project__in={project for _, project in batch}, pk__in=[pk for pk, _ in batch]
             )
+            cursors.update(wanted=F("wanted") + 1, dirty_from=1, next_try_at=None)
 
 
 def embed(project: Project | None, user, tell: Tell) -> tuple[int, int]:
@@ -102,6 +103,8 @@ def embed(project: Project | None, user, tell: Tell) -> tuple[int, int]:
     added = _add(chunks, embedder, tell)
     vector_index.fill(embedder)
     others = Vector.objects.exclude(embedder=embedder.name)
+    if project is not None:
+        others = others.filter(project=project)
     removed, _ = others.filter(chunk__in=chunks).delete()
     return added, removed
 
@@ -111,29 +114,32 @@ def _add(chunks: QuerySet[Chunk], embedder: Embedder, tell: Tell) -> int:
     last: UUID | None = None
     while True:
         rows = chunks.filter(pk__gt=last) if last else chunks
-        some = list(rows.order_by("pk").values_list("pk", flat=True)[:LOOKED_AT])
+        some = dict(rows.order_by("pk").values_list("pk", "project")[:LOOKED_AT])
         if not some:
             return added
-        last, seen = some[-1], seen + len(some)
+        last, seen = max(some), seen + len(some)
         for batch in _without(some, embedder):
             vectors = embedder.documents([chunk.text for chunk in batch])
             added += _keep(batch, vectors, embedder)
         tell(Step("Vectors", seen, total))
 
 
-def _without(ids: Sequence[UUID], embedder: Embedder) -> Iterator[list[Chunk]]:
-    """Those chunks that have no vector of `embedder`, BATCH by BATCH.
+def _without(some: Mapping[UUID, UUID], embedder: Embedder) -> Iterator[list[Chunk]]:
+    """Those chunks that have no vector of `embedder`, BATCH by BATCH; `some` are the projects of
+    chunks by their ids, in the order of these.
 
     They are looked up by id: a join of all chunks with all vectors would be as slow as the
     planner's idea of two tables that have just been filled.
     """
-    own = Vector.objects.filter(chunk__in=ids, embedder=embedder.name)
+    projects = set(some.values())
+    own = Vector.objects.filter(project__in=projects, chunk__in=some, embedder=embedder.name)
     there = set(own.values_list("chunk", flat=True))
-    missing = [pk for pk in ids if pk not in there]
+    missing = [pk for pk in some if pk not in there]
     for place in range(0, len(missing), BATCH):
-        rows = Chunk.objects.filter(pk__in=missing[place : place + BATCH])
-        if batch := list(rows.order_by("pk").only("project", "text")):
-            yield batch
+        batch = missing[place : place + BATCH]
+        rows = Chunk.objects.filter(project__in={some[pk] for pk in batch}, pk__in=batch)
+        if chunks := list(rows.order_by("pk").only("project", "text")):
+            yield chunks
 
 
 @transaction.atomic
@@ -141,8 +147,9 @@ def _keep(batch, vectors, embedder: Embedder) -> int:
     """Keeps the vectors of the chunks that are still what they were when they were read."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id, text FROM memory_chunk WHERE id = ANY(%s) ORDER BY id FOR SHARE",
-            [[chunk.pk for chunk in batch]],
+            "SELECT id, text FROM memory_chunk WHERE project_id = ANY(%s) AND id = ANY(%s)"
+            " ORDER BY id FOR SHARE",
+            [[chunk.project_id for chunk in batch], [chunk.pk for chunk in batch]],
         )
         now = dict(cursor.fetchall())
     places = [place for place, one in enumerate(batch) if now.get(one.pk) == one.text]

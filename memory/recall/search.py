@@ -26,8 +26,9 @@ NEIGHBOURS = 3
 SAID = OF_SESSIONS
 # A summary is what all members may know, as long as it stands (memory.recall.summaries).
 TELLABLE = (
-    "EXISTS (SELECT FROM memory_entry e WHERE e.id = c.source AND e.revision = c.last_seq "
-    "AND NOT e.withheld AND e.state NOT IN ('proposed', 'hidden'))"
+    "EXISTS (SELECT FROM memory_entry e WHERE e.id = c.source AND (e.project_id = %(project)s) "
+    "IS TRUE AND e.revision = c.last_seq AND NOT e.withheld "
+    "AND e.state NOT IN ('proposed', 'hidden'))"
 )
 # https://github.com/pgvector/pgvector#iterative-index-scans
 ITERATIVE = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "200"}
@@ -132,6 +133,8 @@ COLUMNS = (
 NAMES = "source_type, source, first_seq, part"
 PLACE = "c.source_type, c.source, c.first_seq, c.part"
 
+# What is found is looked up by its id. That it is of the project stands in `IS TRUE` beside it: as
+# a plain condition, a planner without statistics may go through all of the project's rows for each.
 # All vectors are put in order first, and only the nearest looked up, until enough may be shown:
 # `OFFSET 0` keeps the planner from looking up each of them before.
 _COMPARED = """
@@ -140,22 +143,20 @@ _COMPARED = """
         WHERE project_id = %(project)s AND embedder = %(embedder)s {which}
         ORDER BY distance OFFSET 0
     ) v
-    JOIN memory_chunk c ON c.id = v.chunk_id
-    LEFT JOIN chat_session s ON s.id = c.session_id
+    JOIN memory_chunk c ON c.id = v.chunk_id AND (c.project_id = %(project)s) IS TRUE
+    LEFT JOIN chat_session s ON s.id = c.session_id AND (s.project_id = %(project)s) IS TRUE
     WHERE {conditions} ORDER BY v.distance LIMIT {candidates}
 """
 _EXACT = f"SELECT {NAMES} FROM ({_COMPARED.replace('{which}', '')}) near"
 # What is in the embedder's index, and beside it what is not yet. With its dimensions and the
-# embedder as written, so that the index can serve it. The chunks are looked up by their ids
-# alone: with the project as a condition on both tables, a planner without statistics may go
-# through all of the project's chunks for each of its vectors.
+# embedder as written, so that the index can serve it.
 _INDEXED = f"""
     SELECT {NAMES} FROM ((
         SELECT {{place}}, v.embedding::halfvec({{dimensions}})
             <=> %(vector)s::halfvec({{dimensions}}) AS distance
         FROM memory_vector v
-        JOIN memory_chunk c ON c.id = v.chunk_id
-        LEFT JOIN chat_session s ON s.id = c.session_id
+        JOIN memory_chunk c ON c.id = v.chunk_id AND (c.project_id = %(project)s) IS TRUE
+        LEFT JOIN chat_session s ON s.id = c.session_id AND (s.project_id = %(project)s) IS TRUE
         WHERE v.project_id = %(project)s AND v.embedder = %(embedder)s AND v.indexed
             AND {{conditions}}
         ORDER BY distance LIMIT {{candidates}}
@@ -168,7 +169,7 @@ _AROUND = """
     WITH hearts AS MATERIALIZED (({lexical}) UNION ({semantic})),
     talk AS MATERIALIZED (
         SELECT s.id, s.creator_id, s.visibility, s.deleted_at FROM chat_session s
-        WHERE s.id IN (SELECT source FROM hearts)
+        WHERE s.id IN (SELECT source FROM hearts) AND (s.project_id = %(project)s) IS TRUE
     )
     SELECT {columns}, 1 - (v.embedding <=> %(vector)s::halfvec), {met}, ({conditions}) IS TRUE
     FROM (
@@ -185,13 +186,13 @@ _AROUND = """
                 ORDER BY o.first_seq, o.part LIMIT {neighbours})
         ) beside
     ) near
-    JOIN memory_chunk c ON c.ctid = near.ctid
+    JOIN memory_chunk c ON c.ctid = near.ctid AND (c.project_id = %(project)s) IS TRUE
     LEFT JOIN talk s ON s.id = c.session_id
     LEFT JOIN memory_vector v ON v.project_id = %(project)s AND v.embedder = %(embedder)s
         AND v.chunk_id = c.id
     ORDER BY c.source, c.first_seq, c.part
 """
-_NOTHING = f"SELECT {NAMES} FROM memory_chunk WHERE false"
+_NOTHING = f"SELECT {NAMES} FROM memory_chunk WHERE project_id = %(project)s AND false"
 
 
 def candidates(
@@ -242,7 +243,7 @@ def _standing(scope: Scope, found: Sequence[Found]) -> list[Found]:
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS}, ({scope.conditions}) IS TRUE FROM memory_chunk c "
-            "LEFT JOIN chat_session s ON s.id = c.session_id "
+            "LEFT JOIN chat_session s ON s.id = c.session_id AND s.project_id = c.project_id "
             "WHERE c.project_id = %(project)s AND c.id = ANY(%(ids)s)",
             scope.given | {"ids": [one.id for one in found]},
         )
@@ -259,8 +260,8 @@ def recent(scope: Scope, most: int) -> list[Found]:
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS}, NULL, 0, true FROM memory_chunk c "
-            "LEFT JOIN chat_session s ON s.id = c.session_id "
-            f"WHERE c.project_id = %(project)s AND {scope.conditions} "
+            "LEFT JOIN chat_session s ON s.id = c.session_id AND (s.project_id = %(project)s) "
+            f"IS TRUE WHERE c.project_id = %(project)s AND {scope.conditions} "
             "ORDER BY c.occurred_at DESC, c.first_seq DESC, c.part DESC LIMIT %(most)s",
             scope.given | {"most": most},
         )

@@ -14,7 +14,7 @@ from memory.models import Chunk, EntriesChanged, Entry, SourceType
 from memory.models.entries import CONVERSATION
 from memory.recall import writing
 from memory.recall.embedders import Embedder, EmbedderError
-from projects.models import Project
+from projects.models import Project, remove
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def follow(project_id: UUID, embedder: Embedder) -> int:
         )
         if language == spoken or source not in wanted
     }
-    _chunks(project_id).filter(source__in=there.keys() - wanted.keys()).delete()
+    remove(_chunks(project_id).filter(source__in=there.keys() - wanted.keys()))
     fresh = [pk for pk, revision in wanted.items() if there.get(pk, (None, None))[1] != revision]
     written = 0
     for start in range(0, len(fresh), BATCH):

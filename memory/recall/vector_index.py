@@ -7,6 +7,7 @@ go on. Search asks the index for what is in it and compares the rest: it finds a
 """
 
 import time
+from typing import Any
 from uuid import UUID
 from zlib import crc32
 
@@ -46,9 +47,10 @@ _MOSTLY_WAITS = """
     )
 """
 _TAKE_IN = """
-    UPDATE memory_vector SET indexed = true WHERE id IN (
-        SELECT id FROM memory_vector WHERE project_id = %s AND embedder = %s AND NOT indexed
-        LIMIT %s FOR UPDATE SKIP LOCKED
+    UPDATE memory_vector SET indexed = true WHERE (project_id = %(project)s) IS TRUE AND id IN (
+        SELECT id FROM memory_vector
+        WHERE project_id = %(project)s AND embedder = %(embedder)s AND NOT indexed
+        LIMIT %(most)s FOR UPDATE SKIP LOCKED
     )
 """
 
@@ -131,7 +133,12 @@ def _take_in(embedder: Embedder, batch: int, seconds: float = float("inf")) -> b
             while moved:
                 if time.monotonic() > end:
                     return True
-                cursor.execute(_TAKE_IN, [project, embedder.name, batch])
+                given: dict[str, Any] = {
+                    "project": project,
+                    "embedder": embedder.name,
+                    "most": batch,
+                }
+                cursor.execute(_TAKE_IN, given)
                 moved = cursor.rowcount
     return False
 

@@ -78,8 +78,8 @@ _SHARING = """
         WHERE (c.project_id = %(project)s) IS TRUE AND {own}
         GROUP BY c.id ORDER BY weight DESC, c.id DESC OFFSET 0
     ) told
-    JOIN memory_chunk c ON c.id = told.id
-    LEFT JOIN chat_session s ON s.id = c.session_id
+    JOIN memory_chunk c ON c.id = told.id AND (c.project_id = %(project)s) IS TRUE
+    LEFT JOIN chat_session s ON s.id = c.session_id AND (s.project_id = %(project)s) IS TRUE
     WHERE {conditions} ORDER BY told.weight DESC, told.id DESC LIMIT {candidates}
 """
 

@@ -19,6 +19,7 @@ from memory.recall.embedders import Embedder
 from memory.recall.embedders.base import Matrix
 from memory.recall.reading import Extent
 from projects.identifiers import new_id
+from projects.models import remove
 
 Place = tuple[int, int]
 # Texts that are embedded at a time.
@@ -142,14 +143,15 @@ def _differs(old: Chunk, new: Chunk) -> bool:
 
 def write(plan: Plan, sources: set[UUID]) -> int:
     """Writes the part of `plan` that belongs to `sources`; how many chunks were written."""
-    gone = [chunk.pk for chunk in plan.gone if chunk.source in sources]
+    gone = [chunk for chunk in plan.gone if chunk.source in sources]
     if gone:
-        Chunk.objects.filter(pk__in=gone).delete()
+        projects = {chunk.project_id for chunk in gone}
+        remove(Chunk.objects.filter(project__in=projects, pk__in=[chunk.pk for chunk in gone]))
     places = [place for place, chunk in enumerate(plan.chunks) if chunk.source in sources]
     chunks = [plan.chunks[place] for place in places]
     write_chunks(chunks)
     write_vectors(chunks, plan.vectors[places], plan.embedder)
-    corpus.note_changes(chunks, [one for one in plan.gone if one.source in sources])
+    corpus.note_changes(chunks, gone)
     return len(chunks)
 
 

@@ -1,5 +1,6 @@
 """Who: projects, members, who is invited, the tokens that open them, what was done with those."""
 
+from projects.models.belonging import OfProject, remove
 from projects.models.idempotency import IdempotencyKey
 from projects.models.invitations import Invitation, SpentInvitation, Standing
 from projects.models.members import Membership, Role
@@ -13,10 +14,12 @@ __all__ = [
     "IdempotencyKey",
     "Invitation",
     "Membership",
+    "OfProject",
     "Project",
     "Role",
     "SpentInvitation",
     "Standing",
     "Token",
+    "remove",
     "validate_model_name",
 ]

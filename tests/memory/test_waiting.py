@@ -224,7 +224,7 @@ def test_an_entry_proposed_while_its_digest_is_written_is_no_part_of_it(small, o
 
     def propose(request):
         with transaction.atomic():
-            review.propose(Entry.objects.filter(pk=children[0].pk), Waiting.PRIVATE)
+            review.propose(small.entries.filter(pk=children[0].pk), Waiting.PRIVATE)
         connection.close()
         return "- The build was talked over."
 

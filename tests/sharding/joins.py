@@ -12,10 +12,10 @@ from tests.sharding.tables import tenants
 
 
 def begin() -> None:
-    ForeignKey.get_extra_restriction = _same_project
+    ForeignKey.get_extra_restriction = same_project
 
 
-def _same_project(self: ForeignKey, alias: str | None, related_alias: str) -> Lookup | None:
+def same_project(self: ForeignKey, alias: str | None, related_alias: str) -> Lookup | None:
     """`alias` is the table that the key leads to, `related_alias` the one that has it."""
     keys = tenants()
     here, there = self.model._meta, self.related_model._meta

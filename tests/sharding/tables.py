@@ -28,6 +28,7 @@ class Told:
 
     constraints: list[tuple[str, str, str, list[str], str]]
     indexes: list[str]
+    index_samples: list[tuple[str, int, int]]
     triggers: list[str]
     sampled: list[tuple[str, int]]
 
@@ -50,7 +51,9 @@ def cut() -> None:
 
 
 def _told(table: str) -> Told:
-    """`constraints`: name, kind, definition, columns, and the table that a foreign key names."""
+    """`constraints`: name, kind, definition, columns, and the table that a foreign key names.
+    `index_samples`, as `sampled` of columns: how many ANALYZE keeps of an index's own.
+    """
     with connection.cursor() as cursor:
 
         def asked(question: str) -> list:
@@ -73,6 +76,11 @@ def _told(table: str) -> Told:
                     " AND contype IN ('p', 'u'))"
                 )
             ],
+            index_samples=asked(
+                "SELECT indexrelid::regclass::text, attnum, attstattarget FROM pg_index"
+                " JOIN pg_attribute ON attrelid = indexrelid"
+                " WHERE indrelid = %s::regclass AND attstattarget >= 0"
+            ),
             triggers=[
                 one
                 for (one,) in asked(
@@ -126,6 +134,10 @@ def _rest(cursor, table: str, keys: dict[str, str], told: Told) -> None:
         if index.startswith("CREATE UNIQUE"):
             assert "(project_id," in index, f"{table}: {index} does not begin with the project"
         cursor.execute(index)
+    for index, number, target in told.index_samples:
+        cursor.execute("SELECT relid::text FROM pg_partition_tree(%s::regclass)", [index])
+        for (one,) in cursor.fetchall():
+            cursor.execute(f"ALTER INDEX {one} ALTER COLUMN {number} SET STATISTICS {target}")
     for trigger in told.triggers:
         cursor.execute(trigger)
     for column, target in told.sampled:

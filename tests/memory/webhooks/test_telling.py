@@ -138,7 +138,7 @@ def test_what_memory_does(webhook, project, entry, chat, verb, event):
 def test_an_entry_that_somebody_edits_or_sends_to_review(webhook, entry, owner):
     Delivery.objects.all().delete()
     review.edit(entry, "- The replica stays eight days", owner)
-    review.propose(type(entry).objects.filter(pk=entry.pk), Waiting.PRIVATE)
+    review.propose(entry.project.entries.filter(pk=entry.pk), Waiting.PRIVATE)
     assert [(event, data["verb"]) for event, data in told()] == [
         ("entry.written", "edited"),
         ("memory.proposed", "proposed"),

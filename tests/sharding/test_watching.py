@@ -1,0 +1,86 @@
+"""The guard over Strata's own work: what recall, a prompt and a cycle ask names the project, and
+would be refused if it did not. On tables as they are: it reads what is asked, not what it finds.
+"""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.db.models import ForeignKey
+from django.utils import timezone
+
+from chat.compiled import Compiled
+from chat.models import Session
+from chat.prompt import preview
+from memory import sections
+from memory.layers import cycle, nodes
+from memory.models import Block, Entry
+from memory.recall import Scope, recall, search
+from tests.memory.recalling import talk
+from tests.server import ROOT
+from tests.sharding import guard, joins
+from tests.sharding.known import KNOWN
+
+pytestmark = pytest.mark.django_db
+
+SAID = "The cutover to the new database is on the third of March."
+QUESTION = "When is the cutover to the new database?"
+
+
+@pytest.fixture
+def watched(project, owner, scripted, monkeypatch):
+    """The project, in which something was said, with the guard over all that is asked from now."""
+    talk(project, owner, SAID)
+    monkeypatch.setattr(ForeignKey, "get_extra_restriction", joins.same_project)
+    with connection.execute_wrapper(guard.guard):
+        yield project
+    guard.refused.clear()
+
+
+def ask(project, user) -> list:
+    return recall(Scope(project, user), QUESTION)
+
+
+def build(project, user):
+    return preview(Session.objects.create(project=project, creator=user), QUESTION, user)
+
+
+def settle(project) -> cycle.Report:
+    return cycle.run(timezone.now() + timedelta(days=1), project)
+
+
+def test_all_that_is_asked_names_the_project(watched, owner):
+    assert [one.text for one in ask(watched, owner)] == [SAID]
+    assert "details" in {section.name for section in build(watched, owner).sections}
+    assert settle(watched).summarised == 1
+    assert guard.refused == []
+
+
+def test_recall_that_does_not_is_refused(watched, owner, monkeypatch):
+    everywhere = search._AROUND.replace("o.project_id = %(project)s", "true")
+    monkeypatch.setattr(search, "_AROUND", everywhere)
+    with pytest.raises(guard.Unbound, match="memory/recall/search.py:ask asks for memory_chunk"):
+        ask(watched, owner)
+
+
+def test_a_prompt_that_does_not_is_refused(watched, owner, monkeypatch):
+    def blocks(project, user):
+        return Block.objects.filter(user=user).values_list(*sections.Kept._fields)
+
+    monkeypatch.setattr(sections, "_kept", Compiled(blocks, datetime, int))
+    with pytest.raises(guard.Unbound, match="memory/sections.py:blocks asks for memory_block"):
+        build(watched, owner)
+
+
+def test_a_cycle_that_does_not_is_refused(watched, monkeypatch):
+    monkeypatch.setattr(nodes, "visible", lambda project: list(nodes._read(Entry.objects.all())))
+    settle(watched)
+    # Whoever settles goes on after an error.
+    [refused] = guard.refused
+    assert refused.startswith("memory/layers/nodes.py:_read asks for memory_entry")
+
+
+@pytest.mark.parametrize("place", KNOWN)
+def test_what_may_ask_all_shards_is_there(place):
+    path, name = place.split(":")
+    assert f"def {name}(" in (ROOT / path).read_text()

@@ -2,6 +2,7 @@
 before a view sees it, and what they tell of every answer.
 """
 
+from io import BytesIO
 from typing import Any
 
 from csp.middleware import CSPMiddleware
@@ -33,7 +34,7 @@ class Guarded:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = ASGIRequest(scope, None)
+        request = ASGIRequest(scope, BytesIO())
         # They read the settings when they are made.
         guards = [one(lambda request: HttpResponse()) for one in MIDDLEWARE]
 

@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 import pytest
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
 
-from chat import attachments, imports
-from chat.models import Attachment, Import, ImportState, Session, Visibility
+from chat import attachments, imports, tasks
+from chat.models import Attachment, FileRemoval, Import, ImportState, Session, Visibility
 from chat.replies import post_message
 from config import storage
 from memory.forgetting import Scope, forget
@@ -28,6 +29,8 @@ class Bucket:
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.headers: list[dict[str, str]] = []
+        # The status with which it refuses to delete anything.
+        self.refuses = 0
 
     def __call__(self, asked: Received) -> Reply:
         self.headers.append(asked.headers)
@@ -37,6 +40,8 @@ class Bucket:
         if asked.method == "PUT":
             self.objects[key] = asked.body
             return Reply(headers={"ETag": '"1"'})
+        if asked.method == "DELETE" and self.refuses:
+            return Reply(self.refuses)
         if asked.method == "DELETE":
             self.objects.pop(key, None)
             return Reply(204)
@@ -88,6 +93,20 @@ def test_nothing_in_the_bucket_is_public(image, bucket):
 def test_a_forgotten_image_is_gone_from_the_bucket(image, bucket, project, owner, session):
     forget(project, Scope(session=session.pk), owner)
     assert bucket.objects == {}
+
+
+@pytest.mark.parametrize("status", [503, 403])
+def test_a_bucket_that_does_not_let_it_go_is_asked_again(
+    image, bucket, project, owner, session, status
+):
+    bucket.refuses = status
+    assert forget(project, Scope(session=session.pk), owner).awaiting_files == 1
+    assert len(bucket.objects) == 1
+    bucket.refuses = 0
+    FileRemoval.objects.update(next_try_at=timezone.now())
+    tasks.sweep_removals()
+    assert bucket.objects == {}
+    assert not FileRemoval.objects.exists()
 
 
 def test_an_image_that_is_gone_from_the_bucket_is_told_as_missing(image, bucket, api, owner):

@@ -12,6 +12,7 @@ KNOWN: dict[str, str] = {
     "memory/recall/corpus.py:recount_changed": DUE,
     "memory/recall/indexing.py:_claim": DUE,
     "memory/recall/summaries.py:catch_up": DUE,
+    "chat/files.py:sweep_removals": DUE,
     "memory/layers/leases.py:claim": BY_ID,
     "memory/layers/conversations.py:rewrite": BY_ID,
     "memory/facts/deriving.py:_lock": BY_IDS,

@@ -1,7 +1,8 @@
 """Files that rows name, and how they go: never in the instant in which a backup takes hold of them.
 
 A backup reads the rows in a snapshot, and links their files into a folder of its own while it holds
-the lock. Whoever removes a file removes its row first, then waits for the lock.
+the lock, or reads them, where they lie in a bucket. Whoever removes a file removes its row first;
+while there is a lock, the file is left to the sweep.
 
 What is to go is written down in the transaction in which its row goes, and is tried until it is
 gone: a bucket may be away for a while.
@@ -86,7 +87,11 @@ def _carry_out(removal: FileRemoval) -> bool:
         return True
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [LOCK])
+            cursor.execute("SELECT pg_try_advisory_xact_lock_shared(%s)", [LOCK])
+            if cursor.fetchone() != (True,):
+                # A backup reads. This was no attempt.
+                row.update(attempts=removal.attempts, next_try_at=Now() + FIRST_WAIT)
+                return False
             if not _is_named(removal):
                 default_storage.delete(removal.path)
             row.delete()

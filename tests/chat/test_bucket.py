@@ -1,11 +1,7 @@
-"""Images and imports in a bucket: private, served by views alone, and gone when they are forgotten.
-
-The other side speaks S3 at the wire, as far as Strata does.
-"""
+"""Images and imports in a bucket: private, served by views alone, gone when they are forgotten."""
 
 import io
 import json
-from urllib.parse import urlsplit
 
 import pytest
 from django.core.files.storage import default_storage
@@ -15,50 +11,10 @@ from django.utils import timezone
 from chat import attachments, imports, tasks
 from chat.models import Attachment, FileRemoval, Import, ImportState, Session, Visibility
 from chat.replies import post_message
-from config import storage
 from memory.forgetting import Scope, forget
 from tests.chat.pictures import opened, picture
-from tests.receiver import Received, Receiver, Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-class Bucket:
-    """Keeps objects for whoever signs, and what was asked of it."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-        self.headers: list[dict[str, str]] = []
-        # The status with which it refuses to delete anything.
-        self.refuses = 0
-
-    def __call__(self, asked: Received) -> Reply:
-        self.headers.append(asked.headers)
-        if not asked.headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 "):
-            return Reply(403)
-        key = urlsplit(asked.path).path
-        if asked.method == "PUT":
-            self.objects[key] = asked.body
-            return Reply(headers={"ETag": '"1"'})
-        if asked.method == "DELETE" and self.refuses:
-            return Reply(self.refuses)
-        if asked.method == "DELETE":
-            self.objects.pop(key, None)
-            return Reply(204)
-        if key not in self.objects:
-            return Reply(404)
-        return Reply(headers={"ETag": '"1"'}, body=self.objects[key])
-
-
-@pytest.fixture
-def bucket(receiver: Receiver, settings, monkeypatch) -> Bucket:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    settings.STORAGES = settings.STORAGES | {
-        "default": storage.in_bucket("strata", receiver.url, "eu-central-1")
-    }
-    receiver.reply = made = Bucket()
-    return made
 
 
 @pytest.fixture

@@ -4,7 +4,16 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from chat.models import Attachment, Import, Message, MessageRevision, Reaction, Seen, Session
+from chat.models import (
+    Attachment,
+    FileRemoval,
+    Import,
+    Message,
+    MessageRevision,
+    Reaction,
+    Seen,
+    Session,
+)
 from chat.veil import Veiled
 from projects.admin import LookOnly
 
@@ -164,3 +173,11 @@ class ImportAdmin(LookOnly):
     ordering = ("-id",)
     search_fields = ("name", "project__slug", "user__username")
     exclude = ("file",)
+
+
+@admin.register(FileRemoval)
+class FileRemovalAdmin(LookOnly):
+    list_display = ("path", "attempts", "last_error", "created_at", "next_try_at", "act")
+    date_hierarchy = "created_at"
+    ordering = ("-id",)
+    search_fields = ("=project_id", "=act", "path")

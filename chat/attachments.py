@@ -177,9 +177,4 @@ def sweep() -> int:
 @receiver(post_delete, sender=Attachment)
 def remove_file(instance: Attachment, **kwargs: object) -> None:
     """The file goes when it is certain that its last row went."""
-    path = str(instance.file.name)
-    transaction.on_commit(lambda: _remove_unless_shown(path), robust=True)
-
-
-def _remove_unless_shown(path: str) -> None:
-    files.remove(path, unless=Attachment.objects.filter(file=path).exists)
+    files.remove(instance.project_id, str(instance.file.name))

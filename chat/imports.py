@@ -146,17 +146,17 @@ def _finish(upload: Import, state: ImportState, **changes: object) -> None:
 
 
 def _discard_file(upload: Import) -> None:
-    if upload.file.name:
-        files.remove(upload.file.name)
-    Import.objects.filter(pk=upload.pk).update(file="")
+    with transaction.atomic():
+        if upload.file.name:
+            files.remove(upload.project_id, upload.file.name)
+        Import.objects.filter(pk=upload.pk).update(file="")
 
 
 @receiver(post_delete, sender=Import)
 def remove_file(instance: Import, **kwargs: object) -> None:
     """The file goes when it is certain that its import went."""
-    path = instance.file.name
-    if path:
-        transaction.on_commit(lambda: files.remove(path), robust=True)
+    if instance.file.name:
+        files.remove(instance.project_id, instance.file.name)
 
 
 def sweep() -> list[UUID]:

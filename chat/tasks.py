@@ -23,6 +23,12 @@ def sweep_attachments() -> None:
 
 
 @shared_task
+def sweep_removals() -> None:
+    """Removes files that could not be removed when their rows were. Runs every minute."""
+    files.sweep_removals()
+
+
+@shared_task
 def run_import(import_id: str) -> None:
     """Carries an import on, and leaves what a task has no time for to the next one."""
     if not imports.run(UUID(import_id)):

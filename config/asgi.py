@@ -15,10 +15,11 @@ django = get_asgi_application()
 
 
 def _mcp() -> Any:
-    # Imported when first asked for: its SDK takes a second.
+    # Imported when first asked for: its SDK takes a second. What guards it needs Django set up.
+    from config.guarded import Guarded
     from memory.mcp import door
 
-    return door.application
+    return Guarded(door.application)
 
 
 async def dispatch(scope: dict[str, Any], receive: Receive, send: Send) -> None:

@@ -6,9 +6,11 @@ PYTHON = [sys.executable, "-m"]
 
 
 def web(port: int, host: str = "127.0.0.1") -> list[str]:
+    # What proxies say is weighed in one place: STRATA_TRUSTED_PROXIES.
     return [
         *(*PYTHON, "uvicorn", "config.asgi:application", "--host", host, "--port", str(port)),
-        *("--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5"),
+        *("--no-proxy-headers", "--no-access-log", "--log-level", "warning"),
+        *("--timeout-graceful-shutdown", "5"),
     ]
 
 

@@ -1,5 +1,7 @@
 """Files in a bucket that speaks S3, in place of the data folder."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -27,7 +29,21 @@ def in_bucket(bucket: str, endpoint: str, region: str) -> dict[str, Any]:
         "client_config": client,
         # Whoever may is served by a view; nobody is given an address.
         "default_acl": None,
+        # Bytes of a file that is read; what is larger lies on the disk meanwhile.
+        "max_memory_size": 2**20,
         # Each file has a name of its own, so that none needs to be looked for first.
         "file_overwrite": True,
     }
     return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+
+
+@contextmanager
+def failing_as_oserror() -> Iterator[None]:
+    """What a bucket refuses, or a connection to it, is an OSError as it is of a folder."""
+    from boto3.exceptions import Boto3Error
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (Boto3Error, BotoCoreError, ClientError) as error:
+        raise OSError(f"The bucket: {error}") from error

@@ -119,6 +119,7 @@ def total(receipts: Collection[Receipt]) -> Receipt:
         saw_it=sorted({pk for receipt in receipts for pk in receipt.saw_it}),
         phrases=sum(receipt.phrases for receipt in receipts),
         found=sorted({found for receipt in receipts for found in receipt.found}),
+        awaiting_files=sum(receipt.awaiting_files for receipt in receipts),
     )
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from tests.bucket import Bucket
 from tests.connector import Connector
 from tests.receiver import Receiver
 from tests.scripted import ScriptedModel
@@ -159,6 +160,21 @@ def connector(monkeypatch) -> Connector:
 def receiver() -> Iterator[Receiver]:
     with Receiver() as made:
         yield made
+
+
+@pytest.fixture
+def bucket(receiver: Receiver, settings, monkeypatch) -> Bucket:
+    """Where files lie: a bucket in place of the data folder."""
+    from config import storage
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    settings.S3_BUCKET = "strata"
+    settings.STORAGES = settings.STORAGES | {
+        "default": storage.in_bucket("strata", receiver.url, "eu-central-1")
+    }
+    receiver.reply = made = Bucket()
+    return made
 
 
 @pytest.fixture

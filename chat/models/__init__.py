@@ -9,12 +9,14 @@ from chat.models.messages import (
     Status,
     name_of,
 )
+from chat.models.removals import FileRemoval
 from chat.models.seen import Seen
 from chat.models.sessions import Session, SessionKind, SessionStatus, Visibility
 
 __all__ = [
     "FINAL",
     "Attachment",
+    "FileRemoval",
     "Import",
     "ImportState",
     "Message",

@@ -1,10 +1,7 @@
 """Brings a backup back, and forgets once more what was forgotten since it was taken."""
 
-import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -17,7 +14,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models.signals import pre_migrate
 
 from chat.models import Attachment, Import
-from config.backup import archive, marker, programs, tables
+from config.backup import archive, marker, places, programs, tables
 from config.backup.programs import Unable
 from config.backup.taking import key_mark
 from memory.forgetting import graves
@@ -62,10 +59,12 @@ def restore(wish: Wish, say: Callable[[str], None]) -> None:
         told = replay(chain.from_iterable(map(graves.read, graves_in)))
         say(f"Forgotten once more, since the backup: {_counted(told)}")
     _write_down_what_is_new(graves_in)
-    _remove_what_nobody_names()
+    _clear_away(wish.replace, say)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     marker.take_away()
+    if manifest["files"].get("from") == places.LEFT_OUT:
+        say("The backup has no files: those that the database names come from elsewhere.")
     if manifest["secret_key"] != key_mark():
         say(
             "The secret key is another than at the backup: everybody signs in again, and receivers"
@@ -131,17 +130,8 @@ def _files_first(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """The members of the backup; those that are files are put where they belong on the way."""
     for name, data in archive.members(path):
         if name.startswith(archive.FILES):
-            _put(Path(settings.MEDIA_ROOT) / name.removeprefix(archive.FILES), data)
+            places.put(name.removeprefix(archive.FILES), data)
         yield name, data
-
-
-def _put(path: Path, data: IO[bytes]) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.restored")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        shutil.copyfileobj(data, file)
-    draft.replace(path)
 
 
 def _counted(told: Counter[str]) -> str:
@@ -168,16 +158,28 @@ def _stones_here() -> Iterator[Stone]:
         yield from graves.stones_of([stone])
 
 
-def _remove_what_nobody_names() -> None:
-    """Files of what was here before, and of what was forgotten once more."""
-    root = Path(settings.MEDIA_ROOT)
-    files = (path for path in sorted(root.rglob("*")) if path.is_file())
-    while some := list(islice(files, AT_ONCE)):
-        names = {str(path.relative_to(root)): path for path in some}
+def _clear_away(replace: bool, say: Callable[[str], None]) -> None:
+    """Removes files of what was here before, and of what was forgotten once more.
+
+    A bucket may serve another Strata too: nothing of it goes unless what was here was to go.
+    """
+    stays = bool(settings.S3_BUCKET) and not replace
+    count = 0
+    for name in _named_by_nobody():
+        count += 1
+        if not stays:
+            places.remove(name)
+    if stays and count:
+        say(
+            f"{count} files in the bucket belong to nothing that was restored. They stay, since"
+            " another Strata may use the bucket; with --replace they go."
+        )
+
+
+def _named_by_nobody() -> Iterator[str]:
+    files = places.names()
+    while some := set(islice(files, AT_ONCE)):
         for model in (Attachment, Import):
-            named = model._default_manager.filter(file__in=names).values_list("file", flat=True)
-            for name in named:
-                names.pop(name, None)
-        for path in names.values():
-            with suppress(FileNotFoundError):
-                path.unlink()
+            named = model._default_manager.filter(file__in=some).values_list("file", flat=True)
+            some -= set(named)
+        yield from sorted(some)

@@ -4,15 +4,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psycopg
-from django.conf import settings
 from psycopg import IsolationLevel, sql
 
 from chat import files
 from config.backup import programs
+from config.backup.places import Place, place
 
 # Rows of the answer that are in memory at a time.
 AT_ONCE = 5_000
@@ -41,13 +40,15 @@ COUNTED = sql.SQL(
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`id` is what pg_dump calls it by; it lasts as long as `reader` is open. `held` has the files,
-    `missing` are those that were not there.
+    """`id` is what pg_dump calls it by; it lasts as long as `reader` is open. `place` has the files
+    unless they are left out, `missing` are those that were not there. Nobody removes
+    any as long as `guard` is locked.
     """
 
     id: str
     reader: psycopg.Connection
-    held: Path
+    guard: psycopg.Connection
+    place: Place | None
     missing: list[str]
 
     def asked(self, question: str) -> list[Any]:
@@ -74,15 +75,23 @@ class Snapshot:
         schema = " AND extnamespace = 'public'::regnamespace ORDER BY extname"
         return dict(self.asked(rows + schema))
 
-    def files(self) -> Iterator[tuple[str, Path]]:
-        """The files that are held, by the names that rows give them."""
+    def files(self) -> Iterator[tuple[str, int, IO[bytes]]]:
+        """The files by the names that rows give them, with their size, each to be read before the
+        next. Removals go on after the last.
+        """
+        if self.place is None:
+            return
         for name in _named(self.reader):
-            if (self.held / name).exists():
-                yield name, self.held / name
+            with self.place.opened(name) as opened:
+                if opened is not None:
+                    yield name, *opened
+                elif name not in self.missing:
+                    self.missing.append(name)
+        self.guard.rollback()
 
 
 @contextmanager
-def snapshot() -> Iterator[Snapshot]:
+def snapshot(with_files: bool = True) -> Iterator[Snapshot]:
     """Now, for as long as the block lasts: people go on meanwhile."""
     files.clear_abandoned()
     with (
@@ -90,17 +99,18 @@ def snapshot() -> Iterator[Snapshot]:
         programs.connect() as reader,
         files.folder_to_hold() as held,
     ):
-        # Whose file is named in the snapshot is linked before anybody may remove it.
+        # Whose file is named in the snapshot is linked, or read, before anybody may remove it.
+        guard.execute("SET idle_in_transaction_session_timeout = 0")
         guard.execute("SELECT pg_advisory_xact_lock(%s)", [files.LOCK])
         reader.execute(f"SET idle_in_transaction_session_timeout = 0; {PLAINLY}")
         reader.commit()
         reader.isolation_level, reader.read_only = IsolationLevel.REPEATABLE_READ, True
         [name] = reader.execute("SELECT pg_export_snapshot()").fetchone() or ("",)
-        # A bucket is kept by whoever keeps the bucket.
-        named = () if settings.S3_BUCKET else _named(reader)
-        missing = [one for one in named if not files.hold(held, one)]
-        guard.rollback()
-        yield Snapshot(name, reader, held, missing)
+        where = place(held) if with_files else None
+        missing = where.hold(_named(reader)) if where else []
+        if not (where and where.reads_while_locked):
+            guard.rollback()
+        yield Snapshot(name, reader, guard, where, missing)
 
 
 def _named(reader: psycopg.Connection) -> Iterator[str]:

@@ -13,6 +13,7 @@ from django.utils.crypto import salted_hmac
 
 from config.backup import programs
 from config.backup.archive import DATABASE, FILES, FORMAT, MANIFEST, VERSION, Writer
+from config.backup.places import LEFT_OUT
 from config.backup.programs import Unable
 from config.backup.snapshot import Snapshot, snapshot
 
@@ -25,24 +26,22 @@ DUMP = (
 )
 
 
-def take(file: IO[bytes], warn: Callable[[str], None]) -> dict[str, Any]:
+def take(file: IO[bytes], warn: Callable[[str], None], with_files: bool = True) -> dict[str, Any]:
     """Writes everything as it is now to `file`, and returns the manifest. Raises Unable, OSError.
 
     The time is that of the snapshot: what is done afterwards is not in it.
     """
     # So that a restore finds it, though nothing was ever forgotten here.
     settings.TOMBSTONES.touch(mode=0o600)
-    with snapshot() as at:
+    with snapshot(with_files) as at:
         told = _manifest(at)
-        for name in at.missing:
-            warn(f"A file is missing that the database names: {name}")
         archive = Writer(file)
-        for name, path in at.files():
-            with path.open("rb") as source:
-                size = path.stat().st_size
-                archive.add(FILES + name, size, source)
+        for name, size, source in at.files():
+            archive.add(FILES + name, size, source)
             told["files"]["count"] += 1
             told["files"]["bytes"] += size
+        for name in at.missing:
+            warn(f"A file is missing that the database names: {name}")
         _dump(at, archive)
         told["tables"] = at.tables()
         archive.add_bytes(MANIFEST, json.dumps(told, indent=1).encode())
@@ -61,7 +60,12 @@ def _manifest(at: Snapshot) -> dict[str, Any]:
         "extensions": at.extensions(),
         "migrations": at.migrations(),
         "secret_key": key_mark(),
-        "files": {"count": 0, "bytes": 0, "missing": at.missing},
+        "files": {
+            "from": at.place.name if at.place else LEFT_OUT,
+            "count": 0,
+            "bytes": 0,
+            "missing": at.missing,
+        },
     }
 
 

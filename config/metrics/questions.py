@@ -11,7 +11,7 @@ from django.db.models.functions import Extract, Now
 from kombu.exceptions import OperationalError
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from chat.models import Import, Message
+from chat.models import FileRemoval, Import, Message
 from chat.models.imports import ImportState
 from config import signs
 from config.models import Heartbeat
@@ -55,6 +55,7 @@ def waiting() -> Iterator[Metric]:
         "deliveries": (Delivery.objects.waiting(), "created_at"),
         "imports": (Import.objects.filter(state__in=_UNDONE), "created_at"),
         "replies": (Message.objects.unfinished(), "created_at"),
+        "files": (FileRemoval.objects.all(), "created_at"),
     }
     count = _gauge("strata_waiting", "What is not done yet, at most 10000 of each kind.", "kind")
     age = _gauge("strata_waiting_oldest_seconds", "Since when the oldest of it waits.", "kind")
@@ -76,6 +77,7 @@ def failing() -> Iterator[Metric]:
         "summaries": Cursor.objects.waiting().filter(failures__gt=0),
         "indexing": IndexCursor.objects.due().filter(failures__gt=0),
         "deliveries": Delivery.objects.waiting().filter(attempts__gt=0),
+        "files": FileRemoval.objects.exclude(last_error=""),
     }
     for kind, rows in failed.items():
         family.add_metric([kind], rows[:MOST].count())

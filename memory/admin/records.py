@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 
+from chat import files
 from memory.models import Activity, EntryState, RenderedBank, Tombstone, Verb
 from memory.schedule import still_awaiting
 from projects.admin import LookOnly
@@ -26,6 +27,7 @@ class ActivityAdmin(LookOnly):
         act = kwargs.get("obj")
         if act is not None and act.verb == Verb.FORGOTTEN:
             context["waiting"] = still_awaiting(act)
+            context["files"] = files.left_by(act.project_id, act.pk)
         return super().render_change_form(request, context, *args, **kwargs)
 
 

@@ -75,6 +75,9 @@ class ForgettingSerializer(serializers.Serializer):
     at = serializers.DateTimeField(allow_null=True)
     removed = serializers.DictField(child=serializers.IntegerField())
     awaiting_rewrite = serializers.IntegerField()
+    awaiting_files = serializers.IntegerField(
+        help_text="Files that could not be removed yet: that is tried until they are gone."
+    )
     withheld = serializers.ListField(child=serializers.UUIDField())
     saw_it = serializers.ListField(child=serializers.UUIDField())
     search = SearchSerializer()
@@ -110,4 +113,4 @@ def receipt_of(
         receipt = forgetting.preview(member.project, scope, by)
     else:
         receipt = forgetting.forget(member.project, scope, by, reason)
-    return {"id": receipt.id, "at": receipt.at, **receipt.as_json()}
+    return receipt.as_answer()

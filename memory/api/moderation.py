@@ -129,4 +129,4 @@ def _tell(outcome: Outcome, missing: list, impact: object = None) -> Response:
 
 
 def _receipt(receipt: Receipt) -> dict[str, Any]:
-    return {"id": receipt.id, "at": receipt.at, **receipt.as_json()}
+    return receipt.as_answer()

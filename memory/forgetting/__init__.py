@@ -6,13 +6,14 @@ What had other sources too is withheld, its text gone, until the next cycle writ
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
+from chat import files
 from memory.forgetting import graves
 from memory.forgetting.buried import Buried
 from memory.forgetting.finding import find
@@ -21,6 +22,7 @@ from memory.forgetting.repeating import told_of
 from memory.forgetting.stores import STORES
 from memory.models import Reason, Verb
 from memory.models.activity import note
+from projects.identifiers import new_id
 from projects.models import Project
 
 __all__ = ["Receipt", "Refused", "Scope", "forget", "preview"]
@@ -64,14 +66,16 @@ class Scope:
         return self.session is not None and all(one is None for one in others)
 
 
-@transaction.atomic
 def forget(project: Project, scope: Scope, by=None, reason: str = Reason.OTHER) -> Receipt:
     """Forgets what `scope` says, and returns the receipt. Raises Refused.
 
     `by` is the user who wants it, None for Strata itself. What is gone already is no error: the
     receipt then counts nothing.
     """
-    return _apply(project, scope, by, reason, for_good=True)
+    with transaction.atomic():
+        receipt = _apply(project, scope, by, reason, for_good=True)
+    assert receipt.id is not None
+    return replace(receipt, awaiting_files=files.left_by(project.pk, receipt.id))
 
 
 def preview(project: Project, scope: Scope, by=None) -> Receipt:
@@ -93,7 +97,9 @@ def _apply(project: Project, scope: Scope, by, reason: str, for_good: bool) -> R
     told = told_of(project, found)
     # What tombstones name has its graves.
     buried = [] if scope.buried else graves.bury(project, found)
-    removed = {store.name: store.remove(project, found) for store in STORES}
+    act_id = new_id()
+    with files.removed_by(act_id):
+        removed = {store.name: store.remove(project, found) for store in STORES}
     # The database checks now what it would check at the end.
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
@@ -101,6 +107,7 @@ def _apply(project: Project, scope: Scope, by, reason: str, for_good: bool) -> R
     act = note(
         project.pk,
         Verb.FORGOTTEN,
+        id=act_id,
         by=by,
         reason=reason,
         related=found.messages,

@@ -39,10 +39,19 @@ class Receipt:
     found: Sequence[tuple[str, UUID]]
     id: UUID | None = None
     at: datetime | None = None
+    # Just after; whoever looks later asks anew.
+    awaiting_files: int = 0
 
     def signed(self, act: Activity) -> "Receipt":
         """With the id and the moment under which it is on the record."""
         return replace(self, id=act.pk, at=act.at)
+
+    def as_answer(self) -> dict[str, Any]:
+        """What whoever had it forgotten is told: the record, its id and moment, and what is left to
+        be done.
+        """
+        told = {"id": self.id, "at": self.at, "awaiting_files": self.awaiting_files}
+        return told | self.as_json()
 
     def as_json(self) -> dict[str, Any]:
         """Numbers and ids: no text."""

@@ -14,6 +14,7 @@ from django.db.models.functions import Coalesce, Now
 from chat.importers.sources import mark_of
 from chat.models import (
     Attachment,
+    FileRemoval,
     Import,
     Message,
     MessageRevision,
@@ -251,6 +252,8 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
     Attachment: ("media_type", "sha256"),
     # The file itself is gone as soon as the import is over.
     Import: ("name", "format", "file", "errors"),
+    # Ids, and the name of a class.
+    FileRemoval: ("path", "last_error"),
     Activity: ("granularity", "period_key", "related", "reason", "receipt"),
     RenderedBank: ("text_hash", "fingerprint"),
     Call: ("model", "outcome"),

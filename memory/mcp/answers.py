@@ -67,6 +67,9 @@ class Receipt(BaseModel):
     awaiting_rewrite: int = Field(
         description="Digests that are withheld until they are rewritten from what is left."
     )
+    awaiting_files: int = Field(
+        description="Files that could not be removed yet; that is tried until they are gone."
+    )
     url: str = Field(description="The page of the receipt.")
 
 

@@ -33,6 +33,7 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 from rest_framework import exceptions
+from structlog.contextvars import bind_contextvars
 
 from chat import changes
 from chat.database import in_thread
@@ -79,6 +80,8 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
     except (Http404, DisallowedHost):
         await _tell(send, 404, "Not found.")
         return
+    # For every line that is logged from here on, that of the request among them.
+    bind_contextvars(user_id=caller.user.pk, project_id=str(caller.project.pk))
     manager = StreamableHTTPSessionManager(SERVER, json_response=True, stateless=True)
     async with manager.run():
         await manager.handle_request(scope | {"strata.caller": caller}, receive, send)

@@ -171,6 +171,7 @@ def forget(caller: Caller, memory_id: UUID) -> Receipt:
         memory_id=memory_id,
         removed=dict(done.removed),
         awaiting_rewrite=done.awaiting_rewrite,
+        awaiting_files=done.awaiting_files,
         url=caller.absolute(reverse("memory-receipt", args=[caller.project.slug, done.id])),
     )
 

@@ -9,6 +9,7 @@ from django.db.models.functions import Coalesce
 
 from chat.models import (
     Attachment,
+    FileRemoval,
     Import,
     Message,
     MessageRevision,
@@ -213,6 +214,7 @@ LEFT_OUT: dict[type[Model], str] = {
     IdempotencyKey: "What was asked of here, for a day.",
     Seen: "How far somebody has read here.",
     Import: "How a file came in here.",
+    FileRemoval: "Bookkeeping of the work here.",
     Activity: "What was done here; it points by ids that an import renames.",
     Call: "What was paid here.",
     Chunk: "Cut anew from what was said.",

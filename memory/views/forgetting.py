@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
+from chat import files
 from chat.access import message_for_reading, session_for_reading, sessions_for
 from chat.models import Message, Session
 from memory import forgetting
@@ -124,6 +125,7 @@ def receipt(request: HttpRequest, slug: str, pk) -> HttpResponse:
         "membership": member,
         "act": act,
         "waiting": still_awaiting(act),
+        "files": files.left_by(act.project_id, act.pk),
     }
     if "part" in request.GET:
         return render(request, "memory/_awaiting.html", context)

@@ -8,7 +8,6 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core.exceptions import ImmediateHttpResponse
 from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest
 from django.shortcuts import redirect
@@ -17,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from projects import invitations
+from projects.accounts.addresses import client_address
 from projects.invitations import NotAdmitted
 from projects.models import Standing
 
@@ -59,11 +59,7 @@ class Accounts(DefaultAccountAdapter):
         return reverse("join") if invited else super().get_signup_redirect_url(request)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        try:
-            return super().get_client_ip(request)
-        except PermissionDenied:
-            # Through a socket of this machine, and no proxy is trusted to tell for whom.
-            return "127.0.0.1"
+        return client_address(request)
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("account")

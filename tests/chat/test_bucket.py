@@ -1,59 +1,20 @@
-"""Images and imports in a bucket: private, served by views alone, and gone when they are forgotten.
-
-The other side speaks S3 at the wire, as far as Strata does.
-"""
+"""Images and imports in a bucket: private, served by views alone, gone when they are forgotten."""
 
 import io
 import json
-from urllib.parse import urlsplit
 
 import pytest
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
 
-from chat import attachments, imports
-from chat.models import Attachment, Import, ImportState, Session, Visibility
+from chat import attachments, imports, tasks
+from chat.models import Attachment, FileRemoval, Import, ImportState, Session, Visibility
 from chat.replies import post_message
-from config import storage
 from memory.forgetting import Scope, forget
 from tests.chat.pictures import opened, picture
-from tests.receiver import Received, Receiver, Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-class Bucket:
-    """Keeps objects for whoever signs, and what was asked of it."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-        self.headers: list[dict[str, str]] = []
-
-    def __call__(self, asked: Received) -> Reply:
-        self.headers.append(asked.headers)
-        if not asked.headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 "):
-            return Reply(403)
-        key = urlsplit(asked.path).path
-        if asked.method == "PUT":
-            self.objects[key] = asked.body
-            return Reply(headers={"ETag": '"1"'})
-        if asked.method == "DELETE":
-            self.objects.pop(key, None)
-            return Reply(204)
-        if key not in self.objects:
-            return Reply(404)
-        return Reply(headers={"ETag": '"1"'}, body=self.objects[key])
-
-
-@pytest.fixture
-def bucket(receiver: Receiver, settings, monkeypatch) -> Bucket:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    settings.STORAGES = settings.STORAGES | {
-        "default": storage.in_bucket("strata", receiver.url, "eu-central-1")
-    }
-    receiver.reply = made = Bucket()
-    return made
 
 
 @pytest.fixture
@@ -88,6 +49,20 @@ def test_nothing_in_the_bucket_is_public(image, bucket):
 def test_a_forgotten_image_is_gone_from_the_bucket(image, bucket, project, owner, session):
     forget(project, Scope(session=session.pk), owner)
     assert bucket.objects == {}
+
+
+@pytest.mark.parametrize("status", [503, 403])
+def test_a_bucket_that_does_not_let_it_go_is_asked_again(
+    image, bucket, project, owner, session, status
+):
+    bucket.refuses = status
+    assert forget(project, Scope(session=session.pk), owner).awaiting_files == 1
+    assert len(bucket.objects) == 1
+    bucket.refuses = 0
+    FileRemoval.objects.update(next_try_at=timezone.now())
+    tasks.sweep_removals()
+    assert bucket.objects == {}
+    assert not FileRemoval.objects.exists()
 
 
 def test_an_image_that_is_gone_from_the_bucket_is_told_as_missing(image, bucket, api, owner):

@@ -130,9 +130,10 @@ class TestApi:
 
 @pytest.mark.django_db
 class TestTask:
-    def test_it_imports_and_removes_the_file(self, waiting):
+    def test_it_imports_and_removes_the_file(self, waiting, django_capture_on_commit_callbacks):
         assert stored(waiting)
-        tasks.run_import(str(waiting.pk))
+        with django_capture_on_commit_callbacks(execute=True):
+            tasks.run_import(str(waiting.pk))
         waiting.refresh_from_db()
         assert (waiting.state, waiting.progress, waiting.imported) == ("done", 100, 13)
         assert waiting.finished_at
@@ -173,9 +174,12 @@ class TestTask:
         assert (one.state, one.imported, len(one.errors)) == ("done", 13, 1)
         assert len(one.errors[0]) == 300
 
-    def test_a_file_that_holds_nothing_fails_with_the_reason(self, project, owner):
+    def test_a_file_that_holds_nothing_fails_with_the_reason(
+        self, project, owner, django_capture_on_commit_callbacks
+    ):
         one = imports.receive(project, owner, upload(b'[{"mapping": {"children": 1', "x.json"))
-        imports.run(one.pk)
+        with django_capture_on_commit_callbacks(execute=True):
+            imports.run(one.pk)
         one.refresh_from_db()
         assert (one.state, one.imported) == ("failed", 0)
         assert one.errors[0].startswith("It holds no conversation.")

@@ -228,7 +228,7 @@ def test_whatever_else_is_refused(tmp_path):
 
 @pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
 def test_one_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, failure):
-    def fail(out, warn):
+    def fail(out, warn, with_files):
         out.write(b"something")
         raise failure
 

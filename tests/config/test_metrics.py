@@ -84,7 +84,7 @@ class TestWhatIsTheCase:
     ):
         for _ in range(3):
             ask(Session.objects.create(project=project, creator=owner), "Hello", owner)
-        for question, most in (("due", 1), ("waiting", 5), ("failing", 3), ("parts", 1)):
+        for question, most in (("due", 1), ("waiting", 6), ("failing", 4), ("parts", 1)):
             with django_assert_num_queries(most):
                 list(getattr(questions, question)())
 

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.crowd.speaker import FIRST, PAUSE
 from tests.commands import ROOT
+from tests.crowd.speaker import FIRST, PAUSE
 
 
 @dataclass

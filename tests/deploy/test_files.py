@@ -50,6 +50,10 @@ def test_a_unit_starts_what_up_starts(unit):
     assert of_ours(exec_start(unit))
 
 
+def test_what_proxies_say_is_left_to_the_settings():
+    assert "--no-proxy-headers" in processes.web(8000)
+
+
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_a_unit_is_fenced_in(unit):
     told = unit.read_text()

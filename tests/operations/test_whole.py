@@ -48,7 +48,7 @@ def worked(strata: Strata) -> str:
     accept = {"Accept": "application/json, text/event-stream"}
     scoped = strata.installation.manage("create_token", "admin", "--project", "billing")
     scoped = {"Authorization": f"Bearer {scoped}"} | accept
-    api.post("/mcp", json=told, headers=scoped)
+    api.post("/mcp", json=told, headers=scoped | {"X-Request-ID": "by-mcp"})
     api.post("/mcp", content=f"{{{CANARY}", headers=scoped)
 
     model.queue(Answer(f"No {CANARY}", status=503))
@@ -127,6 +127,9 @@ def test_every_line_is_json_and_of_one_form(strata, worked):
     assert asked["request"] == "POST /api/v1/sessions/<uuid:pk>/summarize/"
     assert asked["code"] == 202 and asked["user_id"] == 1
     assert asked["project_id"] and asked["session_id"] and asked["duration_ms"] > 0
+    [by_mcp] = [one for one in strata.lines("request_finished") if one["request_id"] == "by-mcp"]
+    assert by_mcp["request"] == "POST /mcp" and by_mcp["code"] == 200
+    assert (by_mcp["user_id"], by_mcp["project_id"]) == (1, asked["project_id"])
     [failed] = [one for one in strata.lines("memory_failed") if one["request_id"] == worked]
     assert failed["task"] == "memory.tasks.summarise_session"
     assert failed["project_id"] == asked["project_id"]

@@ -19,6 +19,7 @@ KNOWN: dict[str, str] = {
     "memory/recall/vector_index.py:behind": DUE,
     "memory/recall/vector_index.py:_has_large": DUE,
     "memory/recall/vector_index.py:_mostly_waits": DUE,
+    "chat/files.py:sweep_removals": DUE,
     "memory/layers/leases.py:claim": BY_ID,
     "memory/layers/conversations.py:rewrite": BY_ID,
     "memory/recall/reindexing.py:settle": COMMAND,

@@ -26,13 +26,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", metavar="FILE")
+        parser.add_argument(
+            "--without-files",
+            action="store_true",
+            help="leave out images and files to import, as when a bucket has copies of its own",
+        )
 
-    def handle(self, *, file: str, **options: Any) -> None:
+    def handle(self, *, file: str, without_files: bool, **options: Any) -> None:
         # SIGTERM leaves through the same doors as Ctrl-C.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             with _out(file) as out:
-                told = take(out, self.stderr.write)
+                told = take(out, self.stderr.write, with_files=not without_files)
         except KeyboardInterrupt:
             raise CommandError("Stopped; no file was left.") from None
         except OSError as error:

@@ -50,5 +50,4 @@ class Command(BaseCommand):
             receipt = act(project, scope)
         except Refused as refused:
             raise CommandError(str(refused)) from refused
-        told = {"id": receipt.id and str(receipt.id), **receipt.as_json()}
-        self.stdout.write(json.dumps(told, indent=2))
+        self.stdout.write(json.dumps(receipt.as_answer(), indent=2, default=str))

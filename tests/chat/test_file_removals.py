@@ -1,0 +1,206 @@
+"""A file whose row is gone goes too: what keeps it may be away for a while, and is asked again."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.core.files.storage import FileSystemStorage, default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import transaction
+from django.db.models import F
+from django.urls import reverse
+from django_celery_beat.models import PeriodicTask
+
+from chat import attachments, files, tasks
+from chat.models import Attachment, FileRemoval, Session, Visibility
+from chat.replies import post_message
+from config.metrics.questions import failing, waiting
+from memory.forgetting import Scope, forget, preview
+from memory.models import Activity, Verb
+from projects.deletion import delete_project
+from tests.chat.pictures import picture
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Away:
+    """The storage deletes nothing while it `fails`, and counts how often it was asked to."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.fails: type[BaseException] | None = ConnectionError
+
+
+@pytest.fixture
+def away(monkeypatch) -> Away:
+    made = Away()
+    delete = FileSystemStorage.delete
+
+    def try_to(storage: FileSystemStorage, path: str) -> None:
+        made.asked += 1
+        if made.fails:
+            raise made.fails
+        delete(storage, path)
+
+    monkeypatch.setattr(FileSystemStorage, "delete", try_to)
+    return made
+
+
+@pytest.fixture
+def session(project, owner) -> Session:
+    return Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
+
+
+@pytest.fixture
+def send(session, owner, api):
+    """Posts a message with an image; returns the image's row."""
+
+    def make() -> Attachment:
+        upload = {"file": SimpleUploadedFile("plan.png", picture())}
+        url = f"/api/v1/sessions/{session.pk}/attachments/"
+        pk = api(owner).post(url, upload, format="multipart").json()["id"]
+        attachments.claim(post_message(session, "Look.", author=owner), [pk], owner)
+        return Attachment.objects.get(pk=pk)
+
+    return make
+
+
+def long_ago() -> None:
+    """As if the next try of each were due."""
+    FileRemoval.objects.update(next_try_at=F("next_try_at") - timedelta(hours=2))
+
+
+def test_it_is_gone_at_once_where_nothing_is_in_the_way(send, project, session, owner):
+    image = send()
+    receipt = forget(project, Scope(session=session.pk), owner)
+    assert not default_storage.exists(image.file.name)
+    assert receipt.awaiting_files == 0
+    assert not FileRemoval.objects.exists()
+
+
+def test_what_could_not_go_is_tried_until_it_is_gone(send, project, session, owner, away):
+    image = send()
+    receipt = forget(project, Scope(session=session.pk), owner)
+    assert (receipt.awaiting_files, receipt.removed["attachments"]) == (1, 1)
+    [left] = FileRemoval.objects.all()
+    assert (left.path, left.act, left.attempts) == (image.file.name, receipt.id, 1)
+    assert left.last_error == "ConnectionError"
+    tasks.sweep_removals()
+    assert away.asked == 1, "not before a minute is over"
+    for _ in range(3):
+        long_ago()
+        tasks.sweep_removals()
+    assert FileRemoval.objects.get().attempts == 4
+    assert default_storage.exists(image.file.name)
+    away.fails = None
+    long_ago()
+    tasks.sweep_removals()
+    assert not default_storage.exists(image.file.name)
+    assert not FileRemoval.objects.exists()
+
+
+def test_whoever_forgets_much_waits_for_one_failure_alone(send, project, session, owner, away):
+    for _ in range(3):
+        send()
+    assert forget(project, Scope(session=session.pk), owner).awaiting_files == 3
+    assert away.asked == 1
+    away.fails = None
+    long_ago()
+    tasks.sweep_removals()
+    assert not FileRemoval.objects.exists()
+
+
+def test_a_sweep_ends_with_the_first_that_fails(send, project, session, owner, away):
+    for _ in range(3):
+        send()
+    forget(project, Scope(session=session.pk), owner)
+    long_ago()
+    tasks.sweep_removals()
+    assert away.asked == 2
+
+
+def test_a_process_that_dies_over_it_leaves_it_to_the_sweep(send, project, session, owner, away):
+    image = send()
+
+    away.fails = SystemExit
+    with pytest.raises(SystemExit):
+        forget(project, Scope(session=session.pk), owner)
+    away.fails = None
+    long_ago()
+    tasks.sweep_removals()
+    assert not default_storage.exists(image.file.name)
+
+
+def test_a_preview_removes_nothing(send, project, session, owner):
+    image = send()
+    assert preview(project, Scope(session=session.pk), owner).awaiting_files == 0
+    assert default_storage.exists(image.file.name)
+    assert not FileRemoval.objects.exists()
+
+
+def test_a_file_that_a_row_still_names_stays(send, project):
+    image = send()
+    with transaction.atomic():
+        files.remove(project.pk, str(image.file.name))
+    assert default_storage.exists(image.file.name)
+    assert not FileRemoval.objects.exists()
+
+
+def test_a_deleted_project_leaves_no_file(send, project, away):
+    image = send()
+    delete_project(project)
+    assert FileRemoval.objects.count() == 1
+    away.fails = None
+    long_ago()
+    tasks.sweep_removals()
+    assert not default_storage.exists(image.file.name)
+
+
+def test_the_receipt_tells_of_it_as_long_as_it_is_so(
+    send, project, session, owner, api, client, admin_client, away
+):
+    send()
+    wish = {"session": str(session.pk)}
+    told = api(owner).post(f"/api/v1/projects/{project.slug}/forget/", wish, format="json").json()
+    assert told["awaiting_files"] == 1
+    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    client.force_login(owner)
+    page = reverse("memory-receipt", args=[project.slug, act.pk])
+    admin = reverse("admin:memory_activity_change", args=[act.pk])
+    assert "1 file</b> could not be removed yet" in client.get(page).content.decode()
+    assert "1 file</b> could not be removed yet" in admin_client.get(admin).content.decode()
+    away.fails = None
+    long_ago()
+    tasks.sweep_removals()
+    assert "could not be removed" not in client.get(page).content.decode()
+    assert "could not be removed" not in admin_client.get(admin).content.decode()
+
+
+def test_who_runs_it_sees_what_is_left(send, project, session, owner, admin_client, away):
+    image = send()
+    forget(project, Scope(session=session.pk), owner)
+    listed = admin_client.get(reverse("admin:chat_fileremoval_changelist")).content.decode()
+    assert str(image.file.name) in listed and "ConnectionError" in listed
+    count, age = waiting()
+    told = {one.labels["kind"]: one.value for one in count.samples}
+    assert told["files"] == 1
+    assert {one.labels["kind"]: one.value for one in age.samples}["files"] >= 0
+    [family] = failing()
+    assert {one.labels["kind"]: one.value for one in family.samples}["files"] == 1
+
+
+def test_a_failure_is_logged(send, project, session, owner, away, caplog):
+    send()
+    forget(project, Scope(session=session.pk), owner)
+    assert "file_not_removed" in [record.message.split()[0] for record in caplog.records]
+
+
+def test_the_beat_looks_for_it():
+    assert PeriodicTask.objects.filter(task="chat.tasks.sweep_removals", enabled=True).exists()
+
+
+def test_only_its_own_forgetting_is_told_of_it(send, project, session, owner, away):
+    send()
+    receipt = forget(project, Scope(session=session.pk), owner)
+    assert files.left_by(project.pk, receipt.id) == 1
+    assert files.left_by(project.pk, uuid4()) == 0

@@ -7,6 +7,7 @@ from decimal import Decimal
 from functools import cache
 from weakref import WeakKeyDictionary
 
+import httpx2
 from django.conf import settings
 from django.utils.translation import gettext_noop as _
 from pydantic_ai import exceptions, messages
@@ -29,11 +30,16 @@ from chat.providers.base import (
     ShapeRefused,
 )
 from chat.providers.failures import explain
+from chat.providers.pieces import in_pieces
 from chat.providers.wire import Pictures, is_refused, may_be_blind, pictures_of, wire
 from chat.storable import storable
 from chat.tooling import ToolCall
 
 log = logging.getLogger(__name__)
+
+# Those of pydantic-ai's own clients.
+TIMEOUT = httpx2.Timeout(600, connect=5)
+LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100)
 
 # A model holds connections that belong to one event loop.
 _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None], Model]]
@@ -137,14 +143,19 @@ class ModelProvider:
         known = _models.setdefault(asyncio.get_running_loop(), {})
         key = (self.name, self.base_url)
         if key not in known:
-            known[key] = self._made()
+            known[key] = self._made(_client())
         return known[key]
 
-    def _made(self) -> Model:
+    def _made(self, client: httpx2.AsyncClient | None = None) -> Model:
         if self.base_url is None:
             return _inferred(self.name)
-        provider = OpenAIProvider(base_url=self.base_url, api_key="none")
+        provider = OpenAIProvider(base_url=self.base_url, api_key="none", http_client=client)
         return OpenAIChatModel(self.name, provider=provider)
+
+
+def _client() -> httpx2.AsyncClient:
+    hooks = {"response": [in_pieces]}
+    return httpx2.AsyncClient(timeout=TIMEOUT, limits=LIMITS, event_hooks=hooks)
 
 
 def _inferred(name: str) -> Model:

@@ -1,0 +1,200 @@
+"""Streams of models in fewer and longer pieces: nothing is lost, changed or held back."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chat.providers import pieces
+from chat.providers.pieces import Pieces, in_pieces
+
+
+class Scripted(httpx2.AsyncByteStream):
+    """Chunks that come one after the other, `pause` seconds between two, and then an error."""
+
+    def __init__(
+        self, chunks: Sequence[bytes], pause: float = 0, error: Exception | None = None
+    ) -> None:
+        self.chunks = chunks
+        self.pause = pause
+        self.error = error
+        self.read = 0
+        self.closed = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self.chunks:
+            if self.pause:
+                await asyncio.sleep(self.pause)
+            self.read += 1
+            yield chunk
+        if self.error is not None:
+            raise self.error
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+def event(delta: dict, finish: str | None = None, **more: object) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({"id": "1", "model": "m", "choices": [choice]} | more).encode()
+
+
+def word(text: str, **more: object) -> bytes:
+    return event({"content": text}, **more) + b"\n\n"
+
+
+def events(data: bytes) -> list:
+    """What a stream says: the data of each of its events, as JSON where it is."""
+    told = []
+    for line in data.replace(b"\r\n", b"\n").split(b"\n\n"):
+        if line:
+            try:
+                told.append(json.loads(line.removeprefix(b"data: ")))
+            except ValueError:
+                told.append(line)
+    return told
+
+
+def texts(told: Sequence) -> list[tuple[str, str]]:
+    """The runs of text that are said, by where they stand."""
+    runs: list[tuple[str, str]] = []
+    for one in told:
+        if not isinstance(one, dict) or one["choices"] == []:
+            runs.append(("", str(one)))
+            continue
+        [(key, text)] = one["choices"][0]["delta"].items()
+        if runs and runs[-1][0] == key != "tool_calls":
+            runs[-1] = (key, runs[-1][1] + text)
+        else:
+            runs.append((key, text))
+    return runs
+
+
+async def heard(stream: httpx2.AsyncByteStream) -> list[bytes]:
+    told = Pieces(stream)
+    try:
+        return [piece async for piece in told]
+    finally:
+        await told.aclose()
+
+
+said = st.one_of(
+    st.tuples(st.sampled_from(["content", "reasoning_content"]), st.text(min_size=1)).map(
+        lambda said: event({said[0]: said[1]})
+    ),
+    st.text().map(lambda arguments: event({"tool_calls": [{"function": arguments}]})),
+    st.sampled_from([b": still here", b"data: [DONE]", b"data: {nonsense", event({}) * 0 + b"x"]),
+    st.integers().map(lambda spent: b'data: {"choices": [], "usage": %d}' % spent),
+)
+
+
+@given(
+    st.lists(said, max_size=30),
+    st.sampled_from([b"\n\n", b"\r\n\r\n"]),
+    st.lists(st.integers(1, 40), min_size=1),
+)
+def test_whatever_is_said_however_it_is_cut_is_told(said, between, sizes):
+    data, chunks, place = b"".join(one + between for one in said), [], 0
+    while place < len(data):
+        size = sizes[len(chunks) % len(sizes)]
+        chunks.append(data[place : place + size])
+        place += size
+    told = b"".join(asyncio.run(heard(Scripted(chunks))))
+    assert texts(events(told)) == texts(events(data))
+
+
+def test_words_that_came_together_are_told_as_one():
+    data = b"".join(
+        word(f"{number} ", created=number, obfuscation="x" * number) for number in range(9)
+    )
+    [told] = events(b"".join(asyncio.run(heard(Scripted([data])))))
+    assert told["choices"][0]["delta"] == {"content": "0 1 2 3 4 5 6 7 8 "}
+    assert (told["id"], told["model"], told["created"]) == ("1", "m", 0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        event({"content": "b"}, "stop"),
+        event({"content": "b", "tool_calls": [{"index": 0}]}),
+        event({"content": "b", "refusal": "No."}),
+        event({"reasoning_content": "b"}),
+        event({"content": "b"}, model="another"),
+        event({"content": "b"}, usage={"completion_tokens": 2}),
+        event({"content": ["b"]}),
+        b'data: {"choices": [{"index": 1, "delta": {"content": "b"}}], "id": "1", "model": "m"}',
+        b'data: {"error": {"message": "Overloaded"}}',
+        b'event: error\ndata: {"choices": []}',
+    ],
+)
+def test_what_says_more_than_text_stays_as_it_is(other):
+    data = word("a") + other + b"\n\n" + word("c")
+    assert b"".join(asyncio.run(heard(Scripted([data])))) == data
+
+
+async def _gaps(others: int) -> list[bytes]:
+    """What is told of thirty words while `others` are heard."""
+    alone = Scripted([word("word ")] * 30, pause=0.005)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "_heard", {object() for _ in range(others)})
+        return await heard(alone)
+
+
+def test_alone_each_word_is_told_when_it_comes():
+    assert len(asyncio.run(_gaps(0))) == 30
+
+
+def test_among_hundreds_it_is_told_a_few_times_a_second():
+    told = asyncio.run(_gaps(100))
+    assert 2 <= len(told) <= 4
+    assert texts(events(b"".join(told))) == [("content", "word " * 30)]
+    # The first word waits for nobody.
+    assert told[0] == word("word ")
+
+
+def test_what_was_said_before_it_broke_is_told():
+    async def hear() -> list[bytes]:
+        broken = Pieces(Scripted([word("a"), b"data: half"], error=httpx2.ReadError("reset")))
+        told = []
+        with pytest.raises(httpx2.ReadError):
+            async for piece in broken:
+                told += [piece]
+        await broken.aclose()
+        return told
+
+    assert b"".join(asyncio.run(hear())) == word("a") + b"data: half"
+
+
+def test_nobody_reads_on_when_its_reader_has_left():
+    async def hear() -> int:
+        endless = Scripted([word("word ")] * 1_000, pause=0.001)
+        stream = Pieces(endless)
+        async with aclosing(aiter(stream)) as told:
+            await anext(told)
+        await stream.aclose()
+        read = endless.read
+        await asyncio.sleep(0.05)
+        assert endless.closed
+        assert not pieces._heard
+        return endless.read - read
+
+    assert asyncio.run(hear()) == 0
+
+
+@pytest.mark.parametrize(
+    "headers", [{"content-type": "application/json"}, {"content-encoding": "gzip"}]
+)
+def test_other_answers_are_left_alone(headers):
+    content = gzip.compress(word("a") + word("b"))
+    stream = Scripted([content])
+    answer = httpx2.Response(
+        200, headers={"content-type": "text/event-stream"} | headers, stream=stream
+    )
+    asyncio.run(in_pieces(answer))
+    assert answer.stream is stream

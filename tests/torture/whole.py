@@ -58,6 +58,11 @@ class Whole:
         self._process.wait(60)
         self._held.close()
 
+    @property
+    def pid(self) -> int:
+        """The process id of `up` itself."""
+        return self._process.pid
+
     def is_ready(self) -> bool:
         try:
             with urlopen(f"{self.url}/readyz", timeout=5) as answer:
@@ -79,7 +84,7 @@ class Whole:
         import psutil
 
         found = {}
-        for child in psutil.Process(self._process.pid).children():
+        for child in psutil.Process(self.pid).children():
             command = " ".join(child.cmdline())
             for name, word in (("uvicorn", "uvicorn"), ("worker", "memory,io"), ("beat", "beat")):
                 if f" {word}" in command:

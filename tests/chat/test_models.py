@@ -14,7 +14,7 @@ from tests.scripted import Answer
 
 def clients() -> int:
     gc.collect()
-    return sum(isinstance(one, AsyncOpenAI) for one in gc.get_objects())
+    return sum(issubclass(type(one), AsyncOpenAI) for one in gc.get_objects())
 
 
 @pytest.mark.django_db

@@ -63,7 +63,7 @@ def plant(user: int, first: int, step: int = 1) -> None:
         elif model is Token:
             rows = Token.objects.filter(user=user)
         else:
-            rows = model.objects.filter(project__in=projects).order_by("-pk")
+            rows = model.objects.filter(project_id__in=projects).order_by("-pk")
         _write(model, name, list(rows), number, first, step)
     RenderedBank.objects.filter(project__in=projects).update(fingerprint="")
 

@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.core.files.base import ContentFile
 from django.db import transaction
+from django.db.models import Model
 
 from chat import changes, sessions
-from chat.models import Attachment, Message, Reaction, Session
+from chat.models import Attachment, FileRemoval, Message, Reaction, Session
 from chat.replies import ask, draft, finalise, post_messages
 from memory import blocks, facts
 from memory.facts import Statement
@@ -64,14 +65,18 @@ def talk(project, owner, editor, scripted):
     return made
 
 
+# What a trigger notes has numbers, which no rollback gives back; what a file's removal notes is
+# noted anew.
+KEYS: dict[type[Model], str] = {EntryState: "entry", FileRemoval: "project_id"}
+
+
 def texts() -> dict[str, list]:
     """Every column that may hold somebody's words, with the ids of its rows."""
     found = {}
     for model, columns in planned().items():
         if model is Tombstone or model._meta.label in ("memory.Activity", "memory.Call"):
             continue
-        # What a trigger notes has numbers, which no rollback gives back.
-        key = "entry" if model is EntryState else "pk"
+        key = KEYS.get(model, "pk")
         rows = model._default_manager.order_by("pk").values_list(key, *sorted(columns))
         found[model._meta.label] = list(rows)
     found["remembered"] = list(Message.objects.order_by("pk").values_list("remembered", flat=True))

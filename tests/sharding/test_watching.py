@@ -32,6 +32,8 @@ def watched(project, owner, scripted, monkeypatch):
     """The project, in which something was said, with the guard over all that is asked from now."""
     talk(project, owner, SAID)
     monkeypatch.setattr(ForeignKey, "get_extra_restriction", joins.same_project)
+    # What was worked out before says nothing of that.
+    monkeypatch.setattr(Compiled, "_compiled", property(vars(Compiled)["_compiled"].func))
     with connection.execute_wrapper(guard.guard):
         yield project
     guard.refused.clear()

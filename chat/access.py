@@ -1,10 +1,14 @@
 """Which sessions a user may see and change; what they may not see answers 404."""
 
+from uuid import UUID
+
 from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404
 from django.utils.translation import gettext as _
 from structlog.contextvars import bind_contextvars
 
+from chat.compiled import CompiledObjects
 from chat.models import Message, Role, Session, Visibility
 from projects import access
 from projects.models import Membership
@@ -19,21 +23,35 @@ def sessions_for(user, token=None):
     return sessions
 
 
+def _readable(pk: UUID, user: int) -> QuerySet[Session]:
+    return Session.objects.visible_to(user).select_related("project", "creator").filter(pk=pk)
+
+
+def _writable(pk: UUID, user: int) -> QuerySet[Session]:
+    member = Membership.objects.filter(user=user, role__in=access.WRITERS)
+    return _readable(pk, user).filter(Exists(member.filter(project=OuterRef("project"))))
+
+
+_for_reading = CompiledObjects[Session](_readable, UUID, int)
+_for_writing = CompiledObjects[Session](_writable, UUID, int)
+
+
 def session_for_reading(user, pk, token=None) -> Session:
     """The session `pk` with its project, or Http404."""
-    session = sessions_for(user, token).select_related("project", "creator").filter(pk=pk).first()
-    if session is None:
-        raise Http404
-    # For the lines that are logged from here on.
-    bind_contextvars(user_id=user.pk, project_id=str(session.project_id), session_id=str(pk))
-    return session
+    return _opened(_for_reading.first(pk, user.pk), user, token)
 
 
 def session_for_writing(user, pk, token=None) -> Session:
     """As `session_for_reading`, for owners and editors of its project."""
-    session = session_for_reading(user, pk, token)
-    access.project_for_writing(user, session.project.slug, token)
-    return session
+    return _opened(_for_writing.first(pk, user.pk), user, token)
+
+
+def _opened(found: Session | None, user, token) -> Session:
+    if found is None or (token is not None and token.project_id not in (None, found.project_id)):
+        raise Http404
+    # For the lines that are logged from here on.
+    bind_contextvars(user_id=user.pk, project_id=str(found.project_id), session_id=str(found.pk))
+    return found
 
 
 def session_for_managing(user, pk, token=None) -> Session:

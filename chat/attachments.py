@@ -14,7 +14,7 @@ from uuid import UUID
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
@@ -23,6 +23,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from chat import access, files, images
+from chat.compiled import Among, CompiledObjects
 from chat.images import Refused
 from chat.models import Attachment, Message, Session
 from chat.sight import Image
@@ -129,6 +130,22 @@ def for_reading(user, pk: UUID, token=None) -> Attachment:
 def stands_without_words(message: Message) -> bool:
     """Whether `message` may have no text, since it shows an image."""
     return message.attachments.exists()
+
+
+def shown_by(messages: Collection[UUID]) -> dict[UUID, list[Attachment]]:
+    """The images of messages, by message, in the order in which they were uploaded: one query."""
+    found: dict[UUID, list[Attachment]] = {message: [] for message in messages}
+    for row in _of_messages(list(messages)):
+        assert row.message_id is not None
+        found[row.message_id].append(row)
+    return found
+
+
+def _rows_of(messages: list[UUID]) -> QuerySet[Attachment]:
+    return Attachment.objects.filter(Among(F("message"), messages))
+
+
+_of_messages = CompiledObjects[Attachment](_rows_of, list)
 
 
 def images_of(messages: Iterable[UUID]) -> dict[UUID, tuple[Image, ...]]:

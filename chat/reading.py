@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
+from chat.compiled import Among, Compiled
 from chat.models import Message, Reaction, Seen, Session
 
 
@@ -63,26 +64,39 @@ def _siblings(messages: list[Message]) -> dict[tuple, list[tuple[UUID, bool]]]:
     """(id, whether it stands) of what shares a place with one of `messages`, in order."""
     parents = [message.parent_id for message in messages if message.parent_id]
     beginnings = [message.session_id for message in messages if not message.parent_id]
-    rows = Message.objects.filter(
-        Q(parent__in=parents) | Q(parent=None, session__in=beginnings)
-    ).order_by("seq")
     found = defaultdict(list)
-    for one in rows.only("session_id", "parent_id", "role", "deleted_at"):
-        found[_place(one)].append((one.pk, one.deleted_at is None))
+    for pk, session, parent, role, deleted_at in _below(parents, beginnings):
+        found[session, parent, role].append((pk, deleted_at is None))
     return found
+
+
+def _rows_below(parents: list[UUID], beginnings: list[UUID]) -> QuerySet:
+    begun = Q(Among(F("session"), beginnings), parent=None)
+    rows = Message.objects.filter(Q(Among(F("parent"), parents)) | begun).order_by("seq")
+    return rows.values_list("pk", "session_id", "parent_id", "role", "deleted_at")
+
+
+_below = Compiled(_rows_below, list, list)
 
 
 def _reactions(messages: list[Message], reader) -> dict[UUID, list[Given]]:
     """The emoji under each of `messages`, in the order in which they were first given."""
     by = defaultdict(list)
-    rows = Reaction.objects.filter(message__in=[message.pk for message in messages])
-    for message, emoji, user in rows.values_list("message_id", "emoji", "user_id"):
+    for message, emoji, user in _given([message.pk for message in messages]):
         by[message, emoji].append(user)
     found = defaultdict(list)
     mine = getattr(reader, "pk", None)
     for (message, emoji), users in by.items():
         found[message].append(Given(emoji, len(users), mine in users))
     return found
+
+
+def _rows_given(messages: list[UUID]) -> QuerySet:
+    rows = Reaction.objects.filter(Among(F("message"), messages))
+    return rows.values_list("message_id", "emoji", "user_id")
+
+
+_given = Compiled(_rows_given, list)
 
 
 def see(session: Session, user) -> None:

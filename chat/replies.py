@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import DatabaseError, OperationalError, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from chat import prompt, providers, tokens, tooling
 from chat.attachments import claim
+from chat.compiled import CompiledObjects
 from chat.database import in_thread
 from chat.models import Message, Role, Session, Status
 from chat.options import Options
@@ -60,10 +62,11 @@ def ask(
     its question. `attachments` are ids of images that the author uploaded to the session; Refused
     is raised, and nothing posted, for what cannot be claimed.
     """
+    message = draft(text, author=author)
     with transaction.atomic():
-        message = post_message(session, text, author=author)
+        _, reply = post_messages(session, [message, _pending(session, message)])
         claim(message, attachments, author)
-        return message, begin_reply(message)
+    return message, reply
 
 
 def begin_reply(asked: Message) -> Message:
@@ -71,15 +74,19 @@ def begin_reply(asked: Message) -> Message:
 
     Called again for the same message, it adds a sibling: the new one counts from now on.
     """
-    reply = Message(
+    [reply] = post_messages(asked.session, [_pending(asked.session, asked)])
+    return reply
+
+
+def _pending(session: Session, asked: Message) -> Message:
+    return Message(
         role=Role.ASSISTANT,
         status=Status.PENDING,
         parent=asked,
-        heartbeat_at=timezone.now(),
-        model=asked.session.project.chat_model_name,
+        # The database's clock, as each flush takes it.
+        heartbeat_at=Now(),
+        model=session.project.chat_model_name,
     )
-    [reply] = post_messages(asked.session, [reply])
-    return reply
 
 
 @dataclass(frozen=True)
@@ -113,8 +120,9 @@ def post_messages(
     not remembered in a session that is stays so. The path then ends at the last draft. What it
     leaves, or goes through again, is told to have changed.
     """
-    rows = Session.objects.select_for_update(of=("self",)).select_related("project")
-    locked = rows.get(project=session.project_id, pk=session.pk)
+    locked = _locked.first(session.project_id, session.pk)
+    if locked is None:
+        raise Session.DoesNotExist
     placed = isinstance(at, Placed)
     remembered = locked.remembered and locked.project.memory_enabled
     left, was_empty = locked.head_id, not locked.last_seq
@@ -141,6 +149,14 @@ def post_messages(
     if drafts and not was_empty and (placed or drafts[0].parent_id != left):
         _tell_of_the_path(session, left, written)
     return written
+
+
+def _to_lock(project: UUID, session: UUID) -> QuerySet[Session]:
+    rows = Session.objects.select_for_update(of=("self",)).select_related("project")
+    return rows.filter(project=project, pk=session)
+
+
+_locked = CompiledObjects[Session](_to_lock, UUID, UUID)
 
 
 def _tell_of_the_path(session: Session, left: UUID | None, written: Sequence[Message]) -> None:
@@ -217,8 +233,17 @@ async def _keep(reply: Message, text: str, status: str, changes: Mapping[str, ob
 
 def _prompt_for(reply: Message, system: str) -> prompt.Prompt:
     """The prompt of a pending reply, built when its turn comes, from what is committed then."""
-    fresh = Message.objects.select_related("parent__author", "session__project").get(pk=reply.pk)
+    fresh = _as_committed.first(reply.pk)
+    if fresh is None:
+        raise Message.DoesNotExist
     return prompt.build(prompt.Turn(fresh.session, fresh.parent, system=system))
+
+
+def _with_its_question(reply: UUID) -> QuerySet[Message]:
+    return Message.objects.select_related("parent__author", "session__project").filter(pk=reply)
+
+
+_as_committed = CompiledObjects[Message](_with_its_question, UUID)
 
 
 def _usage(event: Finished) -> dict[str, object]:
@@ -243,12 +268,12 @@ def _notes(event: Finished) -> Iterator[str]:
 async def _flush_regularly(reply: Message, text: list[str]) -> None:
     """Writes the text so far, and with it the sign of life, until it is cancelled."""
     while True:
+        await asyncio.sleep(FLUSH_SECONDS)
         try:
             await in_thread(_flush, reply, "".join(text))
         except DatabaseError:
             # The next flush, or the end, brings what this one could not.
             log.warning("flush_failed message=%s", reply.pk)
-        await asyncio.sleep(FLUSH_SECONDS)
 
 
 def _flush(reply: Message, text: str) -> None:

@@ -4,14 +4,29 @@ import asyncio
 import os
 from typing import Any
 
-from django.core.asgi import get_asgi_application
+import django
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIHandler
 
 from config.bodies import BoundedBodies, Receive, Send
 from config.logs.requests import logged
 from config.metrics.requests import measured
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django = get_asgi_application()
+django.setup(set_prefix=False)
+
+
+class InOneThread(ASGIHandler):
+    """Django's, with the middleware and the view of a request in one thread. By itself it changes
+    threads at each step of each middleware, which in all takes longer than many a view.
+    """
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        super().load_middleware(is_async=False)
+        self._middleware_chain = sync_to_async(self._middleware_chain, thread_sensitive=True)
+
+
+pages = InOneThread()
 
 
 def _mcp() -> Any:
@@ -33,7 +48,7 @@ async def dispatch(scope: dict[str, Any], receive: Receive, send: Send) -> None:
 
             await mcp(scope, receive, answer)
     else:
-        await django(scope, receive, send)
+        await pages(scope, receive, send)
 
 
 application = BoundedBodies(dispatch)

@@ -5,11 +5,10 @@ out. Loaded only where OTEL_EXPORTER_OTLP_ENDPOINT is set; the SDK's other varia
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from celery import Task, signals
 from django.db.backends.signals import connection_created
 from django.http import HttpRequest, HttpResponse
@@ -81,25 +80,13 @@ class Traced:
     Who has it serves requests, and is traced from then on.
     """
 
-    sync_capable = async_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
         _start("web")
-        if iscoroutinefunction(get_response):
-            markcoroutinefunction(self)
 
-    def __call__(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
-        if iscoroutinefunction(self.get_response):
-            return self.in_loop(request)
+    def __call__(self, request: HttpRequest) -> HttpResponse:
         with _request(request) as ended:
-            response: HttpResponse = self.get_response(request)
-            return ended(response)
-
-    async def in_loop(self, request: HttpRequest) -> HttpResponse:
-        with _request(request) as ended:
-            response: HttpResponse = await self.get_response(request)
-            return ended(response)
+            return ended(self.get_response(request))
 
 
 @contextmanager

@@ -4,11 +4,14 @@ All in the transaction of the change, in which the session's row is locked.
 """
 
 from collections.abc import Collection, Sequence
+from typing import Any
+from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
+from chat.compiled import CompiledUpdate
 from chat.models import Message, Session
 from chat.signals import (
     import_planned,
@@ -37,18 +40,26 @@ from projects.models import Project
 def count_added(session: Session, messages: list[Message], **kwargs: object) -> None:
     fresh = [message for message in messages if contributes(message)]
     count, tokens = len(fresh), sum(message.tokens for message in fresh)
-    cursors = Cursor.objects.filter(project=session.project_id, pk=session.pk)
-    counted = cursors.update(
-        unsummarised_messages=F("unsummarised_messages") + count,
-        unsummarised_tokens=F("unsummarised_tokens") + tokens,
-    )
-    if not counted:
+    if not _counted(session.project_id, session.pk, count, tokens):
         Cursor.objects.create(
             session_id=session.pk,
             project_id=session.project_id,
             unsummarised_messages=count,
             unsummarised_tokens=tokens,
         )
+
+
+def _counting(
+    project: UUID, session: UUID, count: int, tokens: int
+) -> tuple[QuerySet, dict[str, Any]]:
+    more = {
+        "unsummarised_messages": F("unsummarised_messages") + count,
+        "unsummarised_tokens": F("unsummarised_tokens") + tokens,
+    }
+    return Cursor.objects.filter(project=project, pk=session), more
+
+
+_counted = CompiledUpdate(_counting, UUID, UUID, int, int)
 
 
 @receiver(message_changed)

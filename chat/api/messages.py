@@ -79,7 +79,7 @@ class Messages(generics.ListAPIView):
     def get_queryset(self) -> QuerySet[Message]:
         request = self.request
         session = access.session_for_reading(request.user, self.kwargs["pk"], request.auth)
-        return session.messages.select_related("author").prefetch_related("attachments")
+        return session.messages.select_related("author")
 
     def get_serializer_context(self) -> dict[str, object]:
         return super().get_serializer_context() | {"reader": self.request.user}

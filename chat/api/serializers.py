@@ -1,5 +1,7 @@
 """Sessions, messages and prompts as JSON."""
 
+from copy import deepcopy
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +14,7 @@ from rest_framework import serializers
 
 from chat.api.attachments import AttachmentSerializer, AttachmentsField
 from chat.api.times import TimeField
-from chat.attachments import stands_without_words
+from chat.attachments import shown_by, stands_without_words
 from chat.changes import LONGEST_EMOJI
 from chat.models import Message, MessageRevision, Role, Session
 from chat.reading import Company, company
@@ -99,7 +101,13 @@ class InCompany(serializers.ListSerializer):
     def to_representation(self, data: Any) -> Any:
         messages = list(data)
         self.context["company"] = company(messages, self.context.get("reader"))
+        self.context["shown"] = shown_by([message.pk for message in messages])
         return super().to_representation(messages)
+
+
+@cache
+def _fields_of(serializer: type[serializers.ModelSerializer]) -> dict[str, serializers.Field]:
+    return serializers.ModelSerializer.get_fields(serializer())
 
 
 class MessageSerializer(serializers.ModelSerializer):
@@ -152,6 +160,10 @@ class MessageSerializer(serializers.ModelSerializer):
             "error": {"help_text": "Why it failed, or what is to be known of a complete reply."}
         }
 
+    def get_fields(self) -> dict[str, serializers.Field]:
+        # To work them out from the model takes longer than to tell of a message.
+        return deepcopy(_fields_of(type(self)))
+
     def get_content(self, message: Message) -> str:
         return message.text if message.deleted_at is None else ""
 
@@ -162,7 +174,10 @@ class MessageSerializer(serializers.ModelSerializer):
 
     @extend_schema_field(AttachmentSerializer(many=True))
     def get_attachments(self, message: Message) -> Any:
-        shown = message.attachments.all() if message.deleted_at is None else ()
+        known = self.context.setdefault("shown", {})
+        if message.pk not in known:
+            known |= shown_by([message.pk])
+        shown = known[message.pk] if message.deleted_at is None else ()
         return AttachmentSerializer(shown, many=True).data
 
     @extend_schema_field(ReactionSerializer(many=True))

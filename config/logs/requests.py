@@ -2,13 +2,12 @@
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import structlog
-from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 from django_structlog.middlewares import RequestMiddleware
@@ -36,25 +35,9 @@ def route(request: HttpRequest) -> str:
 
 
 class Logged(RequestMiddleware):
-    """django-structlog's, without what may quote somebody (the address, the browser's name), and
-    without a change of threads at each step.
-    """
+    """django-structlog's, without what may quote somebody: the address, the browser's name."""
 
-    def __call__(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
-        if iscoroutinefunction(self.get_response):
-            return self.__acall__(request)
-        try:
-            return cast(HttpResponse, super().__call__(request))
-        finally:
-            # The thread serves others next. A task of the event loop is one request's alone.
-            structlog.contextvars.clear_contextvars()
-
-    async def __acall__(self, request: HttpRequest) -> HttpResponse:
-        self.prepare(request)
-        answer = cast(Callable[[Any], Awaitable[HttpResponse]], self.get_response)
-        response = await answer(request)
-        self.handle_response(request, response)
-        return response
+    async_capable = False
 
     def prepare(self, request: HttpRequest) -> None:
         structlog.contextvars.clear_contextvars()

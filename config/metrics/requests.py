@@ -1,11 +1,10 @@
 """Requests by the names of their routes, under the names that django-prometheus gives them."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from django_prometheus.conf import NAMESPACE, PROMETHEUS_LATENCY_BUCKETS
 from django_prometheus.middleware import Metrics
@@ -48,27 +47,15 @@ def view_name(request: HttpRequest) -> str:
 
 
 class Measured:
-    """A middleware that goes through no thread of its own, as django-prometheus's does."""
+    """A middleware that counts each request and its answer."""
 
-    sync_capable = async_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
         self.requests: Requests = Requests.get_instance()
-        if iscoroutinefunction(get_response):
-            markcoroutinefunction(self)
 
-    def __call__(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
-        if iscoroutinefunction(self.get_response):
-            return self.in_loop(request)
+    def __call__(self, request: HttpRequest) -> HttpResponse:
         began = time.perf_counter()
-        response: HttpResponse = self.get_response(request)
-        self.requests.observe(view_name(request), request.method, response.status_code, began)
-        return response
-
-    async def in_loop(self, request: HttpRequest) -> HttpResponse:
-        began = time.perf_counter()
-        response: HttpResponse = await self.get_response(request)
+        response = self.get_response(request)
         self.requests.observe(view_name(request), request.method, response.status_code, began)
         return response
 

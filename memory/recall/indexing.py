@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import connection, transaction
-from django.db.models import Case, F, IntegerField, Value, When
+from django.db.models import Case, F, IntegerField, QuerySet, Value, When
 from django.db.models.functions import Least, Now
 
+from chat.compiled import CompiledUpdate
 from chat.models import Session
 from memory.layers.leases import Lease, LeaseLost
 from memory.models import Chunk, IndexCursor, SourceType
@@ -76,17 +78,23 @@ class Claim:
 
 def mark(session: Session, seq: int) -> None:
     """Has the session indexed from the place `seq` on; in the transaction of the change."""
-    cursor = IndexCursor(
-        session_id=session.pk, project_id=session.project_id, wanted=1, dirty_from=seq
-    )
+    if not _marked(session.project_id, session.pk, seq):
+        IndexCursor.objects.create(
+            session_id=session.pk, project_id=session.project_id, wanted=1, dirty_from=seq
+        )
+
+
+def _marking(project: UUID, session: UUID, seq: int) -> tuple[QuerySet, dict[str, Any]]:
     sooner = Case(
         When(wanted__gt=F("done"), then=Least(F("dirty_from"), Value(seq))),
         default=Value(seq),
         output_field=IntegerField(),
     )
-    rows = IndexCursor.objects.filter(project=session.project_id, pk=session.pk)
-    if not rows.update(wanted=F("wanted") + 1, dirty_from=sooner):
-        cursor.save(force_insert=True)
+    rows = IndexCursor.objects.filter(project=project, pk=session)
+    return rows, {"wanted": F("wanted") + 1, "dirty_from": sooner}
+
+
+_marked = CompiledUpdate(_marking, UUID, UUID, int)
 
 
 def mark_all(project: Project) -> None:

@@ -17,6 +17,7 @@ from django.db.models.signals import post_save
 from django.dispatch import receiver
 from django.utils.translation import gettext as _
 
+from chat.compiled import Compiled
 from chat.models import FINAL, Import, Message, Session, Visibility
 from chat.signals import import_finished, message_added, reply_kept
 from memory.models import Activity, Delivery, Event, Verb, Webhook
@@ -37,12 +38,20 @@ EVENTS_OF_MEMORY = {
 Data = Mapping[str, Any]
 
 
+def _listening_to(event: Event) -> Compiled:
+    return Compiled(
+        lambda project: Webhook.objects.listening(project, event).values_list("pk"), UUID
+    )
+
+
+_listening = {event: _listening_to(event) for event in Event}
+
+
 def tell(project_id: UUID, event: Event, things: Callable[[], Sequence[Data]]) -> None:
     """Has each of `things` told to the project's webhooks that listen to `event`, once this
     transaction is committed. Without such webhooks it is one query, and `things` is not called.
     """
-    listening = Webhook.objects.listening(project_id, event).values_list("pk", flat=True)
-    webhooks = list(listening)
+    webhooks = [pk for (pk,) in _listening[event](project_id)]
     if not webhooks:
         return
     Delivery.objects.bulk_create(

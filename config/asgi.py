@@ -21,6 +21,8 @@ class InOneThread(ASGIHandler):
     threads at each step of each middleware, which in all takes longer than many a view.
     """
 
+    _middleware_chain: Any
+
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
         self._middleware_chain = sync_to_async(self._middleware_chain, thread_sensitive=True)

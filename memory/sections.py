@@ -113,10 +113,12 @@ def gists(turn: Turn) -> Section | None:
     show them already: those that were found, and those of the conversations of what was found.
     """
     found = turn.once("recalled", lambda: recalled(turn))
-    ranks = {key: rank for rank, key in enumerate(found.told)}
+    ranks: dict[UUID | None, int] = {key: rank for rank, key in enumerate(found.told)}
     for one in found.said:
         if one.session is not None:
             ranks.setdefault(one.session, len(ranks))
+    if not ranks:
+        return None
     entries = Entry.objects.in_the_layers().filter(
         Q(pk__in=found.told) | Q(session__in={one.session for one in found.said}),
         project=turn.project,
@@ -125,7 +127,7 @@ def gists(turn: Turn) -> Section | None:
     )
     unseen = entries.exclude(pk__in=turn.shown).exclude(session=turn.session)
     best_first = sorted(
-        unseen.select_related("session").order_by("-last_seq") if ranks else (),
+        unseen.select_related("session").order_by("-last_seq"),
         key=lambda entry: min(
             ranks.get(entry.pk, len(ranks)), ranks.get(entry.session_id, len(ranks))
         ),

@@ -105,11 +105,6 @@ class InCompany(serializers.ListSerializer):
         return super().to_representation(messages)
 
 
-@cache
-def _fields_of(serializer: type[serializers.ModelSerializer]) -> dict[str, serializers.Field]:
-    return serializers.ModelSerializer.get_fields(serializer())
-
-
 class MessageSerializer(serializers.ModelSerializer):
     """A message; one that was deleted keeps its place and loses its words.
 
@@ -161,8 +156,7 @@ class MessageSerializer(serializers.ModelSerializer):
         }
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        # To work them out from the model takes longer than to tell of a message.
-        return deepcopy(_fields_of(type(self)))
+        return deepcopy(_fields())
 
     def get_content(self, message: Message) -> str:
         return message.text if message.deleted_at is None else ""
@@ -192,6 +186,12 @@ class MessageSerializer(serializers.ModelSerializer):
         if message.pk not in known:
             known |= company([message], self.context.get("reader"))
         return known[message.pk]
+
+
+@cache
+def _fields() -> dict[str, serializers.Field]:
+    """To work them out from the model takes longer than to tell of a message."""
+    return serializers.ModelSerializer.get_fields(MessageSerializer())
 
 
 class StaleSerializer(serializers.Serializer):

@@ -4,10 +4,11 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import structlog
+from asgiref.sync import SyncToAsync
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 from django_structlog.middlewares import RequestMiddleware
@@ -38,6 +39,15 @@ class Logged(RequestMiddleware):
     """django-structlog's, without what may quote somebody: the address, the browser's name."""
 
     async_capable = False
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        try:
+            return cast(HttpResponse, super().__call__(request))
+        finally:
+            # The thread serves others next, unless it was made for this request, whose stream goes
+            # on in its context.
+            if SyncToAsync.thread_sensitive_context.get(None) is None:
+                structlog.contextvars.clear_contextvars()
 
     def prepare(self, request: HttpRequest) -> None:
         structlog.contextvars.clear_contextvars()

@@ -5,7 +5,6 @@ import logging
 
 import psycopg
 import pytest
-import structlog
 from django.db import IntegrityError, connection
 
 from chat.providers import ProviderError
@@ -18,8 +17,7 @@ from projects.models import Project
 
 @pytest.fixture
 def line():
-    """The line of a record that belongs to no request, as text or as JSON."""
-    structlog.contextvars.clear_contextvars()
+    """The line of a record, as text or as JSON."""
 
     def make(name: str, said: object, *args: object, as_json: bool = False, error=None) -> str:
         made = logs.configuration("DEBUG", as_json)["formatters"]["line"]

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import ForeignKey
 from django.utils import timezone
 
-from chat.compiled import Compiled
+from chat.compiled import Compiled, _Statement
 from chat.models import Session
 from chat.prompt import preview
 from memory import sections
@@ -33,7 +33,7 @@ def watched(project, owner, scripted, monkeypatch):
     talk(project, owner, SAID)
     monkeypatch.setattr(ForeignKey, "get_extra_restriction", joins.same_project)
     # What was worked out before says nothing of that.
-    monkeypatch.setattr(Compiled, "_compiled", property(vars(Compiled)["_compiled"].func))
+    monkeypatch.setattr(_Statement, "_compiled", property(vars(_Statement)["_compiled"].func))
     with connection.execute_wrapper(guard.guard):
         yield project
     guard.refused.clear()

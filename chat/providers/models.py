@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from decimal import Decimal
 from functools import cache
 from weakref import WeakKeyDictionary
@@ -37,6 +37,8 @@ from chat.tooling import ToolCall
 
 log = logging.getLogger(__name__)
 
+# Providers of pydantic-ai's that OPENAI_BASE_URL may lead anywhere.
+OPENAI = ("openai", "openai-chat")
 # Those of pydantic-ai's own clients.
 TIMEOUT = httpx2.Timeout(600, connect=5)
 LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100)
@@ -143,13 +145,15 @@ class ModelProvider:
         known = _models.setdefault(asyncio.get_running_loop(), {})
         key = (self.name, self.base_url)
         if key not in known:
-            known[key] = self._made(_client())
+            known[key] = self._made(_client)
         return known[key]
 
-    def _made(self, client: httpx2.AsyncClient | None = None) -> Model:
+    def _made(self, client: Callable[[], httpx2.AsyncClient] | None = None) -> Model:
+        """`client` makes what speaks HTTP to servers of OpenAI's API; pydantic-ai does else."""
         if self.base_url is None:
-            return _inferred(self.name)
-        provider = OpenAIProvider(base_url=self.base_url, api_key="none", http_client=client)
+            return _inferred(self.name, client)
+        http = client() if client else None
+        provider = OpenAIProvider(base_url=self.base_url, api_key="none", http_client=http)
         return OpenAIChatModel(self.name, provider=provider)
 
 
@@ -158,9 +162,11 @@ def _client() -> httpx2.AsyncClient:
     return httpx2.AsyncClient(timeout=TIMEOUT, limits=LIMITS, event_hooks=hooks)
 
 
-def _inferred(name: str) -> Model:
+def _inferred(name: str, client: Callable[[], httpx2.AsyncClient] | None = None) -> Model:
     """The model of that name. Raises ProviderError for a provider whose package is not there."""
     try:
+        if client and name.partition(":")[0] in OPENAI:
+            return infer_model(name, lambda _: OpenAIProvider(http_client=client()))
         return infer_model(name)
     except ImportError as error:
         provider = name.partition(":")[0]

@@ -20,6 +20,19 @@ def may_be_told(role: str, tool_call_id: str) -> bool:
     return role in (Role.USER, Role.ASSISTANT) or (role == Role.TOOL and bool(tool_call_id))
 
 
+def speaker_of(
+    role: str,
+    author_name: str,
+    username: str | None,
+    first_name: str | None,
+    last_name: str | None,
+) -> str:
+    """As Message's, from columns: those of its author are None where it has none."""
+    full = f"{first_name or ''} {last_name or ''}".strip()
+    someone = "Assistant" if role == Role.ASSISTANT else "Someone"
+    return author_name or full or username or someone
+
+
 class Spoken(NamedTuple):
     """A message in few words. `given` are the reactions to it: how often, a space, the emoji;
     `tool_calls` are JSON.
@@ -60,9 +73,9 @@ class Spoken(NamedTuple):
     @property
     def speaker(self) -> str:
         """As Message's."""
-        full = f"{self.first_name or ''} {self.last_name or ''}".strip()
-        someone = "Assistant" if self.role == Role.ASSISTANT else "Someone"
-        return self.author_name or full or self.username or someone
+        return speaker_of(
+            self.role, self.author_name, self.username, self.first_name, self.last_name
+        )
 
     @property
     def reactions(self) -> dict[str, int]:

@@ -25,6 +25,8 @@ from chat.pages import url as url_of
 from memory.access import entries_for
 from memory.access import may_forget as may_forget_in
 from memory.facts import facts_for
+from memory.facts.attribution import attribution, source
+from memory.layers.bank import SEPARATOR
 from memory.layers.periods import Granularity
 from memory.models import Block, Chunk, Entry, EntryRevision, Fact
 from memory.templatetags.layers import layer, period
@@ -111,7 +113,7 @@ class _Found:
             of.setdefault(kind, []).append(item)
         self.entries = self._entries(of.get("entry", ()))
         self.before = self._earlier(of.get("entry", ()))
-        self.facts = facts_for(member).in_bulk(_ids(of.get("fact", ()))) if "fact" in of else {}
+        self.facts = self._facts(of.get("fact", ()))
         self.blocks = self._blocks(of.get("block", ()))
         self.excerpts = self._excerpts(of.get("chunk", ()))
 
@@ -130,6 +132,11 @@ class _Found:
             return {}
         rows = EntryRevision.objects.filter(reduce(or_, other), project=self.member.project)
         return {(one.entry_id, one.revision): one.summary for one in rows}
+
+    def _facts(self, items: Sequence[Mapping[str, Any]]) -> Mapping[UUID, Fact]:
+        """Each with its `source`."""
+        rows = facts_for(self.member).annotate(source=source())
+        return rows.in_bulk(_ids(items)) if items else {}
 
     def _blocks(self, items: Sequence[Mapping[str, Any]]) -> Mapping[UUID, Block]:
         if not items:
@@ -189,7 +196,7 @@ class _Found:
             item["tokens"],
             fact.text,
             _("since %(day)s") % {"day": self._day(fact.valid_from)},
-            _("fact"),
+            SEPARATOR.join(map(named, _names(fact))) or _("fact"),
             address,
             changed=fact.version != item["revision"],
             **acts,
@@ -248,6 +255,11 @@ class _Found:
 
     def _url(self, name: str, *more: object) -> str:
         return reverse(name, args=[self.slug, *more])
+
+
+def _names(fact: Fact) -> list[str]:
+    told = getattr(fact, "source", None)
+    return attribution(told, fact.by_hand, fact.version, fact.written_by)
 
 
 def _ids(items: Iterable[Mapping[str, Any]]) -> list[UUID]:

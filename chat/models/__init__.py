@@ -11,7 +11,7 @@ from chat.models.messages import (
 )
 from chat.models.removals import FileRemoval
 from chat.models.seen import Seen
-from chat.models.sessions import Session, SessionKind, SessionStatus, Visibility
+from chat.models.sessions import Session, SessionKind, SessionStatus, Visibility, open_label
 
 __all__ = [
     "FINAL",
@@ -30,4 +30,5 @@ __all__ = [
     "Status",
     "Visibility",
     "name_of",
+    "open_label",
 ]

@@ -13,6 +13,7 @@ from projects.identifiers import new_id
 from projects.models import OfProject, Project
 
 HISTORY_LIMITS = (50, 1_000)
+UNTITLED = "Untitled chat"
 
 
 class Visibility(models.TextChoices):
@@ -28,6 +29,13 @@ class SessionStatus(models.TextChoices):
 class SessionKind(models.TextChoices):
     CHAT = "chat", _("Chat")
     NOTES = "notes", _("Notes")
+
+
+def open_label(title: str, visibility: str) -> str:
+    """What a session is called where everybody in its project reads: a private one's title is not
+    told.
+    """
+    return title or UNTITLED if visibility == Visibility.PROJECT else "a private chat"
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
@@ -152,7 +160,11 @@ class Session(OfProject):
 
     @property
     def label(self) -> str:
-        return self.title or "Untitled chat"
+        return self.title or UNTITLED
+
+    @property
+    def open_label(self) -> str:
+        return open_label(self.title, self.visibility)
 
     @property
     def is_notes(self) -> bool:

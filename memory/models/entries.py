@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from chat.models import Session, Visibility
+from chat.models import Session
 from memory.layers import bank
 from memory.layers.bank import Item
 from memory.layers.periods import Granularity
@@ -194,10 +194,7 @@ class Entry(OfProject):
     @property
     def label(self) -> str:
         """What it is called in pages and prompts; a private session's title is not told."""
-        title = ""
-        if self.session is not None:
-            shared = self.session.visibility == Visibility.PROJECT
-            title = self.session.label if shared else "a private chat"
+        title = self.session.open_label if self.session is not None else ""
         return bank.item_label(Granularity(self.granularity), self.period_key, title)
 
     def as_item(self) -> Item:

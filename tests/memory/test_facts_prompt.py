@@ -48,7 +48,9 @@ def test_facts_stand_between_the_persona_and_the_bank(give, told, entry):
     give("the platform team")
     sections = told()
     assert list(sections)[:3] == ["persona", "facts", "bank"]
-    assert "- Billing is owned by the platform team (since 2026-03-01)\n" in text(sections)
+    assert "- Billing is owned by the platform team (since 2026-03-01 · by hand, olive)\n" in text(
+        sections
+    )
 
 
 def test_without_facts_there_is_no_section(told):
@@ -68,8 +70,8 @@ def test_the_newest_come_first_and_doubt_is_told(give, told):
     give("Ben", subject="The key", since=MARCH + timedelta(days=1))
     lines = [line for line in text(told()).splitlines() if line.startswith("- ")]
     assert lines == [
-        "- The key is owned by Ben (since 2026-03-02)",
-        "- The door is owned by Ana (since 2026-03-01, uncertain)",
+        "- The key is owned by Ben (since 2026-03-02 · by hand, olive)",
+        "- The door is owned by Ana (since 2026-03-01, uncertain · by hand, olive)",
     ]
 
 

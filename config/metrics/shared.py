@@ -16,6 +16,9 @@ def share(folder: Path) -> None:
     metric is made.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    # A container that starts again numbers its process as before: what that said is not its own.
+    for file in folder.glob(f"gauge_live*_{HOST}-{os.getpid()}.db"):
+        file.unlink(missing_ok=True)
     # A folder may be shared by containers, which number their processes alike.
     values.ValueClass = values.MultiProcessValue(lambda: f"{HOST}-{os.getpid()}")
 

@@ -1,6 +1,7 @@
 """/metrics: who may read it, and what it says. tests/operations reads that of whole shared."""
 
 import json
+import os
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -147,6 +148,14 @@ def test_what_a_dead_process_said_of_the_moment_is_forgotten_and_what_it_counted
     assert gone not in names(tmp_path) and len(names(tmp_path)) == 4
     shared.empty(tmp_path)
     assert names(tmp_path) == set()
+
+
+def test_a_process_begins_with_nothing_of_one_that_had_its_number(tmp_path, monkeypatch):
+    monkeypatch.setattr("prometheus_client.values.ValueClass", None)
+    for kind in ("gauge_livesum", "counter"):
+        (tmp_path / f"{kind}_{shared.HOST}-{os.getpid()}.db").touch()
+    shared.share(tmp_path)
+    assert names(tmp_path) == {f"counter_{shared.HOST}-{os.getpid()}.db"}
 
 
 def names(folder: Path) -> set[str]:

@@ -61,6 +61,17 @@ def test_a_unit_is_fenced_in(unit):
         assert line in told.splitlines()
 
 
+@pytest.mark.parametrize(
+    "unit", [unit for unit in UNITS if "@" in unit.name], ids=lambda unit: unit.name
+)
+def test_a_unit_counts_where_all_of_its_machine_do(unit):
+    told = unit.read_text().splitlines()
+    assert "Environment=PROMETHEUS_MULTIPROC_DIR=%t/strata" in told
+    assert "RuntimeDirectory=strata" in told
+    # Else whichever stops takes the counts of all others along.
+    assert "RuntimeDirectoryPreserve=yes" in told
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not here")
 def test_systemd_takes_the_units(tmp_path):
     for unit in UNITS:
@@ -101,6 +112,17 @@ def test_containers_name_what_there_is(compose):
             source = volume.split(":")[0]
             known = source in compose["volumes"] or (DEPLOY / "docker" / source).exists()
             assert known, volume
+
+
+def test_containers_count_where_any_web_process_tells_of_it(compose):
+    ours = [one for one in compose["services"].values() if one["image"] == "strata"]
+    for service in ours:
+        folder = service["environment"]["PROMETHEUS_MULTIPROC_DIR"]
+        [name] = [one.split(":")[0] for one in service["volumes"] if one.split(":")[1] == folder]
+        # In memory, so that it is empty when all of them have stopped; for the image's user.
+        options = compose["volumes"][name]["driver_opts"]
+        assert options["type"] == "tmpfs" and "uid=10001" in options["o"].split(",")
+    assert "--uid 10001" in (DEPLOY / "docker/Dockerfile").read_text()
 
 
 def test_no_secret_is_written_into_the_containers_file(compose):

@@ -7,8 +7,9 @@ message that was imported once is skipped from then on, taking up means beginnin
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import BinaryIO, cast
 from uuid import UUID
@@ -18,7 +19,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.core.files import File
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
@@ -26,7 +27,7 @@ from django.http import Http404
 
 from chat import files
 from chat.importers import FileResult, Refused, check, import_file
-from chat.models import Import, ImportState
+from chat.models import Import, ImportedStretch, ImportState, Message
 from chat.signals import import_finished
 from chat.storable import storable
 from projects.access import project_for_writing
@@ -48,6 +49,10 @@ class OutOfTime(Exception):
     """The stretch is over, and the import is not."""
 
 
+class Gone(Exception):
+    """The import was forgotten while it was at work."""
+
+
 def receive(project: Project, user, file: File, format: str = "auto") -> Import:
     """Keeps an uploaded file and has it imported into `project` on behalf of `user`.
 
@@ -64,6 +69,53 @@ def receive(project: Project, user, file: File, format: str = "auto") -> Import:
     # Should the broker be away, the sweep finds it.
     transaction.on_commit(lambda: enqueue(upload.pk), robust=True)
     return upload
+
+
+def bring_in(
+    project: Project,
+    user,
+    name: str,
+    file: BinaryIO,
+    format: str = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> FileResult:
+    """As `import_file`, at once, and on record as an import of `user`, to be revoked as a whole.
+
+    Until it is through it counts as failed. Raises Refused.
+    """
+    upload = Import.objects.create(
+        project=project,
+        user=user,
+        name=storable(name)[-200:],
+        format=format,
+        state=ImportState.FAILED,
+        errors=["It was broken off."],
+    )
+    row = Import.objects.filter(pk=upload.pk)
+    result = FileResult()
+
+    def note(done: int, total: int) -> None:
+        if not row.update(imported=result.imported):
+            raise Refused("It was forgotten meanwhile.")
+        if progress:
+            progress(done, total)
+
+    try:
+        import_file(project, user, name, file, format, note, result, upload)
+    except Refused as reason:
+        row.update(errors=[str(reason)], finished_at=Now())
+        raise
+    row.update(
+        state=ImportState.DONE,
+        progress=100,
+        sessions=result.sessions,
+        imported=result.imported,
+        skipped=result.skipped,
+        refused=result.refused,
+        errors=list(result.errors),
+        finished_at=Now(),
+    )
+    return result
 
 
 def enqueue(import_id: UUID) -> None:
@@ -84,6 +136,8 @@ def run(import_id: UUID, stretch: float = STRETCH) -> bool:
             _carry_out(upload, time.monotonic() + stretch)
         except OutOfTime:
             return False
+        except Gone:
+            log.info("import_forgotten import=%s", import_id)
         except Refused as reason:
             _finish(upload, ImportState.FAILED, errors=[str(reason)])
         except SoftTimeLimitExceeded:
@@ -96,7 +150,7 @@ def run(import_id: UUID, stretch: float = STRETCH) -> bool:
 
 
 def _carry_out(upload: Import, deadline: float) -> None:
-    """Raises Refused, and OutOfTime when the deadline (of the monotonic clock) is over."""
+    """Raises Refused; OutOfTime when the deadline (of the monotonic clock) is over; and Gone."""
     try:
         project_for_writing(upload.user, upload.project.slug)
     except Http404:
@@ -108,12 +162,16 @@ def _carry_out(upload: Import, deadline: float) -> None:
         if time.monotonic() > deadline:
             raise OutOfTime
         # In the transaction of what it counts. What an earlier stretch imported is skipped in this.
-        Import.objects.filter(pk=upload.pk).update(
+        there = Import.objects.filter(pk=upload.pk).update(
             progress=100 * done // total, imported=before + result.imported
         )
+        if not there:
+            raise Gone
 
     with _file(upload) as file:
-        import_file(upload.project, upload.user, upload.name, file, upload.format, note, result)
+        import_file(
+            upload.project, upload.user, upload.name, file, upload.format, note, result, upload
+        )
     _finish(
         upload,
         ImportState.DONE,
@@ -157,6 +215,31 @@ def remove_file(instance: Import, **kwargs: object) -> None:
     """The file goes when it is certain that its import went."""
     if instance.file.name:
         files.remove(instance.project_id, instance.file.name)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What goes with an import: the conversations that it made, the messages that came into these
+    by others or since, and those that it added to conversations of others.
+    """
+
+    sessions: int
+    since: int
+    added: int
+
+
+def reach_of(upload: Import) -> Reach:
+    stretches = ImportedStretch.objects.filter(project=upload.project_id, upload=upload)
+    here = stretches.filter(
+        session=OuterRef("session"), first_seq__lte=OuterRef("seq"), last_seq__gte=OuterRef("seq")
+    )
+    made = stretches.whole().values("session")
+    messages = Message.objects.filter(project=upload.project_id, forgotten_at=None)
+    return Reach(
+        sessions=made.count(),
+        since=messages.filter(~Exists(here), session__in=made).count(),
+        added=messages.filter(Exists(here)).exclude(session__in=made).count(),
+    )
 
 
 def sweep() -> list[UUID]:

@@ -3,6 +3,7 @@
 from django import forms
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
+from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -14,8 +15,9 @@ from chat import imports as uploads
 from chat.downloads import download
 from chat.importers import Refused
 from chat.imports import UNFINISHED
+from chat.models import Import
 from projects.access import WRITERS, membership
-from projects.models import Membership
+from projects.models import Membership, Role
 
 IMPORTS_ON_THE_PAGE = 20
 NAMES = {
@@ -79,7 +81,10 @@ def _page(
     template: str = "chat/imports.html",
     status: int = 200,
 ) -> HttpResponse:
-    mine = list(member.project.imports.filter(user=member.user_id)[:IMPORTS_ON_THE_PAGE])
+    rows = Import.objects.filter(project=member.project, user=member.user_id)
+    kept = rows.kept() if member.role == Role.OWNER else rows.kept().alone_of(member.user_id)
+    may_forget = Exists(kept.filter(pk=OuterRef("pk")))
+    mine = list(rows.annotate(may_forget=may_forget)[:IMPORTS_ON_THE_PAGE])
     context = {
         "project": member.project,
         "membership": member,

@@ -180,6 +180,7 @@ class ForgetForm(forms.Form):
     session = forms.UUIDField(required=False, widget=forms.HiddenInput)
     entry = forms.UUIDField(required=False, widget=forms.HiddenInput)
     fact = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
     user = forms.CharField(
         label=_("Everything said by"),
         required=False,
@@ -231,6 +232,7 @@ class ForgetForm(forms.Form):
             session=given["session"],
             entry=given["entry"],
             fact=given["fact"],
+            upload=given["upload"],
             user=user.pk if user else None,
             before=given["before"],
             sources=given["sources"],

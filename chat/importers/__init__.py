@@ -22,7 +22,7 @@ from chat.importers.base import (
 from chat.importers.record import Record
 from chat.importers.sources import key
 from chat.importers.times import settled, trusted
-from chat.models import Session
+from chat.models import Import, Session
 from chat.signals import memories_imported
 from chat.storable import storable
 from projects.models import Project
@@ -63,6 +63,7 @@ def import_file(
     format: str = "auto",
     progress: Callable[[int, int], None] | None = None,
     result: FileResult | None = None,
+    upload: Import | None = None,
 ) -> FileResult:
     """Adds to `project` what `file`, called `name`, holds and the project does not have yet.
 
@@ -70,7 +71,8 @@ def import_file(
     source. Each is written whole or not at all, and then its images, message by message, so an
     import that was interrupted is finished by the next one. The file is read twice: first it is
     only counted. `progress` hears the messages done and all there are, in the transaction that
-    writes them and before the images of each, while `result` is counted on. Raises Refused.
+    writes them and before the images of each, while `result` is counted on. What is added is kept
+    with `upload`. Raises Refused.
     """
     result = result if result is not None else FileResult()
     with unzipped(file) as archive:
@@ -82,7 +84,7 @@ def import_file(
     with opened(name, file) as contents:
         sources = _sources(contents, format)
         total = sum(_counted(sources))
-        record = Record(project, owner)
+        record = Record(project, owner, upload)
 
         def pulse() -> None:
             if progress:

@@ -14,7 +14,16 @@ from chat.changes import is_emoji
 from chat.importers.base import ImportedMessage, ImportedSession, ImportResult
 from chat.importers.images import Shown
 from chat.importers.sources import key, mark_of
-from chat.models import Message, MessageRevision, Reaction, Role, Session, Visibility
+from chat.models import (
+    Import,
+    ImportedStretch,
+    Message,
+    MessageRevision,
+    Reaction,
+    Role,
+    Session,
+    Visibility,
+)
 from chat.replies import Placed, draft, post_messages
 from chat.sessions import clamped
 from chat.signals import import_planned
@@ -38,10 +47,12 @@ class Written:
 
 
 class Record:
-    """One import into `project` on behalf of `owner`, whose the new conversations are."""
+    """One import into `project` on behalf of `owner`, whose the new conversations are; what it adds
+    is kept with `upload`.
+    """
 
-    def __init__(self, project: Project, owner) -> None:
-        self.project, self.owner = project, owner
+    def __init__(self, project: Project, owner, upload: Import | None = None) -> None:
+        self.project, self.owner, self.upload = project, owner, upload
         members = get_user_model().objects.filter(memberships__project=project)
         self.people: Mapping[str, Any] = {user.get_username(): user for user in members}
 
@@ -70,7 +81,23 @@ class Record:
             result.imported += len(new)
             result.skipped += len(conversation.messages) - len(new)
             written.append(Written(conversation, session, new, known[session.pk]))
+        self._keep_stretches(written)
         return written
+
+    def _keep_stretches(self, written: Sequence[Written]) -> None:
+        """Notes what this import added to which conversation, so that it can be revoked whole."""
+        if self.upload is not None:
+            ImportedStretch.objects.bulk_create(
+                ImportedStretch(
+                    project=self.project,
+                    upload=self.upload,
+                    session=one.session,
+                    first_seq=one.new[0].seq,
+                    last_seq=one.new[-1].seq,
+                )
+                for one in written
+                if one.new
+            )
 
     def _not_forgotten(
         self, format: str, batch: Sequence[ImportedSession], result: ImportResult

@@ -1,5 +1,5 @@
 from chat.models.attachments import Attachment
-from chat.models.imports import Import, ImportState
+from chat.models.imports import Import, ImportedStretch, ImportState
 from chat.models.messages import (
     FINAL,
     Message,
@@ -19,6 +19,7 @@ __all__ = [
     "FileRemoval",
     "Import",
     "ImportState",
+    "ImportedStretch",
     "Message",
     "MessageRevision",
     "Reaction",

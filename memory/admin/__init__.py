@@ -1,5 +1,5 @@
 """Memory in the admin."""
 
-from memory.admin import blocks, entries, facts, recall, records, webhooks, work
+from memory.admin import blocks, entries, facts, imports, recall, records, webhooks, work
 
-__all__ = ["blocks", "entries", "facts", "recall", "records", "webhooks", "work"]
+__all__ = ["blocks", "entries", "facts", "imports", "recall", "records", "webhooks", "work"]

@@ -18,7 +18,9 @@ from projects.models import Membership
 
 
 class ForgetSerializer(serializers.Serializer):
-    """What to forget: one condition at least; several are AND-ed."""
+    """What to forget: one condition at least; several are AND-ed. `import` is the id of one: the
+    chats that it made go with all that was said in them since, and so does what it added to others.
+    """
 
     session = serializers.UUIDField(required=False)
     message = serializers.UUIDField(required=False)
@@ -42,6 +44,12 @@ class ForgetSerializer(serializers.Serializer):
     )
     reason = serializers.ChoiceField(Reason.choices, default=Reason.OTHER)
 
+    def get_fields(self) -> dict[str, serializers.Field]:
+        # No attribute can have the name.
+        return super().get_fields() | {
+            "import": serializers.UUIDField(required=False, source="upload")
+        }
+
     def validate_user(self, name: str) -> int:
         pk = get_user_model().objects.filter(username=name).values_list("pk", flat=True).first()
         if pk is None:
@@ -53,7 +61,8 @@ class ForgetSerializer(serializers.Serializer):
         scope = Scope(**attrs)
         if scope.is_empty:
             raise serializers.ValidationError(
-                "Name a session, message, entry, fact, user or moment: nothing else is forgotten."
+                "Name a session, message, entry, fact, import, user or moment: "
+                "nothing else is forgotten."
             )
         return {"scope": scope, "reason": reason, "preview": only_preview}
 

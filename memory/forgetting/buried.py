@@ -23,6 +23,7 @@ class Buried:
     entries: frozenset[UUID] = frozenset()
     blocks: frozenset[UUID] = frozenset()
     facts: frozenset[UUID] = frozenset()
+    uploads: frozenset[UUID] = frozenset()
     user: int | None = None
 
     def __bool__(self) -> bool:
@@ -43,6 +44,7 @@ def named_by(graves: Iterable[tuple[str, str]]) -> Buried:
         entries=named(Grave.ENTRY),
         blocks=named(Grave.BLOCK),
         facts=named(Grave.RECORD),
+        uploads=named(Grave.UPLOAD),
     )
 
 

@@ -54,7 +54,7 @@ def _meant(project: Project, scope: Scope) -> set[UUID]:
         return _ids(rows.filter(pk__in=scope.buried.facts))
     if scope.fact is not None:
         return _ids(rows.filter(pk=scope.fact))
-    if any(one is not None for one in (scope.message, scope.session, scope.entry)):
+    if scope.names_one:
         return set()
     if scope.user is None and scope.before is None:
         return set()

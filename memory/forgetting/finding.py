@@ -10,7 +10,7 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from chat.models import Message, Role, Session
+from chat.models import ImportedStretch, Message, Role, Session
 from memory.forgetting import facts
 from memory.forgetting.repeating import told_of
 from memory.layers.coverage import CONTRIBUTING
@@ -44,6 +44,7 @@ class Found:
     entries: set[UUID] = field(default_factory=set)
     withheld: set[UUID] = field(default_factory=set)
     blocks: set[UUID] = field(default_factory=set)
+    uploads: set[UUID] = field(default_factory=set)
     # Facts that go whatever else tells them, and sources of facts.
     facts: set[UUID] = field(default_factory=set)
     told: set[UUID] = field(default_factory=set)
@@ -71,9 +72,10 @@ def _found(project: Project, scope: Scope, told: set[UUID]) -> Found:
     """As `find`; the messages `told`, and what rests on them, go too."""
     found = Found(user=scope.user or scope.buried.user)
     named = found.named_entries = named_entries(project, scope)
-    found.sessions = set(scope.buried.sessions)
-    if scope.session is not None and scope.whole_session:
-        found.sessions = {scope.session}
+    found.sessions, found.uploads = set(scope.buried.sessions), set(scope.buried.uploads)
+    if scope.is_whole:
+        found.sessions = _whole_sessions(project, scope)
+        found.uploads = set() if scope.upload is None else {scope.upload}
     locked: set[UUID] = set()
     while True:
         found.messages = _messages(project, scope, named, told)
@@ -85,12 +87,19 @@ def _found(project: Project, scope: Scope, told: set[UUID]) -> Found:
         # A session that went meanwhile took its messages along.
         found.sessions &= locked
     found.touched = concerned - found.sessions
-    if scope.user is not None or scope.before is not None:
+    if any(one is not None for one in (scope.user, scope.before, scope.upload)):
         _empty_sessions(project, found)
     _entries(project, found)
     found.blocks = _blocks(project, scope)
     facts.find(project, found, scope)
     return found
+
+
+def _whole_sessions(project: Project, scope: Scope) -> set[UUID]:
+    if scope.session is not None:
+        return {scope.session}
+    made = ImportedStretch.objects.filter(project=project, upload=scope.upload).whole()
+    return set(made.values_list("session", flat=True))
 
 
 def named_entries(project: Project, scope: Scope) -> set[UUID]:
@@ -168,11 +177,21 @@ def _meant(project: Project, scope: Scope) -> QuerySet[Message]:
         rows = rows.filter(pk=scope.message)
     if scope.session is not None:
         rows = rows.filter(session=scope.session)
+    if scope.upload is not None:
+        rows = rows.filter(Exists(_stretches(project, scope.upload)))
     if scope.user is not None:
         rows = rows.filter(author=scope.user)
     if scope.before is not None:
         rows = rows.filter(created_at__lt=scope.before)
     return rows
+
+
+def _stretches(project: Project, upload: UUID) -> QuerySet[ImportedStretch]:
+    """Those of an import in which a message stands, or that made its session."""
+    here = Q(first_seq__lte=OuterRef("seq"), last_seq__gte=OuterRef("seq"))
+    made = Q(first_seq=1)
+    rows = ImportedStretch.objects.filter(project=project, upload=upload)
+    return rows.filter(made | here, session=OuterRef("session"))
 
 
 def _in_batches(ids: set[UUID]) -> Iterable[list[UUID]]:
@@ -227,7 +246,7 @@ def _blocks(project: Project, scope: Scope) -> set[UUID]:
         return _lock(rows.filter(pk__in=scope.buried.blocks))
     if scope.user is None and scope.before is None:
         return set()
-    if any(one is not None for one in (scope.message, scope.session, scope.entry)):
+    if scope.names_one:
         return set()
     if scope.user is not None:
         rows = rows.filter(Q(user=scope.user) | Q(user=None, written_by=scope.user))

@@ -58,6 +58,7 @@ def bury(project: Project, found: Found) -> list[Tombstone]:
     graves += [(Grave.ENTRY, str(pk)) for pk in found.named_entries]
     graves += [(Grave.BLOCK, str(pk)) for pk in found.blocks]
     graves += [(Grave.RECORD, str(pk)) for pk in found.named_facts]
+    graves += [(Grave.UPLOAD, str(pk)) for pk in found.uploads]
     if found.user is not None:
         graves.append((Grave.USER, mark_of_user(found.user, timezone.now().isoformat())))
     stones = [Tombstone(project=project, kind=kind, subject=subject) for kind, subject in graves]

@@ -1,4 +1,4 @@
-"""Whose words, and which chats, a thing rests on: the sources that can be forgotten as a whole."""
+"""Whose words, which chats and which imports a thing rests on: they can be forgotten as a whole."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -6,8 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
+from django.db.models import Exists, OuterRef
 
-from chat.models import Message, Session
+from chat.models import Import, ImportedStretch, Message, Session
 from memory.forgetting import Scope, facts, finding
 from projects.models import Project
 
@@ -17,13 +18,14 @@ MOST_LISTED = 50
 
 @dataclass(frozen=True)
 class Origins:
-    """People with an account here, and chats, by name."""
+    """People with an account here, and chats, by name; and imports, the newest first."""
 
     people: list[Any] = field(default_factory=list)
     sessions: list[Session] = field(default_factory=list)
+    uploads: list[Import] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.people or self.sessions)
+        return bool(self.people or self.sessions or self.uploads)
 
 
 def origins(project: Project, scope: Scope) -> Origins:
@@ -32,9 +34,15 @@ def origins(project: Project, scope: Scope) -> Origins:
     rows = Message.objects.filter(project=project, pk__in=messages, forgotten_at=None)
     people = get_user_model().objects.filter(pk__in=rows.exclude(author=None).values("author"))
     sessions = Session.objects.filter(project=project, pk__in=rows.values("session"))
+    brought = rows.filter(
+        session=OuterRef("session"), seq__gte=OuterRef("first_seq"), seq__lte=OuterRef("last_seq")
+    )
+    stretches = ImportedStretch.objects.filter(Exists(brought), project=project)
+    uploads = project.imports.filter(pk__in=stretches.values("upload")).select_related("user")
     return Origins(
         list(people.order_by("username")[:MOST_LISTED]),
         list(sessions.order_by("title", "pk")[:MOST_LISTED]),
+        list(uploads[:MOST_LISTED]),
     )
 
 

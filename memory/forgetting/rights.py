@@ -2,7 +2,7 @@
 
 from django.db.models import Q
 
-from chat.models import Message, Session, Visibility
+from chat.models import Import, Message, Session, Visibility
 from memory.forgetting import Scope
 from memory.models import Entry, Fact
 from projects.models import Membership, Role
@@ -11,7 +11,8 @@ from projects.models import Membership, Role
 def may_forget(member: Membership, scope: Scope) -> bool:
     """Owners anything in their project. Whoever writes in it: their own words, the sessions that
     they began and nobody else spoke in, all of a private session of theirs, and facts that they
-    gave or that are about them alone; and no replies to others.
+    gave or that are about them alone; their own imports, as far as that holds for every session
+    that one made or added to; and no replies to others.
     """
     if member.role == Role.OWNER:
         return True
@@ -33,4 +34,7 @@ def may_forget(member: Membership, scope: Scope) -> bool:
         begun = Session.objects.filter(pk=scope.session, creator=member.user_id)
         spoken = Message.objects.filter(session=scope.session).exclude(author=None)
         return begun.exists() and not spoken.exclude(author=member.user_id).exists()
+    if scope.upload is not None:
+        imports = Import.objects.filter(project=member.project, pk=scope.upload)
+        return imports.alone_of(member.user_id).exists()
     return False

@@ -192,6 +192,11 @@ def _sessions(project: Project, found: Found) -> int:
     return _deleted(Session.objects.filter(pk__in=found.sessions))
 
 
+def _imports(project: Project, found: Found) -> int:
+    """One that is at work ends with its next message."""
+    return _deleted(Import.objects.filter(project=project, pk__in=found.uploads))
+
+
 def _blocks(project: Project, found: Found) -> int:
     return _deleted(Block.objects.filter(project=project, pk__in=found.blocks))
 
@@ -229,6 +234,7 @@ STORES = (
     Store("chunks", {Chunk: ("speaker", "text", "pieces", "terms")}, _chunks),
     Store("blocks", {Block: ("name", "content")}, _blocks),
     Store("sessions", {Session: ("title", "source_key")}, _sessions),
+    Store("imports", {}, _imports),
     Store("rendered_bank", {RenderedBank: ("text", "included", "left_out")}, _bank),
 )
 # Columns of text that nothing said in a conversation gets into, by model: names, settings, digests,

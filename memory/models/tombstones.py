@@ -19,6 +19,7 @@ class Grave(models.TextChoices):
     ENTRY = "entry", _("a summary")
     UNKEPT = "unkept", _("a message that memory keeps nothing of")
     BLOCK = "block", _("a block")
+    UPLOAD = "upload", _("an import")
     USER = "user", _("what a user left beside their words")
     PROJECT = "project", _("a project that was deleted")
 

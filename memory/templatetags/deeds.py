@@ -29,6 +29,7 @@ STORES = {
     "blocks": gettext_lazy("blocks"),
     "chunks": gettext_lazy("excerpts that search found"),
     "titles": gettext_lazy("titles of chats, made anew"),
+    "imports": gettext_lazy("imports"),
     "rendered_bank": gettext_lazy("rendered text of the memory, made anew"),
 }
 

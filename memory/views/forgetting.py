@@ -12,7 +12,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from chat import files
 from chat.access import message_for_reading, session_for_reading, sessions_for
-from chat.models import Message, Session
+from chat.imports import reach_of
+from chat.models import Import, Message, Session
 from memory import forgetting
 from memory.access import entries_for, may_forget
 from memory.facts import facts_for
@@ -33,6 +34,7 @@ class Meant:
     session: Session | None = None
     entry: Entry | None = None
     fact: Fact | None = None
+    upload: Import | None = None
 
 
 @login_required
@@ -60,6 +62,7 @@ def forget(request: HttpRequest, slug: str) -> HttpResponse:
             "reason": reason,
             "total": forgetting.preview(project, form.scope(), request.user),
             "origins": _origins(member, form.scope()),
+            "reach": reach_of(meant.upload) if meant.upload else None,
         }
         status = 400 if reason.errors else 200
         return render(request, "memory/forget.html", context, status=status)
@@ -87,13 +90,15 @@ def _meant(member: Membership, scope: Scope) -> Meant:
     entry = get_object_or_404(entries_for(member), pk=scope.entry) if scope.entry else None
     facts = facts_for(member).current()
     fact = get_object_or_404(facts, pk=scope.fact) if scope.fact else None
+    uploads = member.project.imports.select_related("user")
+    upload = get_object_or_404(uploads, pk=scope.upload) if scope.upload else None
     chats = [one.session for one in (message, entry) if one is not None]
     chats += [session] if session is not None else []
     if not rights.may_forget(member, scope):
         raise Http404
     if any(chat.project_id != member.project_id for chat in chats if chat is not None):
         raise Http404
-    return Meant(message, session or (message.session if message else None), entry, fact)
+    return Meant(message, session or (message.session if message else None), entry, fact, upload)
 
 
 def _origins(member: Membership, scope: Scope) -> Origins:
@@ -109,6 +114,7 @@ def _origins(member: Membership, scope: Scope) -> Origins:
             for one in found.sessions
             if one in seen and rights.may_forget(member, Scope(session=one.pk))
         ],
+        [one for one in found.uploads if rights.may_forget(member, Scope(upload=one.pk))],
     )
 
 

@@ -7,7 +7,8 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 from django.http import Http404
 
-from chat.importers import FileResult, Refused, import_file
+from chat.importers import FileResult, Refused
+from chat.imports import bring_in
 from projects.access import project_for_writing
 from projects.models import Project
 
@@ -32,7 +33,7 @@ class Command(BaseCommand):
         for path in files:
             try:
                 with path.open("rb") as file, ProgressBar(self.stderr, path.name) as bar:
-                    result = import_file(into, user, path.name, file, format, bar.show)
+                    result = bring_in(into, user, path.name, file, format, bar.show)
             except Refused as reason:
                 failed.append(f"{path}: {reason}")
             except OSError as error:

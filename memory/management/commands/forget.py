@@ -21,6 +21,13 @@ class Command(BaseCommand):
         parser.add_argument("--message", metavar="ID", type=UUID)
         parser.add_argument("--entry", metavar="ID", type=UUID)
         parser.add_argument("--fact", metavar="ID", type=UUID)
+        parser.add_argument(
+            "--import",
+            metavar="ID",
+            type=UUID,
+            dest="upload",
+            help="the chats that it made, with what was said in them since",
+        )
         parser.add_argument("--user", metavar="NAME", help="what this user said, with the replies")
         parser.add_argument("--before", metavar="ISO8601", type=instant)
         parser.add_argument(
@@ -43,7 +50,7 @@ class Command(BaseCommand):
             if found is None:
                 raise CommandError(f"There is no user “{options['user']}”.")
             user = found.pk
-        names = ("session", "message", "entry", "fact", "before", "sources", "replies")
+        names = ("session", "message", "entry", "fact", "upload", "before", "sources", "replies")
         scope = Scope(user=user, **{name: options[name] for name in names})
         try:
             act = preview if options["dry_run"] else forget

@@ -72,10 +72,8 @@ def _found(project: Project, scope: Scope, told: set[UUID]) -> Found:
     """As `find`; the messages `told`, and what rests on them, go too."""
     found = Found(user=scope.user or scope.buried.user)
     named = found.named_entries = named_entries(project, scope)
-    found.sessions, found.uploads = set(scope.buried.sessions), set(scope.buried.uploads)
-    if scope.is_whole:
-        found.sessions = _whole_sessions(project, scope)
-        found.uploads = set() if scope.upload is None else {scope.upload}
+    found.sessions = _whole_sessions(project, scope)
+    found.uploads = _whole_imports(project, scope)
     locked: set[UUID] = set()
     while True:
         found.messages = _messages(project, scope, named, told)
@@ -96,10 +94,17 @@ def _found(project: Project, scope: Scope, told: set[UUID]) -> Found:
 
 
 def _whole_sessions(project: Project, scope: Scope) -> set[UUID]:
+    if not scope.is_whole:
+        return set(scope.buried.sessions)
     if scope.session is not None:
         return {scope.session}
     made = ImportedStretch.objects.filter(project=project, upload=scope.upload).whole()
     return set(made.values_list("session", flat=True))
+
+
+def _whole_imports(project: Project, scope: Scope) -> set[UUID]:
+    named = {scope.upload} if scope.is_whole and scope.upload else scope.buried.uploads
+    return _lock(project.imports.filter(pk__in=named)) if named else set()
 
 
 def named_entries(project: Project, scope: Scope) -> set[UUID]:

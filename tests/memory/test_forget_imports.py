@@ -63,6 +63,7 @@ def test_the_chats_that_it_made_go_whole_with_what_was_said_since(bring, project
     assert receipt.removed["imports"] == 1
     assert standing() == ["This stays."]
     assert list(Import.objects.all()) == [kept]
+    assert not Tombstone.objects.filter(kind=Grave.UPLOAD).exclude(subject=str(poisoned.pk))
     assert ImportedStretch.objects.count() == 1
     act = project.activities.get(verb=Verb.FORGOTTEN)
     assert act.receipt["removed"]["imports"] == 1
@@ -238,7 +239,10 @@ class TestApi:
         assert (told["removed"]["messages"], told["removed"]["imports"]) == (2, 1)
         assert standing() == []
         # What is gone already is no error.
-        assert not any(api(owner).post(API, asked, "json").json()["removed"].values())
+        stones = Tombstone.objects.count()
+        for gone in (asked, {"import": str(Tombstone.objects.first().pk)}):
+            assert not any(api(owner).post(API, gone, "json").json()["removed"].values())
+        assert Tombstone.objects.count() == stones
 
     def test_no_id_is_a_400_that_names_it(self, project, api, owner):
         answer = api(owner).post(API, {"import": "x"}, "json")

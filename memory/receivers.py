@@ -1,4 +1,5 @@
-"""Memory listens to chat: what is said is counted, and what changes makes its summary stale.
+"""Memory listens to chat: what is said is counted, and what changes makes its summary stale. Who
+comes into a project, and as what, goes on its record.
 
 All in the transaction of the change, in which the session's row is locked.
 """
@@ -33,7 +34,14 @@ from memory.models.activity import note
 from memory.models.cursors import nudge
 from memory.recall import indexing
 from memory.tasks import wake_indexing
-from projects.models import Project
+from projects.models import Invitation, Membership, Project
+from projects.signals import (
+    invited,
+    member_added,
+    member_joined,
+    member_removed,
+    role_changed,
+)
 
 
 @receiver(message_added)
@@ -179,3 +187,41 @@ def index_changed(session: Session, messages: list[Message], **kwargs: object) -
         indexing.mark(session, min(seqs))
         indexing.withdraw(session, seqs)
         wake_indexing()
+
+
+@receiver(member_added)
+def note_who_was_added(member: Membership, by: Any, **kwargs: object) -> None:
+    _note_member(member, Verb.MEMBER_ADDED, by, role_after=member.role)
+
+
+@receiver(member_joined)
+def note_who_joined(member: Membership, **kwargs: object) -> None:
+    _note_member(member, Verb.JOINED, member.user, role_after=member.role)
+
+
+@receiver(member_removed)
+def note_who_was_removed(member: Membership, by: Any, **kwargs: object) -> None:
+    _note_member(member, Verb.MEMBER_GONE, by, role_before=member.role)
+
+
+@receiver(role_changed)
+def note_the_new_role(member: Membership, by: Any, was: str, **kwargs: object) -> None:
+    _note_member(member, Verb.ROLE_CHANGED, by, role_before=was, role_after=member.role)
+
+
+@receiver(invited)
+def note_the_invitation(invitation: Invitation, by: Any, **kwargs: object) -> None:
+    note(invitation.project_id, Verb.INVITED, by=by, role_after=invitation.role)
+
+
+def _note_member(
+    member: Membership, verb: Verb, by: Any, role_before: str = "", role_after: str = ""
+) -> None:
+    note(
+        member.project_id,
+        verb,
+        by=by,
+        whom_id=member.user_id,
+        role_before=role_before,
+        role_after=role_after,
+    )

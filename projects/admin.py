@@ -1,5 +1,8 @@
 """Projects, their members and tokens in the admin."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialApp, SocialToken
 from django.contrib import admin
@@ -18,6 +21,7 @@ from projects.models import (
     SpentInvitation,
     Token,
 )
+from projects.signals import member_added, member_removed, role_changed
 
 admin.site.site_header = admin.site.site_title = "Strata"
 
@@ -35,6 +39,20 @@ class LookOnly(admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj=None) -> bool:
         return False
+
+
+def _tell(member: Membership, before: Mapping[str, Any], by: Any) -> None:
+    """That `member`, which was just saved, is new or has another role. `before` are the user and
+    the role that it had; empty for a new one.
+    """
+    if before and before["user"] == member.user_id:
+        if before["role"] != member.role:
+            role_changed.send(sender=Membership, member=member, by=by, was=before["role"])
+        return
+    if before:
+        was = Membership(project=member.project, user_id=before["user"], role=before["role"])
+        member_removed.send(sender=Membership, member=was, by=by)
+    member_added.send(sender=Membership, member=member, by=by)
 
 
 class MembershipInline(admin.TabularInline):
@@ -66,6 +84,18 @@ class ProjectAdmin(admin.ModelAdmin):
     readonly_fields = ("created_at",)
     inlines = (MembershipInline,)
 
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        super().save_formset(request, form, formset, change)
+        if formset.model is Membership:
+            before = {one.instance.pk: one.initial for one in formset.initial_forms}
+            for member in [
+                *formset.new_objects,
+                *(one for one, _fields in formset.changed_objects),
+            ]:
+                _tell(member, before.get(member.pk, {}), request.user)
+            for member in formset.deleted_objects:
+                member_removed.send(sender=Membership, member=member, by=request.user)
+
     def formfield_for_dbfield(self, db_field, request, **kwargs):
         if db_field.name == "search_language":
             kwargs["widget"] = language_choice()
@@ -84,7 +114,23 @@ class MembershipAdmin(admin.ModelAdmin):
     date_hierarchy = "created_at"
     search_fields = ("user__username", "user__email", "project__name", "project__slug")
     autocomplete_fields = ("user", "project")
-    readonly_fields = ("created_at",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        # Another person or project is another membership.
+        return ("user", "project", "created_at") if obj else ("created_at",)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        before = {"user": obj.user_id, "role": form.initial["role"]} if change else {}
+        _tell(obj, before, request.user)
+
+    def delete_model(self, request: HttpRequest, obj: Membership) -> None:
+        super().delete_model(request, obj)
+        member_removed.send(sender=Membership, member=obj, by=request.user)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
+        for member in queryset:
+            self.delete_model(request, member)
 
 
 @admin.register(Token)

@@ -34,7 +34,7 @@ def _make(request: HttpRequest, member: Membership) -> HttpResponse:
     form = InvitationForm(request.POST)
     if not form.is_valid():
         return settings_page(request, member, 400, invitation_form=form)
-    made, secret = Invitation.issue(member.project, created_by=request.user, **form.invitation())
+    made, secret = invitations.invite(member.project, request.user, **form.invitation())
     link = link_of(request, made, secret)
     return settings_page(request, member, made=made, link=link)
 

@@ -1,6 +1,7 @@
 """How people come into a project by a link: the one path behind pages and API."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -10,7 +11,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.models import Invitation, Membership, SpentInvitation, Standing
+from projects.models import Invitation, Membership, Project, SpentInvitation, Standing
+from projects.signals import invited, member_joined
 
 USUAL_LIFETIME, LONGEST_LIFETIME = timedelta(days=7), timedelta(days=365)
 # For so long a link that is over says so; then there is none.
@@ -26,6 +28,14 @@ WHY_NOT = {
 
 class NotAdmitted(Exception):
     """The link lets this person in no more; the text says why."""
+
+
+@transaction.atomic
+def invite(project: Project, by: Any, **fields: Any) -> tuple[Invitation, str]:
+    """A new invitation, and the secret of its link, which is told this once."""
+    made, secret = Invitation.issue(project, created_by=by, **fields)
+    invited.send(sender=Invitation, invitation=made, by=by)
+    return made, secret
 
 
 @transaction.atomic
@@ -46,7 +56,9 @@ def admit(invitation: Invitation, user) -> Membership:
         raise NotAdmitted(_("You came in by this invitation before, and it takes nobody twice."))
     Invitation.objects.filter(pk=link.pk).update(uses=F("uses") + 1)
     SpentInvitation.objects.create(project_id=link.project_id, invitation=link, user=user)
-    return Membership.objects.create(project_id=link.project_id, user=user, role=link.role)
+    member = Membership.objects.create(project_id=link.project_id, user=user, role=link.role)
+    member_joined.send(sender=Membership, member=member)
+    return member
 
 
 def revoke(invitation: Invitation) -> None:

@@ -14,7 +14,7 @@ from projects.access import membership, project_for_owning
 from projects.creation import create_project
 from projects.deletion import delete_project
 from projects.forms import DeletionForm, InvitationForm, MemberForm, NewProjectForm, ProjectForm
-from projects.members import LastOwner, change_role, remove
+from projects.members import LastOwner, add, change_role, remove
 from projects.models import Membership, Project, Role
 
 
@@ -97,11 +97,8 @@ def _add(request: HttpRequest, project: Project) -> MemberForm | None:
     form = MemberForm(request.POST)
     if not form.is_valid():
         return form
-    _member, made = Membership.objects.get_or_create(
-        project=project,
-        user=form.cleaned_data["username"],
-        defaults={"role": form.cleaned_data["role"]},
-    )
+    told = form.cleaned_data
+    _member, made = add(project, told["username"], told["role"], request.user)
     if not made:
         form.add_error("username", _("They are a member already."))
         return form
@@ -112,12 +109,12 @@ def _change_role(request: HttpRequest, project: Project) -> str | None:
     role = request.POST.get("role", "")
     if role not in Role.values:
         return _("There is no such role.")
-    change_role(_member(request, project), role)
+    change_role(_member(request, project), role, request.user)
     return None
 
 
 def _remove(request: HttpRequest, project: Project) -> None:
-    remove(_member(request, project))
+    remove(_member(request, project), request.user)
 
 
 ACTIONS = {"add": _add, "role": _change_role, "remove": _remove}

@@ -13,9 +13,20 @@ from projects.admin import LookOnly
 
 @admin.register(Activity)
 class ActivityAdmin(LookOnly):
-    list_display = ("at", "project", "by", "verb", "period_key", "count", "reason", "cost")
+    list_display = (
+        "at",
+        "project",
+        "by",
+        "verb",
+        "whom",
+        "role_after",
+        "period_key",
+        "count",
+        "reason",
+        "cost",
+    )
     list_filter = ("verb",)
-    list_select_related = ("project", "by")
+    list_select_related = ("project", "by", "whom")
     date_hierarchy = "at"
     search_fields = ("=entry_id", "=session_id", "=message_id", "project__slug", "by__username")
     ordering = ("-id",)

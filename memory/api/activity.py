@@ -17,7 +17,7 @@ from memory.models import Activity, Call, CallKind, Verb
 from memory.schedule import allowance
 from projects.access import project_for_reading
 from projects.api.filters import Moment
-from projects.models import Project
+from projects.models import Project, Role
 
 USUAL_SPAN = timedelta(days=30)
 LONGEST_SPAN = timedelta(days=366)
@@ -35,6 +35,9 @@ class ActivitySerializer(serializers.ModelSerializer):
     """
 
     by = serializers.SerializerMethodField()
+    whom = serializers.SerializerMethodField(help_text="Of an act on a membership: whose it is.")
+    role_before = serializers.ChoiceField(Role.choices, allow_blank=True)
+    role_after = serializers.ChoiceField(Role.choices, allow_blank=True)
     entry = serializers.UUIDField(source="entry_id", allow_null=True)
     fact = serializers.UUIDField(source="fact_id", allow_null=True)
     session = serializers.SerializerMethodField()
@@ -54,6 +57,9 @@ class ActivitySerializer(serializers.ModelSerializer):
             "at",
             "verb",
             "by",
+            "whom",
+            "role_before",
+            "role_after",
             "entry",
             "fact",
             "session",
@@ -75,6 +81,9 @@ class ActivitySerializer(serializers.ModelSerializer):
     def get_by(self, act: Activity) -> str | None:
         return act.by.get_username() if act.by else None
 
+    def get_whom(self, act: Activity) -> str | None:
+        return act.whom.get_username() if act.whom else None
+
     def get_session(self, act: Activity) -> str | None:
         return str(act.session_id) if act.session_id and self._may_be_told(act) else None
 
@@ -91,6 +100,7 @@ class ActivityFilter(filters.FilterSet):
     fact = filters.UUIDFilter("fact_id")
     session = filters.UUIDFilter(method="of_session")
     by = filters.CharFilter("by__username", max_length=150)
+    whom = filters.CharFilter("whom__username", max_length=150)
     since = Moment("at", "gte")
     until = Moment("at", "lt", help_text="Not included.")
 
@@ -116,7 +126,7 @@ class Activities(generics.ListAPIView):
     def get_queryset(self) -> QuerySet[Activity]:
         request = self.request
         self.project = project_for_reading(request.user, self.kwargs["slug"], request.auth)
-        return Activity.objects.filter(project=self.project).select_related("by")
+        return Activity.objects.filter(project=self.project).select_related("by", "whom")
 
     def list(self, request, *args, **kwargs) -> Response:
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
@@ -138,7 +148,7 @@ class OneActivity(generics.RetrieveAPIView):
     def get_queryset(self) -> QuerySet[Activity]:
         request = self.request
         self.project = project_for_reading(request.user, self.kwargs["slug"], request.auth)
-        return Activity.objects.filter(project=self.project).select_related("by")
+        return Activity.objects.filter(project=self.project).select_related("by", "whom")
 
     def get_serializer_context(self) -> dict[str, object]:
         context = super().get_serializer_context()

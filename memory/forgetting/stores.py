@@ -260,7 +260,10 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
     Import: ("name", "format", "file", "errors"),
     # Ids, and the name of a class.
     FileRemoval: ("path", "last_error"),
-    Activity: ("granularity", "period_key", "related", "reason", "receipt"),
+    Activity: (
+        *("granularity", "period_key", "related", "reason", "receipt"),
+        *("role_before", "role_after"),
+    ),
     RenderedBank: ("text_hash", "fingerprint"),
     Call: ("model", "outcome"),
     Chunk: ("language",),

@@ -39,6 +39,11 @@ class Verb(models.TextChoices):
     READ = "read", _("opened the private text of")
     RECORDED = "recorded", _("recorded")
     CLOSED = "closed", _("closed")
+    MEMBER_ADDED = "member_added", _("added a member")
+    MEMBER_GONE = "member_gone", _("removed a member")
+    ROLE_CHANGED = "role_changed", _("gave another role")
+    INVITED = "invited", _("made an invitation")
+    JOINED = "joined", _("came in by an invitation")
 
 
 class Reason(models.TextChoices):
@@ -84,6 +89,18 @@ class Activity(OfProject):
         related_name="+",
         help_text="Empty: Strata itself.",
     )
+    whom = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+        help_text="Of an act on a membership: whose it is.",
+    )
+    role_before = models.CharField(max_length=10, blank=True, default="", db_default="")
+    role_after = models.CharField(max_length=10, blank=True, default="", db_default="")
     entry_id = models.UUIDField(null=True, blank=True)
     fact_id = models.UUIDField(null=True, blank=True)
     session_id = models.UUIDField(null=True, blank=True)

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 from memory.layers.periods import Granularity
 from memory.models import Activity, Reason, State, Verb, Waiting
 from memory.templatetags.layers import period_name
+from projects.models import Role
 from projects.templatetags.translated import translated
 
 register = template.Library()
@@ -40,6 +41,17 @@ def doer(act: Activity) -> str:
     if act.by_id is None:
         return "Strata"
     return act.by.get_username() if act.by else _("somebody who left")
+
+
+@register.filter
+def belonging(act: Activity) -> str:
+    """Of an act on who belongs to the project: whom it concerned, and the roles; else empty."""
+    roles = [str(Role(role).label) for role in (act.role_before, act.role_after) if role]
+    if not roles:
+        return ""
+    whom = act.whom.get_username() if act.whom else _("somebody who left")
+    named = [whom] if act.whom_id and act.whom_id != act.by_id else []
+    return " · ".join([*named, " → ".join(roles)])
 
 
 @register.filter

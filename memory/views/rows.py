@@ -27,7 +27,7 @@ class Row:
 
 def rows(member: Membership, activities: QuerySet[Activity], most: int = ROWS_A_PAGE) -> list[Row]:
     """The newest of `activities`: four queries at most, however many they are."""
-    acts = list(activities.select_related("by").order_by("-id")[:most])
+    acts = list(activities.select_related("by", "whom").order_by("-id")[:most])
     entries = entries_for(member).in_bulk(_named(acts, "entry_id"))
     readable = sessions_for(member.user).filter(project=member.project)
     sessions = readable.in_bulk(_named(acts, "session_id"))

@@ -94,7 +94,7 @@ class Invitations(OwnersOnly, generics.ListAPIView):
         project = project_for_owning(request.user, slug, request.auth)
         wish = self.get_serializer(data=request.data)
         wish.is_valid(raise_exception=True)
-        made, secret = Invitation.issue(project, created_by=request.user, **wish.validated_data)
+        made, secret = invitations.invite(project, request.user, **wish.validated_data)
         link = request.build_absolute_uri(reverse("invitation", args=[slug, secret]))
         told = {**InvitationSerializer(made).data, "link": link}
         code = status.HTTP_201_CREATED

@@ -18,7 +18,7 @@ from projects.api.serializers import MemberSerializer, ProjectSerializer
 from projects.api.versions import Tagged, is_conditional, refuse_changed
 from projects.creation import create_project
 from projects.deletion import delete_project
-from projects.members import LastOwner, change_role, remove
+from projects.members import LastOwner, add, change_role, remove
 from projects.models import Membership, Project
 
 PATCHED = ("get", "post", "patch", "delete", "head", "options")
@@ -117,9 +117,7 @@ class Members(ProjectMembers, generics.ListCreateAPIView):
 
     def perform_create(self, serializer) -> None:
         fields = dict(serializer.validated_data)
-        self.member, made = Membership.objects.get_or_create(
-            project=self.project, user=fields.pop("user"), defaults=fields
-        )
+        self.member, made = add(self.project, **fields, by=self.request.user)
         if not made:
             raise ValidationError({"username": ["They are a member already."]})
         serializer.instance = self.member
@@ -149,7 +147,7 @@ class OneMember(Tagged, ProjectMembers, generics.RetrieveUpdateDestroyAPIView):
         if role is None:
             return
         try:
-            change_role(serializer.instance, role)
+            change_role(serializer.instance, role, self.request.user)
         except LastOwner as refused:
             raise ValidationError({"role": [str(refused)]}) from refused
 
@@ -157,7 +155,7 @@ class OneMember(Tagged, ProjectMembers, generics.RetrieveUpdateDestroyAPIView):
     def perform_destroy(self, instance: Membership) -> None:
         self._refuse_changed(instance)
         try:
-            remove(instance)
+            remove(instance, self.request.user)
         except LastOwner as refused:
             raise ValidationError({"detail": str(refused)}) from refused
 

@@ -8,7 +8,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.utils import timezone
 
-from projects.models import SCOPES, Membership, Project, Role, Token
+from projects import members
+from projects.models import SCOPES, Project, Token
 
 LONGEST_DAYS = 36_500
 LONGEST_NAME = 120
@@ -63,7 +64,7 @@ def _project(slug: str, user, is_new: bool) -> Project:
     if project is None:
         raise CommandError(f"There is no project “{slug}”.")
     if is_new:
-        Membership.objects.create(project=project, user=user, role=Role.EDITOR)
+        members.add(project, user)
     elif not project.memberships.filter(user=user).exists():
         raise CommandError(f"{user} is not a member of “{slug}”.")
     return project

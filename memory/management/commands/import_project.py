@@ -10,8 +10,9 @@ from django.db import transaction
 
 from chat.importers import FileResult, Refused
 from memory.portability import import_project, members_of
+from projects import members
 from projects.creation import create_project
-from projects.models import Membership, Project
+from projects.models import Project
 
 
 class Command(BaseCommand):
@@ -52,7 +53,5 @@ class Command(BaseCommand):
 def _add(project: Project, people: dict[str, str]) -> None:
     """Those who have an account here, in the role they had."""
     known = get_user_model().objects.filter(username__in=people)
-    Membership.objects.bulk_create(
-        [Membership(project=project, user=one, role=people[one.get_username()]) for one in known],
-        ignore_conflicts=True,
-    )
+    for one in known:
+        members.add(project, one, people[one.get_username()])

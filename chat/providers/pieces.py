@@ -20,6 +20,8 @@ import httpx2
 PAUSE = 0.004
 # Where servers put text.
 TEXTS = ("content", "reasoning_content", "reasoning")
+# The last event of a stream.
+DONE = b"data: [DONE]"
 # Between two events.
 BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
@@ -42,13 +44,18 @@ class Pieces(httpx2.AsyncByteStream):
         self._came: list[bytes] = []
         self._bell = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
+        self._told = self._tell()
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        # One for all: who has left off may go on, as the SDK does after the last event.
+        return self._told
+
+    async def _tell(self) -> AsyncIterator[bytes]:
         self._reading = asyncio.create_task(self._read())
         _heard.add(self)
-        rest, spoke = b"", False
+        rest, waits = b"", False
         while not self._reading.done() or self._came:
-            if spoke and not self._reading.done():
+            if waits and not self._reading.done():
                 await asyncio.sleep(PAUSE * len(_heard))
             await self._bell.wait()
             if not self._reading.done():
@@ -56,7 +63,7 @@ class Pieces(httpx2.AsyncByteStream):
             *events, rest = BLANK_LINE.split(rest + b"".join(self._came))
             self._came.clear()
             for event, speaks in _joined(events):
-                spoke = spoke or speaks
+                waits = (waits or speaks) and event != DONE
                 yield event + b"\n\n"
         if rest:
             yield rest

@@ -68,7 +68,7 @@ def events(text: str) -> list[tuple[str, dict]]:
 
 
 def test_a_reply_streams_as_it_is_said(send, owner, url, scripted):
-    scripted.say("On 3 March,\n\nat nine.", delay=0.02)
+    scripted.say("On 3 March,\n\nat nine.", delay=0.1)
     response, text = send(owner, url, {"content": "When?"}, whole)
     assert response.status_code == 200
     assert response.headers["Content-Type"] == "text/event-stream"

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 
@@ -24,10 +25,11 @@ class Scripted(httpx2.AsyncByteStream):
         self.chunks = chunks
         self.pause = pause
         self.error = error
-        self.read = 0
+        self.began = self.read = 0
         self.closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        self.began += 1
         for chunk in self.chunks:
             if self.pause:
                 await asyncio.sleep(self.pause)
@@ -156,6 +158,35 @@ def test_among_hundreds_it_is_told_a_few_times_a_second():
     assert texts(events(b"".join(told))) == [("content", "word " * 30)]
     # The first word waits for nobody.
     assert told[0] == word("word ")
+
+
+def test_another_may_go_on_where_one_left_off():
+    """As the SDK does, which reads what comes after the last event until the line is free."""
+
+    async def hear() -> tuple[bytes, int]:
+        source = Scripted([word("a"), b"data: [DONE]\n\n", b": bye\n\n"], pause=0.01)
+        stream = Pieces(source)
+        told = b""
+        async for piece in stream:
+            told += piece
+            if piece.startswith(b"data: [DONE]"):
+                break
+        told += b"".join([piece async for piece in stream])
+        await stream.aclose()
+        return told, source.began
+
+    assert asyncio.run(hear()) == (word("a") + b"data: [DONE]\n\n: bye\n\n", 1)
+
+
+def test_nobody_waits_for_more_after_the_last_event(monkeypatch):
+    async def hear() -> float:
+        source = Scripted([word("a") + b"data: [DONE]\n\n", b": bye\n\n"], pause=0.01)
+        began = time.monotonic()
+        await heard(source)
+        return time.monotonic() - began
+
+    monkeypatch.setattr(pieces, "PAUSE", 60)
+    assert asyncio.run(hear()) < 30
 
 
 def test_what_was_said_before_it_broke_is_told():

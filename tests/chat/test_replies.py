@@ -55,7 +55,7 @@ def test_writers_at_once_leave_no_gap_and_no_double(session):
 
 
 def test_a_reply_arrives_in_pieces_and_is_kept(session, owner, scripted):
-    scripted.say("The replica stays for a week.")
+    scripted.say("The replica stays for a week.", delay=0.1)
     message, reply = ask(session, "Does the replica stay?", owner)
     events = say(reply)
     text = "".join(event.text for event in events if isinstance(event, Delta))

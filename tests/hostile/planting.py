@@ -23,6 +23,7 @@ KEPT = (
     *("granularity", "period_key", "related", "reason", "receipt", "text_hash", "fingerprint"),
     *("zone", "sources_hash", "state", "topic", "salt", "previous_salt", "data", "language"),
     *("source_key", "pieces", "terms", "included", "left_out", "embedder", "tool_calls"),
+    *("role_before", "role_after"),
 )
 KEPT_OF = {(Fact, "subject"): False, (Message, "tool_call_id"): True, (Call, "outcome"): False}
 

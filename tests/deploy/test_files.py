@@ -93,6 +93,23 @@ def compose() -> dict:
     return yaml.safe_load((DEPLOY / "docker/compose.yml").read_text())
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        ["check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yml"],
+        ["hadolint", "--no-color", "Dockerfile"],
+    ],
+    ids=lambda check: check[0],
+)
+def test_those_who_know_containers_find_nothing(check):
+    linter, *arguments = check
+    path = Path(sys.executable).with_name(linter)
+    done = subprocess.run(
+        [path, *arguments], cwd=DEPLOY / "docker", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_containers_start_what_up_starts(compose):
     ours = [one for one in compose["services"].values() if one["image"] == "strata"]
     commands = [one["command"] for one in ours if "command" in one]
@@ -139,7 +156,7 @@ def test_the_image_copies_what_there_is_and_runs_as_nobody_in_particular():
             assert (ROOT / line.split()[1]).exists()
     copied = {line.split()[1] for line in lines if line.startswith("COPY ")}
     assert copied >= {"config", "projects", "chat", "memory", "templates", "static"}
-    assert "USER strata" in lines
+    assert "USER 10001" in lines
     [web] = [line for line in lines if line.startswith("CMD ")]
     assert of_ours(yaml.safe_load(web.removeprefix("CMD ")))
     assert any(line.startswith("HEALTHCHECK") for line in lines)

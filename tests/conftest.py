@@ -1,5 +1,6 @@
 """What every test stands on: a real PostgreSQL in a throw-away folder, and a fixed cast."""
 
+import gc
 import math
 import os
 import shutil
@@ -95,6 +96,12 @@ def _trust_the_machine(sockets: Path) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The longest first, in whole files: nobody waits for them at the end.
     items.sort(key=lambda item: _place(item.path.relative_to(TESTS)))
+
+
+def pytest_collection_finish() -> None:
+    # All that was imported and collected stays: a million objects that each collection of garbage
+    # would look at in vain, a tenth of the time of all tests.
+    gc.freeze()
 
 
 def _place(file: Path) -> int:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import DatabaseError, OperationalError, transaction
+from django.db import OperationalError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -17,6 +17,7 @@ from chat import prompt, providers, tokens, tooling
 from chat.attachments import claim
 from chat.compiled import CompiledObjects
 from chat.database import in_thread
+from chat.growing import growing
 from chat.models import Message, Role, Session, Status
 from chat.options import Options
 from chat.paths import moved
@@ -28,8 +29,6 @@ from chat.titles import title_from
 log = logging.getLogger(__name__)
 
 LONGEST_MESSAGE = 500_000  # characters
-# Seconds between two writes of a growing reply, and between two signs of life of a silent one.
-FLUSH_SECONDS = 1.0
 # Seconds between the tries to keep a reply that is all said, while the database restarts.
 RETRIES = (0.5, 1, 2, 4, 8, 15)
 SERVER_STOPPED = _("The server stopped while this was being said.")
@@ -185,22 +184,22 @@ async def stream_reply(
     text: list[str] = []
     status = Status.INTERRUPTED
     changes: dict[str, object] = {"error": SERVER_STOPPED}
-    heart = asyncio.create_task(_flush_regularly(reply, text))
     try:
-        built = await in_thread(_prompt_for, reply, options.system)
-        changes["receipt"] = built.receipt()
-        provider = providers.get(built.model, "reply")
-        began = time.monotonic()
-        async for event in provider.stream(built.said, options):
-            if isinstance(event, Delta):
-                if not text:
-                    changes["first_token_ms"] = int((time.monotonic() - began) * 1000)
-                text.append(storable(event.text))
-                yield Delta(text[-1])
-            else:
-                changes |= _usage(event)
-                status = Status.COMPLETE
-                yield event
+        with growing(reply, text):
+            built = await in_thread(_prompt_for, reply, options.system)
+            changes["receipt"] = built.receipt()
+            provider = providers.get(built.model, "reply")
+            began = time.monotonic()
+            async for event in provider.stream(built.said, options):
+                if isinstance(event, Delta):
+                    if not text:
+                        changes["first_token_ms"] = int((time.monotonic() - began) * 1000)
+                    text.append(storable(event.text))
+                    yield Delta(text[-1])
+                else:
+                    changes |= _usage(event)
+                    status = Status.COMPLETE
+                    yield event
     except ProviderError as error:
         log.warning("reply_failed message=%s reason=%s cause=%r", reply.pk, error, error.__cause__)
         status, changes["error"] = Status.FAILED, error.reason
@@ -215,7 +214,6 @@ async def stream_reply(
         status, changes["error"] = Status.FAILED, FAILED_HERE
         yield Failed(ProviderError(FAILED_HERE, status=500, code="internal_error"))
     finally:
-        heart.cancel()
         await asyncio.shield(_keep(reply, "".join(text), status, changes))
 
 
@@ -263,24 +261,6 @@ def _notes(event: Finished) -> Iterator[str]:
         yield UNSEEN if event.unseen == 1 else ALL_UNSEEN.format(event.unseen)
     if event.cut_off:
         yield CUT_OFF
-
-
-async def _flush_regularly(reply: Message, text: list[str]) -> None:
-    """Writes the text so far, and with it the sign of life, until it is cancelled."""
-    while True:
-        await asyncio.sleep(FLUSH_SECONDS)
-        try:
-            await in_thread(_flush, reply, "".join(text))
-        except DatabaseError:
-            # The next flush, or the end, brings what this one could not.
-            log.warning("flush_failed message=%s", reply.pk)
-
-
-def _flush(reply: Message, text: str) -> None:
-    # Conditional: a flush that was under way while the reply was finalised changes nothing.
-    Message.objects.unfinished().filter(pk=reply.pk).update(
-        text=text, status=Status.STREAMING if text else Status.PENDING, heartbeat_at=Now()
-    )
 
 
 @transaction.atomic

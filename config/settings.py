@@ -104,10 +104,11 @@ else:
     DATABASES = {"default": dict(dj_database_url.parse(DATABASE_URL))}
     _default_broker = "pgmq" + DATABASE_URL[DATABASE_URL.index("://") :]
 # A stream gives its connection back while it waits, so a pool serves many more streams than it
-# has connections. https://docs.djangoproject.com/en/5.2/ref/databases/#connection-pool
+# has connections. With those of the broker a process has 20 of them at most.
+# https://docs.djangoproject.com/en/5.2/ref/databases/#connection-pool
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 assert isinstance(_options, dict)
-_options["pool"] = {"min_size": 0, "max_size": 20, "timeout": 30}
+_options["pool"] = {"min_size": 0, "max_size": 16, "timeout": 30}
 # A pooler, such as PgBouncer, may give the next transaction another connection to the server, which
 # knows nothing of what this one prepared, opened or listens to.
 POOLER = read("STRATA_POOLER", not EMBEDDED_POSTGRES, flag, "on or off")
@@ -153,12 +154,14 @@ if CELERY_BROKER_URL.startswith("pgmq"):
     # A notification wakes the worker at once; without one it looks five times a second.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
         "init_extension": False,
-        "pool_size": 4,
+        "pool_size": 2,
         "use_notify": not POOLER,
         "notify_throttle_interval_ms": 0,
         "wait_time_seconds": 0,
         "polling_interval": 0.2,
     }
+    # Of the broker's connections a process keeps so many, each with such a pool.
+    CELERY_BROKER_POOL_LIMIT = 2
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

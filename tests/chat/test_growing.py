@@ -1,0 +1,116 @@
+"""Growing replies are written once a second, together, and nobody waits for another."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
+
+from chat import growing
+from chat.models import Message, Session, Status
+from chat.replies import ask, finalise
+from projects.models import Membership, Project, Role
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def asked(project, owner):
+    """So many pending replies of the project, each in a chat of its own."""
+
+    def make(number: int, project: Project = project) -> list[Message]:
+        sessions = [Session.objects.create(project=project, creator=owner) for _ in range(number)]
+        return [ask(session, "When?", owner)[1] for session in sessions]
+
+    return make
+
+
+def said(*replies: Message, text: str = "On 3 March.") -> list:
+    return [(reply.project_id, reply.pk, text) for reply in replies]
+
+
+def kept(*replies: Message) -> list[tuple[str, str]]:
+    rows = Message.objects.in_bulk([reply.pk for reply in replies])
+    return [(rows[reply.pk].text, rows[reply.pk].status) for reply in replies]
+
+
+def test_those_of_a_project_are_written_by_one_statement(asked, owner):
+    other = Project.objects.create(name="Other", slug="other")
+    Membership.objects.create(project=other, user=owner, role=Role.OWNER)
+    replies = [*asked(3), *asked(2, other)]
+    before = [reply.heartbeat_at for reply in Message.objects.unfinished().order_by("pk")]
+    with CaptureQueriesContext(connection) as queries:
+        growing.flush(said(*replies))
+    assert len(queries) == 2
+    assert kept(*replies) == [("On 3 March.", "streaming")] * 5
+    after = [reply.heartbeat_at for reply in Message.objects.unfinished().order_by("pk")]
+    assert all(early < late for early, late in zip(before, after, strict=True))
+
+
+def test_a_silent_one_shows_that_it_lives_and_stays_pending(asked):
+    [reply] = asked(1)
+    before = Message.objects.get(pk=reply.pk).heartbeat_at
+    growing.flush(said(reply, text=""))
+    assert kept(reply) == [("", "pending")]
+    assert Message.objects.get(pk=reply.pk).heartbeat_at > before
+
+
+def test_what_was_finalised_meanwhile_is_left_as_it_is(asked):
+    done, grows = asked(2)
+    finalise(done, "All of it.", Status.COMPLETE, {})
+    growing.flush(said(done, grows))
+    assert kept(done, grows) == [("All of it.", "complete"), ("On 3 March.", "streaming")]
+
+
+def test_a_row_that_somebody_holds_is_not_waited_for(asked):
+    held, free = asked(2)
+
+    def write() -> None:
+        try:
+            growing.flush(said(held, free))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        Message.objects.select_for_update().get(pk=held.pk)
+        pool.submit(write).result(timeout=30)
+    assert kept(held, free) == [("", "pending"), ("On 3 March.", "streaming")]
+    growing.flush(said(held))
+    assert kept(held) == [("On 3 March.", "streaming")]
+
+
+def test_a_project_whose_write_fails_takes_no_other_along(asked, caplog):
+    [reply] = asked(1)
+    nowhere = (UUID(int=0), UUID(int=0), "What PostgreSQL refuses: \0")
+    growing.flush([nowhere, *said(reply)])
+    assert kept(reply) == [("On 3 March.", "streaming")]
+    assert "flush_failed" in caplog.text
+
+
+def test_all_that_grow_are_written_until_they_end(asked, monkeypatch):
+    monkeypatch.setattr(growing, "FLUSH_SECONDS", 0.05)
+    first, second = asked(2)
+
+    async def grow() -> None:
+        words: list[str] = []
+        with growing.growing(second, ["Another."]):
+            with growing.growing(first, words):
+                for word in ("On ", "3 ", "March."):
+                    words.append(word)
+                    await eventually(first, "".join(words))
+            words.append(" And more.")
+            await asyncio.sleep(0.2)
+        assert not growing._growing
+        assert not growing._writers
+
+    async_to_sync(grow)()
+    assert kept(first, second) == [("On 3 March.", "streaming"), ("Another.", "streaming")]
+
+
+async def eventually(reply: Message, text: str) -> None:
+    async with asyncio.timeout(30):
+        while (await Message.objects.aget(pk=reply.pk)).text != text:
+            await asyncio.sleep(0.02)

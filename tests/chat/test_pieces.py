@@ -140,20 +140,20 @@ def test_what_says_more_than_text_stays_as_it_is(other):
     assert b"".join(asyncio.run(heard(Scripted([data])))) == data
 
 
-async def _gaps(others: int) -> list[bytes]:
-    """What is told of thirty words while `others` are heard."""
-    alone = Scripted([word("word ")] * 30, pause=0.005)
+async def _gaps(others: int, pause: float) -> list[bytes]:
+    """What is told of thirty words, `pause` seconds apart, while `others` are heard."""
+    alone = Scripted([word("word ")] * 30, pause=pause)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "_heard", {object() for _ in range(others)})
         return await heard(alone)
 
 
 def test_alone_each_word_is_told_when_it_comes():
-    assert len(asyncio.run(_gaps(0))) == 30
+    assert len(asyncio.run(_gaps(0, 0.03))) == 30
 
 
 def test_among_hundreds_it_is_told_a_few_times_a_second():
-    told = asyncio.run(_gaps(100))
+    told = asyncio.run(_gaps(100, 0.005))
     assert 2 <= len(told) <= 4
     assert texts(events(b"".join(told))) == [("content", "word " * 30)]
     # The first word waits for nobody.

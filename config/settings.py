@@ -104,7 +104,7 @@ else:
     DATABASES = {"default": dict(dj_database_url.parse(DATABASE_URL))}
     _default_broker = "pgmq" + DATABASE_URL[DATABASE_URL.index("://") :]
 # A stream gives its connection back while it waits, so a pool serves many more streams than it
-# has connections. With those of the broker a process has 20 of them at most.
+# has connections. With those of the broker a process has little more than 20 of them.
 # https://docs.djangoproject.com/en/5.2/ref/databases/#connection-pool
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 assert isinstance(_options, dict)

@@ -110,6 +110,26 @@ def test_all_that_grow_are_written_until_they_end(asked, monkeypatch):
     assert kept(first, second) == [("On 3 March.", "streaming"), ("Another.", "streaming")]
 
 
+def test_no_failure_ends_the_writing(asked, monkeypatch):
+    monkeypatch.setattr(growing, "FLUSH_SECONDS", 0.05)
+    [reply] = asked(1)
+    write, failures = growing.flush, [RuntimeError("Nobody thought of this.")]
+
+    def flush(said: list) -> None:
+        if failures:
+            raise failures.pop()
+        write(said)
+
+    monkeypatch.setattr(growing, "flush", flush)
+
+    async def grow() -> None:
+        with growing.growing(reply, ["On 3 March."]):
+            await eventually(reply, "On 3 March.")
+
+    async_to_sync(grow)()
+    assert failures == []
+
+
 async def eventually(reply: Message, text: str) -> None:
     async with asyncio.timeout(30):
         while (await Message.objects.aget(pk=reply.pk)).text != text:

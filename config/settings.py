@@ -104,11 +104,11 @@ else:
     DATABASES = {"default": dict(dj_database_url.parse(DATABASE_URL))}
     _default_broker = "pgmq" + DATABASE_URL[DATABASE_URL.index("://") :]
 # A stream gives its connection back while it waits, so a pool serves many more streams than it
-# has connections. With those of the broker a process has little more than 20 of them.
+# has connections. With six of the broker a process has 20 of them at most.
 # https://docs.djangoproject.com/en/5.2/ref/databases/#connection-pool
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 assert isinstance(_options, dict)
-_options["pool"] = {"min_size": 0, "max_size": 16, "timeout": 30}
+_options["pool"] = {"min_size": 0, "max_size": 14, "timeout": 30}
 # A pooler, such as PgBouncer, may give the next transaction another connection to the server, which
 # knows nothing of what this one prepared, opened or listens to.
 POOLER = read("STRATA_POOLER", not EMBEDDED_POSTGRES, flag, "on or off")
@@ -160,7 +160,7 @@ if CELERY_BROKER_URL.startswith("pgmq"):
         "wait_time_seconds": 0,
         "polling_interval": 0.2,
     }
-    # Of the broker's connections a process keeps so many, each with such a pool.
+    # Of the broker's connections a process keeps so many, each with such a pool and a listener.
     CELERY_BROKER_POOL_LIMIT = 2
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

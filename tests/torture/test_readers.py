@@ -16,7 +16,7 @@ from tests.crowd.speaker import speaker
 from tests.server import Installation, Web, installed, signed_in, worker
 from tests.torture.clients import Api
 
-# Connections that a process may have: those of its pool.
+# Connections that a process may have: those of its pool, and of the broker's.
 POOL = 20
 # Of what a page takes at its slowest twentieth while nobody reads.
 SLOWER = 3

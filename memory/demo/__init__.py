@@ -21,7 +21,7 @@ from chat.models import Role, Session, Visibility
 from chat.replies import draft, post_messages
 from chat.sessions import create_session
 from memory import blocks, facts
-from memory.layers import cycle, review
+from memory.layers import conversations, cycle, digests, review
 from memory.layers.summarising import EXTRACTIVE
 from memory.models import Entry, State
 from projects.creation import create_project
@@ -74,8 +74,11 @@ def make(owner: Any, now: datetime | None = None) -> Project:
         parts = (fact["subject"], fact["predicate"], fact["object"])
         facts.give(member, facts.Statement(*parts, valid_from=since))
     for chat in _chats(told["chat"], now, project.zone):
-        _hold(chat, project, owner)
-        cycle.run(min(chat.ends + SILENCE, now), project)
+        session = _hold(chat, project, owner)
+        over = min(chat.ends + SILENCE, now)
+        # As a cycle would: nothing else is due, and to ask what is takes as long as this.
+        conversations.summarise(session.pk, over)
+        digests.settle(project.pk, over)
     _pin(project, owner)
     while cycle.due(now, project):
         cycle.run(now, project)

@@ -16,6 +16,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 from tests.scripted import ScriptedModel
 from tests.server import PASSWORD, Web, installed
 
+# The first that is here. Without a window to be drawn it takes half the processor.
+BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 # Milliseconds, for what is waited for: a machine may have much else to do.
 PATIENCE = 30_000
 expect.set_options(timeout=PATIENCE)
@@ -64,16 +66,16 @@ def server(running: Server) -> Server:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        found = shutil.which("chromium") or shutil.which("google-chrome")
+        found = next(filter(None, map(shutil.which, BROWSERS)), None)
         program = found or playwright.chromium.executable_path
         if not Path(program).exists():
             pytest.skip("There is no Chromium: install it, or run `playwright install chromium`.")
         yield playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def demo(running: Server) -> str:
-    """The slug of a demo project, all of it found by search."""
+    """The slug of a demo project, all of it found by search. Others ask and change it, too."""
     slug = running.manage("make_demo", "--owner=admin")
     running.manage("reindex", f"--project={slug}")
     return slug

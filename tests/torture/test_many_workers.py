@@ -130,7 +130,7 @@ def live(project: Project, user, cycles: int, run, model) -> int:
 
 
 def test_nothing_is_done_twice_and_no_model_is_asked_in_vain(crew, model, scale, tally):
-    cycles = scale(500, 24)
+    cycles = scale(500, 14)
     user = get_user_model().objects.create_user("olive")
     fields = {"bank_max_tokens": 300, "idle_minutes": 10}
     single = create_project(user, name="Alone", **fields)

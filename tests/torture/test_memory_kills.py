@@ -354,7 +354,7 @@ def torture(crew, model_server, chance, tally) -> Iterator[Torture]:
 
 def test_a_cycle_may_die_anywhere(torture, scale, tally):
     torture.settle_in(scale(20, 3), scale(15, 4))
-    kills, more = scale(200, 6), scale(8, 3)
+    kills, more = scale(200, 5), scale(8, 3)
     while torture.killed.total() < kills:
         torture.model.pace = torture.chance.choice(PACES)
         worker = torture.start()

@@ -36,7 +36,7 @@ def explore(tmp_path_factory) -> Iterator[Callable[[int, str], str]]:
 
 def test_nothing_that_is_sent_breaks_the_schema(explore, scale, tally):
     # What is wrong in a body is tried by hand in tests/access, too.
-    told = explore(scale(200, 10), scale("all", "positive"))
+    told = explore(scale(200, 5), scale("all", "positive"))
     for phase in PHASES:
         assert f"✅ {phase}" in told, told
     found = re.search(r"Selected: (\d+)/(\d+)\s+Tested: (\d+)", told)

@@ -102,6 +102,13 @@ class Compiled(_Statement):
         return self._rows(given)
 
 
+class Replanned(Compiled):
+    """The same, for a query whose best plan hangs on what it is given: planned anew each time."""
+
+    def _cursor(self) -> Any:
+        return connection.cursor()
+
+
 class CompiledUpdate(_Statement):
     """Changes rows, and returns how many: `make` gives a queryset, and what its columns get."""
 

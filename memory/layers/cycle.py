@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 
+from chat.compiled import Replanned
 from memory.layers import conversations, digests
 from memory.models import Cursor, Entry, Ladder, Nudge, State
 from memory.models.cursors import CursorQuerySet
@@ -36,9 +37,9 @@ def due(now: datetime, project: Project | None = None) -> Due:
 
     One query, whose cost grows with what is due, not with what there is.
     """
-    first, *others = (_some(kind, now, project) for kind in _FINDS)
+    rows = _due(now) if project is None else _due_in_one(now, project.pk)
     found = Due()
-    for kind, pk in first.union(*others, all=True):
+    for kind, pk in rows:
         getattr(found, kind).append(pk)
     return found
 
@@ -48,10 +49,15 @@ def may_settle(project_id: UUID, now: datetime) -> bool:
     return _ladders(now, project_id).filter(pk=project_id).exists()
 
 
-def _some(kind: str, now: datetime, project: Project | None) -> QuerySet:
+def _all(now: datetime, project: UUID | None = None) -> QuerySet:
+    first, *others = (_some(kind, now, project) for kind in _FINDS)
+    return first.union(*others, all=True)
+
+
+def _some(kind: str, now: datetime, project: UUID | None) -> QuerySet:
     rows = _FINDS[kind](now)
     if project is not None:
-        rows = rows.filter(**{"pk" if kind == "projects" else "project": project.pk})
+        rows = rows.filter(**{"pk" if kind == "projects" else "project": project})
     return rows.annotate(kind=Value(kind, CharField())).values_list("kind", "pk")[:FAN_OUT]
 
 
@@ -99,6 +105,10 @@ _FINDS: Mapping[str, Callable[[datetime], QuerySet]] = {
     "entries": lambda now: _rewrites(Cursor.objects.unheld()).order_by("pk"),
     "projects": lambda now: _ladders(now).order_by("pk"),
 }
+
+
+_due = Replanned(_all, datetime)
+_due_in_one = Replanned(_all, datetime, UUID)
 
 
 @dataclass

@@ -6,13 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import TypeVar
 from uuid import UUID, uuid4
 
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import Case, DurationField, ExpressionWrapper, F, Value, When
+from django.db.models import (
+    Case,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    QuerySet,
+    Value,
+    When,
+)
 from django.db.models.functions import Greatest, Now
 
+from chat.compiled import Compiled
 from chat.providers import ProviderError
 from memory.layers.summarising import Unusable
 from memory.models import Cursor, Verb
@@ -44,20 +54,17 @@ class Lease:
     holder: UUID
 
     def _held(self) -> LeasedQuerySet:
-        rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(project=self.project, pk=self.pk)
-        return rows.filter(lease_holder=self.holder, lease_until__gt=Now())
+        return _held(self.model, self.project, self.pk, self.holder)
 
     def renew(self) -> None:
         """Starts the lease's time anew. Raises LeaseLost."""
         if self._held().update(lease_until=Now() + LONGEST_LEASE) != 1:
             raise LeaseLost
 
-    def fence(self) -> Leased:
-        """The row, locked until the end of the transaction. Raises LeaseLost."""
-        row = self._held().select_for_update().first()
-        if row is None:
+    def fence(self) -> None:
+        """Locks the row until the end of the transaction. Raises LeaseLost."""
+        if not _locking(self.model)(self.project, self.pk, self.holder):
             raise LeaseLost
-        return row
 
     def release(self) -> None:
         """Gives the row back after a success, or when there was nothing to do."""
@@ -78,6 +85,19 @@ class Lease:
             next_try_at=Greatest(Now() + _wait(), patience),
             last_error=reason[:500],
         )
+
+
+def _held(model: type[Leased], project: UUID, pk: UUID, holder: UUID) -> LeasedQuerySet:
+    rows: LeasedQuerySet = LeasedQuerySet(model).filter(project=project, pk=pk)
+    return rows.filter(lease_holder=holder, lease_until__gt=Now())
+
+
+@cache
+def _locking(model: type[Leased]) -> Compiled:
+    def rows(project: UUID, pk: UUID, holder: UUID) -> QuerySet:
+        return _held(model, project, pk, holder).select_for_update().values_list("pk")
+
+    return Compiled(rows, UUID, UUID, UUID)
 
 
 def _wait() -> Case:

@@ -62,7 +62,8 @@ def take_in(
         kept.add(_source(entry, fact, one))
         if made:
             new_ones[fact.pk] = fact.state
-    _settle(Fact.objects.filter(project=entry.project_id, pk__in=facts))
+    if facts:
+        _settle(Fact.objects.filter(project=entry.project_id, pk__in=facts))
     gone = _untold(entry, kept, told_by, is_whole)
     untell(gone, at=None if for_good else now)
     _note(entry, new_ones)
@@ -123,6 +124,8 @@ def untell(sources: QuerySet[FactSource], at: datetime | None = None) -> int:
     none of the sources left knew of.
     """
     found = list(sources.values_list("project", "pk", "fact"))
+    if not found:
+        return 0
     projects = {project for project, _, _ in found}
     gone = [(pk, fact) for _, pk, fact in found]
     here = Fact.objects.filter(project__in=projects)

@@ -317,6 +317,8 @@ def _dissolve(lease: Lease, project: Project, now: datetime) -> bool:
     )
     empty = project.entries.rewritable().filter(~Exists(sources))
     gone = list(empty)
+    if not gone:
+        return False
     ids = [entry.pk for entry in gone]
     with at(now):
         # Nothing will know any more that what was below them had a part in what is above.
@@ -324,7 +326,7 @@ def _dissolve(lease: Lease, project: Project, now: datetime) -> bool:
         for entry in gone:
             _record(Verb.DISSOLVED, entry, ())
         remove(project.entries.filter(pk__in=ids))
-    return bool(gone)
+    return True
 
 
 @transaction.atomic

@@ -109,9 +109,11 @@ class Reader:
         self.told: Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
     async def asks(self, session: str, content: str) -> None:
-        """Says `content` in `session` and hears the reply, as long as the line holds."""
+        """Says `content` in `session` and hears the reply, as long as the line holds: at least
+        until what was said is acknowledged. Who loses it before would have to ask again.
+        """
         path = f"/api/v1/sessions/{session}/messages/"
-        await self._hears(self._strata.request("POST", path, {"content": content}))
+        await self._hears(self._strata.request("POST", path, {"content": content}), self.told)
 
     async def follows(self, reply: str) -> None:
         """Hears `reply`, or the rest of it, however often the line drops."""
@@ -120,12 +122,15 @@ class Reader:
             path = f"/api/v1/messages/{reply}/stream/"
             await self._hears(self._strata.request("GET", path, **place))
 
-    async def _hears(self, request: bytes) -> None:
+    async def _hears(self, request: bytes, first: Future | None = None) -> None:
+        """The line is not lost before `first`."""
         self._began = time.perf_counter()
         transport, hearing = await asyncio.get_running_loop().create_connection(
             lambda: Hearing(request, self._take), self._strata.host, self._strata.port
         )
         try:
+            if first is not None:
+                await asyncio.wait({first, hearing.over}, return_when=asyncio.FIRST_COMPLETED)
             async with asyncio.timeout(random.expovariate(self._drops) if self._drops else None):
                 await hearing.over
         except TimeoutError:

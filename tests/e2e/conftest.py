@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+from asyncio import AbstractEventLoop, get_running_loop
+from asyncio.events import _set_running_loop
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,16 +63,28 @@ def server(running: Server) -> Server:
     return running
 
 
-# While Playwright runs, its event loop makes Django refuse the ORM in this thread: it runs for one
-# module and no longer, so that the tests after it may ask the database again.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+@pytest.fixture(scope="session")
+def started() -> Iterator[tuple[Browser, AbstractEventLoop]]:
+    """A browser, and the event loop that Playwright leaves running in this thread."""
     with sync_playwright() as playwright:
         found = next(filter(None, map(shutil.which, BROWSERS)), None)
         program = found or playwright.chromium.executable_path
         if not Path(program).exists():
             pytest.skip("There is no Chromium: install it, or run `playwright install chromium`.")
-        yield playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        loop = get_running_loop()
+        yield playwright.chromium.launch(executable_path=program, args=["--no-sandbox"]), loop
+        _set_running_loop(loop)
+
+
+@pytest.fixture(scope="module")
+def browser(started) -> Iterator[Browser]:
+    """While a loop runs, Django refuses the ORM in this thread: out of sight of the tests of other
+    modules, which ask the database, the loop is not there.
+    """
+    made, loop = started
+    _set_running_loop(loop)
+    yield made
+    _set_running_loop(None)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from tests.e2e.conftest import (  # noqa: F401  # the server, the browser and wh
     server,
     sign_in,
     signed_in,
+    started,
 )
 from tests.hostile import looking
 from tests.hostile.cutting import CUTS, cut

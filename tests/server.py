@@ -105,13 +105,14 @@ def _environment(data_dir: Path, model_url: str) -> dict[str, str]:
 class Web:
     """The web process of an installation: it starts and ends, or is killed, at one address.
 
-    `variables` are set in its environment.
+    It gives way to others by `nice`; `variables` are set in its environment.
     """
 
     def __init__(
         self,
         installation: Installation,
         application: str = "config.asgi:application",
+        nice: int = 0,
         **variables: str,
     ) -> None:
         self._installation = installation
@@ -119,7 +120,8 @@ class Web:
         self._held, self.port = held_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = installation.data_dir / "web.log"
-        uvicorn = [sys.executable, "-m", "uvicorn", application, "--log-level=warning"]
+        way = ["nice", "-n", str(nice)] if nice else []
+        uvicorn = [*way, sys.executable, "-m", "uvicorn", application, "--log-level=warning"]
         self._command = [*uvicorn, f"--port={self.port}", "--timeout-graceful-shutdown=5"]
 
     def __enter__(self) -> "Web":
@@ -173,17 +175,20 @@ def signed_in(web: Web, name: str) -> OpenerDirector:
 
 
 @contextmanager
-def worker(installation: Installation, *options: str, **variables: str) -> Iterator[None]:
+def worker(
+    installation: Installation, *options: str, nice: int = 0, **variables: str
+) -> Iterator[None]:
     """A Celery worker of an installation, of one process unless `options` say otherwise.
 
-    `variables` are set in its environment.
+    It gives way to others by `nice`; `variables` are set in its environment.
     """
     from config import embedded
 
     if not parts.is_wanted():
         sockets = embedded.socket_directory(installation.data_dir)
         embedded.install_broker(embedded.broker_url(sockets))
-    celery = [sys.executable, "-m", "celery", "-A", "config", "--quiet", "worker"]
+    way = ["nice", "-n", str(nice)] if nice else []
+    celery = [*way, sys.executable, "-m", "celery", "-A", "config", "--quiet", "worker"]
     with (installation.data_dir / "worker.log").open("ab") as output:
         process = subprocess.Popen(
             [*celery, *(options or ("--pool=solo",)), "-Q", "chat,memory,index,io"],

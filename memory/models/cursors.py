@@ -8,7 +8,7 @@ from django.db.models import ExpressionWrapper, F, Q, Value
 
 from chat.models import Session
 from chat.models.sessions import SessionStatus
-from memory.models.leased import Leased, LeasedQuerySet
+from memory.models.leased import SLACK, Leased, LeasedQuerySet
 from projects.models import OfProject, Project
 
 # A conversation that never falls idle is summarised at so many tokens too.
@@ -40,6 +40,8 @@ class CursorQuerySet(LeasedQuerySet):
             output_field=models.DurationField(),
         )
         idle = Q(session__last_activity_at__lte=Value(now) - silence)
+        # As well as what is later than now: it was said before the clock was set back.
+        idle |= Q(session__last_activity_at__gt=Value(now) + Value(SLACK))
         full = Q(unsummarised_tokens__gte=FULL_TOKENS)
         closed = Q(session__status=SessionStatus.CLOSED)
         return self.waiting().filter(idle | full | closed).ready().within_allowance()

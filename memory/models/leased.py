@@ -13,8 +13,8 @@ from projects.models import OfProject
 # A lease outlives the longest single model call, and is renewed before each of them.
 LONGEST_LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
 LONGEST_WAIT = timedelta(hours=6)
-# What ends later than that was written before the clock was set back, and would hold until it is
-# as late again.
+# What ends later than that, or was said later than now, is from before the clock was set back, and
+# would hold until it is as late again.
 SLACK = timedelta(minutes=1)
 
 

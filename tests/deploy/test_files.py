@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 import yaml
 from django.conf import settings
 from django.core.management import get_commands
+from django.urls import NoReverseMatch, reverse
 
 from config import processes
 
@@ -178,3 +180,47 @@ def test_nginx_takes_its_file(tmp_path):
 def test_a_proxy_keeps_nothing_back(file):
     told = (DEPLOY / "proxy" / file).read_text()
     assert "proxy_buffering off;" in told or "flush_interval -1" in told
+
+
+def saying() -> re.Pattern[str]:
+    """Which paths the proxies send to the processes in which replies are said."""
+    [nginx] = re.findall(r'"~(.*)" strata_streams;', (DEPLOY / "proxy/nginx.conf").read_text())
+    [caddy] = re.findall(r"@says path_regexp (.*)", (DEPLOY / "proxy/Caddyfile").read_text())
+    assert nginx == caddy
+    return re.compile(nginx)
+
+
+@pytest.mark.parametrize(
+    ("name", "apart"),
+    [
+        ("session-new", True),
+        ("session-post", True),
+        ("session-events", True),
+        ("message-rerun", True),
+        ("message-regenerate", True),
+        ("reply-stream", True),
+        ("api-messages", True),
+        ("api-stream", True),
+        ("v1-completions", True),
+        ("projects", False),
+        ("project", False),
+        ("session", False),
+        ("session-prompt", False),
+        ("session-images", False),
+        ("memory", False),
+        ("admin:index", False),
+    ],
+)
+def test_no_page_waits_behind_a_reply(name, apart):
+    given = {"slug": "chats", "pk": UUID(int=7)}
+    paths = [reverse_with(name, given, wanted) for wanted in ([], ["slug"], ["pk"], [*given])]
+    [path] = filter(None, paths)
+    assert bool(saying().search(path)) == apart
+    assert saying().search("/mcp")
+
+
+def reverse_with(name: str, given: dict[str, object], wanted: list[str]) -> str | None:
+    try:
+        return reverse(name, kwargs={key: given[key] for key in wanted})
+    except NoReverseMatch:
+        return None

@@ -6,11 +6,12 @@ from datetime import timedelta
 
 import pytest
 from django.db.models import F
+from django.utils import timezone
 
 from chat import streams
 from chat.models import Message, Session
 from chat.replies import begin_reply, post_message
-from memory.layers import leases
+from memory.layers import cycle, leases
 from memory.models import Cursor
 
 pytestmark = pytest.mark.django_db
@@ -44,6 +45,13 @@ def test_a_wait_into_the_far_future_is_over(session):
     assert not Cursor.objects.ready().exists()
     set_back(24)
     assert Cursor.objects.ready().exists()
+
+
+@pytest.mark.parametrize(("hours", "is_due"), [(0, False), (2, True)])
+def test_what_was_said_in_the_future_is_idle(session, hours, is_due):
+    ahead = timedelta(hours=hours)
+    Session.objects.update(last_activity_at=F("last_activity_at") + ahead)
+    assert cycle.due(timezone.now()).sessions == [session.pk] * is_due
 
 
 @pytest.mark.parametrize(("hours", "ended"), [(0, 0), (2, 1)])

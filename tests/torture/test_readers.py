@@ -31,7 +31,9 @@ SAID = 20
 
 
 class Watch(Thread):
-    """Looks once a second at the memory and the connections of web processes, until it is over."""
+    """Looks once a second at the memory and the connections of web processes, until it is over:
+    twice at least.
+    """
 
     def __init__(self, webs: list[Web], database: str) -> None:
         super().__init__()
@@ -43,13 +45,18 @@ class Watch(Thread):
         self.connections: list[list[int]] = [[] for _ in webs]
 
     def run(self) -> None:
-        count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
         with psycopg.connect(self._database, autocommit=True) as connection:
+            self._look(connection)
             while not self.over.wait(1):
-                for number, web in enumerate(self._webs):
-                    self.memory[number].append(psutil.Process(web.pid).memory_info().rss)
-                    [found] = connection.execute(count, [f"web-{number}"]).fetchone()
-                    self.connections[number].append(found)
+                self._look(connection)
+            self._look(connection)
+
+    def _look(self, connection: psycopg.Connection) -> None:
+        count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+        for number, web in enumerate(self._webs):
+            self.memory[number].append(psutil.Process(web.pid).memory_info().rss)
+            [found] = connection.execute(count, [f"web-{number}"]).fetchone()
+            self.connections[number].append(found)
 
 
 @pytest.fixture
@@ -119,7 +126,7 @@ def p95(seconds: list[float]) -> float:
 
 def test_hundreds_read_along(strata, webs, words, scale, tally):
     people, listeners = scale((100, 4), (4, 2))
-    seconds = scale(300, 3)
+    seconds = scale(300, 6)
     api = Api(webs[0].url, strata.manage("create_token", "admin"))
     sessions = chats(api, people)
     *saying, for_pages = webs
@@ -151,7 +158,8 @@ def test_hundreds_read_along(strata, webs, words, scale, tally):
     tally("times a reader lost the line", seen.dropped)
     tally("words heard a second", round(seen.words / seconds))
     tally("database connections of a web process, at most", max(map(max, watch.connections)))
-    tally("milliseconds to the first word, in the middle", round(median(seen.firsts) * 1000))
+    if seen.firsts:  # On a slow machine nobody may begin within the short time.
+        tally("milliseconds to the first word, in the middle", round(median(seen.firsts) * 1000))
     growth = max(map(grown, watch.memory))
     tally(
         "MB of the largest web process at the end", round(max(m[-1] for m in watch.memory) / 2**20)
@@ -166,8 +174,8 @@ def test_hundreds_read_along(strata, webs, words, scale, tally):
 
 def grown(looks: list[int]) -> float:
     """How many times as much there was in the last third of the time as in the one before."""
-    third = len(looks) // 3
-    return median(looks[-third:]) / median(looks[third:-third])
+    third = max(1, len(looks) // 3)
+    return median(looks[-third:]) / median(looks[-2 * third : -third])
 
 
 def database(strata: Installation) -> str:

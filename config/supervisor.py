@@ -61,6 +61,8 @@ class Child:
     log: Path | None = None
     # Those that others lean on stop after them.
     stops_last: bool = False
+    # By how much it gives way where processors are short.
+    nice: int = 0
 
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     started_at: float = field(default=0.0, init=False)
@@ -75,7 +77,7 @@ class Child:
             output = self.log.open("ab")
         try:
             self.process = subprocess.Popen(
-                [*LAUNCHER, str(os.getpid()), *self.command],
+                [*LAUNCHER, str(os.getpid()), str(self.nice), *self.command],
                 env={**os.environ, **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -237,9 +239,10 @@ def trim(log: Path) -> None:
         os.truncate(log, 0)
 
 
-def _launch(parent: str, *command: str) -> None:
-    """Become `command`, to be killed with the process `parent`."""
+def _launch(parent: str, nice: str, *command: str) -> None:
+    """Become `command`, which gives way by `nice`, to be killed with the process `parent`."""
     die_with_parent(int(parent))
+    os.nice(int(nice))
     os.execvp(command[0], command)
 
 

@@ -6,6 +6,7 @@ from statistics import median
 
 import pytest
 
+from config.management.commands.up import NICE
 from tests.crowd import readers
 from tests.crowd.speaker import Speaking, speaker
 from tests.server import Installation, Web, installed, worker
@@ -28,7 +29,7 @@ def model() -> Iterator[Speaking]:
 @pytest.fixture(scope="module")
 def strata(model, tmp_path_factory) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("strata")
-    with installed(folder, model) as made, worker(made, "--concurrency=2"):
+    with installed(folder, model) as made, worker(made, "--concurrency=2", nice=NICE):
         yield made
 
 

@@ -2,6 +2,7 @@
 orphans and reaps them."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -149,6 +150,14 @@ def test_a_child_that_lived_a_while_is_started_again_at_once():
     child.failures = 5
     child.started_at = time.monotonic() - supervisor.STEADY - 1
     assert child.plan_restart() == 0
+
+
+def test_a_child_gives_way_as_it_is_told(tmp_path):
+    code = "import os; print(os.nice(0))"
+    child = supervisor.Child("worker", [sys.executable, "-c", code], log=tmp_path / "log", nice=5)
+    child.start()
+    assert child.process.wait(20) == 0
+    assert int((tmp_path / "log").read_text()) == os.nice(0) + 5
 
 
 def test_a_log_that_grew_too_long_is_put_aside(tmp_path, monkeypatch):

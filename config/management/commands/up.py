@@ -23,6 +23,8 @@ from config.metrics import shared
 from config.supervisor import Child, Supervisor
 
 DATABASE_RETRY = 2.0  # seconds
+# By how much workers give way to pages and replies, as the units of deploy/systemd have it.
+NICE = 5
 STOPPING = "Stopping…"
 
 
@@ -113,17 +115,20 @@ class Command(BaseCommand):
 
 
 def servers(port: int) -> list[Child]:
-    """Web, workers and beat. Whoever waits for a title does not wait for summaries too."""
+    """Web, workers and beat. Whoever waits for a title does not wait for summaries too, and
+    whoever waits for a page or a word for neither.
+    """
     # They must not resolve a relative path from another folder, nor tell people another port.
     environment = {
         "STRATA_DATA_DIR": str(settings.DATA_DIR),
         "PORT": str(port),
         "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder()),
     }
+    slow, quick = processes.worker("memory", "io"), processes.worker("chat", "index")
     return [
         Child("web", processes.web(port), environment, log("web")),
-        Child("worker", processes.worker("memory", "io"), environment, log("worker")),
-        Child("quick worker", processes.worker("chat", "index"), environment, log("quick")),
+        Child("worker", slow, environment, log("worker"), nice=NICE),
+        Child("quick worker", quick, environment, log("quick"), nice=NICE),
         Child("beat", processes.beat(), environment, log("beat")),
     ]
 

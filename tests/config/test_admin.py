@@ -1,0 +1,52 @@
+"""What the admin shows keeps to the content security policy, whoever wrote its templates."""
+
+import re
+
+import pytest
+from django.contrib import admin
+from django.urls import reverse
+from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def crontab():
+    return CrontabSchedule.objects.create(minute="5")
+
+
+@pytest.fixture
+def tasks(crontab):
+    every = IntervalSchedule.objects.create(every=1, period="minutes")
+    return [
+        PeriodicTask.objects.create(name="By clock", task="tidy", crontab=crontab),
+        PeriodicTask.objects.create(name="Again and again", task="tidy", interval=every),
+    ]
+
+
+def disobedient(response) -> list[str]:
+    """The scripts, styles and handlers that a browser would refuse."""
+    text = response.content.decode()
+    nonce = response["Content-Security-Policy"].partition("'nonce-")[2].partition("'")[0]
+    allowed = ("src=", 'type="application/json"', f'nonce="{nonce or "?"}"')
+    elements = re.findall(r"<(?:script|style)\b[^>]*>", text)
+    handlers = re.findall(r"<[^>]*\s(?:on[a-z]+|style)=[^>]*>", text)
+    return [one for one in elements if not any(way in one for way in allowed)] + handlers
+
+
+def test_no_form_of_the_admin_disobeys_the_policy(admin_client, tasks):
+    pages = [reverse("admin:django_celery_beat_periodictask_change", args=[t.pk]) for t in tasks]
+    pages += [reverse("admin:index")]
+    for model in admin.site._registry:
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        pages += [reverse(f"{name}_changelist"), reverse(f"{name}_add")]
+    answers = {path: admin_client.get(path) for path in pages}
+    shown = {path: answer for path, answer in answers.items() if answer.status_code == 200}
+    assert len(shown) > len(pages) / 2
+    assert {path: disobedient(answer) for path, answer in shown.items()} == dict.fromkeys(shown, [])
+
+
+def test_a_periodic_task_says_what_its_crontab_means(admin_client, crontab, tasks):
+    path = reverse("admin:django_celery_beat_periodictask_change", args=[tasks[0].pk])
+    text = admin_client.get(path).content.decode()
+    assert f'"{crontab.pk}": "{crontab.human_readable}"' in text

@@ -10,6 +10,7 @@ from config.logs import tasks
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 TRANSPORT_ALIASES["pgmq"] = "config.broker:Transport"
+TRANSPORT_ALIASES["redis"] = TRANSPORT_ALIASES["rediss"] = "config.redis_broker:Transport"
 
 app = Celery("strata")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -6,6 +6,9 @@ own are connections made.
 
 import socket
 from collections import Counter
+from urllib.parse import urlsplit
+
+from django.conf import settings
 
 from tests.addresses import RESOLVER
 
@@ -21,6 +24,8 @@ class Connector:
         self.asked: Counter[str] = Counter()
         self.receivers: set[tuple[str, int]] = set()
         self.names = dict(RESOLVER)
+        broker = urlsplit(settings.CELERY_BROKER_URL)
+        self._broker = (broker.hostname, broker.port)
         connector = self
         monkeypatch.setattr(socket, "getaddrinfo", self._look_up)
 
@@ -32,7 +37,7 @@ class Connector:
         monkeypatch.setattr(socket.socket, "connect_ex", connect)
 
     def _record(self, made: socket.socket, address) -> None:
-        if made.family not in (socket.AF_INET, socket.AF_INET6):
+        if made.family not in (socket.AF_INET, socket.AF_INET6) or address[:2] == self._broker:
             return
         self.seen.append(address[:2])
         if address[:2] not in self.receivers:

@@ -2,13 +2,15 @@
 
 import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import django
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 
-from config.bodies import BoundedBodies, Receive, Send
+from config.bodies import BoundedBodies, Receive, Scope, Send, too_large_answer
 from config.logs.requests import logged
 from config.metrics.requests import measured
 
@@ -31,6 +33,18 @@ class InOneThread(ASGIHandler):
 pages = InOneThread()
 
 
+@contextmanager
+def _noted(view: str, request: str, scope: Scope, send: Send) -> Iterator[Send]:
+    """`send`, for an answer that is not Django's: counted as `view`, logged as `request`."""
+    with measured(view, scope) as hear, logged(scope, request) as identified:
+
+        async def answer(message: Any) -> None:
+            hear(message)
+            await send(identified(message))
+
+        yield answer
+
+
 def _mcp() -> Any:
     # Imported when first asked for: its SDK takes a second. What guards it needs Django set up.
     from config.guarded import Guarded
@@ -39,18 +53,22 @@ def _mcp() -> Any:
     return Guarded(door.application)
 
 
-async def dispatch(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    if scope["type"] == "http" and scope["path"].rstrip("/") == "/mcp":
+async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+    path = scope.get("path", "").rstrip("/")
+    if scope["type"] == "http" and path == "/mcp":
         mcp = await asyncio.to_thread(_mcp)
-        with measured("mcp", scope) as hear, logged(scope) as identified:
-
-            async def answer(message: Any) -> None:
-                hear(message)
-                await send(identified(message))
-
+        with _noted("mcp", path, scope, send) as answer:
             await mcp(scope, receive, answer)
     else:
         await pages(scope, receive, send)
 
 
-application = BoundedBodies(dispatch)
+async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers a body that is too large, of which Django is not to hear."""
+    from config.guarded import Guarded
+
+    with _noted("none", "none", scope, send) as answer:
+        await Guarded(too_large_answer)(scope, receive, answer)
+
+
+application = BoundedBodies(dispatch, refuse)

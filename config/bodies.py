@@ -24,13 +24,14 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 class BoundedBodies:
     """The ASGI application `app`, given no body that is larger than any of its routes takes.
 
-    One that says so in its header is refused with 413 at once; one that does not say how long it
-    is, where it passes the bound. What still comes of it then is thrown away, so that its sender
+    One that says so in its header is answered by `refuse` at once; one that does not say how long
+    it is, where it passes the bound. What still comes of it then is thrown away, so that its sender
     gets to read the answer.
     """
 
-    def __init__(self, app: Application) -> None:
+    def __init__(self, app: Application, refuse: Application) -> None:
         self.app = app
+        self.refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -39,12 +40,12 @@ class BoundedBodies:
         headers = dict(scope["headers"])
         most = bound(headers)
         if int(headers.get(b"content-length", 0)) > most:
-            await _refuse(scope, headers, most, send)
+            await self.refuse(scope, receive, send)
             return
         body = _Body(most, receive, send)
         await self.app(scope, body.receive, body.send)
         if body.is_too_large:
-            await _refuse(scope, headers, most, send)
+            await self.refuse(scope, receive, send)
 
 
 def bound(headers: Mapping[bytes, bytes]) -> int:
@@ -79,8 +80,10 @@ class _Body:
             await self._send(message)
 
 
-async def _refuse(scope: Scope, headers: Mapping[bytes, bytes], most: int, send: Send) -> None:
-    reason = too_large(most)
+async def too_large_answer(scope: Scope, receive: Receive, send: Send) -> None:
+    """The ASGI application that says 413 to all."""
+    headers = dict(scope["headers"])
+    reason = too_large(bound(headers))
     if reads_json(scope["path"], headers.get(b"accept", b"").decode("latin-1")):
         kind, told = b"application/json", json.dumps(in_json(scope["path"], reason))
     else:

@@ -82,9 +82,9 @@ class Logged(RequestMiddleware):
 
 
 @contextmanager
-def logged(scope: dict[str, Any]) -> Iterator[Callable[[Any], Any]]:
+def logged(scope: dict[str, Any], route: str) -> Iterator[Callable[[Any], Any]]:
     """For what Django does not answer: inside, the request of `scope` is, and what is given out
-    puts its id into the messages of the answer.
+    puts its id into the messages of the answer. `route` is what its line names.
     """
     structlog.contextvars.clear_contextvars()
     given = dict(scope["headers"]).get(HEADER.lower().encode(), b"")
@@ -103,5 +103,5 @@ def logged(scope: dict[str, Any]) -> Iterator[Callable[[Any], Any]]:
         yield identified
     finally:
         took = round((time.perf_counter() - began) * 1000, 1)
-        asked = f"{scope['method'][:LONGEST_METHOD]} {scope['path'].rstrip('/')}"
+        asked = f"{scope['method'][:LONGEST_METHOD]} {route}"
         log.info("request_finished", request=asked, code=code, duration_ms=took)

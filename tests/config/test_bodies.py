@@ -62,6 +62,14 @@ def test_a_program_is_refused_by_the_header_in_json(web, path):
     assert detail(answer) == "This is larger than 30 MB, the most that is taken at once."
 
 
+def test_a_refusal_is_guarded_and_named_as_every_other_answer(web):
+    refusal = announce(web, "/api/v1/projects/", JSON, 30 * MB + 1)
+    other = ask(web, "/api/nowhere/", JSON, b"{}")
+    names, others = ({name.lower() for name in one.headers} for one in (refusal, other))
+    assert {"x-request-id", "content-security-policy"} <= names
+    assert others - names <= {"vary"}
+
+
 def test_an_openai_client_is_refused_in_its_own_shape(web):
     answer = announce(web, "/v1/chat/completions", JSON, 30 * MB + 1)
     assert answer.status == 413

@@ -24,7 +24,8 @@ PATIENCE = 3_600 if LONG else 300
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        is_ours = Path(__file__).parent in item.path.parents
+        if is_ours and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(PATIENCE))
 
 

@@ -23,7 +23,11 @@ from tests.hostile.world import ROWS
 from tests.scripted import Answer
 from tests.torture.conftest import LONG
 
-pytestmark = pytest.mark.skipif(not LONG, reason="takes an hour")
+# Seconds: 40 minutes where nothing else runs.
+pytestmark = [
+    pytest.mark.skipif(not LONG, reason="takes an hour"),
+    pytest.mark.timeout(7_200),
+]
 
 # In one answer.
 AT_ONCE = 60

@@ -71,7 +71,7 @@ def sizes(data_dir: Path) -> tuple[int, int]:
     """Bytes of the database, and of what recall looks into."""
     from config import embedded
 
-    where = f"host={embedded.socket_directory(data_dir)} user=postgres dbname=strata"
+    where = f"host={embedded.socket_directory(data_dir)} user=postgres dbname=postgres"
     with psycopg.connect(where, autocommit=True) as connection:
         return connection.execute("""
             SELECT pg_database_size(current_database())::bigint,

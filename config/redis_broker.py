@@ -1,5 +1,7 @@
 """The transport of a Redis broker: kombu's, whose workers go on when Redis comes back."""
 
+from contextlib import contextmanager
+
 from kombu.transport import redis, virtual
 
 
@@ -9,8 +11,17 @@ class QoS(redis.QoS):
     """
 
     def ack(self, delivery_tag):
-        try:
+        with self._freeing(delivery_tag):
             super().ack(delivery_tag)
+
+    def reject(self, delivery_tag, requeue=False):
+        with self._freeing(delivery_tag):
+            super().reject(delivery_tag, requeue)
+
+    @contextmanager
+    def _freeing(self, delivery_tag):
+        try:
+            yield
         except Exception:
             # Redis is away. kombu leaves the slot taken for ever: with every slot so, a worker has
             # nothing to ask Redis for, does not notice that its line is cut, and waits.

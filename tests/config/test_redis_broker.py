@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from kombu import Consumer
+from kombu import Consumer, Message
 from redis import Redis
 from redis.exceptions import ConnectionError as NoRedis
 
@@ -38,7 +38,8 @@ def redis(port, tmp_path) -> Iterator[subprocess.Popen]:
     server.wait()
 
 
-def test_what_could_not_be_acknowledged_takes_up_no_slot(redis, port):
+@pytest.mark.parametrize("give_back", [Message.ack, Message.reject, Message.requeue])
+def test_what_cannot_be_given_back_takes_up_no_slot(redis, port, give_back):
     taken = []
     with app.connection_for_read(f"redis://127.0.0.1:{port}/0") as connection:
         with connection.SimpleQueue("talk") as queue:
@@ -52,5 +53,5 @@ def test_what_could_not_be_acknowledged_takes_up_no_slot(redis, port):
         redis.kill()
         redis.wait()
         with pytest.raises(NoRedis):
-            message.ack()
+            give_back(message)
         assert channel.qos.can_consume()

@@ -1,5 +1,6 @@
 """Answers that leave nothing behind: no row, and no log of what was said."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 
@@ -51,7 +52,8 @@ async def answer(turn: Turn, options: Options) -> AsyncIterator[Delta | Finished
     """
     try:
         built = await in_thread(prompt.build, turn)
-        async for event in providers.get(built.model, "passing").stream(built.said, options):
+        provider = await asyncio.to_thread(providers.get, built.model, "passing")
+        async for event in provider.stream(built.said, options):
             yield event
     except ProviderError as error:
         # Not what the provider wrote, which may repeat what was said.

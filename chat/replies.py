@@ -188,7 +188,7 @@ async def stream_reply(
         with growing(reply, text):
             built = await in_thread(_prompt_for, reply, options.system)
             changes["receipt"] = built.receipt()
-            provider = providers.get(built.model, "reply")
+            provider = await asyncio.to_thread(providers.get, built.model, "reply")
             began = time.monotonic()
             async for event in provider.stream(built.said, options):
                 if isinstance(event, Delta):

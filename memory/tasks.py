@@ -1,6 +1,8 @@
 """Memory's work in the background. The database is the truth: a lost task is found again."""
 
 import logging
+import math
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -26,6 +28,8 @@ INDEXING_SECONDS = 240
 TAKING_IN_SECONDS = 30
 # And forgets what is over its time for so long.
 LETTING_GO_SECONDS = 120
+# Seconds between two messages of one process that there is something to index.
+BETWEEN_WAKES = 1.0
 # Seconds for which a broker that was away is not asked again, since asking takes time.
 PATIENCE = 10.0
 
@@ -131,8 +135,37 @@ def _on_commit(send: Callable[[], None]) -> None:
         transaction.on_commit(send)
 
 
-def _send_indexing() -> None:
-    _send(run_indexing)
+class Wakes:
+    """Asks for a task, for any number of calls at most once in so many seconds: at once after a
+    pause, else when the time has come, for all that called meanwhile. A process that ends before
+    asks first.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._lock = threading.Lock()
+        self._asked = -math.inf
+        self._later: threading.Timer | None = None
+
+    def __call__(self) -> None:
+        with self._lock:
+            if self._later is not None:
+                return
+            wait = self._asked + BETWEEN_WAKES - time.monotonic()
+            if wait > 0:
+                self._later = threading.Timer(wait, self._ask)
+                self._later.start()
+                return
+            self._asked = time.monotonic()
+        _send(self._task)
+
+    def _ask(self) -> None:
+        with self._lock:
+            self._asked, self._later = time.monotonic(), None
+        _send(self._task)
+
+
+_send_indexing = Wakes(run_indexing)
 
 
 def _send_deliveries() -> None:

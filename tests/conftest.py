@@ -133,10 +133,14 @@ def visits_are_noted(monkeypatch) -> None:
 
 @pytest.fixture(autouse=True)
 def woken(monkeypatch) -> list[dict]:
-    """How often, and with which options, the broker was asked to have something indexed."""
+    """How often, and with which options, the broker was asked to have something indexed: at once
+    after each change.
+    """
+    from memory import tasks
     from memory.tasks import run_indexing
 
     calls: list[dict] = []
+    monkeypatch.setattr(tasks, "BETWEEN_WAKES", 0)
     monkeypatch.setattr(run_indexing, "apply_async", lambda **options: calls.append(options))
     return calls
 

@@ -1,8 +1,9 @@
 """What models say, in fewer and longer pieces the more of them speak at once.
 
 Each event of a stream costs its SDK and pydantic-ai about a millisecond, whatever it says, and
-models say each token in one of its own. So a stream is read as it comes, but told only so often,
-and neighbours that go on with the same text are told as one.
+models say each token in one of its own. So a stream is read and told only so often: what comes
+between waits in the system's buffers, where it costs nothing, and neighbours that go on with the
+same text are told as one.
 """
 
 import asyncio
@@ -19,6 +20,8 @@ from pydantic_core import from_json
 # alone, no token of an ordinary model waits; of fifty, each tells twice a second. So a process
 # spends about a tenth of its time on pieces, and has the rest for who waits for a first word.
 PAUSE = 0.01
+# Seconds that a stream is given to hand over what had come, once it is read again.
+LINGER = 0.002
 # Where servers put text.
 TEXTS = ("content", "reasoning_content", "reasoning")
 # The last event of a stream.
@@ -43,7 +46,12 @@ class Pieces(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
         self._came: list[bytes] = []
+        # Whether it is read, whether what comes is told at once, and whether there is something.
+        self._open = asyncio.Event()
+        self._open.set()
+        self._listens = True
         self._bell = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
         self._reading: asyncio.Task[None] | None = None
         self._told = self._tell()
 
@@ -57,7 +65,7 @@ class Pieces(httpx2.AsyncByteStream):
         rest, waits = b"", False
         while not self._reading.done() or self._came:
             if waits and not self._reading.done():
-                await asyncio.sleep(PAUSE * len(_heard))
+                self._pause()
             await self._bell.wait()
             if not self._reading.done():
                 self._bell.clear()
@@ -74,12 +82,38 @@ class Pieces(httpx2.AsyncByteStream):
         try:
             async for chunk in self._stream:
                 self._came.append(chunk)
-                self._bell.set()
+                self._ring()
+                await self._open.wait()
         finally:
+            self._ring()
+
+    # By timers, and not by sleeping in `_tell`: whoever iterates over a stream does so through a
+    # dozen iterators of the SDK and pydantic-ai, each of which is gone through at each step.
+
+    def _pause(self) -> None:
+        self._open.clear()
+        self._listens = False
+        self._bell.clear()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(PAUSE * len(_heard), self._read_on)
+
+    def _read_on(self) -> None:
+        self._open.set()
+        self._timer = asyncio.get_running_loop().call_later(LINGER, self._listen)
+
+    def _listen(self) -> None:
+        self._listens = True
+        if self._came or (self._reading and self._reading.done()):
+            self._bell.set()
+
+    def _ring(self) -> None:
+        if self._listens:
             self._bell.set()
 
     async def aclose(self) -> None:
         _heard.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
         if self._reading is not None:
             self._reading.cancel()
             # Whatever broke it: nobody listens any more.

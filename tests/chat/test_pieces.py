@@ -17,7 +17,9 @@ from chat.providers.pieces import Pieces, in_pieces
 
 
 class Scripted(httpx2.AsyncByteStream):
-    """Chunks that come one after the other, `pause` seconds between two, and then an error."""
+    """Chunks that come one after the other, `pause` seconds between two, whether anybody reads them
+    or not, and then an error.
+    """
 
     def __init__(
         self, chunks: Sequence[bytes], pause: float = 0, error: Exception | None = None
@@ -30,9 +32,10 @@ class Scripted(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         self.began += 1
-        for chunk in self.chunks:
-            if self.pause:
-                await asyncio.sleep(self.pause)
+        begun = time.monotonic()
+        for number, chunk in enumerate(self.chunks, 1):
+            if (wait := begun + number * self.pause - time.monotonic()) > 0:
+                await asyncio.sleep(wait)
             self.read += 1
             yield chunk
         if self.error is not None:
@@ -158,6 +161,27 @@ def test_among_hundreds_it_is_told_a_few_times_a_second():
     assert texts(events(b"".join(told))) == [("content", "word " * 30)]
     # The first word waits for nobody.
     assert told[0] == word("word ")
+
+
+def test_what_comes_between_is_left_where_it_is_and_told_as_one(monkeypatch):
+    async def hear() -> list[bytes]:
+        source = Scripted([word("word ")] * 30, pause=0.01)
+        stream = Pieces(source)
+        told = [await anext(aiter(stream))]
+        coming = asyncio.create_task(anext(aiter(stream)))
+        await asyncio.sleep(0.1)
+        # The one that it was at already.
+        assert source.read <= 2
+        told.append(await coming)
+        await stream.aclose()
+        return told
+
+    monkeypatch.setattr(pieces, "PAUSE", 0.4)
+    told = asyncio.run(hear())
+    assert [texts(events(one)) for one in told] == [
+        [("content", "word ")],
+        [("content", "word " * 29)],
+    ]
 
 
 def test_another_may_go_on_where_one_left_off():

@@ -138,32 +138,49 @@ def signed_in() -> dict[str, list]:
 
 @pytest.fixture
 def sign_in(signed_in):
-    """Signs somebody in: the first time on the page that is there for it."""
+    """Signs somebody in: the first time on the page that is there for it. Which page is open then
+    is left to the test.
+    """
 
     def enter(page: Page, name: str = "admin") -> None:
-        page.context.add_cookies(signed_in.get(name, []))
+        if name in signed_in:
+            page.context.add_cookies(signed_in[name])
+            return
         page.goto("/")
-        if name not in signed_in:
-            page.get_by_label("Username").fill(name)
-            page.get_by_label("Password").fill(PASSWORD)
-            page.get_by_role("button", name="Sign in", exact=True).click()
+        page.get_by_label("Username").fill(name)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in", exact=True).click()
         page.get_by_role("heading", name=re.compile("^Projects$|^Welcome")).wait_for()
         signed_in[name] = page.context.cookies()
 
     return enter
 
 
+def created(server: Server) -> dict[str, Any]:
+    """A new project of `admin`."""
+    project: dict[str, Any] = server.api(
+        "POST", "projects/", {"name": f"Billing {uuid4().hex[:6]}"}
+    )
+    return project
+
+
+def talked(server: Server, project: dict[str, Any], question: str, answer: str) -> str:
+    """Has `admin` begin a chat in it; returns the path of its page."""
+    session = server.api("POST", f"projects/{project['slug']}/sessions/", {})["id"]
+    server.model.say(answer)
+    server.api("POST", f"sessions/{session}/messages/", {"content": question})
+    return f"/projects/{project['slug']}/chats/{session}/"
+
+
 @pytest.fixture
-def begin():
-    """Creates a project on `page` and opens it; returns its name."""
+def begin(server):
+    """Opens a new project of `admin` on `page`; returns its name."""
 
     def create(page: Page) -> str:
-        name = f"Billing {uuid4().hex[:6]}"
-        page.goto("/?all")
-        page.get_by_label("Name").fill(name)
-        page.get_by_role("button", name="Create project").click()
+        project = created(server)
+        page.goto(f"/projects/{project['slug']}/")
         expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()
-        return name
+        return project["name"]
 
     return create
 
@@ -184,22 +201,18 @@ def say():
 
 
 @pytest.fixture
-def two(open_page, sign_in, server, begin, say) -> tuple[Page, Page]:
+def two(open_page, sign_in, server) -> tuple[Page, Page]:
     """The same chat before `admin` and before `edgar`, an editor of its project."""
     mine, theirs = open_page(), open_page()
     sign_in(mine)
     sign_in(theirs, "edgar")
-    begin(mine)
-    mine.get_by_role("link", name="Settings").click()
-    mine.get_by_label("Username").fill("edgar")
-    mine.get_by_role("button", name="Add member").click()
-    mine.get_by_label("Role of edgar").wait_for()
-    mine.get_by_role("link", name="Chats").click()
-    server.model.say("Hello.")
-    say(mine, "Good morning")
-    expect(mine.locator(".turn").nth(1)).to_contain_text("Hello.")
-    theirs.goto(mine.url)
-    expect(theirs.locator(".turn")).to_have_count(2)
+    project = created(server)
+    member = {"username": "edgar", "role": "editor"}
+    server.api("POST", f"projects/{project['slug']}/members/", member)
+    path = talked(server, project, "Good morning", "Hello.")
+    for page in (mine, theirs):
+        page.goto(path)
+        expect(page.locator(".turn")).to_have_count(2)
     return mine, theirs
 
 
@@ -212,11 +225,8 @@ def page(open_page, sign_in) -> Page:
 
 
 @pytest.fixture
-def chat(page, server, begin, say) -> Page:
+def chat(page, server) -> Page:
     """A chat with one question and its answer."""
-    begin(page)
-    server.model.say("On Monday.")
-    say(page, "When is the cutover?")
+    page.goto(talked(server, created(server), "When is the cutover?", "On Monday."))
     expect(page.locator(".turn").nth(1)).to_contain_text("On Monday.")
-    expect(page.locator("[aria-busy]")).to_have_count(0)
     return page

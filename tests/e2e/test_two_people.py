@@ -8,6 +8,24 @@ WORDS = "On **Thursday** at nine, when the exports have run and the new primary 
 MANY = 100
 
 
+def test_somebody_is_made_a_member_and_finds_the_chat(page, server, begin, say, open_page, sign_in):
+    name = begin(page)
+    server.model.say("Hello.")
+    say(page, "Good morning")
+    expect(page.locator(".turn").nth(1)).to_contain_text("Hello.")
+    page.get_by_role("link", name="Settings").click()
+    page.get_by_label("Username").fill("edgar")
+    page.get_by_role("button", name="Add member").click()
+    expect(page.get_by_label("Role of edgar")).to_be_visible()
+
+    theirs = open_page()
+    sign_in(theirs, "edgar")
+    theirs.goto("/?all")
+    theirs.get_by_role("link", name=name).click()
+    theirs.get_by_role("link", name="Good morning", exact=True).click()
+    expect(theirs.locator(".turn")).to_have_count(2)
+
+
 def test_each_sees_what_the_other_says_and_the_reply_as_it_is_said(two, server, say):
     mine, theirs = two
     words = server.model.dictate(WORDS)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -23,9 +24,13 @@ for _ in range(9):
 
 
 @pytest.fixture
-def wakes(woken, monkeypatch) -> tasks.Wakes:
+def wakes(woken, monkeypatch) -> Iterator[tasks.Wakes]:
     monkeypatch.setattr(tasks, "BETWEEN_WAKES", BETWEEN)
-    return tasks.Wakes(tasks.run_indexing)
+    made = tasks.Wakes(tasks.run_indexing)
+    yield made
+    # The last one asks as long as the broker is not the real one.
+    if made._later is not None:
+        made._later.join()
 
 
 def test_the_first_change_is_told_at_once_and_those_after_it_together(wakes, woken):

@@ -32,8 +32,9 @@ class Scripted(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         self.began += 1
+        await asyncio.sleep(self.pause)
         begun = time.monotonic()
-        for number, chunk in enumerate(self.chunks, 1):
+        for number, chunk in enumerate(self.chunks):
             if (wait := begun + number * self.pause - time.monotonic()) > 0:
                 await asyncio.sleep(wait)
             self.read += 1
@@ -156,7 +157,7 @@ def test_alone_each_word_is_told_when_it_comes():
 
 
 def test_among_hundreds_it_is_told_a_few_times_a_second():
-    told = asyncio.run(_gaps(100, 0.005))
+    told = asyncio.run(_gaps(100, 0.02))
     assert 2 <= len(told) <= 4
     assert texts(events(b"".join(told))) == [("content", "word " * 30)]
     # The first word waits for nobody.
@@ -165,7 +166,7 @@ def test_among_hundreds_it_is_told_a_few_times_a_second():
 
 def test_what_comes_between_is_left_where_it_is_and_told_as_one(monkeypatch):
     async def hear() -> list[bytes]:
-        source = Scripted([word("word ")] * 30, pause=0.01)
+        source = Scripted([word("word ")] * 30, pause=0.02)
         stream = Pieces(source)
         told = [await anext(aiter(stream))]
         coming = asyncio.create_task(anext(aiter(stream)))
@@ -176,7 +177,7 @@ def test_what_comes_between_is_left_where_it_is_and_told_as_one(monkeypatch):
         await stream.aclose()
         return told
 
-    monkeypatch.setattr(pieces, "PAUSE", 0.4)
+    monkeypatch.setattr(pieces, "PAUSE", 0.8)
     told = asyncio.run(hear())
     assert [texts(events(one)) for one in told] == [
         [("content", "word ")],

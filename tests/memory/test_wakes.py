@@ -29,8 +29,8 @@ def wakes(woken, monkeypatch) -> Iterator[tasks.Wakes]:
     made = tasks.Wakes(tasks.run_indexing)
     yield made
     # The last one asks as long as the broker is not the real one.
-    if made._later is not None:
-        made._later.join()
+    if later := made._later:
+        later.join()
 
 
 def test_the_first_change_is_told_at_once_and_those_after_it_together(wakes, woken):

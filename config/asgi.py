@@ -13,6 +13,7 @@ from django.core.handlers.asgi import ASGIHandler
 from config.bodies import BoundedBodies, Receive, Scope, Send, too_large_answer
 from config.logs.requests import logged
 from config.metrics.requests import measured
+from config.warming import warm
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup(set_prefix=False)
@@ -54,6 +55,7 @@ def _mcp() -> Any:
 
 
 async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+    warm()
     path = scope.get("path", "").rstrip("/")
     if scope["type"] == "http" and path == "/mcp":
         mcp = await asyncio.to_thread(_mcp)

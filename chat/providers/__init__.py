@@ -34,7 +34,7 @@ def get(name: str, kind: str) -> Provider:
     """The provider behind a model name, asked for what `kind` says, which measures tell.
 
     Raises ProviderError when it cannot be reached at all. Call it in a thread: the first of a
-    process imports pydantic-ai, for most of a second in which an event loop would stand still.
+    process may import pydantic-ai, for most of a second in which an event loop would stand still.
     """
     from chat.providers.measured import Measured
 

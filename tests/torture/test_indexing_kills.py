@@ -95,6 +95,10 @@ class Killer:
         # As time passes: a lease ends by itself.
         held.update(lease_until=Now() - timedelta(seconds=1))
 
+    def is_done(self, scale: Callable[[int, int], int]) -> bool:
+        """Enough were killed, and enough of them at work: how many are depends on the machine."""
+        return self.kills >= scale(30, 4) and self.at_work >= scale(10, 0)
+
     def count(self, is_held: bool, is_further: bool) -> None:
         self.kills += 1
         self.at_work += is_held or is_further
@@ -115,10 +119,9 @@ def killer(crew, chance, tally) -> Killer:
 def test_indexing_may_die_anywhere(killer, chance, scale, tally):
     talk = Talk(chance)
     talk.begin(scale(60, 12))
-    while killer.kills < scale(30, 4):
+    while not killer.is_done(scale):
         talk.go_on(scale(20, 8))
         killer(indexers.index)
-    assert killer.at_work >= scale(10, 0)
     reindexing.settle(None)
     found = chunks()
     check(found)
@@ -134,10 +137,9 @@ def test_embedding_anew_may_die_anywhere(killer, chance, scale, settings):
     talk.begin(scale(120, 25))
     reindexing.settle(None)
     before, turns = chunks(), count()
-    while killer.kills < scale(30, 4):
+    while not killer.is_done(scale):
         embedder = ("hash", "static")[next(turns) // 3 % 2]
         killer(indexers.embed, embedder)
-    assert killer.at_work >= scale(10, 0)
     settings.EMBEDDER = "hash"
     reindexing.embed(None, None, lambda step: None)
     assert chunks() == before

@@ -24,8 +24,7 @@ def _load() -> None:
         embedders.get()
         tokens.count("once")
         with app.connection_for_write() as broker:
-            # Made, not connected.
-            assert broker.transport
+            broker.get_transport_cls()
         # Imports what is slowest, and imports more when it is called.
         from chat.providers.rehearsal import rehearse
 

@@ -18,7 +18,7 @@ test: $(VENV)/.installed-dev $(VENV)/.demo-tried chromium
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy .
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 4 --dist worksteal
 
 # The long versions of tests/torture: kills, races and faults by the hundred, counted at the end.
 # STRATA_LOCOMO names a folder with the files of LoCoMo, for two years of real talk.

@@ -15,6 +15,7 @@ import pytest
 
 from tests.bucket import Bucket
 from tests.connector import Connector
+from tests.dealing import dealt
 from tests.receiver import Receiver
 from tests.scripted import ScriptedModel
 from tests.shape import parts
@@ -52,8 +53,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 collect_ignore = [] if os.environ.get("STRATA_BENCH") else ["bench"]
 
 TESTS = Path(__file__).parent
-# The folders whose tests take long.
-LONG = ("torture", "e2e", "docs")
 
 # In the tables that shards would have: tests/sharding.
 SHARDED = os.environ.get("STRATA_SHARDED", "") not in ("", "0")
@@ -94,21 +93,19 @@ def _trust_the_machine(sockets: Path) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The longest first, in whole files: nobody waits for them at the end.
-    items.sort(key=lambda item: _place(item.path.relative_to(TESTS)))
+    items[:] = dealt(items, TESTS, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
-def pytest_collection_finish() -> None:
-    # All that was imported and collected stays: a million objects that each collection of garbage
-    # would look at in vain, a tenth of the time of all tests.
-    gc.freeze()
-
-
-def _place(file: Path) -> int:
-    """Where a file of tests comes in a run: first the longest, then the other long ones."""
-    if file.name == "test_schema.py":
-        return 0
-    return LONG.index(file.parts[0]) + 1 if file.parts[0] in LONG else len(LONG) + 1
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    # All that is imported and collected stays: a million objects that each collection of garbage
+    # would look at in vain, a third of the time of collecting and a tenth of that of all tests.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_unconfigure() -> None:

@@ -3,7 +3,6 @@
 import io
 import struct
 import zlib
-from functools import cache
 
 from PIL import Image
 
@@ -31,15 +30,25 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-@cache
 def png_bomb(width: int = 20_000, height: int = 20_000) -> bytes:
     """Zeros without end: 400 megapixels in 400 kilobytes."""
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    press = zlib.compressobj(9)
-    row = bytes(width + 1)
-    data = b"".join(press.compress(row) for _ in range(height)) + press.flush()
-    chunks = _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + chunks
+    chunks = _chunk(b"IHDR", header) + _chunk(b"IDAT", zeros((width + 1) * height))
+    return b"\x89PNG\r\n\x1a\n" + chunks + _chunk(b"IEND", b"")
+
+
+def zeros(size: int) -> bytes:
+    """So many of them as zlib would press them, in time and space for few."""
+    many, rest = divmod(size, 2**20)
+    once = _pressed(2**20, zlib.Z_FULL_FLUSH)
+    # The sum at the end is Adler's, of nothing but zeros: RFC 1950, section 8.2.
+    check = struct.pack(">HH", size % 65_521, 1)
+    return b"\x78\xda" + once * many + _pressed(rest, zlib.Z_FINISH) + check
+
+
+def _pressed(size: int, flush: int) -> bytes:
+    press = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return press.compress(bytes(size)) + press.flush(flush)
 
 
 def png_without_its_palette() -> bytes:

@@ -1,0 +1,47 @@
+"""Which tests each process of a parallel run begins with."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.dealing import dealt
+
+ROOT = Path("/tests")
+FILES = (
+    *("chat/test_a.py", "chat/completions/test_b.py", "docs/test_c.py", "e2e/test_d.py"),
+    *("e2e/test_e.py", "memory/test_f.py", "torture/test_g.py", "torture/test_h.py"),
+)
+
+
+@dataclass(frozen=True)
+class Test:
+    __test__ = False
+    path: Path
+    number: int
+
+
+TESTS = [Test(ROOT / file, number) for file in FILES for number in range(30)]
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 4, 7])
+def test_each_test_is_dealt_once(processes):
+    order = dealt(TESTS, ROOT, processes)
+    assert len(order) == len(TESTS)
+    assert set(order) == set(TESTS)
+
+
+def test_each_process_begins_with_what_takes_long_and_ends_with_what_is_quick():
+    order = dealt(TESTS, ROOT, 3)
+    share = len(TESTS) // 3
+    shares = [order[share * number : share * (number + 1)] for number in range(3)]
+    assert [{one.path.parent.name for one in tests[:30]} for tests in shares] == [
+        *({"e2e"}, {"completions"}, {"docs"}),
+    ]
+    assert [tests[-1].path.parent.name for tests in shares] == ["chat", "memory", "memory"]
+
+
+def test_what_shares_a_browser_is_dealt_to_one_process():
+    order = dealt(TESTS, ROOT, 4)
+    places = [place for place, one in enumerate(order) if one.path.parent.name == "e2e"]
+    assert places == list(range(60))

@@ -5,7 +5,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection() -> Generator[None, object, object]:
     # All that is imported and collected stays: a million objects that each collection of garbage
     # would look at in vain, a third of the time of collecting and a tenth of that of all tests.
     gc.disable()

@@ -9,6 +9,8 @@ from typing import Protocol, TypeVar
 # or a browser that takes long to start.
 ALONE = "torture"
 SHARING = ("e2e", "docs", "chat/completions", "operations")
+# Files with a test of a minute or two, which nobody should begin last.
+LONGEST = ("test_schema.py", "test_state_machine.py")
 
 
 class Item(Protocol):
@@ -20,30 +22,45 @@ T = TypeVar("T", bound=Item)
 
 
 def dealt(items: Sequence[T], root: Path, processes: int) -> list[T]:
-    """The tests below `root` in an order whose equal shares, which xdist hands to its processes,
-    each begin with their part of those that take long. What is quick comes last: of its end, those
-    that are done take from the others.
+    """The tests below `root` in an order of which xdist hands each process an equal share.
+
+    Each gets its part of the files that take long, with quick tests between them: those that take
+    long have processes of their own, of which all at once would only wait for each other. Quick
+    ones come last, for whoever is done takes from the end of another's.
     """
     quick: list[T] = []
-    long: dict[str, list[T]] = defaultdict(list)
+    long: dict[Path, list[T]] = defaultdict(list)
     for item in items:
         file = item.path.relative_to(root)
-        if unit := _unit(file):
-            long[unit].append(item)
+        if _unit(file):
+            long[file].append(item)
         else:
             quick.append(item)
-    hands: list[list[str]] = [[] for _ in range(processes)]
-    files = {unit: len({item.path for item in tests}) for unit, tests in long.items()}
-    for unit in sorted(long, key=lambda unit: -files[unit]):
-        min(hands, key=lambda hand: sum(files[one] for one in hand)).append(unit)
     order: list[T] = []
-    for number, hand in enumerate(hands):
-        share = (len(items) - len(order)) // (processes - number)
-        order += (begun := [item for unit in hand for item in long[unit]])
-        room = max(share - len(begun), 0) if number < processes - 1 else len(quick)
-        order += quick[:room]
-        del quick[:room]
+    for number, hand in enumerate(_hands(list(long), processes)):
+        left = processes - number
+        share = (len(items) - len(order)) // left
+        room = share - sum(len(long[file]) for file in hand) if left > 1 else len(quick)
+        between, quick = quick[: max(room, 0)], quick[max(room, 0) :]
+        for place, file in enumerate(hand):
+            order += long[file]
+            begin, end = (len(between) * one // len(hand) for one in (place, place + 1))
+            order += between[begin:end]
+        order += [] if hand else between
     return order
+
+
+def _hands(files: Sequence[Path], processes: int) -> list[list[Path]]:
+    """About as many files for each process, those that share something together."""
+    units: dict[str, list[Path]] = defaultdict(list)
+    for file in files:
+        units[_unit(file)].append(file)
+    hands: list[list[Path]] = [[] for _ in range(processes)]
+    for unit in sorted(units.values(), key=len, reverse=True):
+        min(hands, key=len).extend(unit)
+    for hand in hands:
+        hand.sort(key=lambda file: file.name not in LONGEST)
+    return hands
 
 
 def _unit(file: Path) -> str:

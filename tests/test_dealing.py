@@ -1,6 +1,7 @@
 """Which tests each process of a parallel run begins with."""
 
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -35,13 +36,20 @@ def test_each_process_begins_with_what_takes_long_and_ends_with_what_is_quick():
     order = dealt(TESTS, ROOT, 3)
     share = len(TESTS) // 3
     shares = [order[share * number : share * (number + 1)] for number in range(3)]
-    assert [{one.path.parent.name for one in tests[:30]} for tests in shares] == [
-        *({"e2e"}, {"completions"}, {"docs"}),
+    assert [_files(tests) for tests in shares] == [
+        ["e2e/test_d.py", "chat/test_a.py", "e2e/test_e.py", "chat/test_a.py"],
+        ["completions/test_b.py", "chat/test_a.py", "torture/test_g.py", "memory/test_f.py"],
+        ["docs/test_c.py", "memory/test_f.py", "torture/test_h.py", "memory/test_f.py"],
     ]
-    assert [tests[-1].path.parent.name for tests in shares] == ["chat", "memory", "memory"]
 
 
 def test_what_shares_a_browser_is_dealt_to_one_process():
     order = dealt(TESTS, ROOT, 4)
     places = [place for place, one in enumerate(order) if one.path.parent.name == "e2e"]
-    assert places == list(range(60))
+    assert max(places) < len(TESTS) // 4
+
+
+def _files(tests: list[Test]) -> list[str]:
+    """The files as they come, each as often as others come between its tests."""
+    names = ("/".join(test.path.parts[-2:]) for test in tests)
+    return [name for name, _ in groupby(names)]

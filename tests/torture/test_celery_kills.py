@@ -246,14 +246,11 @@ def test_a_task_comes_back_when_its_worker_is_gone_for_good(
 
 
 def test_the_beat_finds_what_lost_messages_would_have_started(
-    torture,
-    queue,
-    workers,
+    torture, queue, workers, empty_schedule
 ):
     torture.settle_in(1, 3)
     Project.objects.update(idle_minutes=0)
     every_second, _ = IntervalSchedule.objects.get_or_create(every=1, period="seconds")
-    PeriodicTask.objects.all().delete()
     PeriodicTask.objects.create(name="Cycle", task=run_cycle.name, interval=every_second)
     workers.start("beat")
     wait_until(lambda: not cycle.due(timezone.now()), 5 * LONGEST)

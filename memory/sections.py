@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from chat import tokens
-from chat.compiled import Compiled
+from chat.compiled import Among, Compiled, CompiledObjects
 from chat.models import Message, Visibility
 from chat.prompt import Item, Said, Section, Turn, share
 from chat.window import PER_MESSAGE
@@ -119,15 +119,10 @@ def gists(turn: Turn) -> Section | None:
             ranks.setdefault(one.session, len(ranks))
     if not ranks:
         return None
-    entries = Entry.objects.in_the_layers().filter(
-        Q(pk__in=found.told) | Q(session__in={one.session for one in found.said}),
-        project=turn.project,
-        granularity=CONVERSATION,
-        withheld=False,
-    )
-    unseen = entries.exclude(pk__in=turn.shown).exclude(session=turn.session)
+    sessions = list({one.session for one in found.said if one.session is not None})
+    seen = list(turn.shown)
     best_first = sorted(
-        unseen.select_related("session").order_by("-last_seq"),
+        _summaries(turn.project.pk, list(found.told), sessions, seen, turn.session.pk),
         key=lambda entry: min(
             ranks.get(entry.pk, len(ranks)), ranks.get(entry.session_id, len(ranks))
         ),
@@ -141,6 +136,25 @@ def gists(turn: Turn) -> Section | None:
     shown = [best_first[place] for place in packed]
     items = (Item("gist", one.pk, one.revision, one.tokens, one.label) for one in shown)
     return Section("gists", (said,), tuple(items))
+
+
+def _unseen(
+    project: UUID, told: list[UUID], sessions: list[UUID], shown: list[UUID], session: UUID
+) -> QuerySet[Entry]:
+    """The summaries that are `told`, or of these `sessions`: without those that are `shown`, and
+    those of the `session` itself.
+    """
+    entries = Entry.objects.in_the_layers().filter(
+        Q(Among(F("pk"), told)) | Q(Among(F("session"), sessions)),
+        project=project,
+        granularity=CONVERSATION,
+        withheld=False,
+    )
+    unseen = entries.exclude(Among(F("pk"), shown)).exclude(session=session)
+    return unseen.select_related("session").order_by("-last_seq")
+
+
+_summaries = CompiledObjects[Entry](_unseen, UUID, list, list, list, UUID)
 
 
 def _gist(entry: Entry) -> str:

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from urllib.parse import quote
 
@@ -112,6 +113,30 @@ def pytest_unconfigure() -> None:
     OPEN.close()
     if OUR_OWN_DATA:
         shutil.rmtree(DATA_DIR, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix, django_db_blocker
+) -> None:
+    """Of several processes, the first has the tables made, and each copies them."""
+    from django.db import connection
+
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    name, told = "strata_template", connection.settings_dict
+    with django_db_blocker.unblock(), (DATA_DIR / "template.lock").open("w") as held:
+        flock(held, LOCK_EX)
+        with connection._nodb_cursor() as cursor:
+            there = connection.creation._database_exists(cursor, name)
+        if not there:
+            ours, test = told["NAME"], told["TEST"]["NAME"]
+            told["TEST"]["NAME"] = name
+            connection.creation.create_test_db(verbosity=0, serialize=False)
+            connection.close()
+            connection.close_pool()
+            told["NAME"], told["TEST"]["NAME"] = ours, test
+    told["TEST"]["TEMPLATE"] = name
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,8 @@ from tests.shape import parts
 from tests.shape.ports import held_port
 
 PASSWORD = "pass-word-1"
+# Where a data folder keeps a token of `admin`.
+TOKEN = "token"
 
 
 class Model(Protocol):
@@ -31,7 +33,10 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Installation:
-    """A database with all tables and the administrator `admin`, and what its processes are told."""
+    """A database with all tables and the administrator `admin`, and what its processes are told.
+
+    `token` opens the API for `admin`.
+    """
 
     data_dir: Path
     environment: dict[str, str]
@@ -39,6 +44,10 @@ class Installation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "commands", Commands(self.environment))
+
+    @property
+    def token(self) -> str:
+        return (self.data_dir / TOKEN).read_text()
 
     def manage(self, *arguments: str) -> str:
         """Runs manage.py and returns what it printed."""
@@ -62,13 +71,13 @@ def installed(data_dir: Path, model: Model) -> Iterator[Installation]:
 
 
 def migrated_into(data_dir: Path) -> None:
-    """Puts a database with all tables and `admin` in them into an empty data folder."""
+    """Puts a database with all tables, `admin` and a token of theirs into an empty data folder."""
     # Copied with owners and modes: PostgreSQL insists on its own.
     subprocess.run(["cp", "-a", f"{_migrated()}/.", data_dir], check=True)
 
 
 def _migrated() -> Path:
-    """A data folder with all tables and `admin` in them, to be copied; made once in a run."""
+    """A data folder with all that, to be copied; made once in a run."""
     from config import embedded
 
     folder = Path(os.environ["STRATA_TEST_DATA"]) / "migrated"
@@ -83,6 +92,7 @@ def _migrated() -> Path:
                 made.manage("migrate", "--verbosity=0")
                 account = ("--username=admin", "--email=admin@example.org")
                 made.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
+                (draft / TOKEN).write_text(made.manage("create_token", "admin"))
                 made.commands.end()
             draft.rename(folder)
     return folder

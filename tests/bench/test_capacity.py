@@ -81,7 +81,7 @@ def sizes(data_dir: Path) -> tuple[int, int]:
 
 
 def test_what_a_machine_carries(strata, told):
-    api = Api(strata.url, strata.installation.manage("create_token", "admin"))
+    api = Api(strata.url, strata.installation.token)
     api.call("POST", "projects/", {"name": "Billing", "slug": SLUG, "idle_minutes": 1})
     sessions = [
         api.call("POST", f"projects/{SLUG}/sessions/", {"title": "Builds"})["id"]

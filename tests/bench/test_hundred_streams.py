@@ -38,7 +38,7 @@ def strata(model, tmp_path_factory) -> Iterator[Installation]:
 def test_a_hundred_replies_are_hardly_slower_than_the_model(model, strata, processes, told):
     with ExitStack() as stack:
         webs = [stack.enter_context(Web(strata)).url for _ in range(processes)]
-        api = Api(webs[0], strata.manage("create_token", "admin"))
+        api = Api(webs[0], strata.token)
         slug = api.call("POST", "projects/", {"name": f"With {processes}"})["slug"]
         sessions = [
             api.call("POST", f"projects/{slug}/sessions/", {"title": f"Chat {number}"})["id"]

@@ -27,7 +27,7 @@ def model() -> Iterator[ScriptedModel]:
 def strata(model, tmp_path_factory) -> Iterator[tuple[Web, str, str]]:
     """A running web process, an owner's token, and the address of a session with a past."""
     with installed(tmp_path_factory.mktemp("strata"), model) as made, Web(made) as web:
-        token = made.manage("create_token", "admin")
+        token = made.token
         yield web, token, session(web, token, made)
 
 

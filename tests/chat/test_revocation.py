@@ -99,7 +99,7 @@ def call(web: Web, token: str, method: str, path: str, body: object = None) -> d
 
 @pytest.mark.timeout(300)
 def test_streams_end_for_whom_access_is_taken_from_and_go_on_for_others(strata, webs, model):
-    admin = strata.manage("create_token", "admin")
+    admin = strata.token
     slug = call(webs[0], admin, "POST", "projects/", {"name": "Billing"})["slug"]
     strata.manage("shell", "--verbosity=0", "-c", SETTING_UP)
     session = call(webs[0], admin, "POST", f"projects/{slug}/sessions/", {})["id"]

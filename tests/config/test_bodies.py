@@ -25,7 +25,7 @@ def web(tmp_path_factory) -> Iterator[Web]:
         installed(data_dir, model) as strata,
         Web(strata, STRATA_MAX_UPLOAD_MB="1") as web,
     ):
-        web.token = strata.manage("create_token", "admin")
+        web.token = strata.token
         yield web
 
 

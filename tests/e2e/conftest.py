@@ -53,7 +53,7 @@ def running(tmp_path_factory) -> Iterator[Server]:
     with ScriptedModel() as model, installed(data_dir, model) as strata, Web(strata) as web:
         account = ("--username=edgar", "--email=edgar@example.org")
         strata.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
-        yield Server(web.url, model, strata.manage("create_token", "admin"), strata.manage)
+        yield Server(web.url, model, strata.token, strata.manage)
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def strata(tmp_path_factory) -> Iterator[Strata]:
         traced = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
         children = ("--pool=prefork", "--concurrency=1")
         with Web(made, **traced) as web, worker(made, *children, **traced):
-            token = made.manage("create_token", "admin")
+            token = made.token
             headers = {"Authorization": f"Bearer {token}"}
             with httpx2.Client(base_url=web.url, headers=headers, timeout=60) as api:
                 yield Strata(made, web, model, collector, receiver, token, api)

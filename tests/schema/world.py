@@ -44,7 +44,7 @@ def build(installation: Installation, url: str) -> World:
     from config.embedded import broker_url, install_broker, socket_directory
 
     install_broker(broker_url(socket_directory(installation.data_dir)))
-    token = installation.manage("create_token", "admin")
+    token = installation.token
     made = _Builder(Api(url, token), installation.manage("make_demo", "--owner=admin"))
     account = ("--noinput", "--verbosity=0", "--email=e@example.org")
     for name in ("edgar", "vera"):

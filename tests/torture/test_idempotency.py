@@ -49,7 +49,7 @@ def webs(strata) -> Iterator[list[Web]]:
 
 @pytest.fixture(scope="module")
 def api(strata, webs) -> Api:
-    return Api(webs[0].url, strata.manage("create_token", "admin"))
+    return Api(webs[0].url, strata.token)
 
 
 def made_of(accept: str, answer: str) -> tuple[str | None, ...]:

@@ -70,7 +70,7 @@ def strata(disk) -> Iterator[Whole]:
 
 def begin(strata: Whole, slug: str = SLUG) -> Api:
     """A project, and the API for its owner."""
-    api = Api(strata.url, strata.installation.manage("create_token", "admin"))
+    api = Api(strata.url, strata.installation.token)
     api.call("POST", "projects/", {"name": "Billing", "slug": slug, "idle_minutes": 1})
     return api
 

@@ -127,7 +127,7 @@ def p95(seconds: list[float]) -> float:
 def test_hundreds_read_along(strata, webs, words, scale, tally):
     people, listeners = scale((100, 4), (4, 2))
     seconds = scale(300, 6)
-    api = Api(webs[0].url, strata.manage("create_token", "admin"))
+    api = Api(webs[0].url, strata.token)
     sessions = chats(api, people)
     *saying, for_pages = webs
     browser = signed_in(for_pages, "admin")

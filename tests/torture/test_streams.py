@@ -72,7 +72,7 @@ def database(strata) -> Iterator[psycopg.Connection]:
 
 @pytest.fixture(scope="module")
 def api(strata, web) -> Api:
-    return Api(web.url, strata.manage("create_token", "admin"))
+    return Api(web.url, strata.token)
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def running(tmp_path_factory) -> Iterator[Strata]:
         installed(data_dir, model) as made,
         Web(made, STRATA_OUTBOUND_ALLOW="127.0.0.1/32") as web,
     ):
-        token = made.manage("create_token", "admin")
+        token = made.token
         yield Strata(web.url, model, token, made.manage, web.log.read_text)
 
 

@@ -7,7 +7,6 @@ from decimal import Decimal
 from functools import cache
 from weakref import WeakKeyDictionary
 
-import httpx2
 from django.conf import settings
 from django.utils.translation import gettext_noop as _
 from pydantic_ai import exceptions, messages
@@ -20,6 +19,7 @@ from pydantic_ai.settings import ModelSettings
 from chat import tokens
 from chat.options import Options
 from chat.prompt import Said
+from chat.providers import clients
 from chat.providers.asking import asked, shaped
 from chat.providers.base import (
     Completion,
@@ -30,7 +30,6 @@ from chat.providers.base import (
     ShapeRefused,
 )
 from chat.providers.failures import explain
-from chat.providers.pieces import in_pieces
 from chat.providers.wire import Pictures, is_refused, may_be_blind, pictures_of, wire
 from chat.storable import storable
 from chat.tooling import ToolCall
@@ -39,9 +38,6 @@ log = logging.getLogger(__name__)
 
 # Providers of pydantic-ai's that OPENAI_BASE_URL may lead anywhere.
 OPENAI = ("openai", "openai-chat")
-# Those of pydantic-ai's own clients.
-TIMEOUT = httpx2.Timeout(600, connect=5)
-LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100)
 
 # A model holds connections that belong to one event loop.
 _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None], Model]]
@@ -145,33 +141,26 @@ class ModelProvider:
         known = _models.setdefault(asyncio.get_running_loop(), {})
         key = (self.name, self.base_url)
         if key not in known:
-            known[key] = self._made(_client)
+            known[key] = self._made(clients.quick)
         return known[key]
 
-    def _made(self, client: Callable[[], httpx2.AsyncClient] | None = None) -> Model:
-        """`client` makes what speaks HTTP to servers of OpenAI's API; pydantic-ai does else."""
+    def _made(self, provider: Callable[[str | None], OpenAIProvider] = clients.plain) -> Model:
+        """`provider` makes what speaks to servers of OpenAI's API; pydantic-ai does else."""
         if self.base_url is None:
-            return _inferred(self.name, client)
-        http = client() if client else None
-        provider = OpenAIProvider(base_url=self.base_url, api_key="none", http_client=http)
-        return OpenAIChatModel(self.name, provider=provider)
+            return _inferred(self.name, provider)
+        return OpenAIChatModel(self.name, provider=provider(self.base_url))
 
 
-def _client() -> httpx2.AsyncClient:
-    hooks = {"response": [in_pieces]}
-    return httpx2.AsyncClient(timeout=TIMEOUT, limits=LIMITS, event_hooks=hooks)
-
-
-def _inferred(name: str, client: Callable[[], httpx2.AsyncClient] | None = None) -> Model:
+def _inferred(name: str, provider: Callable[[str | None], OpenAIProvider]) -> Model:
     """The model of that name. Raises ProviderError for a provider whose package is not there."""
     try:
-        if client and name.partition(":")[0] in OPENAI:
-            return infer_model(name, lambda _: OpenAIProvider(http_client=client()))
+        if name.partition(":")[0] in OPENAI:
+            return infer_model(name, lambda _: provider(None))
         return infer_model(name)
     except ImportError as error:
-        provider = name.partition(":")[0]
+        missing = name.partition(":")[0]
         raise ProviderError(
-            f"The package for the provider “{provider}” is not installed.", status=500
+            f"The package for the provider “{missing}” is not installed.", status=500
         ) from error
 
 

@@ -194,10 +194,14 @@ def _vectors(rows: Rows, around: _Around) -> dict[str, Floats]:
 def _kinds(ids: Ints, sizes: Ints) -> Callable[[Kind], Floats]:
     """How many pieces of a kind each row has."""
     found = pieces.vocabulary().kinds[ids]
-    row_of = np.repeat(np.arange(len(sizes)), sizes)
+    # Few pieces are of a kind that is counted.
+    some = np.flatnonzero(found)
+    row_of = np.searchsorted(np.cumsum(sizes), some, side="right")
+    found = found[some]
 
     def count(kind: Kind) -> Floats:
-        return np.bincount(row_of, (found & kind) != 0, len(sizes)).astype(np.float32)
+        rows = row_of[(found & kind) != 0]
+        return np.bincount(rows, minlength=len(sizes)).astype(np.float32)
 
     return count
 

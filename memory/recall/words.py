@@ -106,9 +106,9 @@ def affordable(asked: Sequence[Term]) -> list[Term]:
 
 
 def met(asked: Sequence[Term]) -> str:
-    """SQL for a number with a bit for each of the terms that `c` holds."""
+    """SQL for a number with a bit for each of the terms that are among `held.terms`."""
     bits = (
-        f"CASE WHEN {term.hash} = ANY(c.terms) THEN {1 << place}::bigint ELSE 0 END"
+        f"CASE WHEN {term.hash} = ANY(held.terms) THEN {1 << place}::bigint ELSE 0 END"
         for place, term in enumerate(asked)
     )
     return " | ".join(bits) or "0"

@@ -266,13 +266,16 @@ def _notes(event: Finished) -> Iterator[str]:
 @transaction.atomic
 def finalise(reply: Message, text: str, status: str, changes: Mapping[str, object]) -> bool:
     """Gives `reply` its last text and status, once; False when it already had them."""
-    session = Session.objects.select_for_update().get(pk=reply.session_id)
+    session = _locked.first(reply.project_id, reply.session_id)
+    if session is None:
+        raise Session.DoesNotExist
     done = Message.objects.unfinished().filter(pk=reply.pk)
     if not done.update(text=text, tokens=tokens.count(text), status=status, **changes):
         return False
     session.touch(timezone.now())
     session.save(update_fields=["version", "last_activity_at"])
     reply.refresh_from_db()
+    reply.session = session
     message_changed.send(sender=Message, session=session, messages=[reply])
     reply_kept.send(sender=Message, session=session, message=reply)
     # The reply is kept, whatever becomes of those who are told.

@@ -82,7 +82,8 @@ def follow_the_change(session: Session, messages: list[Message], **kwargs: objec
     cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
     recount(session, cursor.summarised_through)
     deleted = [message.seq for message in messages if message.deleted_at is not None]
-    review.withhold(covering(session, deleted))
+    if deleted:
+        review.withhold(covering(session, deleted))
     edited = [message.seq for message in messages if message.deleted_at is None]
     for entry in covering(session, edited):
         review.outdate(entry)

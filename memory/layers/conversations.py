@@ -98,7 +98,10 @@ def _claimed(
 
 def _summarise(lease: Lease, now: datetime) -> Entry | None:
     rows = Cursor.objects.filter(project=lease.project, session__project=lease.project)
-    cursor = rows.select_related("session__project").get(pk=lease.pk)
+    cursor = rows.select_related("session__project").filter(pk=lease.pk).first()
+    if cursor is None:
+        # It was forgotten since it was claimed.
+        raise leases.LeaseLost
     session = cursor.session
     stretch = read(session, cursor.summarised_through)
     if not stretch.contributing:
@@ -115,7 +118,11 @@ def _summarise(lease: Lease, now: datetime) -> Entry | None:
 
 def _rewrite(lease: Lease, entry_id: UUID, now: datetime) -> Entry | None:
     rows = Entry.objects.filter(project=lease.project, session__project=lease.project)
-    entry = rows.select_related("session__project").get(pk=entry_id)
+    entry = rows.select_related("session__project").filter(pk=entry_id).first()
+    if entry is None:
+        # It was forgotten since it was found to be stale; other entries of the session may wait.
+        lease.release()
+        return None
     session = entry.session
     assert session is not None and entry.first_seq is not None
     stretch = read(session, entry.first_seq - 1, entry.last_seq)

@@ -8,7 +8,7 @@ from chat import changes
 from chat.models import Session, Status
 from chat.replies import begin_reply, draft, finalise, post_messages
 from chat.sessions import update_session
-from memory.layers import conversations, cycle
+from memory.layers import conversations, cycle, leases
 from memory.layers.conversations import summarise
 from memory.layers.rendering import rendered_bank
 from memory.models import Cursor, Entry, EntryRevision, State
@@ -74,6 +74,42 @@ def test_an_entry_of_which_everything_was_deleted_goes(told, session, project):
     assert Entry.objects.count() == 0
     cursor = Cursor.objects.get(pk=session.pk)
     assert (cursor.summarised_through, cursor.unsummarised_messages) == (3, 0)
+
+
+@pytest.fixture
+def gone_once_claimed(monkeypatch):
+    """Gives a function: what it is given is deleted by somebody else as soon as it is claimed."""
+    claim = leases.claim
+
+    def deleting(rows):
+        def late(among, pk):
+            lease = claim(among, pk)
+            rows.delete()
+            return lease
+
+        monkeypatch.setattr(leases, "claim", late)
+
+    return deleting
+
+
+def test_an_entry_that_goes_before_it_is_rewritten_holds_nobody_up(
+    told, session, owner, gone_once_claimed
+):
+    entry = Entry.objects.get()
+    changes.edit(told[0], "The cutover is on 4 April.", owner)
+    gone_once_claimed(Entry.objects.all())
+    assert conversations.rewrite(entry.pk, later()) is None
+    cursor = Cursor.objects.get(pk=session.pk)
+    assert (cursor.lease_holder, cursor.failures, cursor.next_try_at) == (None, 0, None)
+
+
+def test_a_session_that_goes_before_it_is_summarised_is_no_failure(
+    session, owner, gone_once_claimed, caplog
+):
+    post_messages(session, [draft("The cutover is on 3 March.", author=owner)])
+    gone_once_claimed(Session.objects.all())
+    assert summarise(session.pk, later()) is None
+    assert "memory_failed" not in caplog.text
 
 
 def test_another_reply_on_the_path_rewrites_what_covered_the_one_before(session, owner, scripted):

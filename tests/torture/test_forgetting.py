@@ -133,8 +133,10 @@ class Race:
         """Cycles, one process after the other, until the race is over."""
         while not self.over.is_set():
             name = f"worker{number}-{time.monotonic_ns()}"
+            # An event lives only as long as somebody here knows it.
+            begun = self.crew.Event()
             worker = self.crew.Process(
-                target=cycles.work, args=(name, self.now, self.crew.Event()), daemon=True
+                target=cycles.work, args=(name, self.now, begun), daemon=True
             )
             worker.start()
             worker.join()

@@ -353,7 +353,9 @@ def _fade(lease: Lease, project: Project, now: datetime) -> bool:
     moved = False
     with at(now):
         for verb, rows, state in changes:
-            ids = list(rows.values_list("pk", flat=True))
+            # What somebody changes at this moment is looked at again when they have.
+            free = rows.select_for_update(skip_locked=True, no_key=True)
+            ids = list(free.values_list("pk", flat=True))
             if ids:
                 project.entries.filter(pk__in=ids).update(state=state)
                 note(project.pk, verb, related=ids)

@@ -1,8 +1,10 @@
 """The layers settle: nothing twice, nothing lost, within the budget."""
 
 from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 
 import pytest
+from django.db import connection, transaction
 
 from chat import sessions
 from chat.models import Session
@@ -154,6 +156,44 @@ def test_faded_entries_come_back_when_there_is_room(small, owner):
     small.bank_max_tokens = 20_000
     small.save()
     cycle.run(now)
+    assert not Entry.objects.filter(state=State.FADED).exists()
+
+
+def test_what_is_withheld_at_this_moment_does_not_come_back(small, owner):
+    """Room is made for what faded, while somebody has a part of it forgotten."""
+    for day in range(40):
+        talk(small, owner, day * 31)
+    now = START + timedelta(days=40 * 31)
+    cycle.run(now)
+    faded = Entry.objects.filter(state=State.FADED).values_list("pk", flat=True)
+    gone = faded[0]
+    withheld, settled = Event(), Event()
+
+    @transaction.atomic
+    def withhold():
+        review.withhold(Entry.objects.filter(project=small, pk=gone), for_good=True)
+        withheld.set()
+        settled.wait(2)
+
+    def hold():
+        try:
+            withhold()
+        finally:
+            connection.close()
+
+    other = Thread(target=hold)
+    other.start()
+    assert withheld.wait(10)
+    small.bank_max_tokens = 20_000
+    small.save()
+    digests.settle(small.pk, now)
+    settled.set()
+    other.join()
+    there = Entry.objects.get(pk=gone)
+    assert (there.state, there.withheld) == (State.STALE, True)
+    cycle.run(now)
+    there.refresh_from_db()
+    assert (there.state, there.withheld) == (State.LIVE, False)
     assert not Entry.objects.filter(state=State.FADED).exists()
 
 

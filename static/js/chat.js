@@ -2,6 +2,7 @@
 import { MEDIA_TYPE, events, isStream } from "./events.js";
 import { grow } from "./growing.js";
 import { follow, toTheEnd } from "./scrolling.js";
+import { countSilence } from "./silence.js";
 import { add, fragment, remove, replace, turns } from "./turns.js";
 
 const status = document.querySelector("[data-status]");
@@ -59,7 +60,9 @@ export async function reason(response) {
 /** Follows every reply on the page that is still being said. */
 export function followAll() {
   for (const turn of turns.querySelectorAll("[data-stream]")) {
-    if (!followed.has(turn.dataset.turn)) resume(turn);
+    if (followed.has(turn.dataset.turn)) continue;
+    countSilence(turn, says("waiting"));
+    resume(turn);
   }
 }
 
@@ -96,6 +99,7 @@ async function show(response, turn, onSent = () => {}) {
       if (event === "message") {
         turn = add(data);
         followed.add(turn.dataset.turn);
+        countSilence(turn, says("waiting"));
         toTheEnd();
         onSent();
       } else if (event === "delta" || event === "block") {

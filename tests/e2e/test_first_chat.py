@@ -1,5 +1,7 @@
 """From the sign-in to a reply that arrives in pieces, in a real browser."""
 
+import re
+
 from playwright.sync_api import Page, expect
 
 WORDS = "On **Thursday** at nine, when the exports have run and the new primary is warm."
@@ -49,6 +51,23 @@ def test_a_reader_who_reloads_picks_the_reply_up(page, server, begin, say):
     words.release(MANY)
     expect(last_reply(page).locator("strong")).to_have_text("Thursday")
     expect(last_reply(page)).to_contain_text("warm.")
+
+
+def test_who_waits_long_for_a_first_word_is_told_how_long(page, server, begin, say):
+    begin(page)
+    words = server.model.dictate(WORDS)
+    page.clock.install()
+    say(page, "When?")
+    silent = page.locator(".turn[aria-busy] [data-said]")
+    expect(silent).to_be_visible()
+    page.clock.run_for(12_000)
+    below = "said => getComputedStyle(said, '::after').content"
+    assert re.fullmatch(r'"Waiting for the model: 1\d s"', silent.evaluate(below))
+    words.release(2)
+    expect(silent).to_have_text("On **Thursday**")
+    assert silent.evaluate(below) == "none"
+    words.release(MANY)
+    expect(page.locator("[aria-busy]")).to_have_count(0)
 
 
 def test_a_failed_reply_says_why_and_is_retried(page, server, begin, say):

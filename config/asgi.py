@@ -2,12 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import django
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 
 from config.bodies import BoundedBodies, Receive, Scope, Send, too_large_answer
@@ -36,14 +37,30 @@ pages = InOneThread()
 
 @contextmanager
 def _noted(view: str, request: str, scope: Scope, send: Send) -> Iterator[Send]:
-    """`send`, for an answer that is not Django's: counted as `view`, logged as `request`."""
-    with measured(view, scope) as hear, logged(scope, request) as identified:
+    """`send`, for an answer that is not Django's: counted as `view`, logged and traced as
+    `request`.
+    """
+    with (
+        _traced(scope, request) as trace,
+        measured(view, scope) as count,
+        logged(scope, request) as identified,
+    ):
 
         async def answer(message: Any) -> None:
-            hear(message)
+            trace(message)
+            count(message)
             await send(identified(message))
 
         yield answer
+
+
+def _traced(scope: Scope, request: str) -> AbstractContextManager[Callable[[Any], None]]:
+    if not settings.TRACES:
+        return nullcontext(lambda message: None)
+    # Its packages may not be installed.
+    from config.tracing import traced
+
+    return traced(scope, request)
 
 
 def _mcp() -> Any:

@@ -5,7 +5,7 @@ out. Loaded only where OTEL_EXPORTER_OTLP_ENDPOINT is set; the SDK's other varia
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -85,25 +85,42 @@ class Traced:
         _start("web")
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        with _request(request) as ended:
-            return ended(self.get_response(request))
+        with _request(request.method or "", request.headers) as ended:
+            response = self.get_response(request)
+            ended(route(request), response.status_code)
+            return response
 
 
 @contextmanager
-def _request(request: HttpRequest) -> Iterator[Callable[[HttpResponse], HttpResponse]]:
-    method = (request.method or "")[:LONGEST_METHOD]
-    above = _propagator.extract(request.headers, getter=_HEADERS)
+def traced(scope: dict[str, Any], route: str) -> Iterator[Callable[[Any], None]]:
+    """For what Django does not answer: inside, the request of `scope` is, and what is given out
+    is told each message of the answer. `route` is what its span is named after.
+    """
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    with _request(scope["method"], headers) as ended:
+
+        def hear(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                ended(route, message["status"])
+
+        yield hear
+
+
+@contextmanager
+def _request(method: str, headers: Mapping[str, str]) -> Iterator[Callable[[str, int], None]]:
+    """A span, which is told the route and the status once both are known."""
+    method = method[:LONGEST_METHOD]
+    above = _propagator.extract(headers, getter=_HEADERS)
     quiet = {"record_exception": False, "set_status_on_exception": False}
     with _tracer.start_as_current_span(method, above, SpanKind.SERVER, **quiet) as made:  # type: ignore[arg-type]
 
-        def ended(response: HttpResponse) -> HttpResponse:
-            made.update_name(f"{method} {route(request)}")
+        def ended(route: str, status: int) -> None:
+            made.update_name(f"{method} {route}")
             made.set_attribute("http.request.method", method)
-            made.set_attribute("http.route", route(request))
-            made.set_attribute("http.response.status_code", response.status_code)
-            if response.status_code >= 500:
+            made.set_attribute("http.route", route)
+            made.set_attribute("http.response.status_code", status)
+            if status >= 500:
                 _fail(made, None)
-            return response
 
         yield ended
 

@@ -154,6 +154,17 @@ def test_a_trace_goes_from_the_request_to_its_task(strata, worked):
     }
 
 
+def test_what_is_asked_by_mcp_is_traced_with_its_queries(strata, worked):
+    spans = strata.collector.spans
+    name = "POST /mcp"
+    asked = until(lambda: [one for one in spans if one.name == name][1:], "two spans of MCP")[0]
+    assert asked.part == "web" and asked.about["http.response.status_code"] == "400"
+    first = next(one for one in spans if one.name == name)
+    assert first.about["http.response.status_code"] == "200"
+    inside = [one.name for one in spans if one.trace == first.trace]
+    assert "SELECT projects_token" in inside
+
+
 def test_no_trace_tells_what_was_said(strata, worked):
     assert strata.collector.received
     for body in strata.collector.received:

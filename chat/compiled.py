@@ -29,14 +29,13 @@ STAND_INS: dict[type, Callable[[int], object]] = {
 
 
 def _cursor() -> Any:
-    """One that sends parameters beside the SQL, so that the driver has it prepared after a few
-    times (`prepare_threshold`): to plan such a query takes as long as to answer it.
+    """One that sends parameters beside the SQL, so that the driver has it prepared
+    (`prepare_threshold`): to plan such a query takes as long as to answer it.
     """
-    if connection.queries_logged:
-        return connection.cursor()
     connection.ensure_connection()
     bare: Any = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]
-    return connection.make_cursor(bare)
+    made = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
+    return made(bare)
 
 
 class Among(Lookup):

@@ -114,7 +114,8 @@ _options["pool"] = {"min_size": 0, "max_size": 14, "timeout": 30}
 POOLER = read("STRATA_POOLER", not EMBEDDED_POSTGRES, flag, "on or off")
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLER
 if not POOLER:
-    _options["prepare_threshold"] = 5
+    # What chat.compiled asks is asked at each message.
+    _options["prepare_threshold"] = 0
 # A copy that PostgreSQL keeps, for searches and exports: see chat/replica.py.
 REPLICA_URL = read_secret(
     "STRATA_REPLICA_URL", "", database_url, "postgresql://USER:PASSWORD@HOST/NAME"

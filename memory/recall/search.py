@@ -288,10 +288,9 @@ class _AsStored(ServerBindingCursor):
 
 
 def _cursor(database: Any) -> Any:
-    if database.queries_logged:
-        return database.cursor()
     database.ensure_connection()
-    return database.make_cursor(_AsStored(database.connection))  # type: ignore[call-arg]
+    made = database.make_debug_cursor if database.queries_logged else database.make_cursor
+    return made(_AsStored(database.connection))  # type: ignore[call-arg]
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
 from chat.models import Message, Role, Session
+from chat.models.messages import FINAL
 
 # Characters of a query, and the words of it that count.
 LONGEST = 200
@@ -38,9 +39,11 @@ def _messages(query: str) -> QuerySet[Message]:
 
 
 def saying(messages: QuerySet[Message], query: str) -> QuerySet[Message]:
-    """Those of `messages` with all the words of `query`; the last may be the beginning of one."""
+    """Those of `messages` that are whole and have all the words of `query`; the last may be the
+    beginning of one.
+    """
     asked = SearchQuery(_tsquery(query), config="simple", search_type="raw")
-    return messages.alias(words=WORDS).filter(words=asked)
+    return messages.alias(words=WORDS).filter(words=asked, status__in=FINAL)
 
 
 def _tsquery(query: str) -> str:

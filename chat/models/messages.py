@@ -165,8 +165,13 @@ class Message(OfProject):
             models.Index(fields=["project", "author"], name="message_by_author"),
             # Finds the replies that were told something, by its id.
             GinIndex(fields=["receipt"], name="message_receipt", opclasses=["jsonb_path_ops"]),
-            # As chat.search asks; cut, since PostgreSQL takes no endless list of words.
-            GinIndex(SearchVector(Left("text", 200_000), config="simple"), name="message_words"),
+            # As chat.search asks; cut, since PostgreSQL takes no endless list of words. A reply is
+            # written each second while it grows: its words are put in order once, when it is over.
+            GinIndex(
+                SearchVector(Left("text", 200_000), config="simple"),
+                name="message_said",
+                condition=Q(status__in=FINAL),
+            ),
         ]
 
     def __str__(self) -> str:

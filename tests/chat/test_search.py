@@ -1,8 +1,11 @@
 """What was found, as people read it."""
 
 import pytest
+from django.db import connection
 
-from chat.search import EXCERPT, around, pattern
+from chat.models import Message, Status
+from chat.replies import draft, post_messages
+from chat.search import EXCERPT, around, pattern, saying
 from chat.templatetags.found import found
 
 
@@ -39,3 +42,20 @@ def test_a_short_text_is_its_own_excerpt():
 
 def test_a_long_query_costs_no_more_than_its_first_words():
     assert pattern("a " * 10_000).pattern.count("|") < 20
+
+
+@pytest.mark.django_db
+def test_a_reply_is_found_when_it_is_over(session, owner):
+    post_messages(session, [draft("Who owns the cutover?", author=owner)])
+    reply = post_messages(session, [draft("The platform team.", role="assistant")])[0]
+    for status in Status:
+        Message.objects.filter(pk=reply.pk).update(status=status)
+        found = list(saying(Message.objects.all(), "platform"))
+        assert found == ([] if status in (Status.PENDING, Status.STREAMING) else [reply])
+
+
+@pytest.mark.django_db
+def test_words_are_looked_up_in_their_index():
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    assert "message_said" in saying(Message.objects.all(), "platform team").explain()

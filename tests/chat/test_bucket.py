@@ -4,8 +4,10 @@ import io
 import json
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import StreamingHttpResponse
 from django.utils import timezone
 
 from chat import attachments, imports, tasks
@@ -32,12 +34,16 @@ def image(bucket, session, owner, api) -> str:
     return pk
 
 
+async def _read(answer: StreamingHttpResponse) -> bytes:
+    return b"".join([part async for part in answer])
+
+
 def test_an_image_lies_in_the_bucket_and_is_served_by_the_view(image, bucket, api, owner, stranger):
     row = Attachment.objects.get(pk=image)
     assert list(bucket.objects) == [f"/strata/{row.file.name}"]
     answer = api(owner).get(f"/api/v1/attachments/{image}/")
     assert answer.status_code == 200
-    assert opened(b"".join(answer)).size == (40, 30)
+    assert opened(async_to_sync(_read)(answer)).size == (40, 30)
     assert "strata" not in str(answer.headers).lower()
     assert api(stranger).get(f"/api/v1/attachments/{image}/").status_code == 404
 

@@ -1,9 +1,6 @@
 """What a wish to forget comes to among the facts: which go, and which lose a source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
@@ -12,12 +9,10 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from memory.facts import deriving
 from memory.facts.backing import backed
 from memory.facts.recording import lock
+from memory.forgetting.found import Found
+from memory.forgetting.scope import Scope
 from memory.models import Fact, FactSource, Tombstone
 from projects.models import Project
-
-if TYPE_CHECKING:
-    from memory.forgetting import Scope
-    from memory.forgetting.finding import Found
 
 # Ids in one query.
 AT_ONCE = 5_000

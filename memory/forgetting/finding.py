@@ -1,10 +1,6 @@
 """What a wish to forget comes to: which messages, sessions and entries, all of them locked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
@@ -12,47 +8,19 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from chat.models import ImportedStretch, Message, Role, Session
 from memory.forgetting import facts
+from memory.forgetting.found import Found
 from memory.forgetting.repeating import told_of
+from memory.forgetting.scope import Scope
 from memory.layers.coverage import CONTRIBUTING
 from memory.layers.periods import Granularity
 from memory.models import Entry
 from memory.models.entries import CONVERSATION
 from projects.models import Project
 
-if TYPE_CHECKING:
-    from memory.forgetting import Scope
-
 # A reply, and what tools told on the way to it.
 ANSWERING = (Role.ASSISTANT, Role.TOOL)
 # Ids in one query.
 AT_ONCE = 5_000
-
-
-@dataclass
-class Found:
-    """What goes. Rows of `messages` stay as empty places, those of `sessions` go.
-
-    `unremembered` are messages that stay in their chats and settle into memory no more; `touched`
-    are the sessions that lose or change something and stay.
-    """
-
-    messages: set[UUID] = field(default_factory=set)
-    unremembered: set[UUID] = field(default_factory=set)
-    sessions: set[UUID] = field(default_factory=set)
-    touched: set[UUID] = field(default_factory=set)
-    # Entries made only of it, which go; and those with other sources too, which are withheld.
-    entries: set[UUID] = field(default_factory=set)
-    withheld: set[UUID] = field(default_factory=set)
-    blocks: set[UUID] = field(default_factory=set)
-    uploads: set[UUID] = field(default_factory=set)
-    # Facts that go whatever else tells them, and sources of facts.
-    facts: set[UUID] = field(default_factory=set)
-    told: set[UUID] = field(default_factory=set)
-    # Entries and facts that were meant themselves, not only for what they rest on.
-    named_entries: set[UUID] = field(default_factory=set)
-    named_facts: set[UUID] = field(default_factory=set)
-    # Whose words go, and what they left beside them: reactions, images not sent, writing by hand.
-    user: int | None = None
 
 
 def find(project: Project, scope: Scope) -> Found:

@@ -19,7 +19,7 @@ from chat.importers.sources import mark_of
 from chat.models import Message, Session
 from memory.forgetting import facts
 from memory.forgetting.buried import mark_of_user
-from memory.forgetting.finding import Found
+from memory.forgetting.found import Found
 from memory.models import Grave, Tombstone
 from projects.models import Project
 

@@ -9,7 +9,8 @@ from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef
 
 from chat.models import Import, ImportedStretch, Message, Session
-from memory.forgetting import Scope, facts, finding
+from memory.forgetting import facts, finding
+from memory.forgetting.scope import Scope
 from projects.models import Project
 
 # Of each kind; who has more to go through begins with these.

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from chat.models import Message, Session
 from chat.search import WORDS
-from memory.forgetting.finding import Found
+from memory.forgetting.found import Found
 from memory.models import Activity, Block, Entry, EntryRevision, Fact, State, entries, facts
 from projects.models import Project
 

@@ -1,19 +1,14 @@
 """The replies that were told something of what goes: whatever they say may rest on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from chat.models import Message, Role
+from memory.forgetting.found import Found
 from memory.models import Chunk
 from projects.models import Project
-
-if TYPE_CHECKING:
-    from memory.forgetting.finding import Found
 
 # Conditions of one query.
 AT_ONCE = 50

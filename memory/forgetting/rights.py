@@ -3,7 +3,7 @@
 from django.db.models import Q
 
 from chat.models import Import, Message, Session, Visibility
-from memory.forgetting import Scope
+from memory.forgetting.scope import Scope
 from memory.models import Entry, Fact
 from projects.models import Membership, Role
 

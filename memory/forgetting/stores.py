@@ -26,7 +26,7 @@ from chat.models import (
 from chat.models.messages import UNFINISHED
 from chat.titles import title_from
 from memory.forgetting import facts
-from memory.forgetting.finding import Found
+from memory.forgetting.found import Found
 from memory.layers import texts
 from memory.layers.coverage import recount
 from memory.models import (

@@ -2,6 +2,8 @@
 
 import ast
 import subprocess
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,18 +14,27 @@ AGREED = set(
         requirements-dev.txt pyproject.toml Makefile README.md LICENSE CHANGELOG.md
         SECURITY.md docs deploy .ci .gitignore .env.example""".split()
 )
+APPS = ("config", "projects", "chat", "memory")
 FORBIDDEN = {"projects": {"chat", "memory"}, "chat": {"memory"}, "memory": set()}
 
 
-def imported(path: Path) -> set[str]:
-    """The top-level packages that a module imports, also inside functions."""
-    found = set()
+def named(path: Path) -> Iterator[tuple[str, str]]:
+    """What a module imports, also inside functions: modules, with "" or the name taken of them."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.split(".")[0])
-    return found
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages that a module imports."""
+    return {module.split(".")[0] for module, _ in named(path)}
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @pytest.mark.parametrize("app", FORBIDDEN)
@@ -35,6 +46,19 @@ def test_an_app_imports_only_what_lies_below_it(app):
         for module in modules
     }
     assert {name: names for name, names in upward.items() if names} == {}
+
+
+def test_no_modules_import_each_other():
+    paths = {module_of(path): path for app in APPS for path in (ROOT / app).rglob("*.py")}
+    assert "memory.forgetting.found" in paths
+    imports = {
+        module: {
+            taken if (taken := f"{other}.{name}") in paths else other for other, name in named(path)
+        }
+        & paths.keys() - {module}
+        for module, path in paths.items()
+    }
+    TopologicalSorter(imports).prepare()
 
 
 @pytest.mark.parametrize("app", FORBIDDEN)

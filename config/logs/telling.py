@@ -25,7 +25,7 @@ SPEAK = (
 # Errors whose message is of our own words, by where their classes are.
 WORDED = {
     "chat.providers.base.ProviderError",
-    "memory.layers.summarising.Unusable",
+    "memory.layers.summarising.base.Unusable",
     "memory.recall.embedders.base.EmbedderError",
     "projects.outbound.OutboundError",
 }

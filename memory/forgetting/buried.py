@@ -1,7 +1,5 @@
 """What tombstones name, as a wish to forget it once more."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID

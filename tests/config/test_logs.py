@@ -6,11 +6,12 @@ import logging
 import psycopg
 import pytest
 from django.db import IntegrityError, connection
+from django.utils.module_loading import import_string
 
 from chat.providers import ProviderError
 from config import environment, logs
 from config.logs.requests import request_id
-from config.logs.telling import told, trace
+from config.logs.telling import WORDED, told, trace
 from config.metrics.failures import FAILURES, MOST_KINDS, Counting
 from projects.models import Project
 
@@ -36,6 +37,12 @@ def raised(error: Exception, cause: Exception | None = None) -> Exception:
         raise error from cause
     except Exception as caught:
         return caught
+
+
+@pytest.mark.parametrize("place", sorted(WORDED))
+def test_errors_that_may_be_quoted_are_where_they_are_said_to_be(place):
+    kind = import_string(place)
+    assert f"{kind.__module__}.{kind.__name__}" == place
 
 
 def test_a_line_for_people(line):

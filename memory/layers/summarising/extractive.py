@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from memory.layers import losses
 from memory.layers.bank import SEPARATOR
-from memory.layers.summarising import Asks, Digest, Telling, audited
+from memory.layers.summarising.base import Asks, Digest, Telling, audited
 from memory.layers.summarising.parts import Line, sentences, shortened, words
 from memory.layers.summarising.salience import salience, terms
 

@@ -8,18 +8,9 @@ from chat.prompt import Said, context_tokens
 from chat.providers import Completion, ProviderError, ShapeRefused
 from chat.storable import storable
 from memory.layers import losses
-from memory.layers.summarising import (
-    Asks,
-    Digest,
-    Telling,
-    Unusable,
-    answers,
-    audited,
-    parts,
-    prompts,
-    scripts,
-)
+from memory.layers.summarising import answers, parts, prompts, scripts
 from memory.layers.summarising.answers import Answer
+from memory.layers.summarising.base import Asks, Digest, Telling, Unusable, audited
 from memory.layers.summarising.parts import Line
 from memory.models import CallKind
 

@@ -5,9 +5,11 @@ All in the transaction of the change, in which the session's row is locked.
 """
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
@@ -177,7 +179,7 @@ def propose_memories(
 def index_added(session: Session, messages: list[Message], **kwargs: object) -> None:
     if messages:
         indexing.mark(session, min(message.seq for message in messages))
-        wake_indexing()
+        _have_indexed(session)
 
 
 @receiver(message_changed)
@@ -187,7 +189,15 @@ def index_changed(session: Session, messages: list[Message], **kwargs: object) -
         seqs = [message.seq for message in messages]
         indexing.mark(session, min(seqs))
         indexing.withdraw(session, seqs)
-        wake_indexing()
+        _have_indexed(session)
+
+
+def _have_indexed(session: Session) -> None:
+    """Soon; what somebody notes down, and may look for in the next moment, at once."""
+    wake_indexing()
+    if session.is_notes and session.source_key is None:
+        at_once = partial(indexing.index_at_once, session.project_id, session.pk)
+        transaction.on_commit(at_once, robust=True)
 
 
 @receiver(member_added)

@@ -117,7 +117,10 @@ def catch_up(
     done = done or Progress()
     embedder = embedders.get()
     end = time.monotonic() + seconds
-    while time.monotonic() < end and (claim := _claim(project)).cursors:
+    due = IndexCursor.objects.due()
+    if project is not None:
+        due = due.filter(project=project)
+    while time.monotonic() < end and (claim := _claim(due)).cursors:
         index(claim, embedder, done)
         progress(done)
     done.chunks += summaries.catch_up(embedder, project, lambda: time.monotonic() < end)
@@ -125,20 +128,33 @@ def catch_up(
     return done
 
 
+def index_at_once(project: UUID, session: UUID) -> None:
+    """Indexes the session here and now, unless somebody else is at it or its texts go to a server
+    to be embedded: then, and where it fails, it waits as any other does.
+    """
+    if not (embedder := embedders.get()).is_here:
+        return
+    due = IndexCursor.objects.due().filter(project=project, pk=session)
+    if (claim := _claim(due)).cursors:
+        index(claim, embedder, Progress())
+
+
 def is_behind() -> bool:
     """Whether there is something to index that nobody is at."""
     return IndexCursor.objects.due().unheld().ready().exists() or summaries.is_behind()
 
 
-def _claim(project: Project | None) -> Claim:
-    """The next sessions that are behind, the longest waiting first. None waits for another."""
+def _claim(due: IndexCursorQuerySet) -> Claim:
+    """The next of the sessions that are `due`, the longest waiting first. None waits for
+    another.
+    """
     claim = Claim(uuid4())
-    due = IndexCursor.objects.due().unheld().ready()
-    if project is not None:
-        due = due.filter(project=project)
     with transaction.atomic():
-        rows = due.select_related("session", "project").select_for_update(
-            skip_locked=True, of=("self",)
+        rows = (
+            due.unheld()
+            .ready()
+            .select_related("session", "project")
+            .select_for_update(skip_locked=True, of=("self",))
         )
         claim.cursors = list(rows.order_by("pk")[:BATCH])
         IndexCursor.objects.filter(project__in=claim.projects, pk__in=claim.ids).update(

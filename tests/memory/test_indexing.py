@@ -187,7 +187,7 @@ def test_what_changes_while_it_is_read_is_read_again(project, owner, monkeypatch
 def test_a_worker_that_was_overtaken_writes_nothing(project, owner, monkeypatch):
     session = Session.objects.create(project=project, creator=owner)
     post_message(session, CUTOVER, author=owner)
-    claim = indexing._claim(None)
+    claim = indexing._claim(IndexCursor.objects.due())
     IndexCursor.objects.update(lease_holder=session.pk)
     indexing.index(claim, embedders.get(), indexing.Progress())
     assert chunks() == []

@@ -73,6 +73,27 @@ def test_indexing_twice_writes_nothing(project, owner):
     assert set(Chunk.objects.values_list("pk", flat=True)) == before
 
 
+def test_a_note_is_found_as_soon_as_it_is_written(
+    project, owner, viewer, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        written = notes.add(project, owner, CUTOVER)
+    assert found(project, viewer, QUESTION) == [CUTOVER]
+    with django_capture_on_commit_callbacks(execute=True):
+        notes.change(written, BILLING, owner)
+    assert found(project, viewer, "Who owns billing?") == [BILLING]
+    assert not IndexCursor.objects.due().exists()
+
+
+def test_a_note_waits_for_no_server_that_embeds(
+    project, owner, settings, django_capture_on_commit_callbacks
+):
+    settings.EMBEDDER, settings.EMBEDDING_DIMENSIONS = "openai:text-embedding-3-small", 64
+    with django_capture_on_commit_callbacks(execute=True):
+        notes.add(project, owner, CUTOVER)
+    assert IndexCursor.objects.due().exists()
+
+
 def test_a_note_is_found_by_everybody_where_turns_are_not_shared(project, owner, editor, viewer):
     note(project, editor, CUTOVER)
     talk(project, editor, "The cutover of the old database was in May.")

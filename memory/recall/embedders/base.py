@@ -16,11 +16,13 @@ class EmbedderError(Exception):
 class Embedder(Protocol):
     """Texts become vectors of unit length, as rows of a matrix.
 
-    `name` stands beside each vector: another name is another space.
+    `name` stands beside each vector: another name is another space. One that `is_here` waits for no
+    server.
     """
 
     name: str
     dimensions: int
+    is_here: bool
 
     def documents(self, texts: Sequence[str]) -> Matrix:
         """Raises EmbedderError."""

@@ -12,6 +12,8 @@ from memory.recall.embedders.base import Matrix, unit
 class HashEmbedder:
     """Texts that share words are near each other, always and everywhere the same."""
 
+    is_here = True
+
     def __init__(self, dimensions: int = 64) -> None:
         self.dimensions = dimensions
         self.name = f"hash-{dimensions}"

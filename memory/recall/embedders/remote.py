@@ -32,6 +32,8 @@ class RemoteEmbedder:
     Its vectors are kept under a name with the dimensions, since others would not compare.
     """
 
+    is_here = False
+
     def __init__(self, model: str, dimensions: int) -> None:
         self.model, self.dimensions = model, dimensions
         self.name = f"{model}@{dimensions}"[:200]

@@ -17,6 +17,7 @@ LONGEST = 8_000
 class StaticEmbedder:
     name = "static-minilm-256"
     dimensions = 256
+    is_here = True
 
     def __init__(self) -> None:
         # Takes a moment to import, which no command that recalls nothing should pay.

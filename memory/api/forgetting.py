@@ -6,11 +6,13 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import NotFound
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory import forgetting
 from memory.forgetting import Scope
+from memory.forgetting.naming import missing
 from memory.forgetting.rights import may_forget
 from memory.models import Reason
 from projects import access
@@ -114,10 +116,13 @@ def receipt_of(
 ) -> dict[str, Any]:
     """Forgets `scope`, or only previews that, and returns what ForgettingSerializer tells.
 
-    Raises PermissionDenied for what `member` may not have forgotten.
+    Raises PermissionDenied for what `member` may not have forgotten, and NotFound for what is not
+    of the project and never was.
     """
     if not may_forget(member, scope):
         raise PermissionDenied("Only owners of the project have this forgotten.")
+    if reason_against := missing(member.project, scope):
+        raise NotFound(reason_against)
     if preview:
         receipt = forgetting.preview(member.project, scope, by)
     else:

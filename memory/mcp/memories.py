@@ -156,8 +156,8 @@ def delete(caller: Caller, memory_id: UUID) -> Removed:
 
 
 def forget(caller: Caller, memory_id: UUID) -> Receipt:
-    """Forgets it for good, with all that was made of it."""
-    found = _find(caller, memory_id)
+    """Forgets it for good, with all that was made of it, also what was deleted before."""
+    found = _find(caller, memory_id, deleted=True)
     if isinstance(found, Entry):
         scope = forgetting.Scope(entry=found.pk)
     elif isinstance(found, Fact):
@@ -203,13 +203,22 @@ def _facts(caller: Caller) -> QuerySet[Fact]:
     return facts_for(caller.member).standing().current()
 
 
-def _find(caller: Caller, memory_id: UUID) -> Message | Entry | Fact:
-    """Raises Http404 for what is not there or not for the caller."""
+def _find(caller: Caller, memory_id: UUID, deleted: bool = False) -> Message | Entry | Fact:
+    """With `deleted`, also what was deleted and not forgotten. Raises Http404 for what is not there
+    or not for the caller.
+    """
     sessions = sessions_for(caller.user, caller.token).filter(project=caller.project)
     messages = Message.objects.filter(
-        project=caller.project, session__in=sessions.order_by().values("pk"), deleted_at=None
+        project=caller.project, session__in=sessions.order_by().values("pk"), forgotten_at=None
     ).select_related("author", "session__project")
-    for rows in (messages, _entries(caller), _facts(caller)):
+    kinds: tuple[QuerySet[Any], ...] = (
+        messages.filter(deleted_at=None),
+        _entries(caller),
+        _facts(caller),
+    )
+    if deleted:
+        kinds = (messages, entries_for(caller.member), facts_for(caller.member).current())
+    for rows in kinds:
         if found := rows.filter(pk=memory_id).first():
             return found
     raise Http404

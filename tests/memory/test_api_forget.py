@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -10,7 +11,8 @@ from chat.models import Message
 from chat.replies import draft, post_messages
 from chat.sessions import create_session
 from memory.layers.conversations import summarise
-from memory.models import Entry
+from memory.models import Activity, Entry, Verb
+from projects.creation import create_project
 
 pytestmark = pytest.mark.django_db
 
@@ -56,6 +58,27 @@ def test_a_condition_that_makes_no_sense_is_a_400_that_names_it(said, owner, api
     answer = api(owner).post(URL, {"message": said[0].pk, field: value}, format="json")
     assert (answer.status_code, list(answer.json())) == (400, [field])
     assert Message.objects.filter(text__contains="9472").exists()
+
+
+@pytest.mark.parametrize("name", ["session", "message", "entry", "fact", "import"])
+def test_an_id_that_never_was_here_is_404(said, stranger, owner, api, name):
+    mine = create_session(create_project(stranger, name="Elsewhere"), stranger)
+    for pk in (uuid4(), mine.pk):
+        for wish in ({name: pk}, {name: pk, "preview": True}):
+            answer = api(owner).post(URL, wish, format="json")
+            assert answer.status_code == 404
+            assert answer.json() == {"detail": f"There is no such {name} in this project."}
+    with pytest.raises(CommandError, match=f"no such {name}"):
+        call_command("forget", f"--{name}", str(mine.pk), project="billing")
+    assert not Activity.objects.filter(verb=Verb.FORGOTTEN).exists()
+
+
+def test_what_is_gone_already_is_no_error(said, owner, api):
+    wish = {"message": said[0].pk}
+    api(owner).post(URL, wish, format="json")
+    answer = api(owner).post(URL, wish, format="json")
+    assert answer.status_code == 200
+    assert not any(answer.json()["removed"].values())
 
 
 def test_an_editor_has_own_words_forgotten_and_nobody_else_s(said, editor, api):

@@ -6,8 +6,10 @@ from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
+from django.core.serializers.json import DjangoJSONEncoder
 
 from memory.forgetting import Refused, Scope, forget, preview
+from memory.forgetting.naming import missing
 from memory.management.commands.memory_cycle import instant
 from projects.models import Project
 
@@ -52,9 +54,11 @@ class Command(BaseCommand):
             user = found.pk
         names = ("session", "message", "entry", "fact", "upload", "before", "sources", "replies")
         scope = Scope(user=user, **{name: options[name] for name in names})
+        if reason := missing(project, scope):
+            raise CommandError(reason)
         try:
             act = preview if options["dry_run"] else forget
             receipt = act(project, scope)
         except Refused as refused:
             raise CommandError(str(refused)) from refused
-        self.stdout.write(json.dumps(receipt.as_answer(), indent=2, default=str))
+        self.stdout.write(json.dumps(receipt.as_answer(), indent=2, cls=DjangoJSONEncoder))

@@ -99,11 +99,11 @@ def too_large(most: int) -> str:
     return reason % {"most": f"{most / 1e6:.0f}"}
 
 
-def in_json(path: str, reason: str) -> dict[str, Any]:
-    """An error as programs read it: in OpenAI's shape where its clients ask."""
+def in_json(path: str, reason: str, kind: str = "invalid_request_error") -> dict[str, Any]:
+    """An error as programs read it: in OpenAI's shape, with its `kind`, where its clients ask."""
     if not path.startswith("/v1/"):
         return {"detail": reason}
-    about = {"type": "invalid_request_error", "param": None, "code": None}
+    about = {"type": kind, "param": None, "code": None}
     return {"error": {"message": reason} | about}
 
 

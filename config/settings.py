@@ -48,12 +48,10 @@ keep_out_of_logs(SECRET_KEY)
 URL = read("STRATA_URL", "", origin, "an address without a path, https://strata.example.org")
 HTTPS = URL.startswith("https://")
 _authority = urlsplit(URL).netloc
-ALLOWED_HOSTS = read(
-    "STRATA_ALLOWED_HOSTS",
-    ["localhost", "127.0.0.1", "[::1]"],
-    words,
-    "host names separated by commas",
-)
+ALLOWED_HOSTS = [
+    *read("STRATA_ALLOWED_HOSTS", list[str](), words, "host names separated by commas"),
+    *("localhost", "127.0.0.1", "[::1]"),
+]
 CSRF_TRUSTED_ORIGINS = [
     f"https://{'*' if host.startswith('.') else ''}{host}"
     for host in ALLOWED_HOSTS

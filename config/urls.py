@@ -9,11 +9,12 @@ from django.views.i18n import set_language
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from rest_framework.negotiation import DefaultContentNegotiation
 
-from config.errors import no_such_route, refused
+from config.errors import failed, no_such_route, refused
 from config.health import healthz, readyz
 from config.metrics.page import metrics
 
 handler400 = refused
+handler500 = failed
 # The admin has no door of its own: a second factor, and the limits, hold for it too.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 

@@ -34,8 +34,46 @@ def test_a_request_that_cannot_be_read_is_400(api, client, owner, project, setti
     assert (page.status_code, page["Content-Type"]) == (400, "text/html; charset=utf-8")
 
 
-def test_an_unknown_route_is_404_in_json(api, owner):
-    assert api(owner).get("/api/v1/nowhere/").json() == {"detail": "Not found."}
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/api/v1/nowhere/", {"detail": "Not found."}),
+        ("/api/v1/nowhere", {"detail": "Not found. Routes end in a slash."}),
+        ("/v1/embeddings", "Not found."),
+    ],
+)
+def test_an_unknown_route_is_404_in_json(api, owner, path, told):
+    answer = api(owner).post(path)
+    assert answer.status_code == 404
+    assert answer.json() in (told, {"error": openai("invalid_request_error", "Not found.")})
+
+
+def openai(kind: str, message: str) -> dict[str, object]:
+    return {"message": message, "type": kind, "param": None, "code": None}
+
+
+def test_a_name_that_is_not_ours_is_said_to_be_the_reason(client):
+    page = client.get("/accounts/login/", headers={"host": "strata.lan", **HTML})
+    assert page.status_code == 400
+    assert "STRATA_ALLOWED_HOSTS" in page.content.decode()
+    answer = client.get("/v1/models", headers={"host": "strata.lan"})
+    assert "STRATA_ALLOWED_HOSTS" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/projects/", "/v1/models"])
+def test_what_strata_fails_at_is_told_to_programs_in_json(api, owner, monkeypatch, path):
+    def fail(*_: object) -> None:
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr("projects.access.Project.objects.visible_to", fail)
+    client = api(owner)
+    client.raise_request_exception = False
+    answer = client.get(path)
+    assert answer.status_code == 500
+    told = answer.json()
+    assert "canary" not in str(told)
+    message = "Strata itself failed: see its log."
+    assert told in ({"detail": message}, {"error": openai("server_error", message)})
 
 
 def test_a_page_of_an_error_shows_no_secret(settings):

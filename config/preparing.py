@@ -6,17 +6,22 @@ from io import StringIO
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from config import embedded
+from projects.languages import search_languages
 
 Say = Callable[[str], None]
 
 
 def prepare(say: Say, with_demo: bool = False) -> None:
-    """Brings tables and broker up to date, and makes the first user and the demo project."""
+    """Brings tables and broker up to date, and makes the first user and the demo project.
+
+    Raises CommandError for a setting that only the database can tell to be wrong.
+    """
     call_command("migrate", verbosity=0, interactive=False)
+    _check_search_language()
     if settings.CELERY_BROKER_URL.startswith("pgmq"):
         embedded.install_broker(settings.CELERY_BROKER_URL)
     _create_first_user(say)
@@ -24,6 +29,15 @@ def prepare(say: Say, with_demo: bool = False) -> None:
         _create_demo_project(say)
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
+
+
+def _check_search_language() -> None:
+    known = search_languages()
+    if settings.SEARCH_LANGUAGE not in known:
+        raise CommandError(
+            f"STRATA_SEARCH_LANGUAGE takes a text search configuration of PostgreSQL: "
+            f"{', '.join(known)}"
+        )
 
 
 def _create_first_user(say: Say) -> None:

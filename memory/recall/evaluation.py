@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 from django.contrib.auth import get_user_model
 
-from chat.importers import import_file
+from chat.importers import Refused, import_file
 from chat.models import Message
 from memory.recall import reindexing
 from memory.recall.recalling import Result, recall
@@ -80,7 +80,10 @@ def imported(path: Path) -> Iterator[tuple[Project, object]]:
         project = create_project(owner, name=name, slug=free_slug(name))
         try:
             with path.open("rb") as file:
-                import_file(project, owner, path.name, file, "locomo")
+                try:
+                    import_file(project, owner, path.name, file, "locomo")
+                except Refused as reason:
+                    raise Refused(f"{path}: {reason}") from reason
             reindexing.settle(project)
             yield project, owner
         finally:

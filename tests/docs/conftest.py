@@ -25,15 +25,11 @@ def strata(tmp_path_factory) -> Iterator[tuple[Installation, Web]]:
 
 @pytest.fixture
 def reader(strata, tmp_path) -> Callable[[str], Reader]:
-    """Makes a reader of the page of that name, with a token of `admin`."""
+    """Makes a reader of the page of that name."""
 
     def make(name: str) -> Reader:
         installation, web = strata
-        environment = {
-            **installation.environment,
-            "TOKEN": installation.manage("create_token", "admin"),
-        }
-        return Reader(name, web.url, tmp_path, environment)
+        return Reader(name, web.url, tmp_path, dict(installation.environment))
 
     return make
 

@@ -1,14 +1,14 @@
 """Runs the fenced examples of a page, from top to bottom, against a running Strata.
 
 - `sh` is run by bash, which stops at the first command that fails. Variables that one block sets
-  are there in the next, and in the environment of the page's Python.
+  are there in the next, and those that it exports in the environment of the page's Python.
 - `python` is run in one namespace for the whole page.
 - `json` or `text` below an example is what the example prints: of JSON, members that are not shown
   may be there, too, and "…" stands for anything; in a text, … stands for anything.
 - `json` elsewhere, and `yaml`, are something to write down, and must be what they say.
 
-Pages say `http://127.0.0.1:8000`, which is the running Strata wherever it is, and find a token in
-`TOKEN`. They may call `.venv/bin/python manage.py`, as README.md does.
+Pages say `http://127.0.0.1:8000`, which is the running Strata wherever it is. They may call
+`.venv/bin/python manage.py`, as README.md does.
 """
 
 import contextlib
@@ -91,8 +91,11 @@ class Reader:
         return run(text, where).replace(self.url, ADDRESS)
 
     def _shell(self, text: str, where: str) -> str:
-        kept = self.folder / ".environment"
-        script = f"set -aeuo pipefail\n{text}\nset +x\nenv -0 > {kept}\n"
+        kept, variables = self.folder / ".environment", self.folder / ".variables"
+        variables.touch()
+        # Each block is a bash of its own, which takes over what is not its for good.
+        known = f"declare -p | grep -v '^declare -[[:alpha:]]*r' > {variables}"
+        script = f"source {variables}\nset -euo pipefail\n{text}\n{known}\nenv -0 > {kept}\n"
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=self.folder,

@@ -18,7 +18,7 @@ def test_examples_know_their_place():
 
 def test_variables_go_from_block_to_block_and_into_python(in_vain):
     said = page(
-        ("sh", "WHO=Ana\nN=$(echo 2)"),
+        ("sh", "export WHO=Ana\nN=$(echo 2)"),
         ("sh", 'echo "$WHO $N"'),
         ("text", "Ana 2"),
         ("python", "import os\nwho = os.environ['WHO']"),
@@ -38,6 +38,7 @@ def test_variables_go_from_block_to_block_and_into_python(in_vain):
         [("sh", "echo 1"), ("text", "2")],
         [("sh", "echo '{\"a\": 1}'"), ("json", '{"a": 2}')],
         [("python", "assert False")],
+        [("sh", "WHO=Ana"), ("python", "import os\nos.environ['WHO']")],
         [("text", "below nothing")],
         [("json", "no JSON")],
         [("yaml", "a: [")],
@@ -45,7 +46,7 @@ def test_variables_go_from_block_to_block_and_into_python(in_vain):
     ],
 )
 def test_what_does_not_work_is_noticed(in_vain, blocks):
-    with pytest.raises((AssertionError, ValueError, yaml.YAMLError)):
+    with pytest.raises((AssertionError, ValueError, KeyError, yaml.YAMLError)):
         in_vain.follow(page(*blocks))
 
 

@@ -5,6 +5,7 @@ import logging
 
 import psycopg
 import pytest
+import structlog
 from django.db import IntegrityError, connection
 from django.utils.module_loading import import_string
 
@@ -14,6 +15,12 @@ from config.logs.requests import request_id
 from config.logs.telling import WORDED, told, trace
 from config.metrics.failures import FAILURES, MOST_KINDS, Counting
 from projects.models import Project
+
+
+@pytest.fixture(autouse=True)
+def _nothing_bound() -> None:
+    """What a test before called outside of a request may have left its ids for all lines."""
+    structlog.contextvars.clear_contextvars()
 
 
 @pytest.fixture

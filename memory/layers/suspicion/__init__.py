@@ -7,11 +7,11 @@ somebody has looked at it. A phrase counts where it commands: where a sentence b
 
 import re
 import unicodedata
+from functools import cache
 
 from memory.layers.suspicion import east_asian, english, european
 from memory.layers.suspicion.marks import MARKS, SQUEEZED
 
-_PHRASES = (*english.PHRASES, *european.PHRASES, *east_asian.PHRASES)
 # Of a text, so much is read. Summaries are ten times shorter.
 MOST_CHARACTERS = 20_000
 
@@ -33,7 +33,7 @@ def found_in(text: str) -> frozenset[str]:
     found = {match[0].strip().casefold() for match in MARKS.finditer(visible)}
     plain = _plain(visible)
     for version in {plain, _LEET_WORD.sub(_unleeted, plain)}:
-        for pattern in _PHRASES:
+        for pattern in _phrases():
             found.update(match[0].strip() for match in pattern.finditer(version))
     for run in _SPACED_OUT.finditer(visible.casefold()):
         letters = "".join(filter(str.isalnum, run[0])).translate(_LEET)
@@ -43,6 +43,15 @@ def found_in(text: str) -> frozenset[str]:
 
 def reads_like_instructions(text: str) -> bool:
     return bool(found_in(text))
+
+
+@cache
+def _phrases() -> list[re.Pattern[str]]:
+    """Compiled when a text is looked through: that takes a quarter of a second, which most
+    processes need not.
+    """
+    written = (*english.PHRASES, *european.PHRASES, *east_asian.PHRASES)
+    return [re.compile(pattern, re.MULTILINE) for pattern in written]
 
 
 def _visible(text: str) -> str:

@@ -4,8 +4,6 @@ It is matched in the plain form that `suspicion` makes: lower case, no accents (
 “ss”), one space where there were spaces, hyphens or underscores, lines kept.
 """
 
-import re
-
 # The beginning of a line, sentence, clause or quotation, or a word that leads up to a command.
 _BEGINNING = (
     r"(?:^ ?|(?<=[.!?:;,\"“”„«»‹›'‘’()\[\]{}<>…/。！？：；、，=])[ ]?"
@@ -18,12 +16,9 @@ _BEGINNING = (
 )
 
 
-def phrases(*patterns: str) -> list[re.Pattern[str]]:
+def phrases(*patterns: str) -> list[str]:
     """In a pattern, “> ” is where a command may begin."""
-    return [
-        re.compile(pattern.replace("> ", _BEGINNING, 1), re.MULTILINE | re.UNICODE)
-        for pattern in patterns
-    ]
+    return [pattern.replace("> ", _BEGINNING, 1) for pattern in patterns]
 
 
 # So many words may stand between two that tell.

@@ -11,6 +11,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from kombu.exceptions import OperationalError
+from psycopg import ProgrammingError
 
 from config import signs
 from config.backup import marker
@@ -96,13 +97,15 @@ def _migrations() -> Missing:
     _migrated = not plan
     if _migrated:
         return {}
-    return {"migrations": f"{len(plan)} are not applied: run manage.py migrate."}
+    return {"migrations": f"{len(plan)} are not applied: run manage.py prepare."}
 
 
 def _look_at_broker() -> Missing:
     with current_app.connection_for_read() as broker:
         try:
             broker.ensure_connection(max_retries=1, timeout=PATIENCE)
+        except ProgrammingError:
+            return {"broker": "Its tables are not in the database: run manage.py prepare."}
         except (OperationalError, *broker.connection_errors):
             return {"broker": "It cannot be reached, or refuses who asks."}
     return {}

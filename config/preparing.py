@@ -4,13 +4,17 @@ import secrets
 from collections.abc import Callable
 from io import StringIO
 
+import psycopg
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from config import embedded
 from projects.languages import search_languages
+
+# Seconds until a server that does not answer counts as away.
+PATIENCE = 10
 
 Say = Callable[[str], None]
 
@@ -20,7 +24,14 @@ def prepare(say: Say, with_demo: bool = False) -> None:
 
     Raises CommandError for a setting that only the database can tell to be wrong.
     """
-    call_command("migrate", verbosity=0, interactive=False)
+    if settings.HTTPS and not settings.ALLAUTH_TRUSTED_PROXY_COUNT:
+        say(
+            "STRATA_URL is https:// and STRATA_TRUSTED_PROXIES is 0: behind a proxy that ends TLS,"
+            " every page leads to itself. Set it to the number of proxies."
+        )
+    if settings.DATABASE_URL:
+        _check_database()
+    _make_tables()
     _check_search_language()
     if settings.CELERY_BROKER_URL.startswith("pgmq"):
         embedded.install_broker(settings.CELERY_BROKER_URL)
@@ -29,6 +40,36 @@ def prepare(say: Say, with_demo: bool = False) -> None:
         _create_demo_project(say)
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
+
+
+def _check_database() -> None:
+    """Tells at once why nobody can connect, for which the pool would be waited for in vain."""
+    try:
+        psycopg.connect(settings.DATABASE_URL, connect_timeout=PATIENCE).close()
+    except psycopg.Error as error:
+        raise CommandError(
+            f"The database cannot be reached: {_first_line(error)}. DATABASE_URL takes"
+            " postgresql://USER:PASSWORD@HOST/NAME, with %40 for @, %2F for / and so on in a"
+            " password."
+        ) from error
+
+
+def _make_tables() -> None:
+    try:
+        call_command("migrate", verbosity=0, interactive=False)
+    except DatabaseError as error:
+        reason = _first_line(error)
+        advice = (
+            " PostgreSQL needs pgvector, and a superuser who runs CREATE EXTENSION vector in this"
+            " database."
+            if "vector" in reason
+            else ""
+        )
+        raise CommandError(f"The tables could not be made: {reason}.{advice}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
 
 
 def _check_search_language() -> None:

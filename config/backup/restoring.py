@@ -112,7 +112,10 @@ def _refuse_what_is_there(wish: Wish) -> None:
         others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
         others += " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         if here.execute(others).fetchone() != (0,):
-            raise Unable("Somebody is connected to the database: stop Strata first.")
+            raise Unable(
+                "Somebody is connected to the database: stop Strata first, and a pooler such as"
+                " PgBouncer, which keeps connections."
+            )
         there = [
             here.execute("SELECT to_regclass(%s)", [f"public.{name}"]).fetchone() != (None,)
             for name in (marker.TABLE, "projects_project")

@@ -6,6 +6,7 @@ here.
 """
 
 import logging
+import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -120,6 +121,9 @@ def fields(_: Any, __: str, event: Event) -> Event:
 def _error(exc_info: Any) -> BaseException | None:
     if isinstance(exc_info, BaseException):
         return exc_info
+    if exc_info is True:
+        # As structlog says that it is the one that is being handled.
+        return sys.exception()
     return exc_info[1] if isinstance(exc_info, tuple) else None
 
 

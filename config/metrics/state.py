@@ -15,10 +15,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from config.metrics import questions
+from config.probes import Probe
 
 # Seconds for which an answer holds, whoever asks.
 FRESH = 5.0
 PATIENCE_MS = 1_000
+# Seconds until a database that says nothing counts as away.
+AWAY_AFTER = 2.0
 
 Question = Callable[[], Iterator[Metric]]
 
@@ -43,12 +46,23 @@ class State(Collector):
             return self._known
 
 
+def _can_be_asked() -> bool:
+    """Whether the database answers; where it does not, each question would wait for it anew."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return True
+
+
+_database = Probe(_can_be_asked)
+
+
 def _all() -> Iterator[Metric]:
     unanswered = GaugeMetricFamily(
         "strata_unanswered", "1 for what could not be asked just now.", labels=["question"]
     )
+    answers_at_all = _answers_at_all()
     for question in questions.DATABASE:
-        answers = _asked(question)
+        answers = _asked(question) if answers_at_all else None
         yield from answers or ()
         unanswered.add_metric([question.__name__], float(answers is None))
     broker = questions.queues_elsewhere()
@@ -56,6 +70,13 @@ def _all() -> Iterator[Metric]:
     unanswered.add_metric(["queues_elsewhere"], float(broker is None))
     yield unanswered
     yield _disk()
+
+
+def _answers_at_all() -> bool:
+    try:
+        return _database.begin().within(AWAY_AFTER, otherwise=False)
+    except DatabaseError:
+        return False
 
 
 def _asked(question: Question) -> list[Metric] | None:

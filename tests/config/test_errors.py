@@ -61,9 +61,11 @@ def test_a_name_that_is_not_ours_is_said_to_be_the_reason(client):
 
 
 @pytest.mark.parametrize("path", ["/api/v1/projects/", "/v1/models"])
-def test_what_strata_fails_at_is_told_to_programs_in_json(api, owner, monkeypatch, path):
+def test_what_strata_fails_at_is_told_to_programs_in_json_and_to_the_log(
+    api, owner, monkeypatch, path, capfd
+):
     def fail(*_: object) -> None:
-        raise RuntimeError("canary")
+        raise RuntimeError("can" + "ary")
 
     monkeypatch.setattr("projects.access.Project.objects.visible_to", fail)
     client = api(owner)
@@ -74,6 +76,10 @@ def test_what_strata_fails_at_is_told_to_programs_in_json(api, owner, monkeypatc
     assert "canary" not in str(told)
     message = "Strata itself failed: see its log."
     assert told in ({"detail": message}, {"error": openai("server_error", message)})
+    said = capfd.readouterr().err
+    assert "request_failed" in said
+    assert "in fail" in said and "\nRuntimeError\n" in said
+    assert "canary" not in said
 
 
 def test_a_page_of_an_error_shows_no_secret(settings):

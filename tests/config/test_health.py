@@ -134,7 +134,7 @@ def test_migrations_that_are_not_applied_are_told_of(monkeypatch):
                 "INSERT INTO django_migrations (app, name, applied) VALUES ('config', %s, %s)", gone
             )
     assert status == 503 and told["database"] is True
-    assert told["missing"] == {"migrations": f"{len(gone)} are not applied: run manage.py migrate."}
+    assert told["missing"] == {"migrations": f"{len(gone)} are not applied: run manage.py prepare."}
     assert ask()[0] == 200
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import DatabaseError
 
 
 @pytest.mark.django_db
@@ -9,3 +10,41 @@ def test_a_search_language_that_the_database_does_not_know_is_refused(settings):
     settings.SEARCH_LANGUAGE = "klingon"
     with pytest.raises(CommandError, match="STRATA_SEARCH_LANGUAGE takes .*english, .*simple"):
         call_command("prepare")
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://strata:pw@127.0.0.1:1/strata", "127.0.0.1"),
+        ("postgresql://strata:pw@127.0.0.1:1/strata?nosuch=1", "nosuch"),
+        ("postgresql://strata:p@ss/w:rd@127.0.0.1/strata", "percent|%40"),
+    ],
+)
+def test_a_database_that_cannot_be_reached_is_told_in_a_line(settings, url, told):
+    settings.DATABASE_URL = url
+    with pytest.raises(CommandError, match=told) as refused:
+        call_command("prepare")
+    assert "\n" not in str(refused.value)
+    assert "pw" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "reason", ['permission denied to create extension "vector"\nHINT: …', "disk full"]
+)
+def test_tables_that_cannot_be_made_are_told_in_a_line(monkeypatch, reason):
+    def fail(*_: object, **__: object) -> None:
+        raise DatabaseError(reason)
+
+    monkeypatch.setattr("config.preparing.call_command", fail)
+    with pytest.raises(CommandError, match="could not be made") as refused:
+        call_command("prepare")
+    assert ("CREATE EXTENSION vector" in str(refused.value)) == ("vector" in reason)
+    assert "HINT" not in str(refused.value)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("proxies", "warned"), [(0, True), (1, False)])
+def test_https_without_a_proxy_is_warned_of(settings, monkeypatch, capsys, proxies, warned):
+    settings.HTTPS, settings.ALLAUTH_TRUSTED_PROXY_COUNT = True, proxies
+    call_command("prepare")
+    assert ("STRATA_TRUSTED_PROXIES is 0" in capsys.readouterr().out) == warned

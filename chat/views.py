@@ -41,9 +41,11 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def create(request: HttpRequest, slug: str) -> HttpResponse:
     """Begins a chat with its first message, and has that answered."""
+    if request.method == "GET":
+        return redirect("project", slug)
     room = project_for_writing(request.user, slug)
     form = NewChatForm(request.POST, request.FILES)
     if not form.is_valid():
@@ -91,9 +93,11 @@ def events(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def post(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     """Says something in a chat and has it answered: as events, or by way of the page."""
+    if request.method == "GET":
+        return redirect("session", slug, pk)
     chat_session = pages.to_speak_in(request, slug, pk)
     form = MessageForm(request.POST, request.FILES)
     if form.is_valid():
@@ -119,9 +123,11 @@ def prompt(request: HttpRequest, slug: str, pk) -> HttpResponse:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def edit(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Changes how a chat is kept: its title, its readers, its place, whether it goes on."""
+    if request.method == "GET":
+        return redirect("session", slug, pk)
     chat_session = pages.to_manage(request, slug, pk)
     form = SessionForm(request.POST, instance=chat_session)
     if not form.is_valid():

@@ -58,6 +58,7 @@ class ProjectForm(forms.ModelForm):
             "memory_daily_tokens",
         )
         labels = {
+            "instructions": _("Instructions"),
             "chat_model": _("Chat model"),
             "system_model": _("Model that writes summaries"),
             "history_limit": _("Messages of a chat that the model sees"),

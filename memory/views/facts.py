@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory import facts
 from memory.facts import Refused, access
@@ -58,8 +58,10 @@ def listed(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def add(request: HttpRequest, slug: str) -> HttpResponse:
+    if request.method == "GET":
+        return redirect(reverse("facts", args=[slug]) + "?add")
     member = membership(request.user, slug, WRITERS)
     form = FactForm(member.project, request.POST)
     with timezone.override(member.project.zone):

@@ -16,10 +16,11 @@ async function list(letters) {
   const mine = asked;
   const address = new URL(jump.dataset.jump, location.href);
   address.searchParams.set("q", letters);
-  const response = await fetch(address);
+  const response = await fetch(address).catch(() => null);
   // Letters were added meanwhile.
   if (mine !== asked) return;
-  if (!response.ok || response.redirected) return location.reload();
+  // Offline, or signed out: the page stays, with whatever was written in it.
+  if (!response?.ok || response.redirected) return jump.close();
   const html = await response.text();
   if (mine !== asked) return;
   jump.querySelector("[data-places]").innerHTML = html;

@@ -1,4 +1,5 @@
-"""Every page in either theme: nothing that axe-core finds against WCAG; and, on request, pictures.
+"""Every page in either theme: nothing that axe-core finds against WCAG, nothing that is wider than
+a telephone; and, on request, pictures.
 
 STRATA_SCREENSHOTS names the folder that takes the pictures, wide and narrow.
 """
@@ -17,6 +18,7 @@ WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 THEMES = {"light": WCAG, "dark": ["color-contrast", "link-in-text-block"]}
 PICTURES = os.environ.get("STRATA_SCREENSHOTS", "")
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+SMALLEST = {"width": 320, "height": 568}
 
 
 @pytest.fixture
@@ -50,9 +52,22 @@ def test_no_page_shuts_anybody_out(open_page, sign_in, paths):
             if PICTURES:
                 _draw(page, f"{name}-{theme}")
             found += [f"{name}, {theme}: {wrong}" for wrong in violations(page, rules)]
+        found += [f"{name}, narrow: {wrong}" for wrong in stretched(page)]
     # Of the page that is not there.
     open_page.complaints.clear()
     assert not found, "\n".join(found)
+
+
+def stretched(page: Page) -> list[str]:
+    """What would have to be scrolled sideways on the smallest of telephones to be seen."""
+    page.set_viewport_size(SMALLEST)
+    wide = page.evaluate(
+        """() => [document.documentElement, ...document.querySelectorAll(".scroll")]
+            .filter((one) => one.scrollWidth > one.clientWidth + 1)
+            .map((one) => `${one.localName}.${one.className} is ${one.scrollWidth} wide`)"""
+    )
+    page.set_viewport_size(WIDE)
+    return list(wide)
 
 
 def show(page: Page, theme: str) -> None:

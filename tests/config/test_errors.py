@@ -1,8 +1,14 @@
 """What programs and people are told where no view gets to answer."""
 
+import io
+import logging
+from collections.abc import Iterator
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.views.debug import get_default_exception_reporter_filter
+
+from config import logs
 
 pytestmark = pytest.mark.django_db
 
@@ -60,9 +66,21 @@ def test_a_name_that_is_not_ours_is_said_to_be_the_reason(client):
     assert "STRATA_ALLOWED_HOSTS" in answer.json()["error"]["message"]
 
 
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What stands in the log since the test began."""
+    made = logs.configuration("INFO", as_json=False)["formatters"]["line"]
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(made.pop("()")(**made))
+    logging.getLogger().addHandler(handler)
+    yield written
+    logging.getLogger().removeHandler(handler)
+
+
 @pytest.mark.parametrize("path", ["/api/v1/projects/", "/v1/models"])
 def test_what_strata_fails_at_is_told_to_programs_in_json_and_to_the_log(
-    api, owner, monkeypatch, path, capfd
+    api, owner, monkeypatch, path, log
 ):
     def fail(*_: object) -> None:
         raise RuntimeError("can" + "ary")
@@ -76,7 +94,7 @@ def test_what_strata_fails_at_is_told_to_programs_in_json_and_to_the_log(
     assert "canary" not in str(told)
     message = "Strata itself failed: see its log."
     assert told in ({"detail": message}, {"error": openai("server_error", message)})
-    said = capfd.readouterr().err
+    said = log.getvalue()
     assert "request_failed" in said
     assert "in fail" in said and "\nRuntimeError\n" in said
     assert "canary" not in said

@@ -4,6 +4,7 @@ A value that does not fit ends the start with one line that names the variable a
 """
 
 import os
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -153,10 +154,23 @@ def url(*schemes: str) -> Callable[[str], str]:
     return parse
 
 
+# A % that escapes nothing.
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
 def database_url(value: str) -> str:
-    """The address of a PostgreSQL database, in a form that Django's settings are made of."""
+    """The address of a PostgreSQL database, in a form that Django's settings are made of.
+
+    One whose password is not escaped would lead elsewhere, and who says so would quote it.
+    """
     address = url("postgres", "postgresql")(value)
     dj_database_url.parse(address)
+    parts = urlsplit(address)
+    name = parts.path.removeprefix("/")
+    if not name or "@" in name or "/" in name or parts.netloc.count("@") > 1:
+        raise ValueError(value)
+    if parts.fragment or _BARE_PERCENT.search(address):
+        raise ValueError(value)
     return address
 
 

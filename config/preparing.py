@@ -1,6 +1,7 @@
 """What must be there before processes start: tables, the broker's schema, a first user."""
 
 import secrets
+import time
 from collections.abc import Callable
 from io import StringIO
 
@@ -13,8 +14,8 @@ from django.db import DatabaseError, connection
 from config import embedded
 from projects.languages import search_languages
 
-# Seconds until a server that does not answer counts as away.
-PATIENCE = 10
+# Seconds in which a server that is started beside Strata may come.
+PATIENCE = 30.0
 
 Say = Callable[[str], None]
 
@@ -43,15 +44,18 @@ def prepare(say: Say, with_demo: bool = False) -> None:
 
 
 def _check_database() -> None:
-    """Tells at once why nobody can connect, for which the pool would be waited for in vain."""
-    try:
-        psycopg.connect(settings.DATABASE_URL, connect_timeout=PATIENCE).close()
-    except psycopg.Error as error:
-        raise CommandError(
-            f"The database cannot be reached: {_first_line(error)}. DATABASE_URL takes"
-            " postgresql://USER:PASSWORD@HOST/NAME, with %40 for @, %2F for / and so on in a"
-            " password."
-        ) from error
+    """Waits for the server, and tells why nobody can connect: the pool would not."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            psycopg.connect(settings.DATABASE_URL, connect_timeout=round(PATIENCE)).close()
+            return
+        except psycopg.Error as error:
+            if isinstance(error, psycopg.OperationalError) and time.monotonic() < end:
+                time.sleep(1)
+                continue
+            reason = _first_line(error)
+            raise CommandError(f"DATABASE_URL leads to no database: {reason}.") from error
 
 
 def _make_tables() -> None:

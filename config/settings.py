@@ -84,7 +84,12 @@ MODEL_TIMEOUT = read(
 
 # Database and broker: the embedded PostgreSQL unless told otherwise.
 
-DATABASE_URL = read_secret("DATABASE_URL", "", database_url, "postgresql://USER:PASSWORD@HOST/NAME")
+DATABASE_URL = read_secret(
+    "DATABASE_URL",
+    "",
+    database_url,
+    "postgresql://USER:PASSWORD@HOST/NAME, in a password %40 for @, %2F for /, %25 for % and so on",
+)
 EMBEDDED_POSTGRES = not DATABASE_URL
 DATABASES: dict[str, dict[str, object]]
 if EMBEDDED_POSTGRES:

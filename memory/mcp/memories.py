@@ -211,13 +211,11 @@ def _find(caller: Caller, memory_id: UUID, deleted: bool = False) -> Message | E
     messages = Message.objects.filter(
         project=caller.project, session__in=sessions.order_by().values("pk"), forgotten_at=None
     ).select_related("author", "session__project")
-    kinds: tuple[QuerySet[Any], ...] = (
-        messages.filter(deleted_at=None),
-        _entries(caller),
-        _facts(caller),
-    )
+    kinds: tuple[QuerySet[Any], ...]
     if deleted:
         kinds = (messages, entries_for(caller.member), facts_for(caller.member).current())
+    else:
+        kinds = (messages.filter(deleted_at=None), _entries(caller), _facts(caller))
     for rows in kinds:
         if found := rows.filter(pk=memory_id).first():
             return found

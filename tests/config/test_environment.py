@@ -89,6 +89,11 @@ def test_two_values_for_one_secret_stop_the_start(file, monkeypatch):
     [
         ("mysql://ana:canary-7@db/strata", environment.database_url),
         ("postgresql://ana:canary-7@db:port/strata", environment.database_url),
+        ("postgresql://ana:canary-7@x@db/strata", environment.database_url),
+        ("postgresql://ana:p@canary-7/x@db/strata", environment.database_url),
+        ("postgresql://ana:canary-7%zz@db/strata", environment.database_url),
+        ("postgresql://ana:p@canary-7#x@db/strata", environment.database_url),
+        ("postgresql://ana:canary-7@db", environment.database_url),
         ("canary-7", environment.url("redis")),
         ("canary-7", environment.integer(1, 9)),
     ],

@@ -8,6 +8,7 @@ from datetime import timedelta
 from threading import Event
 
 import pytest
+from django.conf import settings
 from django.db import OperationalError, connection, connections
 from django.db.models.functions import Now
 from django.test import RequestFactory
@@ -15,6 +16,7 @@ from django.test import RequestFactory
 from config import health, signs
 from config.models import Heartbeat
 from config.probes import Probe
+from tests.server import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PARTS = ("database", "broker", "worker", "beat")
@@ -118,6 +120,20 @@ def test_a_broker_that_is_away_is_told_of(monkeypatch):
         lambda: health.current_app.connection("redis://127.0.0.1:9"),
     )
     assert health._look_at_broker() == {"broker": "It cannot be reached, or refuses who asks."}
+
+
+def test_a_broker_without_its_tables_is_told_of(monkeypatch):
+    """As in a new database, which has neither schema nor functions of it."""
+    empty = database_url("pgmq").rpartition("/")[0] + "/postgres"
+    monkeypatch.setattr(
+        health.current_app,
+        "connection_for_read",
+        lambda: health.current_app.connection(
+            empty, transport_options=settings.CELERY_BROKER_TRANSPORT_OPTIONS
+        ),
+    )
+    told = {"broker": "Its tables are not in the database: run manage.py prepare."}
+    assert health._look_at_broker() == told
 
 
 def test_migrations_that_are_not_applied_are_told_of(monkeypatch):

@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import time
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 
 import pytest
 import yaml
@@ -18,6 +20,7 @@ from chat.replies import ask
 from config.metrics import questions, shared, state
 from config.metrics.requests import Requests
 from config.models import Heartbeat
+from config.probes import Probe
 from tests.server import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -88,6 +91,20 @@ class TestWhatIsTheCase:
         for question, most in (("due", 1), ("waiting", 6), ("failing", 4), ("parts", 1)):
             with django_assert_num_queries(most):
                 list(getattr(questions, question)())
+
+    def test_a_database_that_is_away_is_waited_for_once(self, monkeypatch):
+        released = Event()
+        monkeypatch.setattr(state, "_database", Probe(lambda: released.wait(10)))
+        monkeypatch.setattr(state, "AWAY_AFTER", 0.1)
+        monkeypatch.setattr(state, "_asked", lambda question: pytest.fail("It was asked."))
+        began = time.monotonic()
+        told = {one.name: one for one in state.State().collect()}
+        released.set()
+        assert time.monotonic() - began < 2
+        unanswered = {
+            one.labels["question"]: one.value for one in told["strata_unanswered"].samples
+        }
+        assert unanswered["due"] == unanswered["parts"] == 1
 
     def test_a_question_that_takes_too_long_is_left_out_and_said_to_be(
         self, client, key, monkeypatch

@@ -1,8 +1,13 @@
 """What is looked at before any process starts."""
 
+from unittest.mock import Mock
+
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
+
+from config import preparing
 
 
 @pytest.mark.django_db
@@ -12,20 +17,29 @@ def test_a_search_language_that_the_database_does_not_know_is_refused(settings):
         call_command("prepare")
 
 
-@pytest.mark.parametrize(
-    ("url", "told"),
-    [
-        ("postgresql://strata:pw@127.0.0.1:1/strata", "127.0.0.1"),
-        ("postgresql://strata:pw@127.0.0.1:1/strata?nosuch=1", "nosuch"),
-        ("postgresql://strata:p@ss/w:rd@127.0.0.1/strata", "percent|%40"),
-    ],
-)
-def test_a_database_that_cannot_be_reached_is_told_in_a_line(settings, url, told):
-    settings.DATABASE_URL = url
-    with pytest.raises(CommandError, match=told) as refused:
+@pytest.mark.parametrize(("query", "told"), [("", "Connection refused"), ("?nosuch=1", "nosuch")])
+def test_a_database_that_cannot_be_reached_is_told_in_a_line(settings, monkeypatch, query, told):
+    settings.DATABASE_URL = f"postgresql://strata:canary@127.0.0.1:1/strata{query}"
+    monkeypatch.setattr(preparing, "PATIENCE", 1.0)
+    with pytest.raises(CommandError, match=f"leads to no database: .*{told}") as refused:
         call_command("prepare")
     assert "\n" not in str(refused.value)
-    assert "pw" not in str(refused.value)
+    assert "canary" not in str(refused.value)
+
+
+def test_a_database_that_is_being_started_is_waited_for(settings, monkeypatch):
+    settings.DATABASE_URL = "postgresql://strata@127.0.0.1/strata"
+    tried = []
+
+    def connect(*_: object, **__: object) -> Mock:
+        tried.append(1)
+        if len(tried) < 2:
+            raise psycopg.OperationalError("the database system is starting up")
+        return Mock()
+
+    monkeypatch.setattr("config.preparing.psycopg.connect", connect)
+    preparing._check_database()
+    assert len(tried) == 2
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ class Copy:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_current_wal_lsn()")
             [now] = cursor.fetchone()
-        deadline = time.monotonic() + 30
+        # What it replays waits for who reads there, half a minute at most by its settings.
+        deadline = time.monotonic() + 90
         while self.say(f"SELECT pg_last_wal_replay_lsn() >= '{now}'") != (True,):
             assert time.monotonic() < deadline
             time.sleep(0.02)

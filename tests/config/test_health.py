@@ -4,8 +4,10 @@ import json
 import shutil
 import time
 from collections import namedtuple
+from collections.abc import Iterator
 from datetime import timedelta
 from threading import Event
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
@@ -122,9 +124,19 @@ def test_a_broker_that_is_away_is_told_of(monkeypatch):
     assert health._look_at_broker() == {"broker": "It cannot be reached, or refuses who asks."}
 
 
-def test_a_broker_without_its_tables_is_told_of(monkeypatch):
+@pytest.fixture
+def new_database() -> Iterator[str]:
+    """The name of a database that nobody prepared."""
+    name = f"new_{uuid4().hex}"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        yield name
+        cursor.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_a_broker_without_its_tables_is_told_of(monkeypatch, new_database):
     """As in a new database, which has neither schema nor functions of it."""
-    empty = database_url("pgmq").rpartition("/")[0] + "/postgres"
+    empty = f"{database_url('pgmq').rpartition('/')[0]}/{new_database}"
     monkeypatch.setattr(
         health.current_app,
         "connection_for_read",

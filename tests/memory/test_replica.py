@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 from zipfile import ZipFile
 
 import psycopg
@@ -34,7 +35,10 @@ class Copy:
         self.folder = data_dir / "postgres"
         embedded.hand_over(data_dir)
         source = ("-h", connection.settings_dict["HOST"], "-U", "postgres")
-        self._run("pg_basebackup", *source, "-D", self.folder, "-R", "-c", "fast")
+        # With a slot: the primary keeps what the copy has not read, whatever other tests write.
+        self.slot = f"copy_{uuid4().hex}"
+        slot = ("-C", "-S", self.slot)
+        self._run("pg_basebackup", *source, "-D", self.folder, "-R", "-c", "fast", *slot)
         # The socket's lock came along.
         (self.folder / f"{embedded.SOCKET_NAME}.lock").unlink(missing_ok=True)
         with (self.folder / "strata.conf").open("a") as file:
@@ -73,6 +77,18 @@ class Copy:
     def go_on(self) -> None:
         self.say("SELECT pg_wal_replay_resume()::text")
 
+    def drop_slot(self) -> None:
+        """As soon as the primary has seen that the copy is gone."""
+        drop = """SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
+            WHERE slot_name = %s AND NOT active"""
+        default = connection.settings_dict
+        where = {"host": default["HOST"], "user": "postgres", "dbname": "postgres"}
+        deadline = time.monotonic() + 30
+        with psycopg.connect(**where, autocommit=True) as primary:
+            while not primary.execute(drop, [self.slot]).rowcount:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+
     def stop(self) -> None:
         self._run("pg_ctl", "stop", "-m", "immediate", "-D", self.folder)
 
@@ -84,6 +100,7 @@ def server(django_db_setup) -> Iterator[Copy]:
     made = Copy(data_dir)
     yield made
     made.stop()
+    made.drop_slot()
     shutil.rmtree(data_dir)
 
 

@@ -13,6 +13,7 @@ class ConfigConfig(AppConfig):
     name = "config"
 
     def ready(self) -> None:
+        from config import garbage
         from config.backup import marker
         from config.metrics import tasks
 
@@ -22,3 +23,4 @@ class ConfigConfig(AppConfig):
 
             trace_tasks()
         pre_migrate.connect(marker.refuse)
+        garbage.keep()

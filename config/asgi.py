@@ -11,13 +11,15 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 
+from config import garbage
 from config.bodies import BoundedBodies, Receive, Scope, Send, too_large_answer
 from config.logs.requests import logged
 from config.metrics.requests import measured
 from config.warming import warm
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django.setup(set_prefix=False)
+with garbage.none_while_loading():
+    django.setup(set_prefix=False)
 
 
 class InOneThread(ASGIHandler):

@@ -17,6 +17,7 @@ def warm() -> None:
 
 def _load() -> None:
     from chat import tokens
+    from config import garbage
     from config.celery import app
     from memory.recall import embedders
 
@@ -29,6 +30,7 @@ def _load() -> None:
         from chat.providers.rehearsal import rehearse
 
         rehearse()
+        garbage.keep()
     except Exception:
         # What cannot be loaded is told to whoever needs it.
         log.exception("warming_failed")

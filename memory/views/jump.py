@@ -23,8 +23,11 @@ from projects.templatetags.translated import named
 
 # Of each kind.
 MOST = 6
+NEW_CHAT = "project"
+# Pages of which readers have nothing.
+FOR_WRITERS = {NEW_CHAT, "memory-review", "imports"}
 PAGES = (
-    (_("New chat"), "project"),
+    (_("New chat"), NEW_CHAT),
     (_("Overview"), "overview"),
     (_("Notes"), "notes"),
     (_("Search"), "memory-search"),
@@ -64,8 +67,8 @@ def jump(request: HttpRequest, slug: str) -> HttpResponse:
 def _pages(member: Membership, query: str) -> Iterator[Place]:
     # Without a word the list is of the latest chats.
     for name, route in PAGES if query else PAGES[:1]:
-        for_writers = route in ("memory-review", "imports")
-        if query.casefold() in str(name).casefold() and (member.may_write or not for_writers):
+        shown = member.may_write or route not in FOR_WRITERS
+        if shown and query.casefold() in str(name).casefold():
             yield Place(name, _("page"), reverse(route, args=[member.project.slug]))
 
 

@@ -68,7 +68,7 @@ function press(event) {
     event.preventDefault();
     if (jump.open) jump.close();
     else open();
-  } else if (command && event.shiftKey && key === "o") {
+  } else if (command && event.shiftKey && key === "o" && jump.dataset.new) {
     event.preventDefault();
     location.href = jump.dataset.new;
   } else if (event.key === "?" && !command && !isWriting(event) && !help.open) {

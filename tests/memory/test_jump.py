@@ -30,6 +30,7 @@ def test_letters_lead_to_pages_chats_and_memories(jump, owner, entry, chat):
 def test_without_letters_the_latest_chats_are_there(jump, owner, chat):
     found = jump(owner, "")
     assert reverse("session", args=["billing", chat.pk]) in found
+    assert "New chat" in found
     assert "Settings" not in found
 
 
@@ -42,6 +43,7 @@ def test_what_a_reader_may_not_see_is_not_offered(jump, viewer, entry, chat):
     assert str(chat.pk) not in found
     assert str(entry.pk) not in found
     assert reverse("imports", args=["billing"]) not in jump(viewer, "imp")
+    assert "New chat" not in jump(viewer, "")
 
 
 def test_odd_letters_are_answered(jump, owner, chat):

@@ -100,6 +100,7 @@ def call(model: str, kind: str) -> Iterator[Call]:
             made.outcome = error.code
             raise
         except Exception:
+            # Whatever it was goes on to who asked; here it is counted alone.
             made.outcome = FAILED_HERE
             raise
         finally:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python
-"""Runs Strata's commands, with the embedded PostgreSQL there for those that need it."""
+"""Strata's command line. Starts the embedded PostgreSQL for commands that need it."""
 
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
 
-# `up` brings its own database; the others here need none.
+# `up` starts the database itself; the others need none.
 WITHOUT_DATABASE = {
     *("up", "help", "version", "--help", "-h", "--version", "diffsettings", "findstatic"),
     *("collectstatic", "compilemessages", "makemessages", "startapp", "startproject"),
@@ -14,21 +14,21 @@ WITHOUT_DATABASE = {
 
 
 def needs_database(arguments: list[str]) -> bool:
-    """Whether the command line `arguments` (without the program) runs something that asks one."""
+    """Check whether the command line, without the program's name, uses the database."""
     if not arguments or arguments[0] in WITHOUT_DATABASE or {"-h", "--help"} & {*arguments}:
         return False
     return arguments[0] != "check" or "--database" in arguments
 
 
 def database(arguments: list[str]) -> AbstractContextManager[None]:
-    """The embedded server while the command runs, if it is in use and asked for."""
+    """Return a context that runs the embedded server, if it is in use and needed."""
     if needs_database(arguments):
         from django.conf import settings
 
-        from config import embedded
+        from config.postgres import server
 
         if settings.EMBEDDED_POSTGRES:
-            return embedded.attached(settings.DATA_DIR)
+            return server.attached(settings.DATA_DIR)
     return nullcontext()
 
 
@@ -37,8 +37,8 @@ def main() -> None:
     try:
         from django.core.management import execute_from_command_line
     except ImportError as error:
-        raise SystemExit("Django is not installed here; run `make run` or `make test`.") from error
-    from config.embedded import EmbeddedPostgresError
+        raise SystemExit("Django is not installed: run `make run` or `make test`.") from error
+    from config.postgres.server import EmbeddedPostgresError
 
     try:
         with database(sys.argv[1:]):

@@ -5,4 +5,4 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
-        from chat import attachments, imports, titling  # noqa: F401  (connects their receivers)
+        from chat.conversations import titles  # noqa: F401  (connects its receiver)

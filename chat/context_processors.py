@@ -1,4 +1,4 @@
-"""What every page knows about the models without asking the database."""
+"""Template context about the models that needs no query."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 
 class DemoModel(NamedTuple):
-    """The model that answers where none was chosen: its name in settings, and what it is."""
+    """The default chat model: its value in settings, and its name for people."""
 
     setting: str
     name: str
@@ -16,5 +16,5 @@ DEMO_MODEL = DemoModel("demo", "SmolLM2-135M")
 
 
 def demo_model(request: HttpRequest) -> dict[str, object]:
-    """`demo_model` for the banner; pages show it where a project's chat model is `demo`."""
+    """Return `demo_model` for the banner of projects whose chat model is `demo`."""
     return {"demo_model": DEMO_MODEL}

@@ -1,4 +1,4 @@
-"""What people write into a chat and about it."""
+"""Forms for messages, notes and the settings of chats."""
 
 from itertools import chain, repeat
 from typing import Any
@@ -7,69 +7,71 @@ from django import forms
 from django.core.validators import MaxLengthValidator
 from django.utils.translation import gettext_lazy as _
 
-from chat import attachments, images, replies
+from chat import attachments
+from chat.attachments import images
+from chat.conversations import messages
+from chat.conversations.messages import MAX_MESSAGE_CHARS
+from chat.conversations.sessions import clamp_history_limit
 from chat.models import Message, Session, Visibility
-from chat.replies import LONGEST_MESSAGE
-from chat.sessions import clamped
 
-NOTHING = _("Write something first.")
-TOO_LONG = _(
+EMPTY_TEXT = _("Write something first.")
+TEXT_TOO_LONG = _(
     "This is too long: it has %(show_value)d characters, and a message takes %(limit_value)d. "
     "Shorten it, or send it in parts."
 )
 
 
-class Words(forms.CharField):
-    """What somebody says, kept to the letter.
+class MessageTextField(forms.CharField):
+    """The text of a message, stored unchanged.
 
-    A box that takes no more cuts off what is pasted, unseen: the limit is the server's to tell.
+    The limit is checked by the server only: a `maxlength` would cut pasted text without notice.
     """
 
     def __init__(self, **kwargs) -> None:
         super().__init__(strip=False, required=False, **kwargs)
-        self.validators.append(MaxLengthValidator(LONGEST_MESSAGE, TOO_LONG))
+        self.validators.append(MaxLengthValidator(MAX_MESSAGE_CHARS, TEXT_TOO_LONG))
 
     def to_python(self, value) -> str:
-        # However a line was broken, a browser sends CRLF.
+        # Browsers send CRLF for every line break.
         return (super().to_python(value) or "").replace("\r\n", "\n")
 
 
-class Several(forms.Field):
-    """A field that a form has any number of times, each cleaned by `each`."""
+class RepeatedField(forms.Field):
+    """A field that a form has any number of times, each cleaned by `field`."""
 
     widget: type[forms.Widget] = forms.MultipleHiddenInput
 
-    def __init__(self, each: forms.Field) -> None:
+    def __init__(self, field: forms.Field) -> None:
         super().__init__(required=False)
-        self.each = each
+        self.field = field
 
     def clean(self, value):
-        return [self.each.clean(one) for one in value or []]
+        return [self.field.clean(one) for one in value or []]
 
 
-class Files(forms.FileInput):
+class MultipleFileInput(forms.FileInput):
     allow_multiple_selected = True
 
 
 class ImagesField(forms.FileField):
-    """Any number of images, each as (name, image made anew)."""
+    """Any number of images, each as (file name, re-encoded image)."""
 
-    def clean(self, data, initial=None) -> list[tuple[str, images.Encoded]]:
-        if len(data or []) > attachments.MOST_A_MESSAGE:
-            raise forms.ValidationError(attachments.TOO_MANY)
+    def clean(self, data, initial=None) -> list[tuple[str, images.EncodedImage]]:
+        if len(data or []) > attachments.MAX_IMAGES_PER_MESSAGE:
+            raise forms.ValidationError(attachments.TOO_MANY_IMAGES)
         try:
             return [(file.name, attachments.read_upload(file)) for file in data or []]
-        except images.Refused as refused:
-            raise forms.ValidationError(str(refused)) from refused
+        except images.ImageRejectedError as error:
+            raise forms.ValidationError(str(error)) from error
 
 
 class MessageForm(forms.Form):
-    """Something said, kept to the letter, and the images that go with it.
+    """A message with its images.
 
-    `descriptions` are those of the images uploaded before, `attachments`, and then of `images`.
+    `descriptions` are those of the uploaded images `attachments`, followed by those of `images`.
     """
 
-    content = Words(
+    content = MessageTextField(
         label=_("Message"),
         widget=forms.Textarea(
             attrs={
@@ -77,43 +79,45 @@ class MessageForm(forms.Form):
                 "placeholder": _("Write a message…"),
                 "enterkeyhint": "send",
                 "autocomplete": "off",
-                "data-grows": "",
+                "data-autogrow": "",
             }
         ),
     )
-
-    attachments = Several(forms.UUIDField())
+    attachments = RepeatedField(forms.UUIDField())
     images = ImagesField(
         label=_("Images"),
         required=False,
-        widget=Files(attrs={"accept": "image/png,image/jpeg,image/webp,image/gif"}),
+        widget=MultipleFileInput(attrs={"accept": "image/png,image/jpeg,image/webp,image/gif"}),
     )
-    descriptions = Several(forms.CharField(required=False, max_length=1_000))
+    descriptions = RepeatedField(forms.CharField(required=False, max_length=1_000))
 
     def clean(self) -> dict[str, object]:
-        said = self.cleaned_data
-        pictures = said.get("attachments"), said.get("images")
-        # A field that was refused says so itself.
-        if not any(pictures) and not self.errors and not said["content"].strip():
-            self.add_error("content", NOTHING)
-        return said
+        data = self.cleaned_data
+        has_images = data.get("attachments") or data.get("images")
+        # An invalid field has its own message.
+        if not has_images and not self.errors and not data["content"].strip():
+            self.add_error("content", EMPTY_TEXT)
+        return data
 
-    def ask(self, chat_session: Session, user) -> tuple[Message, Message]:
-        """Says what was written, with its images. Raises attachments.Refused, and says nothing."""
-        said = self.cleaned_data
-        uploaded, files = said["attachments"], said["images"]
-        descriptions = chain(said["descriptions"], repeat(""))
-        for pk, description in zip(uploaded, descriptions, strict=False):
-            attachments.describe(pk, user, description)
-        kept = [
-            attachments.keep(chat_session, user, name, image, description).pk
-            for (name, image), description in zip(files, descriptions, strict=False)
+    def post(self, chat_session: Session, user) -> tuple[Message, Message]:
+        """Post the message with its images, and return it and the pending reply.
+
+        Raises ImageRejectedError, and posts nothing.
+        """
+        data = self.cleaned_data
+        descriptions = chain(data["descriptions"], repeat(""))
+        for pk, description in zip(data["attachments"], descriptions, strict=False):
+            attachments.set_description(pk, user, description)
+        stored = [
+            attachments.store_image(chat_session, user, name, image, description).pk
+            for (name, image), description in zip(data["images"], descriptions, strict=False)
         ]
-        return replies.ask(chat_session, said["content"], user, attachments=[*uploaded, *kept])
+        uploads = [*data["attachments"], *stored]
+        return messages.ask(chat_session, data["content"], user, attachments=uploads)
 
 
 class NewChatForm(MessageForm):
-    """The first message of a chat, who may read it, and whether it is remembered."""
+    """The first message of a chat, with its visibility and whether it is remembered."""
 
     visibility = forms.ChoiceField(
         label=_("Who may read this chat"),
@@ -128,9 +132,9 @@ class NewChatForm(MessageForm):
 
 
 class NoteForm(forms.Form):
-    """A text that is written down to be remembered."""
+    """The text of a new note."""
 
-    text = Words(
+    text = MessageTextField(
         label=_("Note"),
         widget=forms.Textarea(
             attrs={
@@ -143,9 +147,9 @@ class NoteForm(forms.Form):
 
 
 class EditForm(forms.Form):
-    """Another text for `message`, and the version of it that its editor read."""
+    """A new text for `message`, and the version that the editor showed."""
 
-    content = Words(label=_("Message"))
+    content = MessageTextField(label=_("Message"))
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
 
     def __init__(self, message: Message, *args, **kwargs) -> None:
@@ -154,13 +158,13 @@ class EditForm(forms.Form):
 
     def clean_content(self) -> str:
         content = self.cleaned_data["content"]
-        if not content.strip() and not attachments.stands_without_words(self.message):
-            raise forms.ValidationError(NOTHING)
+        if not content.strip() and not self.message.attachments.exists():
+            raise forms.ValidationError(EMPTY_TEXT)
         return content
 
 
 class SessionForm(forms.ModelForm):
-    """How a chat is called, who may read it, whether it is remembered, and where it stands."""
+    """The settings of a chat."""
 
     archived = forms.BooleanField(label=_("Archived: out of the lists, but kept"), required=False)
     history_limit = forms.IntegerField(
@@ -184,26 +188,26 @@ class SessionForm(forms.ModelForm):
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self.initial["archived"] = self.instance.archived_at is not None
-        # What changed is told from what the page showed: an old page does not undo what somebody
-        # else saved meanwhile.
+        # Changes are relative to the values that the page showed, so that an old page does not undo
+        # what another member saved meanwhile.
         for field in self.fields.values():
             field.show_hidden_initial = True
 
     def changes(self) -> dict[str, Any]:
-        """What the reader of the page changed on it, for `chat.sessions.update_session`."""
+        """Return the changed settings, for `conversations.sessions.update_session`."""
         return {name: self.cleaned_data[name] for name in self.changed_data}
 
     def clean_history_limit(self) -> int | None:
-        return clamped(self.cleaned_data["history_limit"])
+        return clamp_history_limit(self.cleaned_data["history_limit"])
 
 
-class KeepForm(forms.Form):
-    """Some of what SessionForm has, each by itself: what is not given stays as it is."""
+class SessionActionsForm(forms.Form):
+    """Title, pin and archive, each by itself: a missing field changes nothing."""
 
     title = forms.CharField(label=_("Title"), required=False, max_length=200)
     pinned = forms.NullBooleanField()
     archived = forms.NullBooleanField()
 
     def changes(self) -> dict[str, Any]:
-        """What was given, for `chat.sessions.update_session`."""
+        """Return the submitted fields for `update_session`."""
         return {name: value for name, value in self.cleaned_data.items() if name in self.data}

@@ -1,37 +1,37 @@
-"""What chat tells whoever listens. Sent inside the writing transaction unless said otherwise.
+"""Signals of chat. They are sent inside the writing transaction unless stated otherwise.
 
-A receiver that starts work elsewhere waits for `transaction.on_commit`.
+A receiver that enqueues a task does so in `transaction.on_commit`.
 """
 
 from django.dispatch import Signal
 
-# session, messages: the Messages just written to it, in order, in whatever status they begin.
+# session, messages: the new Messages in their order, in the status in which they begin.
 message_added = Signal()
-# session, messages: the Messages of it whose text, status, deletion or place on the path changed.
+# session, messages: the Messages whose text, status, deletion or place on the path changed.
 message_changed = Signal()
-# session, message: the assistant's Message that reaches its final status.
+# session, message: the reply that reached its final status.
 reply_kept = Signal()
-# message: the assistant's Message that reached its final status. Sent after the commit.
+# message: the reply that reached its final status. Sent after the commit.
 turn_finished = Signal()
 # session: the Session that was closed.
 session_closed = Signal()
-# session: the Session that was shared with the project and is now its creator's alone.
+# session: the Session that was shared with the project and is now private.
 session_made_private = Signal()
-# session: the Session about to be deleted.
+# session: the Session that is being deleted.
 session_deleted = Signal()
-# session: the Session whose deletion was taken back in time.
+# session: the Session that was restored.
 session_restored = Signal()
-# session: the deleted Session whose time to be restored is over. Whoever holds something of it lets
-# go of it; the row itself may be gone afterwards.
+# session: the deleted Session whose undo window is over. Receivers delete what they derived from
+# it; its row is deleted afterwards.
 session_expired = Signal()
-# session, by: a private Session whose words the user by, a member of staff, was shown in the admin.
-# Sent outside of any transaction.
+# session, by: a private Session whose text a member of staff saw in the admin. Sent outside of any
+# transaction.
 private_text_opened = Signal()
-# project, subjects: ids, and marks of sources (chat.importers.sources), of what is about to be
-# imported. Each receiver answers with the set of those that must not come back.
+# project, subjects: ids, and source keys (chat.importers.source_keys), of what is to be imported.
+# Each receiver returns the set of those that must not be imported.
 import_planned = Signal()
-# session, messages, source: the Messages just written to a session of its own, which say what
-# another program remembered, from the format `source`; to be proposed.
+# session, messages, source: new Messages that state what another program remembered, from the
+# format `source`; they are to be proposed as memories.
 memories_imported = Signal()
-# upload: the Import that has just come to its end, well or not.
+# upload: the Import that ended, successfully or not.
 import_finished = Signal()

@@ -1,60 +1,62 @@
-"""Chat's work in the background."""
+"""Celery tasks of chat. Each takes an id or nothing, and may run twice."""
 
 from uuid import UUID
 
 from celery import shared_task
 
-from chat import attachments, closing, files, imports, sessions, streams, titling
+from chat import attachments
+from chat.attachments import file_removal
+from chat.conversations import sessions, titles
+from chat.importers import jobs
+from chat.streaming import live_replies
 
 
 @shared_task
 def sweep_interrupted() -> None:
-    """Finds replies whose process died. Runs every half minute."""
-    streams.sweep_interrupted()
+    """Finalise replies whose process has ended. Runs every half minute."""
+    live_replies.sweep_interrupted()
 
 
 @shared_task
 def sweep_attachments() -> None:
-    """Removes images that were uploaded and never sent, and what a killed backup left of files.
-    Runs every hour.
-    """
-    attachments.sweep()
-    files.clear_abandoned()
+    """Delete images that were never sent, and files of interrupted backups. Runs every hour."""
+    attachments.delete_unclaimed()
+    file_removal.delete_abandoned_backup_folders()
 
 
 @shared_task
 def sweep_removals() -> None:
-    """Removes files that could not be removed when their rows were. Runs every minute."""
-    files.sweep_removals()
+    """Delete files that could not be deleted with their rows. Runs every minute."""
+    file_removal.retry_due_removals()
 
 
 @shared_task
 def run_import(import_id: str) -> None:
-    """Carries an import on, and leaves what a task has no time for to the next one."""
-    if not imports.run(UUID(import_id)):
-        imports.enqueue(UUID(import_id))
+    """Run an import; enqueue another task if time runs out."""
+    if not jobs.run_import(UUID(import_id)):
+        jobs.enqueue(UUID(import_id))
 
 
 @shared_task
 def sweep_imports() -> None:
-    """Finds imports whose process died or whose message was lost. Runs every minute."""
-    for import_id in imports.sweep():
-        imports.enqueue(import_id)
+    """Enqueue imports whose process died or whose message was lost. Runs every minute."""
+    for import_id in jobs.find_interrupted():
+        jobs.enqueue(import_id)
 
 
 @shared_task
 def close_the_silent() -> None:
-    """Closes conversations that nobody has gone on with for long. Runs every hour."""
-    closing.close_the_silent()
+    """Close chats without recent activity. Runs every hour."""
+    sessions.close_idle_sessions()
 
 
 @shared_task
 def purge_deleted() -> None:
-    """Removes for good the chats that were deleted and not brought back. Runs every minute."""
+    """Delete for good the chats whose undo window is over. Runs every minute."""
     sessions.purge_deleted()
 
 
 @shared_task
 def title_session(session_id: str) -> None:
-    """Has a chat named after its first exchange. A lost task leaves the first words as title."""
-    titling.give_title(UUID(session_id))
+    """Write a chat's title after its first exchange. If the task is lost, the first words stay."""
+    titles.write_title(UUID(session_id))

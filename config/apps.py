@@ -2,25 +2,25 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.db.models.signals import pre_migrate
 
-from config.metrics import shared
+from config.observability.metrics import multiprocess
 
-# Before any app makes a metric.
+# Before any app creates a metric.
 if settings.METRICS_DIR:
-    shared.share(settings.METRICS_DIR)
+    multiprocess.share(settings.METRICS_DIR)
 
 
 class ConfigConfig(AppConfig):
     name = "config"
 
     def ready(self) -> None:
-        from config import garbage
-        from config.backup import marker
-        from config.metrics import tasks
+        from config.backup import restore_marker
+        from config.observability.metrics import celery
+        from config.runtime import preload
 
-        tasks.connect()
+        celery.connect()
         if settings.TRACES:
-            from config.tracing import trace_tasks
+            from config.observability.tracing import trace_tasks
 
             trace_tasks()
-        pre_migrate.connect(marker.refuse)
-        garbage.keep()
+        pre_migrate.connect(restore_marker.block_migration)
+        preload.freeze_loaded_objects()

@@ -1,4 +1,4 @@
-"""The ASGI entry point: Django, and beside it MCP, whose SDK is an ASGI application of its own."""
+"""ASGI entry point: Django, and the MCP server, which is a separate ASGI application."""
 
 import asyncio
 import os
@@ -12,25 +12,26 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 
-from config import garbage
-from config.bodies import BoundedBodies, Receive, Scope, Send, too_large_answer
-from config.logs.requests import logged
-from config.metrics.requests import measured
-from config.warming import warm
+from config.http.body_limit import BodyLimitMiddleware, Receive, Scope, Send, body_too_large
+from config.observability.logging.middleware import log_asgi_request
+from config.observability.metrics.middleware import measure_asgi_request
+from config.runtime import preload
 
-# Seconds after which a thread hands the interpreter to one that waits for it. With Python's own
-# 0.005 each answer of the database waits as long for the thread of the growing replies.
-SWITCH = 0.001
+# After this time a thread yields the interpreter to a waiting thread. With Python's default of
+# 0.005 each database response waits that long for the thread that streams replies.
+SWITCH_INTERVAL_S = 0.001
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-sys.setswitchinterval(SWITCH)
-with garbage.none_while_loading():
+sys.setswitchinterval(SWITCH_INTERVAL_S)
+with preload.garbage_collection_paused():
     django.setup(set_prefix=False)
 
 
-class InOneThread(ASGIHandler):
-    """Django's, with the middleware and the view of a request in one thread. By itself it changes
-    threads at each step of each middleware, which in all takes longer than many a view.
+class SingleThreadHandler(ASGIHandler):
+    """ASGI handler that runs the middleware and the view of a request in one thread.
+
+    Django's own handler changes threads at each step of each middleware. In total that takes
+    longer than many a view.
     """
 
     _middleware_chain: Any
@@ -40,62 +41,61 @@ class InOneThread(ASGIHandler):
         self._middleware_chain = sync_to_async(self._middleware_chain, thread_sensitive=True)
 
 
-pages = InOneThread()
+django_application = SingleThreadHandler()
 
 
 @contextmanager
-def _noted(view: str, request: str, scope: Scope, send: Send) -> Iterator[Send]:
-    """`send`, for an answer that is not Django's: counted as `view`, logged and traced as
-    `request`.
-    """
+def _observed(view: str, route: str, scope: Scope, send: Send) -> Iterator[Send]:
+    """Log, measure and trace a response that Django does not send."""
     with (
-        _traced(scope, request) as trace,
-        measured(view, scope) as count,
-        logged(scope, request) as identified,
+        _traced(route, scope) as trace,
+        measure_asgi_request(view, scope) as measure,
+        log_asgi_request(route, scope) as add_request_id,
     ):
 
-        async def answer(message: Any) -> None:
+        async def observed_send(message: Any) -> None:
             trace(message)
-            count(message)
-            await send(identified(message))
+            measure(message)
+            await send(add_request_id(message))
 
-        yield answer
+        yield observed_send
 
 
-def _traced(scope: Scope, request: str) -> AbstractContextManager[Callable[[Any], None]]:
+def _traced(route: str, scope: Scope) -> AbstractContextManager[Callable[[Any], None]]:
     if not settings.TRACES:
         return nullcontext(lambda message: None)
-    # Its packages may not be installed.
-    from config.tracing import traced
+    # Imported here because its packages are optional.
+    from config.observability.tracing import trace_asgi_request
 
-    return traced(scope, request)
+    return trace_asgi_request(route, scope)
 
 
-def _mcp() -> Any:
-    # Imported when first asked for: its SDK takes a second. What guards it needs Django set up.
-    from config.guarded import Guarded
-    from memory.mcp import door
+def _mcp_application() -> Any:
+    # Imported at the first request: the SDK takes a second, and the middleware needs Django.
+    from config.http.asgi_middleware import SecurityASGIMiddleware
+    from memory.mcp import server
 
-    return Guarded(door.application)
+    return SecurityASGIMiddleware(server.application)
 
 
 async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
-    warm()
+    """Send /mcp to the MCP server, and all other requests to Django."""
+    preload.start()
     path = scope.get("path", "").rstrip("/")
     if scope["type"] == "http" and path == "/mcp":
-        mcp = await asyncio.to_thread(_mcp)
-        with _noted("mcp", path, scope, send) as answer:
-            await mcp(scope, receive, answer)
+        mcp = await asyncio.to_thread(_mcp_application)
+        with _observed("mcp", path, scope, send) as observed_send:
+            await mcp(scope, receive, observed_send)
     else:
-        await pages(scope, receive, send)
+        await django_application(scope, receive, send)
 
 
-async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers a body that is too large, of which Django is not to hear."""
-    from config.guarded import Guarded
+async def refuse_body(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request whose body is too large, without Django."""
+    from config.http.asgi_middleware import SecurityASGIMiddleware
 
-    with _noted("none", "none", scope, send) as answer:
-        await Guarded(too_large_answer)(scope, receive, answer)
+    with _observed("none", "none", scope, send) as observed_send:
+        await SecurityASGIMiddleware(body_too_large)(scope, receive, observed_send)
 
 
-application = BoundedBodies(dispatch, refuse)
+application = BodyLimitMiddleware(dispatch, refuse_body)

@@ -1,19 +1,36 @@
 """The Celery application. Tasks live in each app's tasks.py; schedules live in the database."""
 
 import os
+from typing import Any
 
+import structlog
 from celery import Celery
+from celery.signals import setup_logging
+from django.dispatch import receiver
+from django_structlog.celery import signals
+from django_structlog.celery.receivers import CeleryReceiver
 from kombu.transport import TRANSPORT_ALIASES
-
-from config.logs import tasks
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-TRANSPORT_ALIASES["pgmq"] = "config.broker:Transport"
-TRANSPORT_ALIASES["redis"] = TRANSPORT_ALIASES["rediss"] = "config.redis_broker:Transport"
+TRANSPORT_ALIASES["pgmq"] = "config.broker.pgmq:PgmqTransport"
+TRANSPORT_ALIASES["redis"] = TRANSPORT_ALIASES["rediss"] = "config.broker.redis:RedisTransport"
 
 app = Celery("strata")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-tasks.connect()
-app.steps["consumer"].add("config.signs:SignsOfLife")
+app.steps["consumer"].add("config.health.heartbeats:HeartbeatStep")
+
+# Log lines of a task carry its id and name, and the id of the request that enqueued it.
+_structlog_receiver = CeleryReceiver()
+_structlog_receiver.connect_worker_signals()
+
+
+@receiver(signals.bind_extra_task_metadata)
+def _bind_task_name(task: Any, **_: Any) -> None:
+    structlog.contextvars.bind_contextvars(task=task.name)
+
+
+@setup_logging.connect
+def _keep_django_logging(**_: Any) -> None:
+    """Receive `setup_logging`, which keeps Celery from configuring logging itself."""

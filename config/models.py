@@ -1,4 +1,4 @@
-"""Signs of life of the parts that work in the background, and which beat leads."""
+"""Heartbeats of background processes, and which beat leads."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -9,8 +9,9 @@ from django.db.models.functions import Now
 
 
 class Heartbeat(models.Model):
-    """When a part (worker, beat, a queue that a worker takes from) was last known to live, by the
-    database's clock.
+    """When a component was last known to be alive, by the database's clock.
+
+    A component is `worker`, `beat`, or `queue:NAME` for a queue that a worker consumes.
     """
 
     part = models.CharField(primary_key=True, max_length=20)
@@ -25,21 +26,20 @@ class LeadershipQuerySet(models.QuerySet):
         return self.filter(holder=holder, until__gt=Now())
 
     def claimable_by(self, holder: UUID, lease: timedelta) -> "LeadershipQuerySet":
-        """Held by nobody, by nobody any more, or by `holder` already; or until a time that no
-        `lease` reaches, as when the database's clock was set back.
+        """Filter roles that are free, expired or held by `holder`.
+
+        A lease that ends later than any `lease` could is void: the database's clock was set back.
         """
-        over = Q(until__isnull=True) | Q(until__lte=Now()) | Q(until__gt=Now() + lease)
-        return self.filter(over | Q(holder=holder))
+        expired = Q(until__isnull=True) | Q(until__lte=Now()) | Q(until__gt=Now() + lease)
+        return self.filter(expired | Q(holder=holder))
 
 
 class Leadership(models.Model):
-    """Which of several processes does what only one may do, and until when if it is silent, by the
-    database's clock.
-    """
+    """The process that holds a role which only one may have, until its lease expires."""
 
     role = models.CharField(primary_key=True, max_length=20)
     holder = models.UUIDField(null=True)
-    # Machine and process, for people.
+    # Machine and process id, for people.
     name = models.CharField(max_length=200, blank=True)
     until = models.DateTimeField(null=True)
 

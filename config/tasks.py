@@ -1,11 +1,11 @@
-"""Signs of life of 0.1, whose processes have no others: the beat asks, a worker answers."""
+"""The heartbeat task of version 0.1, whose processes report in no other way."""
 
 from celery import shared_task
 
-from config import signs
+from config.health import heartbeats
 
 
 @shared_task(expires=60)
 def heartbeat() -> None:
-    """Notes that the beat sent this and that a worker ran it. Runs every twenty seconds."""
-    signs.note(["beat", "worker"])
+    """Record that beat sent this task and a worker ran it. Runs every twenty seconds."""
+    heartbeats.record(["beat", "worker"])

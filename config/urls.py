@@ -1,4 +1,4 @@
-"""Every address of Strata. CONTRACT: they stay put."""
+"""All URLs. They are a public interface and must not change."""
 
 from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
@@ -9,22 +9,20 @@ from django.views.i18n import set_language
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from rest_framework.negotiation import DefaultContentNegotiation
 
-from config.errors import failed, no_such_route, refused
-from config.health import healthz, readyz
-from config.metrics.page import metrics
+from config.health.views import healthz, readyz
+from config.http.error_pages import bad_request, route_not_found, server_error
+from config.observability.metrics.views import metrics
 
-handler400 = refused
-handler500 = failed
-# The admin has no door of its own: a second factor, and the limits, hold for it too.
+handler400 = bad_request
+handler500 = server_error
+# The admin uses allauth's login, with its second factor and rate limits.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 api = [
-    path("", include("projects.api.routes")),
-    path("", include("projects.api.invitations")),
-    path("tokens/", include("projects.api.tokens")),
+    path("", include("projects.api.urls")),
     path("", include("chat.api.routes")),
-    path("", include("memory.api.routes")),
-    # YAML or JSON, as is accepted.
+    path("", include("memory.api.urls")),
+    # Answers in YAML or JSON, as the client accepts.
     path(
         "schema/",
         SpectacularAPIView.as_view(content_negotiation_class=DefaultContentNegotiation),
@@ -40,9 +38,9 @@ urlpatterns = [
     path("readyz", readyz, name="readyz"),
     path("metrics", metrics, name="metrics"),
     path("api/v1/", include(api)),
-    re_path(r"^api/", no_such_route),
-    path("v1/", include("chat.api.completions.routes")),
-    re_path(r"^v1/", no_such_route),
+    re_path(r"^api/", route_not_found),
+    path("v1/", include("chat.openai_api.urls")),
+    re_path(r"^v1/", route_not_found),
     path("language/", set_language, name="set_language"),
     path("accounts/", include("projects.accounts.urls")),
     path("", include("projects.urls")),

@@ -5,5 +5,5 @@ class MemoryConfig(AppConfig):
     name = "memory"
 
     def ready(self) -> None:
-        from memory import receivers  # noqa: F401  (connects them)
-        from memory.webhooks import telling  # noqa: F401  (connects its receivers)
+        from memory import signal_handlers  # noqa: F401  (connects them)
+        from memory.webhooks import events  # noqa: F401  (connects its receivers)

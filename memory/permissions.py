@@ -1,71 +1,75 @@
-"""Which entries a member may see, who decides whether one stands in the layers, who forgets."""
+"""Permissions on entries: who may see them, decide about them, and have them forgotten."""
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from chat.models import Session, Visibility
-from memory.models import Entry, State
+from memory.models import Entry, EntryStatus
 from memory.models.entries import EntryQuerySet
-from memory.moderation import DECISIONS, Act, Objection
-from projects.models import Membership, Role
+from memory.moderation.actions import DECISIONS, ModerationAction, Objection
+from projects.models import MemberRole, Membership
 
 
 def entries_for(member: Membership) -> EntryQuerySet:
-    """The entries of the member's project that the member may see, with their sessions.
+    """Return the entries of the member's project that the member may see, with their sessions.
 
-    What waits for review and comes from somebody else's private session may quote it. What was
-    hidden is shown to those who write.
+    Proposed entries of other members' private sessions are left out, because they may quote them.
+    Only members who may write see hidden entries.
     """
     own_or_shared = (
         Q(session=None)
         | Q(session__visibility=Visibility.PROJECT)
         | Q(session__creator_id=member.user_id)
     )
-    entries = member.project.entries.filter(~Q(state=State.PROPOSED) | own_or_shared)
+    entries = member.project.entries.filter(~Q(state=EntryStatus.PROPOSED) | own_or_shared)
     if not member.may_write:
-        entries = entries.exclude(state=State.HIDDEN)
+        entries = entries.exclude(state=EntryStatus.HIDDEN)
     return entries.select_related("session")
 
 
 def is_private(entry: Entry) -> bool:
-    """Whether it is of a private session."""
+    """Return whether the entry summarises a private session."""
     return entry.session is not None and entry.session.visibility == Visibility.PRIVATE
 
 
 def may_decide(member: Membership, entry: Entry) -> bool:
-    """Whether `member` may take `entry`, which waits for review or is hidden, into the layers.
+    """Return whether `member` may approve `entry`, which is proposed or hidden.
 
-    Owners may, but for what waits from a private session: that is for who began it, as nobody
+    Owners may. A proposed entry of a private session is for the session's creator, because nobody
     else has read it.
     """
-    if entry.state == State.PROPOSED and is_private(entry):
+    if entry.state == EntryStatus.PROPOSED and is_private(entry):
         assert entry.session is not None
         return member.may_write and entry.session.creator_id == member.user_id
-    return member.role == Role.OWNER
+    return member.role == MemberRole.OWNER
 
 
 def may_forget(member: Membership, session: Session | None = None) -> bool:
-    """Whether `member` may have something forgotten for good: owners, and of a private session
-    who began it.
+    """Return whether `member` may have something forgotten: owners, and creators of a private
+    session in that session.
     """
     own = (
         session is not None
         and session.visibility == Visibility.PRIVATE
         and session.creator_id == member.user_id
     )
-    return member.role == Role.OWNER or (member.may_write and own)
+    return member.role == MemberRole.OWNER or (member.may_write and own)
 
 
 def objection_of(member: Membership) -> Objection:
-    """What speaks against an act by `member`."""
+    """Return the function that moderation calls to check an action of `member` on an entry.
 
-    def objection(entry: Entry, act: Act) -> str:
+    The function returns why the action is not allowed, or "".
+    """
+
+    def objection(entry: Entry, act: ModerationAction) -> str:
         if not member.may_write:
             return _("Owners and editors change what is remembered.")
         if act in DECISIONS and not may_decide(member, entry):
             return _("An owner decides on it.")
-        # What is redacted is gone for good, from the earlier texts too.
-        if act in (Act.REDACT, Act.FORGET) and not may_forget(member, entry.session):
+        # Redaction is final: it changes the earlier texts too.
+        final = act in (ModerationAction.REDACT, ModerationAction.FORGET)
+        if final and not may_forget(member, entry.session):
             return _("Only owners have something forgotten.")
         return ""
 

@@ -1,4 +1,4 @@
-"""Projects, their members and tokens in the admin."""
+"""The admin of projects, members, tokens, invitations and second factors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from projects import invitations
-from projects.forms import language_choice
+from projects.forms import language_select
 from projects.models import (
     Bucket,
     IdempotencyKey,
@@ -26,8 +26,8 @@ from projects.signals import member_added, member_removed, role_changed
 admin.site.site_header = admin.site.site_title = "Strata"
 
 
-class LookOnly(admin.ModelAdmin):
-    """For what the app itself keeps in order: to be looked at, not to be changed by hand."""
+class ReadOnlyAdmin(admin.ModelAdmin):
+    """An admin of rows that only the app itself may change."""
 
     show_full_result_count = False
 
@@ -41,17 +41,18 @@ class LookOnly(admin.ModelAdmin):
         return False
 
 
-def _tell(member: Membership, before: Mapping[str, Any], by: Any) -> None:
-    """That `member`, which was just saved, is new or has another role. `before` are the user and
-    the role that it had; empty for a new one.
+def send_member_signals(member: Membership, previous: Mapping[str, Any], by: Any) -> None:
+    """Send the signals for a `member` that was saved. `previous` has the user and the role before;
+    it is empty for a new member.
     """
-    if before and before["user"] == member.user_id:
-        if before["role"] != member.role:
-            role_changed.send(sender=Membership, member=member, by=by, was=before["role"])
+    if previous and previous["user"] == member.user_id:
+        if previous["role"] != member.role:
+            role_changed.send(sender=Membership, member=member, by=by, was=previous["role"])
         return
-    if before:
-        was = Membership(project=member.project, user_id=before["user"], role=before["role"])
-        member_removed.send(sender=Membership, member=was, by=by)
+    if previous:
+        user_id, role = previous["user"], previous["role"]
+        removed = Membership(project=member.project, user_id=user_id, role=role)
+        member_removed.send(sender=Membership, member=removed, by=by)
     member_added.send(sender=Membership, member=member, by=by)
 
 
@@ -87,22 +88,20 @@ class ProjectAdmin(admin.ModelAdmin):
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         super().save_formset(request, form, formset, change)
         if formset.model is Membership:
-            before = {one.instance.pk: one.initial for one in formset.initial_forms}
-            for member in [
-                *formset.new_objects,
-                *(one for one, _fields in formset.changed_objects),
-            ]:
-                _tell(member, before.get(member.pk, {}), request.user)
+            previous = {form.instance.pk: form.initial for form in formset.initial_forms}
+            changed = [member for member, _fields in formset.changed_objects]
+            for member in [*formset.new_objects, *changed]:
+                send_member_signals(member, previous.get(member.pk, {}), request.user)
             for member in formset.deleted_objects:
                 member_removed.send(sender=Membership, member=member, by=request.user)
 
     def formfield_for_dbfield(self, db_field, request, **kwargs):
         if db_field.name == "search_language":
-            kwargs["widget"] = language_choice()
+            kwargs["widget"] = language_select()
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_deleted_objects(self, objs, request):
-        # All that a project holds goes with it, and is too much to be listed piece by piece.
+        # Everything in a project is deleted with it, and is too much to be listed.
         return [str(project) for project in objs], {"projects": len(objs)}, set(), []
 
 
@@ -116,13 +115,13 @@ class MembershipAdmin(admin.ModelAdmin):
     autocomplete_fields = ("user", "project")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        # Another person or project is another membership.
+        # With another user or project it would be another membership.
         return ("user", "project", "created_at") if obj else ("created_at",)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        before = {"user": obj.user_id, "role": form.initial["role"]} if change else {}
-        _tell(obj, before, request.user)
+        previous = {"user": obj.user_id, "role": form.initial["role"]} if change else {}
+        send_member_signals(obj, previous, request.user)
 
     def delete_model(self, request: HttpRequest, obj: Membership) -> None:
         super().delete_model(request, obj)
@@ -135,7 +134,7 @@ class MembershipAdmin(admin.ModelAdmin):
 
 @admin.register(Token)
 class TokenAdmin(admin.ModelAdmin):
-    """To rename, limit and revoke. The page of API tokens makes them and shows each once."""
+    """Tokens to rename, limit and revoke. The page of API tokens creates them."""
 
     list_display = (
         "__str__",
@@ -158,8 +157,8 @@ class TokenAdmin(admin.ModelAdmin):
 
 
 @admin.register(Invitation)
-class InvitationAdmin(LookOnly):
-    """To look after and to take back. The settings of a project make them and show each once."""
+class InvitationAdmin(ReadOnlyAdmin):
+    """Invitations to look at and to revoke. The settings of a project create them."""
 
     list_display = (
         "project",
@@ -188,7 +187,7 @@ class InvitationAdmin(LookOnly):
 
 
 @admin.register(SpentInvitation)
-class SpentInvitationAdmin(LookOnly):
+class SpentInvitationAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "invitation", "user", "project")
     list_select_related = ("invitation__project", "user", "project")
     date_hierarchy = "created_at"
@@ -197,7 +196,7 @@ class SpentInvitationAdmin(LookOnly):
 
 
 @admin.register(IdempotencyKey)
-class IdempotencyKeyAdmin(LookOnly):
+class IdempotencyKeyAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "user", "project", "status", "made")
     list_filter = ("status",)
     list_select_related = ("user", "project")
@@ -207,19 +206,19 @@ class IdempotencyKeyAdmin(LookOnly):
 
 
 @admin.register(Bucket)
-class BucketAdmin(LookOnly):
+class BucketAdmin(ReadOnlyAdmin):
     list_display = ("subject", "free_at")
     date_hierarchy = "free_at"
     search_fields = ("subject",)
 
 
-# Providers are named by the server's settings alone, and their tokens are not kept.
+# Only the server's settings name providers, and their tokens are not stored.
 admin.site.unregister([SocialApp, SocialToken, Authenticator])
 
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(admin.ModelAdmin):
-    """Second factors and passkeys: to remove those that somebody has lost."""
+    """Second factors and passkeys, to remove lost ones."""
 
     list_display = ("user", "type", "created_at", "last_used_at")
     list_filter = ("type",)

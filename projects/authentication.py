@@ -1,4 +1,4 @@
-"""Token → the user, and the one project it opens."""
+"""Authentication of API requests by token, and the check of the token's scopes."""
 
 from django.contrib.auth.models import AbstractBaseUser
 from knox.auth import TokenAuthentication as KnoxAuthentication
@@ -14,18 +14,18 @@ class TokenAuthentication(KnoxAuthentication):
     def authenticate_credentials(self, token: bytes) -> tuple[AbstractBaseUser, Token]:
         if not token.isascii():
             raise AuthenticationFailed("Invalid token.")
-        user, found = super().authenticate_credentials(token)
-        found.note_use()
-        return user, found
+        user, auth_token = super().authenticate_credentials(token)
+        auth_token.note_use()
+        return user, auth_token
 
     def _cleanup_token(self, auth_token) -> bool:
-        # The inherited clean-up loads every token of the user at each request. An expired one is
-        # refused here and stays listed until its owner deletes it.
+        # The inherited method loads every token of the user at each request. Here an expired token
+        # is refused, and is listed until its owner deletes it.
         return auth_token.is_expired
 
 
-class TokenAllows(BasePermission):
-    """Reading takes the scope `read`, changing `write`; views may ask for others."""
+class TokenScopePermission(BasePermission):
+    """Requires the scope `read` for reading and `write` for changes; views may require others."""
 
     message = "The token's scopes do not allow this."
 

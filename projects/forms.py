@@ -1,6 +1,6 @@
-"""What people write about a project and its members."""
+"""Forms of projects, members, invitations and tokens."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -9,15 +9,15 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.access import projects_for
-from projects.languages import search_languages
-from projects.models import Project, Role
-from projects.models.invitations import MOST_USES
+from projects.core.search_languages import search_languages
+from projects.models import MemberRole, Project
+from projects.models.invitations import MAX_USES
 from projects.models.tokens import SCOPES
+from projects.permissions import projects_for
 
 
-def language_choice() -> forms.Select:
-    """The languages that there are, and none for the server's."""
+def language_select() -> forms.Select:
+    """Return a choice of the database's languages; empty for the server's default."""
     own = _("The server’s: %(language)s") % {"language": settings.SEARCH_LANGUAGE}
     return forms.Select(choices=[("", own), *((name, name) for name in search_languages())])
 
@@ -105,9 +105,9 @@ class ProjectForm(forms.ModelForm):
                 "remembered of them."
             ),
         }
-        widgets = {"instructions": forms.Textarea(attrs={"rows": 5, "data-grows": ""})}
+        widgets = {"instructions": forms.Textarea(attrs={"rows": 5, "data-autogrow": ""})}
 
-    # Which fields stand together on the page, each group under its own heading.
+    # The groups of fields on the page, each with its heading.
     GROUPS = (
         (
             _("The project"),
@@ -148,9 +148,9 @@ class ProjectForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["search_language"].widget = language_choice()
-        # What changed is told from what the page showed: an old page does not undo what somebody
-        # else saved meanwhile.
+        self.fields["search_language"].widget = language_select()
+        # Changes are detected against the values that the page showed, so that an old page does not
+        # undo what another member saved meanwhile.
         for field in self.fields.values():
             field.show_hidden_initial = True
 
@@ -159,17 +159,17 @@ class ProjectForm(forms.ModelForm):
 
 
 class MemberForm(forms.Form):
-    """Somebody with an account here, and what they may do."""
+    """A user and their role in the project."""
 
     username = forms.CharField(
         label=_("Username"),
         max_length=150,
         widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
     )
-    role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.EDITOR)
+    role = forms.ChoiceField(label=_("Role"), choices=MemberRole.choices, initial=MemberRole.EDITOR)
 
     def clean_username(self):
-        """The user of that name."""
+        """Return the user of that name."""
         users = get_user_model().objects.filter(is_active=True)
         user = users.filter(username=self.cleaned_data["username"]).first()
         if user is None:
@@ -178,16 +178,16 @@ class MemberForm(forms.Form):
 
 
 class InvitationForm(forms.Form):
-    """A link that lets people into a project."""
+    """A new invitation link."""
 
     LIFETIMES = (("1", _("A day")), ("7", _("7 days")), ("30", _("30 days")), ("90", _("90 days")))
 
-    role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.EDITOR)
+    role = forms.ChoiceField(label=_("Role"), choices=MemberRole.choices, initial=MemberRole.EDITOR)
     days = forms.ChoiceField(label=_("Valid for"), choices=LIFETIMES, initial="7")
     max_uses = forms.IntegerField(
         label=_("For how many people"),
         min_value=1,
-        max_value=MOST_USES,
+        max_value=MAX_USES,
         initial=1,
         required=False,
         help_text=_("Empty: for all who have the link."),
@@ -195,18 +195,18 @@ class InvitationForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Beside the form for members, which has a role too.
+        # The form for members on the same page has a role too.
         self.auto_id = "invited_%s"
 
     def invitation(self) -> dict[str, Any]:
-        """What the invitation is made with."""
-        given = self.cleaned_data
-        until = timezone.now() + timedelta(days=int(given["days"]))
-        return {"role": given["role"], "expires_at": until, "max_uses": given["max_uses"]}
+        """Return the fields of the new invitation."""
+        data = self.cleaned_data
+        expires_at = timezone.now() + timedelta(days=int(data["days"]))
+        return {"role": data["role"], "expires_at": expires_at, "max_uses": data["max_uses"]}
 
 
 class DeletionForm(forms.Form):
-    """The slug of `project`, typed again, says that it is meant."""
+    """The confirmation of a deletion: the user types the slug of `project`."""
 
     slug = forms.CharField(
         widget=forms.TextInput(
@@ -226,7 +226,7 @@ class DeletionForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """A token for a program of `user`."""
+    """A new API token of `user`."""
 
     FOREVER = ""
     LIFETIMES = (
@@ -270,12 +270,14 @@ class TokenForm(forms.Form):
         project.queryset = projects_for(user)
 
     def token(self) -> dict[str, Any]:
-        """What the token is made with."""
-        given = self.cleaned_data
-        scopes = [one for one in SCOPES if one in given["scopes"]]
-        named = {"name": given["name"], "project": given["project"]}
-        return named | {"scopes": scopes, "expiry": self._expiry()}
-
-    def _expiry(self) -> datetime | None:
-        days = self.cleaned_data["days"]
-        return timezone.now() + timedelta(days=int(days)) if days else None
+        """Return the fields of the new token."""
+        data = self.cleaned_data
+        scopes = [scope for scope in SCOPES if scope in data["scopes"]]
+        days = data["days"]
+        expiry = timezone.now() + timedelta(days=int(days)) if days else None
+        return {
+            "name": data["name"],
+            "project": data["project"],
+            "scopes": scopes,
+            "expiry": expiry,
+        }

@@ -1,29 +1,30 @@
-"""A project's persona: a small template that can say who is there, and do nothing else.
+"""A project's persona: a small template that can print a few values and do nothing else.
 
 `{{ project.name }}`, `{{ session.title }}`, `{{ user.name }}`, `{{ date }}`, `{{ time }}` and
 `{% for name in members %}`; Jinja's expressions in a sandbox, over plain values.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
 
-# Characters. A loop over a loop could write without end.
-LONGEST = 40_000
-# Loops inside loops take time without end.
-DEEPEST_LOOP = 2
-# What a text may go through; others pad it to any length.
+from projects.core.errors import InvalidInputError
+
+# Nested loops could write without end.
+MAX_OUTPUT_CHARS = 40_000
+# Each level multiplies the time.
+MAX_LOOP_DEPTH = 2
+# Jinja's other filters can pad a text to any length.
 FILTERS = (
     *("capitalize", "default", "first", "join", "last", "length"),
     *("lower", "sort", "title", "trim", "upper"),
 )
 
 
-class Sandbox(ImmutableSandboxedEnvironment):
-    """No attribute that begins with an underscore, no call, no change; and no huge numbers."""
+class PersonaSandbox(ImmutableSandboxedEnvironment):
+    """No attributes that begin with an underscore, no calls, no changes, no huge numbers."""
 
     intercepted_binops = frozenset(["*", "**", "%"])
 
@@ -33,11 +34,11 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
-_sandbox = Sandbox(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False)
-_sandbox.globals = {}
-_sandbox.filters = {name: _sandbox.filters[name] for name in FILTERS}
+sandbox = PersonaSandbox(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False)
+sandbox.globals = {}
+sandbox.filters = {name: sandbox.filters[name] for name in FILTERS}
 
-# What a template is tried with when it is saved: of the same shape as the real thing.
+# Values of the same shape as in a chat, with which a template is checked when it is saved.
 EXAMPLE: Mapping[str, object] = {
     "project": {"name": "Billing"},
     "session": {"title": "Cutover"},
@@ -48,46 +49,47 @@ EXAMPLE: Mapping[str, object] = {
 }
 
 
-@dataclass
-class Mistake(Exception):
-    """What is wrong with a template, and on which line; `line` is None where it is not known."""
+class PersonaTemplateError(InvalidInputError):
+    """An error in a template. `line` is its line, None if that is unknown."""
 
-    reason: str
-    line: int | None = None
-
-    def __str__(self) -> str:
-        if self.line is None:
-            return self.reason
-        return _("Line %(line)s: %(reason)s") % {"line": self.line, "reason": self.reason}
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        self.reason, self.line = reason, line
+        if line is not None:
+            reason = _("Line %(line)s: %(reason)s") % {"line": line, "reason": reason}
+        super().__init__(reason, field="instructions")
 
 
 def render(template: str, values: Mapping[str, object]) -> str:
-    """The text that `template` gives with `values`, of the names in EXAMPLE. Raises Mistake."""
-    written = ""
+    """Return `template` filled with `values`, which have the names in EXAMPLE.
+
+    Raises `PersonaTemplateError`.
+    """
+    text = ""
     try:
-        _refuse_deep_loops(_sandbox.parse(template))
-        for piece in _sandbox.from_string(template).generate(values):
-            written += piece
-            if len(written) > LONGEST:
-                raise Mistake(_("It writes more than %(most)s characters.") % {"most": LONGEST})
+        _check_loop_depth(sandbox.parse(template))
+        for part in sandbox.from_string(template).generate(values):
+            text += part
+            if len(text) > MAX_OUTPUT_CHARS:
+                reason = _("It writes more than %(most)s characters.")
+                raise PersonaTemplateError(reason % {"most": MAX_OUTPUT_CHARS})
     except TemplateSyntaxError as error:
-        raise Mistake(_sentence(error.message), error.lineno) from error
+        raise PersonaTemplateError(_sentence(error.message), error.lineno) from error
     except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
-        raise Mistake(_sentence(str(error)), _line_of(error)) from error
-    return written
+        raise PersonaTemplateError(_sentence(str(error)), _line_of(error)) from error
+    return text
 
 
 def check(template: str) -> None:
-    """Raises Mistake, with the line, if `template` could not be rendered in a chat."""
+    """Raise `PersonaTemplateError` if `template` could not be rendered in a chat."""
     render(template, EXAMPLE)
 
 
-def _refuse_deep_loops(node: nodes.Node, depth: int = 0) -> None:
+def _check_loop_depth(node: nodes.Node, depth: int = 0) -> None:
     depth += isinstance(node, nodes.For)
-    if depth > DEEPEST_LOOP:
-        raise Mistake(_("There are too many loops inside each other."), node.lineno)
+    if depth > MAX_LOOP_DEPTH:
+        raise PersonaTemplateError(_("There are too many loops inside each other."), node.lineno)
     for child in node.iter_child_nodes():
-        _refuse_deep_loops(child, depth)
+        _check_loop_depth(child, depth)
 
 
 def _sentence(message: str | None) -> str:
@@ -96,7 +98,7 @@ def _sentence(message: str | None) -> str:
 
 
 def _line_of(error: BaseException) -> int | None:
-    """The template's line in which `error` was raised: Jinja writes it into the traceback."""
+    """Return the template's line that raised `error`: Jinja writes it into the traceback."""
     line, step = None, error.__traceback__
     while step is not None:
         if step.tb_frame.f_code.co_filename == "<template>":

@@ -1,17 +1,17 @@
-"""What projects tells whoever listens, inside the writing transaction.
+"""Signals about members and invitations, sent inside the writing transaction.
 
-`by` is the user who did it, None for Strata itself, such as a command of whoever runs the server.
+`by` is the acting user. It is None for Strata itself, such as a management command.
 """
 
 from django.dispatch import Signal
 
-# member, by: the Membership that somebody was given.
+# member, by: the new Membership.
 member_added = Signal()
-# member: the Membership of a user who came in by an invitation.
+# member: the Membership of a user who joined by an invitation.
 member_joined = Signal()
-# member, by: the Membership that was just taken away; `by` is its user where they left themselves.
+# member, by: the deleted Membership. `by` is its own user if they left.
 member_removed = Signal()
-# member, by, was: the Membership in its new role, and the role before.
+# member, by, was: the Membership with its new role, and the role before.
 role_changed = Signal()
-# invitation, by: the Invitation that was just made.
-invited = Signal()
+# invitation, by: the new Invitation.
+invitation_created = Signal()

@@ -1,16 +1,29 @@
-"""Projects' work in the background."""
+"""Background tasks of projects."""
 
 from celery import shared_task
+from django.conf import settings
+from django.db import connection
 
-from projects import idempotency, invitations, throttling
-from projects.accounts import limits, visits
+from projects import invitations, rate_limits
+from projects.accounts import browser_sessions
+from projects.models import IdempotencyKey
 
 
 @shared_task
 def clear() -> None:
-    """Removes what is kept for a while only. Runs every hour."""
-    idempotency.clear()
-    throttling.clear()
-    invitations.clear()
-    limits.clear()
-    visits.clear()
+    """Delete expired rows. Runs every hour."""
+    IdempotencyKey.objects.expired().delete()
+    rate_limits.delete_expired()
+    invitations.delete_expired()
+    clear_cache_table()
+    browser_sessions.delete_expired()
+
+
+def clear_cache_table() -> None:
+    """Delete expired rows of the cache in the database; Django does so only when it is full.
+
+    The cache counts sign-in attempts where all processes see them.
+    """
+    if not settings.CACHE_URL:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM projects_cache WHERE expires < statement_timestamp()")

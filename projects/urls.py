@@ -1,19 +1,23 @@
-"""The pages about projects; what happens inside one is in chat.urls and memory.urls."""
+"""Pages about projects. Pages inside a project are in chat.urls and memory.urls."""
 
 from django.urls import path
 
-from projects import invitation_views, token_views, views
 from projects.accounts.views import account
+from projects.views import invitations, projects, tokens
 
 urlpatterns = [
-    path("", views.projects, name="projects"),
+    path("", projects.project_list, name="projects"),
     path("account/", account, name="account"),
-    path("account/tokens/", token_views.tokens, name="tokens"),
-    path("account/tokens/<uuid:pk>/revoke/", token_views.revoke, name="token-revoke"),
-    path("projects/<slug:slug>/settings/", views.settings, name="project-settings"),
-    path("projects/<slug:slug>/delete/", views.delete, name="project-delete"),
-    path("projects/<slug:slug>/members/", views.members, name="project-members"),
-    path("projects/<slug:slug>/invitations/", invitation_views.listed, name="project-invitations"),
-    path("join/", invitation_views.join, name="join"),
-    path("join/<slug:slug>/<str:secret>/", invitation_views.opened, name="invitation"),
+    path("account/tokens/", tokens.token_list, name="tokens"),
+    path("account/tokens/<uuid:pk>/revoke/", tokens.token_revoke, name="token-revoke"),
+    path("projects/<slug:slug>/settings/", projects.project_settings, name="project-settings"),
+    path("projects/<slug:slug>/delete/", projects.project_delete, name="project-delete"),
+    path("projects/<slug:slug>/members/", projects.project_members, name="project-members"),
+    path(
+        "projects/<slug:slug>/invitations/",
+        invitations.project_invitations,
+        name="project-invitations",
+    ),
+    path("join/", invitations.join, name="join"),
+    path("join/<slug:slug>/<str:secret>/", invitations.open_invitation, name="invitation"),
 ]

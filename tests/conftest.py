@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from fcntl import LOCK_EX, flock
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -61,22 +62,19 @@ SHARDED = os.environ.get("STRATA_SHARDED", "") not in ("", "0")
 # The last process of a parallel run to leave stops the server.
 OPEN = ExitStack()
 DATA_DIR = Path(os.environ["STRATA_DATA_DIR"])
+WITHOUT_DATABASE = TESTS / "unit"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config) -> None:
     import django
 
-    from config import embedded
-
     if config.option.basetemp is None:
         # The folder that all runs share is closed to others, such as the user as whom PostgreSQL
         # runs for root, whenever another run begins.
         config.option.basetemp = str(DATA_DIR / "tests")
-    OPEN.enter_context(embedded.attached(DATA_DIR))
-    if OUR_OWN_DATA:
-        _trust_the_machine(embedded.socket_directory(DATA_DIR))
     if OUR_OWN_DATA and parts.is_wanted():
+        start_database()
         os.environ |= OPEN.enter_context(parts.in_front_of(DATA_DIR))
     django.setup()
     from tests import emptying, statics
@@ -85,12 +83,35 @@ def pytest_configure(config) -> None:
     statics.once()
 
 
-def _trust_the_machine(sockets: Path) -> None:
-    """Data that is thrown away need not reach the disk."""
-    address = f"postgresql://postgres@/postgres?host={quote(str(sockets), safe='')}"
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET fsync = off")
-        connection.execute("SELECT pg_reload_conf()")
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if not item.path.is_relative_to(WITHOUT_DATABASE):
+        start_database()
+
+
+@cache
+def start_database() -> None:
+    """Start the embedded server, once for all processes of a run, and keep it until they end."""
+    from config.postgres import server
+
+    OPEN.enter_context(server.attached(DATA_DIR))
+    # Throw-away data need not reach the disk.
+    address = quote(str(server.socket_directory(DATA_DIR)), safe="")
+    with psycopg.connect(f"postgresql://postgres@/postgres?host={address}") as connection:
+        connection.autocommit = True
+        if connection.execute("SHOW fsync").fetchone() == ("on",):
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+
+
+# The marks of whole folders; single files set `pytestmark`.
+MARKS = {"e2e": "browser", "docs": "docs", "torture": "fault", "operations": "process"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if mark := MARKS.get(item.path.relative_to(TESTS).parts[0]):
+        item.add_marker(mark)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -148,9 +169,9 @@ def quick_passwords(settings) -> None:
 @pytest.fixture(autouse=True)
 def visits_are_noted(monkeypatch) -> None:
     """They are not: the first page that a browser asks for would take more queries than others."""
-    from projects.accounts import visits
+    from projects.accounts import browser_sessions
 
-    monkeypatch.setattr(visits, "NOTED_EVERY", math.inf)
+    monkeypatch.setattr(browser_sessions, "VISIT_INTERVAL_S", math.inf)
 
 
 @pytest.fixture(autouse=True)
@@ -158,11 +179,11 @@ def woken(monkeypatch) -> list[dict]:
     """How often, and with which options, the broker was asked to have something indexed: at once
     after each change.
     """
-    from memory import tasks
+    from memory import wakeups
     from memory.tasks import run_indexing
 
     calls: list[dict] = []
-    monkeypatch.setattr(tasks, "BETWEEN_WAKES", 0)
+    monkeypatch.setattr(wakeups, "WAKE_INTERVAL_S", 0)
     monkeypatch.setattr(run_indexing, "apply_async", lambda **options: calls.append(options))
     return calls
 
@@ -198,7 +219,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def bucket(receiver: Receiver, settings, monkeypatch) -> Bucket:
     """Where files lie: a bucket in place of the data folder."""
-    from config import storage
+    from config.settings import storage
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -252,7 +273,7 @@ def stranger(person):
 
 @pytest.fixture
 def project(owner):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     return create_project(owner, name="Billing", slug="billing")
 

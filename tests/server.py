@@ -57,11 +57,11 @@ class Installation:
 @contextmanager
 def installed(data_dir: Path, model: Model) -> Iterator[Installation]:
     """A new Strata in `data_dir` whose chats `model` answers; its database runs until the end."""
-    from config import embedded
+    from config.postgres import server
 
     migrated_into(data_dir)
     # Attached, so that the commands, which come and go, leave the database running.
-    with embedded.attached(data_dir), ExitStack() as stack:
+    with server.attached(data_dir), ExitStack() as stack:
         environment = _environment(data_dir, model.base_url)
         if parts.is_wanted():
             environment |= stack.enter_context(parts.in_front_of(data_dir))
@@ -78,7 +78,7 @@ def migrated_into(data_dir: Path) -> None:
 
 def _migrated() -> Path:
     """A data folder with all that, to be copied; made once in a run."""
-    from config import embedded
+    from config.postgres import server
 
     folder = Path(os.environ["STRATA_TEST_DATA"]) / "migrated"
     with folder.with_suffix(".lock").open("w") as held:
@@ -87,7 +87,7 @@ def _migrated() -> Path:
             draft = folder.with_suffix(".new")
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir()
-            with embedded.attached(draft):
+            with server.attached(draft):
                 made = Installation(draft, _environment(draft, ""))
                 made.manage("migrate", "--verbosity=0")
                 account = ("--username=admin", "--email=admin@example.org")
@@ -192,11 +192,11 @@ def worker(
 
     It gives way to others by `nice`; `variables` are set in its environment.
     """
-    from config import embedded
+    from config.postgres import server
 
     if not parts.is_wanted():
-        sockets = embedded.socket_directory(installation.data_dir)
-        embedded.install_broker(embedded.broker_url(sockets))
+        sockets = server.socket_directory(installation.data_dir)
+        server.install_broker(server.broker_url(sockets))
     way = ["nice", "-n", str(nice)] if nice else []
     celery = [*way, sys.executable, "-m", "celery", "-A", "config", "--quiet", "worker"]
     with (installation.data_dir / "worker.log").open("ab") as output:

@@ -1,4 +1,4 @@
-"""Imports run one way: memory → chat → projects."""
+"""Imports run one way: memory → chat → projects, and in each app from its surfaces inwards."""
 
 import ast
 import subprocess
@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 AGREED = set(
     """manage.py config projects chat memory templates static tests requirements.txt
         requirements-dev.txt pyproject.toml Makefile README.md LICENSE CHANGELOG.md
-        SECURITY.md docs deploy .ci .gitignore .env.example""".split()
+        SECURITY.md CONTRIBUTING.md docs deploy .ci .gitignore .env.example .git-blame-ignore-revs
+        .prettierrc.json""".split()
 )
 APPS = ("config", "projects", "chat", "memory")
 FORBIDDEN = {"projects": {"chat", "memory"}, "chat": {"memory"}, "memory": set()}
@@ -48,9 +49,45 @@ def test_an_app_imports_only_what_lies_below_it(app):
     assert {name: names for name, names in upward.items() if names} == {}
 
 
+# The surfaces of an app. They may import everything in it; nothing else imports them.
+SURFACES = {"views", "api", "admin", "templatetags", "management"}
+# What one surface may import of the others.
+ALLOWED = {
+    "views": {"views", "templatetags"},
+    "api": {"api"},
+    "admin": {"admin", "views", "templatetags"},
+    "templatetags": {"templatetags"},
+    "management": {"management"},
+    # The entry points of other protocols take the API's authentication and serializers.
+    "openai_api": {"api"},
+    "mcp": {"api"},
+    "urls": {"views", "api"},
+    "apps": SURFACES,
+}
+
+
+def surface_of(module: str) -> str:
+    """Return the part of an app to which a module belongs: the second name of its path."""
+    app, _, rest = module.partition(".")
+    part = rest.split(".")[0]
+    return part if app in FORBIDDEN else ""
+
+
+@pytest.mark.parametrize("app", FORBIDDEN)
+def test_nothing_but_surfaces_imports_surfaces(app):
+    wrong = {}
+    for path in (ROOT / app).rglob("*.py"):
+        module = module_of(path)
+        allowed = ALLOWED.get(surface_of(module), set())
+        surfaces = {surface_of(f"{other}.{name}") for other, name in named(path)} & SURFACES
+        if surfaces - allowed:
+            wrong[module] = surfaces - allowed
+    assert wrong == {}
+
+
 def test_no_modules_import_each_other():
     paths = {module_of(path): path for app in APPS for path in (ROOT / app).rglob("*.py")}
-    assert "memory.forgetting.found" in paths
+    assert "memory.forgetting.scope" in paths
     imports = {
         module: {
             taken if (taken := f"{other}.{name}") in paths else other for other, name in named(path)

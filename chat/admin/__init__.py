@@ -1,9 +1,10 @@
-"""Conversations in the admin. To delete one is for the app: it sees to what memory made of it."""
+"""Conversations in the admin. Deleting is left to the app, which also deletes their memories."""
 
 from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from chat.admin.private_text import PrivateTextAdmin
 from chat.models import (
     Attachment,
     FileRemoval,
@@ -14,15 +15,14 @@ from chat.models import (
     Seen,
     Session,
 )
-from chat.veil import Veiled
-from projects.admin import LookOnly
+from projects.admin import ReadOnlyAdmin
 
 
 @admin.register(Session)
-class SessionAdmin(Veiled):
-    of_session = ""
+class SessionAdmin(PrivateTextAdmin):
+    session_path = ""
     list_display = (
-        "titled",
+        "title_preview",
         "project",
         "creator",
         "kind",
@@ -72,16 +72,16 @@ class SessionAdmin(Veiled):
         return False
 
     @admin.display(description=_("title"))
-    def titled(self, session: Session) -> str:
-        return self.told(session, session.label)
+    def title_preview(self, session: Session) -> str:
+        return self.preview(session, session.label)
 
     def save_model(self, request, obj: Session, form, change: bool) -> None:
-        # Only what was changed: a message may arrive meanwhile and move `last_seq`.
+        # Only the changed columns: a message may arrive meanwhile and raise `last_seq`.
         obj.save(update_fields=form.changed_data)
 
 
 @admin.register(Message)
-class MessageAdmin(Veiled, LookOnly):
+class MessageAdmin(PrivateTextAdmin, ReadOnlyAdmin):
     list_display = (
         "excerpt",
         "role",
@@ -102,12 +102,12 @@ class MessageAdmin(Veiled, LookOnly):
 
     @admin.display(description="text")
     def excerpt(self, message: Message) -> str:
-        return self.told(message, message.text or message.error)
+        return self.preview(message, message.text or message.error)
 
 
 @admin.register(MessageRevision)
-class MessageRevisionAdmin(Veiled, LookOnly):
-    of_session = "message__session"
+class MessageRevisionAdmin(PrivateTextAdmin, ReadOnlyAdmin):
+    session_path = "message__session"
     list_display = ("excerpt", "version", "edited_by", "edited_at")
     list_select_related = ("edited_by", "message__session")
     date_hierarchy = "edited_at"
@@ -117,11 +117,11 @@ class MessageRevisionAdmin(Veiled, LookOnly):
 
     @admin.display(description="text")
     def excerpt(self, revision: MessageRevision) -> str:
-        return self.told(revision, revision.text)
+        return self.preview(revision, revision.text)
 
 
 @admin.register(Reaction)
-class ReactionAdmin(LookOnly):
+class ReactionAdmin(ReadOnlyAdmin):
     list_display = ("emoji", "user", "message_id", "created_at")
     list_select_related = ("user",)
     date_hierarchy = "created_at"
@@ -131,7 +131,7 @@ class ReactionAdmin(LookOnly):
 
 
 @admin.register(Seen)
-class SeenAdmin(LookOnly):
+class SeenAdmin(ReadOnlyAdmin):
     list_display = ("session", "user", "seq")
     list_select_related = ("session", "user")
     ordering = ("-id",)
@@ -140,8 +140,16 @@ class SeenAdmin(LookOnly):
 
 
 @admin.register(Attachment)
-class AttachmentAdmin(Veiled, LookOnly):
-    list_display = ("called", "media_type", "width", "height", "size", "uploaded_by", "created_at")
+class AttachmentAdmin(PrivateTextAdmin, ReadOnlyAdmin):
+    list_display = (
+        "name_preview",
+        "media_type",
+        "width",
+        "height",
+        "size",
+        "uploaded_by",
+        "created_at",
+    )
     list_filter = ("media_type",)
     list_select_related = ("uploaded_by", "session")
     date_hierarchy = "created_at"
@@ -151,12 +159,12 @@ class AttachmentAdmin(Veiled, LookOnly):
     exclude = ("file",)
 
     @admin.display(description="name")
-    def called(self, attachment: Attachment) -> str:
-        return self.told(attachment, attachment.name)
+    def name_preview(self, attachment: Attachment) -> str:
+        return self.preview(attachment, attachment.name)
 
 
 @admin.register(Import)
-class ImportAdmin(LookOnly):
+class ImportAdmin(ReadOnlyAdmin):
     list_display = (
         "name",
         "project",
@@ -176,7 +184,7 @@ class ImportAdmin(LookOnly):
 
 
 @admin.register(FileRemoval)
-class FileRemovalAdmin(LookOnly):
+class FileRemovalAdmin(ReadOnlyAdmin):
     list_display = ("path", "attempts", "last_error", "created_at", "next_try_at", "act")
     date_hierarchy = "created_at"
     ordering = ("-id",)

@@ -1,6 +1,4 @@
-"""Words of private sessions in the admin: lists do not tell them, and whoever opens one leaves a
-trace.
-"""
+"""Protection of private sessions in the admin: lists hide text, and access is recorded."""
 
 from typing import Any
 from uuid import UUID
@@ -13,37 +11,38 @@ from django.utils.text import Truncator
 from chat.models import Session, Visibility
 from chat.signals import private_text_opened
 
-VEIL = "(private)"
+HIDDEN_TEXT = "(private)"
 
 
 def is_private(session: Session | None) -> bool:
     return session is not None and session.visibility == Visibility.PRIVATE
 
 
-class Veiled(admin.ModelAdmin):
-    """For rows that hold words of a session. `of_session` is the path of fields that leads to it;
-    empty for the session itself.
+class PrivateTextAdmin(admin.ModelAdmin):
+    """An admin of rows that contain text of a session.
+
+    `session_path` leads to the session, in lookup notation; it is empty for sessions themselves.
     """
 
-    of_session = "session"
+    session_path = "session"
 
-    def session_of(self, row: Any) -> Session | None:
-        for name in filter(None, self.of_session.split("__")):
+    def get_session(self, row: Any) -> Session | None:
+        for name in filter(None, self.session_path.split("__")):
             row = getattr(row, name, None)
         return row
 
-    def told(self, row: Any, text: str) -> str:
-        """The beginning of `text` for a list; of a private session, that it is private."""
-        if is_private(self.session_of(row)):
-            return VEIL
+    def preview(self, row: Any, text: str) -> str:
+        """Return the beginning of `text` for a list, or HIDDEN_TEXT."""
+        if is_private(self.get_session(row)):
+            return HIDDEN_TEXT
         return Truncator(text).chars(60) or "—"
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        # What is not shown is not to be guessed by searching for it: by its id it is found.
-        if search_term and not is_id(search_term):
-            path = f"{self.of_session}__visibility".removeprefix("__")
+        # A search by words could guess hidden text. A search by id is allowed.
+        if search_term and not is_uuid(search_term):
+            path = f"{self.session_path}__visibility".removeprefix("__")
             queryset = queryset.exclude(**{path: Visibility.PRIVATE})
         return super().get_search_results(request, queryset, search_term)
 
@@ -51,17 +50,17 @@ class Veiled(admin.ModelAdmin):
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> HttpResponse:
         if kwargs.get("obj") is not None:
-            self.leave_trace(request, kwargs["obj"])
+            self.record_access(request, kwargs["obj"])
         return super().render_change_form(request, context, *args, **kwargs)
 
-    def leave_trace(self, request: HttpRequest, row: Any) -> None:
-        """Puts on the record that whoever asks is shown the words of `row`, if they are private."""
-        session = self.session_of(row)
+    def record_access(self, request: HttpRequest, row: Any) -> None:
+        """Record that the user sees the text of `row`, if it is private."""
+        session = self.get_session(row)
         if is_private(session):
             private_text_opened.send(sender=Session, session=session, by=request.user)
 
 
-def is_id(text: str) -> bool:
+def is_uuid(text: str) -> bool:
     try:
         UUID(text.strip())
     except ValueError:

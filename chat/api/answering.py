@@ -1,7 +1,6 @@
-"""How the API answers when a reply is awaited, and when something cannot be done."""
+"""Responses of the routes that post a message: an awaited reply, or a stream of events."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -9,19 +8,18 @@ from django.http import Http404
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import status
-from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
-from chat import access
-from chat.admission import Grant
-from chat.api import streaming
-from chat.api.resuming import END, last_event
-from chat.api.serializers import ExchangeSerializer
-from chat.changes import Refused
+from chat import permissions
+from chat.api.serializers import ExchangeSerializer, MessageSerializer
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
-from projects.api.errors import CONFLICT
-from projects.api.idempotency import Made
+from chat.streaming import sse
+from chat.streaming.poller import StreamGrant
+from chat.streaming.sse import END, last_event_id
+from projects.api.idempotency import IdempotentResult
+from projects.api.schema import CONFLICT_RESPONSE
+from projects.core.errors import ConflictError
 
 # One of the events of a stream.
 EVENT = {
@@ -35,126 +33,114 @@ EVENT = {
 }
 EVENTS = OpenApiResponse(
     EVENT,
-    "Server-sent events. `message`: what was said, as it is kept. `delta` {`text`}: a piece of the "
-    "reply, as often as there are more. At the end `done`: the whole reply; or, when the model "
-    "failed, `error` {`detail`, `id`, `reply`}. Each carries an id for Last-Event-ID; a comment "
-    "comes after 15 seconds of silence.",
+    "Server-sent events. `message`: the stored message. `delta` {`text`}: a part of the reply. At "
+    "the end `done`: the whole reply; or, if the model failed, `error` {`detail`, `id`, `reply`}. "
+    "Each has an id for Last-Event-ID. A comment is sent after 15 seconds without an event.",
     examples=[
         OpenApiExample(
             "Events",
             'event: message\nid: 0\ndata: {"id": "…", "content": "When is the cutover?"}\n\n'
             'event: delta\nid: 9\ndata: {"text": "On 3 March."}\n\n'
             'event: done\nid: end\ndata: {"id": "…", "content": "On 3 March."}\n\n',
-            media_type=streaming.MEDIA_TYPE,
+            media_type=sse.MEDIA_TYPE,
         )
     ],
 )
-# What a route that answers tells of itself in the schema. 204: who comes back heard the end.
+# The responses in the schema. 204: the client that resumes has already received the end.
 EXCHANGE = {
     (201, "application/json"): ExchangeSerializer,
-    (200, streaming.MEDIA_TYPE): EVENTS,
+    (200, sse.MEDIA_TYPE): EVENTS,
     204: None,
-} | CONFLICT
+} | CONFLICT_RESPONSE
 
 
-class Conflict(APIException):
-    status_code = status.HTTP_409_CONFLICT
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """What makes no sense in the conversation as it is answers 409, with the reason."""
-    try:
-        yield
-    except Refused as refused:
-        raise Conflict(str(refused)) from refused
-
-
-def session_to_speak_in(request, pk) -> Session:
-    """The session `pk` that the user may write to. Raises Http404, or Conflict when nothing is
-    said in it.
-    """
-    session = access.session_for_writing(request.user, pk, request.auth)
-    refuse_closed(session)
+def session_for_posting(request, pk) -> Session:
+    """Return the session, if the user may post to it. Raises `Http404` or `ConflictError`."""
+    session = permissions.session_for_writing(request.user, pk, request.auth)
+    check_open(session)
     return session
 
 
-def refuse_notes(session: Session) -> None:
+def check_is_chat(session: Session) -> None:
+    """Raise `ConflictError` for a session of notes."""
     if session.is_notes:
-        raise Conflict("Notes are not answered.")
+        raise ConflictError("Notes are not answered.")
 
 
-def refuse_closed(session: Session) -> None:
-    refuse_notes(session)
+def check_open(session: Session) -> None:
+    """Raise `ConflictError` for a closed session and for a session of notes."""
+    check_is_chat(session)
     if session.status == SessionStatus.CLOSED:
-        raise Conflict("This session is closed. Set its status to active to go on.")
+        raise ConflictError("This session is closed. Set its status to active to go on.")
 
 
-def answer(request, asked: Message, reply: Message) -> Made:
-    """Has `reply` said: streamed to who accepts events, else awaited to its end."""
-    return _made(asked, reply, partial(_say, request, asked, reply))
+def answer(request, message: Message, reply: Message) -> IdempotentResult:
+    """Generate `reply` and respond with events if the client accepts them, else when complete."""
+    ids = {"message": message.pk, "reply": reply.pk}
+    return IdempotentResult(
+        status.HTTP_201_CREATED, ids, partial(_generate, request, message, reply)
+    )
 
 
-def recorded(request, message: Message) -> Made:
-    """As `answer`, where no reply was asked for."""
-    return _made(message, None, partial(exchange, request, message, None))
+def answer_without_reply(request, message: Message) -> IdempotentResult:
+    ids = {"message": message.pk, "reply": None}
+    return IdempotentResult(status.HTTP_201_CREATED, ids, partial(_exchange, request, message))
 
 
-def _made(message: Message, reply: Message | None, tell) -> Made:
-    ids = {"message": message.pk, "reply": reply and reply.pk}
-    return Made(status.HTTP_201_CREATED, ids, tell)
-
-
-def _say(request, asked: Message, reply: Message) -> HttpResponseBase:
+def _generate(request, message: Message, reply: Message) -> HttpResponseBase:
     if _wants_events(request):
-        streaming.say(reply)
-        return _stream(request, reply, asked)
-    return exchange(request, asked, streaming.say_to_the_end(reply))
+        sse.start_reply(reply)
+        return _stream(request, reply, message)
+    return _exchange(request, message, sse.complete_reply(reply))
 
 
-def answer_again(view, request, made: Mapping[str, Any]) -> HttpResponseBase:
-    """Tells of a message and the reply to it once more: a reply that is still being said is
-    followed from its beginning, or awaited to its end.
+def repeat_answer(view, request, created: Mapping[str, Any]) -> HttpResponseBase:
+    """Respond to a repeated request with its message and reply.
+
+    A reply in progress is streamed from its beginning, or awaited.
     """
-    asked = _standing(request, made["message"])
-    if made["reply"] is None:
-        return exchange(request, asked, None)
-    reply = _standing(request, made["reply"])
+    message = _existing(request, created["message"])
+    if created["reply"] is None:
+        return _exchange(request, message)
+    reply = _existing(request, created["reply"])
     if _wants_events(request):
-        return go_on(request, reply, asked)
-    return exchange(request, asked, streaming.hear_to_the_end(reply))
+        return resume_stream(request, reply, message)
+    return _exchange(request, message, sse.complete_reply(reply, start=False))
 
 
-def _standing(request, pk) -> Message:
-    message = access.message_for_reading(request.user, pk, request.auth)
+def _existing(request, pk) -> Message:
+    message = permissions.message_for_reading(request.user, pk, request.auth)
     if message.deleted_at is not None:
         raise Http404
     return message
 
 
-def go_on(request, reply: Message, asked: Message | None = None) -> HttpResponseBase:
-    """`reply` as events, after `asked`, or from where the reader left it."""
-    position = last_event(request)
+def resume_stream(request, reply: Message, message: Message | None = None) -> HttpResponseBase:
+    """Stream `reply` after `message`, from the position in the request's Last-Event-ID."""
+    position = last_event_id(request)
     if position == END:
         return Response(status=status.HTTP_204_NO_CONTENT)
-    return _stream(request, reply, asked, position)
+    return _stream(request, reply, message, position)
 
 
 def _stream(
-    request, reply: Message, asked: Message | None, position: int | None = None
+    request, reply: Message, message: Message | None, position: int | None = None
 ) -> HttpResponseBase:
-    grant, render = Grant.of(request, reply.session), streaming.data_for(request.user)
-    return streaming.event_stream(reply, grant, asked, render, position=position)
+    grant = StreamGrant.for_request(request, reply.session)
+
+    def render(message: Message) -> object:
+        return MessageSerializer(message, context={"reader": request.user}).data
+
+    return sse.event_stream(reply, grant, render, message, position=position)
 
 
 def _wants_events(request) -> bool:
-    types = ["application/json", streaming.MEDIA_TYPE]
-    return request.get_preferred_type(types) == streaming.MEDIA_TYPE
+    types = ["application/json", sse.MEDIA_TYPE]
+    return request.get_preferred_type(types) == sse.MEDIA_TYPE
 
 
-def exchange(request, message: Message, reply: Message | None) -> Response:
-    """A message and the reply to it, None when none was asked for."""
-    told = ExchangeSerializer(
+def _exchange(request, message: Message, reply: Message | None = None) -> Response:
+    serializer = ExchangeSerializer(
         {"message": message, "reply": reply}, context={"reader": request.user}
     )
-    return Response(told.data, status.HTTP_201_CREATED)
+    return Response(serializer.data, status.HTTP_201_CREATED)

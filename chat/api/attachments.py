@@ -1,4 +1,4 @@
-"""/api/v1/…/attachments/: images on their way into a conversation and out of it."""
+"""/api/v1/…/attachments/: upload and download of the images of messages."""
 
 import base64
 import binascii
@@ -14,14 +14,15 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chat import access, attachments, images
+from chat import attachments, permissions
+from chat.attachments import images
+from chat.attachments.responses import EXTENSIONS, image_response
 from chat.models import Attachment, Session
-from chat.serving import EXTENSIONS, image_response
 from projects.api.idempotency import idempotent
 
 
 class AttachmentSerializer(serializers.ModelSerializer):
-    """An image as it is kept here, and where it is."""
+    """A stored image and its URL."""
 
     url = serializers.SerializerMethodField()
 
@@ -48,32 +49,32 @@ class InlineSerializer(serializers.Serializer):
     name = serializers.CharField(required=False, allow_blank=True, max_length=200)
     description = serializers.CharField(required=False, allow_blank=True, max_length=1_000)
 
-    def validate_data(self, data: str) -> images.Encoded:
-        if len(data) > images.MOST_BYTES * 4 // 3 + 4:
-            raise serializers.ValidationError(images.TOO_BIG)
+    def validate_data(self, data: str) -> images.EncodedImage:
+        if len(data) > images.MAX_IMAGE_BYTES * 4 // 3 + 4:
+            raise serializers.ValidationError(images.TOO_MANY_BYTES)
         try:
             return images.reencode(base64.b64decode(data, validate=True))
         except (binascii.Error, ValueError) as error:
             raise serializers.ValidationError("This is not base64.") from error
-        except images.Refused as refused:
-            raise serializers.ValidationError(str(refused)) from refused
+        except images.ImageRejectedError as error:
+            raise serializers.ValidationError(str(error)) from error
 
 
 @dataclass(frozen=True)
-class Inline:
-    """An image that came in a request: made anew, but not stored yet."""
+class InlineImage:
+    """An image from the body of a request: re-encoded, but not stored yet."""
 
-    data: images.Encoded
+    data: images.EncodedImage
     name: str = ""
     description: str = ""
 
 
 _ITEMS = {
     "type": "array",
-    "maxItems": attachments.MOST_A_MESSAGE,
+    "maxItems": attachments.MAX_IMAGES_PER_MESSAGE,
     "items": {
         "oneOf": [
-            {"type": "string", "format": "uuid", "description": "An image uploaded before."},
+            {"type": "string", "format": "uuid", "description": "An uploaded image."},
             {
                 "type": "object",
                 "required": ["data"],
@@ -90,21 +91,24 @@ _ITEMS = {
 
 @extend_schema_field(_ITEMS)
 class AttachmentsField(serializers.Field):
-    """The images of a message: ids of uploads, or images in base64. To UUIDs and Inlines."""
+    """The images of a message: ids of uploads, or images in base64.
 
-    def to_internal_value(self, data: object) -> list[UUID | Inline]:
+    The value is a list of `UUID` and `InlineImage`.
+    """
+
+    def to_internal_value(self, data: object) -> list[UUID | InlineImage]:
         if not isinstance(data, list):
             raise serializers.ValidationError("This takes a list of images.")
-        if len(data) > attachments.MOST_A_MESSAGE:
-            raise serializers.ValidationError(attachments.TOO_MANY)
+        if len(data) > attachments.MAX_IMAGES_PER_MESSAGE:
+            raise serializers.ValidationError(attachments.TOO_MANY_IMAGES)
         return [self._item(number, item) for number, item in enumerate(data, start=1)]
 
-    def _item(self, number: int, item: object) -> UUID | Inline:
+    def _item(self, number: int, item: object) -> UUID | InlineImage:
         try:
             if isinstance(item, dict):
                 inline = InlineSerializer(data=item)
                 inline.is_valid(raise_exception=True)
-                return Inline(**inline.validated_data)
+                return InlineImage(**inline.validated_data)
             return serializers.UUIDField().run_validation(item)
         except serializers.ValidationError as error:
             raise serializers.ValidationError(
@@ -118,50 +122,53 @@ class AttachmentsField(serializers.Field):
 def _reasons(detail: object) -> Iterable[str]:
     if isinstance(detail, dict):
         return [reason for reasons in detail.values() for reason in _reasons(reasons)]
-    return [str(one) for one in detail] if isinstance(detail, list) else [str(detail)]
+    return [str(item) for item in detail] if isinstance(detail, list) else [str(detail)]
 
 
-def stored(session: Session, user, items: Iterable[UUID | Inline]) -> list[UUID]:
-    """The ids of `items`, those that came in the request itself stored for a message to come."""
+def store_images(session: Session, user, items: Iterable[UUID | InlineImage]) -> list[UUID]:
+    """Store the inline images for a message that follows; return the ids of all `items`."""
     return [
         item
         if isinstance(item, UUID)
-        else attachments.keep(session, user, item.name, item.data, item.description).pk
+        else attachments.store_image(session, user, item.name, item.data, item.description).pk
         for item in items
     ]
 
 
-def _tell_again(view, request, made) -> Response:
-    kept = attachments.for_reading(request.user, made["id"], request.auth)
-    return Response(AttachmentSerializer(kept).data)
+def _repeat_response(view, request, created) -> Response:
+    attachment = attachments.attachment_for_reading(request.user, created["id"], request.auth)
+    return Response(AttachmentSerializer(attachment).data)
 
 
-class Attachments(APIView):
-    """Images for messages to come."""
+class AttachmentListView(APIView):
+    """Images for messages that follow."""
 
     parser_classes = (MultiPartParser,)
 
     @extend_schema(
         request={"multipart/form-data": UploadSerializer}, responses={201: AttachmentSerializer}
     )
-    @idempotent(_tell_again)
+    @idempotent(_repeat_response)
     def post(self, request, pk) -> Response:
-        """Uploads one. Unless a message claims it within a day, it is removed."""
-        session = access.session_for_writing(request.user, pk, request.auth)
-        given = UploadSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        file, description = given.validated_data["file"], given.validated_data.get("description")
+        """Upload an image. It is deleted unless a message uses it within a day."""
+        session = permissions.session_for_writing(request.user, pk, request.auth)
+        serializer = UploadSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        file = serializer.validated_data["file"]
+        description = serializer.validated_data.get("description", "")
         try:
-            kept = attachments.attach(session, request.user, file.name, file, description or "")
-        except attachments.Refused as refused:
-            raise serializers.ValidationError({"file": [str(refused)]}) from refused
-        return Response(AttachmentSerializer(kept).data, status.HTTP_201_CREATED)
+            attachment = attachments.upload_image(
+                session, request.user, file.name, file, description
+            )
+        except attachments.ImageRejectedError as error:
+            raise serializers.ValidationError({"file": [str(error)]}) from error
+        return Response(AttachmentSerializer(attachment).data, status.HTTP_201_CREATED)
 
 
-class OneAttachment(APIView):
-    """An image, for who may see its session."""
+class AttachmentDetailView(APIView):
+    """An image, for users who may see its session."""
 
     @extend_schema(responses={(200, kind): OpenApiTypes.BINARY for kind in EXTENSIONS})
     def get(self, request, pk):
-        found = attachments.for_reading(request.user, pk, request.auth)
-        return image_response(request, found, download=True)
+        attachment = attachments.attachment_for_reading(request.user, pk, request.auth)
+        return image_response(request, attachment, download=True)

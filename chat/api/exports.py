@@ -6,11 +6,11 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.views import APIView
 
-from chat import access
-from chat.downloads import download
+from chat import permissions
+from chat.exporters import export_response
 
 
-class Export(APIView):
+class ExportView(APIView):
     """A conversation as a file: Markdown for people, JSON to be imported again."""
 
     @extend_schema(
@@ -21,9 +21,9 @@ class Export(APIView):
         },
     )
     def get(self, request, pk):
-        session = access.session_for_reading(request.user, pk, request.auth)
+        session = permissions.session_for_reading(request.user, pk, request.auth)
         format = request.query_params.get("format", "markdown")
         if format not in settings.CHAT_EXPORTERS:
             reason = f"One of {', '.join(settings.CHAT_EXPORTERS)}."
             raise ValidationError({"format": [reason]})
-        return download(session, format)
+        return export_response(session, format)

@@ -1,4 +1,4 @@
-"""/api/v1/projects/…/imports/: files of conversations, brought in by a task."""
+"""/api/v1/projects/…/imports/: uploads of conversations, imported by a task."""
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -9,18 +9,17 @@ from rest_framework import generics, serializers, status
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
-from chat import imports
-from chat.importers import Refused
+from chat.importers import ImportRejectedError, jobs
 from chat.models import Import, ImportState
-from projects.access import project_for_writing
 from projects.api.idempotency import idempotent
+from projects.permissions import project_for_writing
 
 
 class ImportSerializer(serializers.ModelSerializer):
     state = serializers.ChoiceField(ImportState.choices, read_only=True)
     progress = serializers.IntegerField(read_only=True, help_text="Percent.")
     errors = serializers.ListField(
-        child=serializers.CharField(), read_only=True, help_text="The first hundred reasons."
+        child=serializers.CharField(), read_only=True, help_text="The first hundred errors."
     )
 
     class Meta:
@@ -47,8 +46,8 @@ class ImportFileSerializer(serializers.Serializer):
     format = serializers.ChoiceField(("auto", *settings.CHAT_IMPORTERS), default="auto")
 
 
-class MyImports(generics.GenericAPIView):
-    """What both routes stand on: who may write in a project imports, and sees their own imports."""
+class ImportMixin(generics.GenericAPIView):
+    """The imports of the user into a project. Writers of the project may import."""
 
     queryset = Import.objects.none()
     serializer_class = ImportSerializer
@@ -63,11 +62,11 @@ class ImportFilter(filters.FilterSet):
     state = filters.ChoiceFilter(choices=ImportState.choices)
 
 
-def _tell_again(view: MyImports, request, made) -> Response:
-    return Response(ImportSerializer(get_object_or_404(view.get_queryset(), pk=made["id"])).data)
+def _repeat_response(view: ImportMixin, request, created) -> Response:
+    return Response(ImportSerializer(get_object_or_404(view.get_queryset(), pk=created["id"])).data)
 
 
-class Imports(MyImports, generics.ListAPIView):
+class ImportListView(ImportMixin, generics.ListAPIView):
     """Your imports into a project."""
 
     filterset_class = ImportFilter
@@ -76,18 +75,18 @@ class Imports(MyImports, generics.ListAPIView):
     @extend_schema(
         request={"multipart/form-data": ImportFileSerializer}, responses={202: ImportSerializer}
     )
-    @idempotent(_tell_again)
+    @idempotent(_repeat_response)
     def post(self, request, slug) -> Response:
-        """Takes a file; what it holds that is not there yet is added in the background."""
+        """Upload a file. A background task adds what the project does not have yet."""
         project = project_for_writing(request.user, slug, request.auth)
-        sent = ImportFileSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = ImportFileSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            upload = imports.receive(project, request.user, **sent.validated_data)
-        except Refused as reason:
-            raise serializers.ValidationError({"file": [str(reason)]}) from reason
+            upload = jobs.create_import(project, request.user, **serializer.validated_data)
+        except ImportRejectedError as error:
+            raise serializers.ValidationError({"file": [str(error)]}) from error
         return Response(ImportSerializer(upload).data, status.HTTP_202_ACCEPTED)
 
 
-class OneImport(MyImports, generics.RetrieveAPIView):
-    """One import: how far it is, and what it did."""
+class ImportDetailView(ImportMixin, generics.RetrieveAPIView):
+    """One import: its progress and its results."""

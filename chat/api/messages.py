@@ -1,4 +1,4 @@
-"""/api/v1/…/messages/: what was said, and what becomes of it."""
+"""/api/v1/…/messages/: messages, their replies, revisions and reactions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.db.models import QuerySet
+from django.http.response import HttpResponseBase
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, status
@@ -14,19 +15,18 @@ from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chat import access, changes, replies, streams
+from chat import permissions
 from chat.api.answering import (
+    EVENTS,
     EXCHANGE,
-    Conflict,
     answer,
-    answer_again,
-    recorded,
-    refuse_closed,
-    refusing,
-    session_to_speak_in,
+    answer_without_reply,
+    check_open,
+    repeat_answer,
+    resume_stream,
+    session_for_posting,
 )
-from chat.api.attachments import stored
-from chat.api.resuming import LAST_EVENT_ID
+from chat.api.attachments import store_images
 from chat.api.serializers import (
     ContentSerializer,
     EmojiSerializer,
@@ -38,18 +38,22 @@ from chat.api.serializers import (
     SessionSerializer,
     StaleSerializer,
 )
-from chat.api.sessions import tell
-from chat.attachments import Refused, claim
+from chat.api.sessions import session_response
+from chat.attachments import ImageRejectedError, claim_uploads
+from chat.conversations import edits, messages
 from chat.models import Message, MessageRevision, Role, Session, Status
-from projects.api.errors import CONFLICT
-from projects.api.filters import Whole
+from chat.streaming import live_replies
+from chat.streaming.sse import LAST_EVENT_ID, MEDIA_TYPE
 from projects.api.idempotency import idempotent
-from projects.api.pagination import NewestFirst
-from projects.api.versions import Tagged, asked_version, etag, tag
+from projects.api.schema import CONFLICT_RESPONSE
+from projects.core.api.etags import ETagMixin, entity_tag, etag_header, if_match_version
+from projects.core.api.filters import WholeNumberFilter
+from projects.core.api.pagination import NewestFirstPagination
+from projects.core.errors import ConflictError
 
 
-class OldestFirst(NewestFirst):
-    """By place in the conversation."""
+class MessagePagination(NewestFirstPagination):
+    """Pages by position in the conversation, the oldest first."""
 
     ordering = "seq"
     position = int
@@ -58,131 +62,131 @@ class OldestFirst(NewestFirst):
 class MessageFilter(filters.FilterSet):
     role = filters.ChoiceFilter(choices=Role.choices)
     status = filters.ChoiceFilter(choices=Status.choices)
-    after = Whole("seq", "gt", help_text="Only what stands after this place.")
+    after = WholeNumberFilter("seq", "gt", help_text="Only messages after this position.")
 
 
-class Messages(generics.ListAPIView):
-    """What was said in a conversation, in order."""
+class MessageListView(generics.ListAPIView):
+    """The messages of a conversation, in order."""
 
     queryset = Message.objects.none()
     serializer_class = MessageSerializer
-    pagination_class = OldestFirst
+    pagination_class = MessagePagination
     filterset_class = MessageFilter
     orderings = {"seq": int, "-seq": int}
 
     @property
     def rate(self) -> str | None:
         data = self.request.data
-        recorded = isinstance(data, Mapping) and data.get("reply") is False
-        return None if recorded else "replies"
+        without_reply = isinstance(data, Mapping) and data.get("reply") is False
+        return None if without_reply else "replies"
 
     def get_queryset(self) -> QuerySet[Message]:
         request = self.request
-        session = access.session_for_reading(request.user, self.kwargs["pk"], request.auth)
+        session = permissions.session_for_reading(request.user, self.kwargs["pk"], request.auth)
         return session.messages.select_related("author")
 
     def get_serializer_context(self) -> dict[str, object]:
         return super().get_serializer_context() | {"reader": self.request.user}
 
     @extend_schema(request=NewMessageSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
-    @idempotent(answer_again)
+    @idempotent(repeat_answer)
     def post(self, request, pk):
-        """Says something. The reply is awaited, or streamed as events when that is accepted."""
-        session = session_to_speak_in(request, pk)
-        said = NewMessageSerializer(data=request.data)
-        said.is_valid(raise_exception=True)
-        data = said.validated_data
-        images = stored(session, request.user, data.pop("attachments"))
+        """Post a message. The reply is awaited, or streamed as events if those are accepted."""
+        session = session_for_posting(request, pk)
+        serializer = NewMessageSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
+        images = store_images(session, request.user, data.pop("attachments"))
         try:
             if not data["reply"]:
-                return recorded(request, _record(session, request.user, images, **data))
-            asked, reply = replies.ask(session, data["content"], request.user, images)
-        except Refused as refused:
-            raise ValidationError({"attachments": [str(refused)]}) from refused
-        return answer(request, asked, reply)
+                return answer_without_reply(request, _record(session, request.user, images, **data))
+            message, reply = messages.ask(session, data["content"], request.user, images)
+        except ImageRejectedError as error:
+            raise ValidationError({"attachments": [str(error)]}) from error
+        return answer(request, message, reply)
 
 
 @transaction.atomic
 def _record(
     session: Session, user, images: list[UUID], content: str, author: str = "", **fields
 ) -> Message:
-    """Writes down what was said elsewhere; a user's message without an author is `user`'s own."""
+    """Store a message from another system; without an author, a user's message is by `user`."""
     fields.pop("reply")
     own = not author and fields.get("role", Role.USER) == Role.USER
-    message = replies.post_message(
+    message = messages.post_message(
         session, content, author=user if own else None, author_name=author, **fields
     )
-    claim(message, images, user)
+    claim_uploads(message, images, user)
     return message
 
 
-STALE = {412: StaleSerializer} | CONFLICT
+STALE = {412: StaleSerializer} | CONFLICT_RESPONSE
 
 
-class OneMessage(Tagged, APIView):
-    """One message. Its author and the project's owners change what a person said; any writer
-    changes what the assistant said.
+class MessageDetailView(ETagMixin, APIView):
+    """One message. Its author and the project's owners may change it; any writer may change a
+    message of the assistant.
     """
 
     @extend_schema(responses=MessageSerializer)
     def get(self, request, pk) -> Response:
-        return _tell(request, access.message_for_reading(request.user, pk, request.auth))
+        return _message_response(
+            request, permissions.message_for_reading(request.user, pk, request.auth)
+        )
 
     @extend_schema(
         request=ContentSerializer,
         responses={200: MessageSerializer} | STALE,
     )
     def patch(self, request, pk) -> Response:
-        """Gives it another text; the one before stays among its revisions."""
-        message = access.message_for_changing(request.user, pk, request.auth)
-        said = ContentSerializer(data=request.data, context={"message": message})
-        said.is_valid(raise_exception=True)
-        content, version = said.validated_data["content"], asked_version(request)
+        """Replace the text; the previous one is stored as a revision."""
+        message = permissions.message_for_changing(request.user, pk, request.auth)
+        serializer = ContentSerializer(data=request.data, context={"message": message})
+        serializer.is_valid(raise_exception=True)
+        content, version = serializer.validated_data["content"], if_match_version(request)
         try:
-            with refusing():
-                edited = changes.edit(message, content, request.user, version)
-        except changes.Stale as stale:
-            return _stale(request, stale)
-        return _tell(request, edited)
+            edited = edits.edit(message, content, request.user, version)
+        except edits.StaleMessageError as error:
+            return _stale_response(request, error)
+        return _message_response(request, edited)
 
     @extend_schema(responses={204: None} | STALE)
     def delete(self, request, pk) -> Response:
-        """Takes it out of prompts, memory and search; its place stays, empty."""
-        message = access.message_for_changing(request.user, pk, request.auth)
+        """Remove the text from prompts, memory and search; the empty message stays."""
+        message = permissions.message_for_changing(request.user, pk, request.auth)
         try:
-            with refusing():
-                gone = changes.delete(message, asked_version(request))
-        except changes.Stale as stale:
-            return _stale(request, stale)
-        return Response(status=status.HTTP_204_NO_CONTENT, headers=etag(gone.version))
+            deleted = edits.delete(message, if_match_version(request))
+        except edits.StaleMessageError as error:
+            return _stale_response(request, error)
+        return Response(status=status.HTTP_204_NO_CONTENT, headers=etag_header(deleted.version))
 
 
-def _told(request, message: Message) -> dict[str, object]:
+def _message_data(request, message: Message) -> dict[str, object]:
     return MessageSerializer(message, context={"reader": request.user}).data
 
 
-def _tell(request, message: Message, code: int = status.HTTP_200_OK) -> Response:
-    told = _told(request, message)
-    return Response(told, code, headers={"ETag": tag(told)})
+def _message_response(request, message: Message, code: int = status.HTTP_200_OK) -> Response:
+    data = _message_data(request, message)
+    return Response(data, code, headers={"ETag": entity_tag(data)})
 
 
-def _stale(request, stale: changes.Stale) -> Response:
-    told: dict[str, Any] = {"detail": str(stale), "message": _told(request, stale.message)}
-    headers = {"ETag": tag(told["message"])}
-    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=headers)
+def _stale_response(request, error: edits.StaleMessageError) -> Response:
+    data: dict[str, Any] = {"detail": str(error), "message": _message_data(request, error.current)}
+    headers = {"ETag": entity_tag(data["message"])}
+    return Response(data, status.HTTP_412_PRECONDITION_FAILED, headers=headers)
 
 
-class Reactions(APIView):
-    """The emoji under a message: each user gives each of them once."""
+class ReactionListView(APIView):
+    """The emoji reactions to a message. Each user adds each emoji once."""
 
     @extend_schema(responses=ReactionSerializer(many=True))
     def get(self, request, pk) -> Response:
-        message = access.message_for_reading(request.user, pk, request.auth)
-        return Response(_told(request, message)["reactions"])
+        message = permissions.message_for_reading(request.user, pk, request.auth)
+        return Response(_message_data(request, message)["reactions"])
 
     @extend_schema(request=EmojiSerializer, responses={201: ReactionSerializer(many=True)})
     def post(self, request, pk) -> Response:
-        """Gives yours. To give it twice changes nothing."""
+        """Add your reaction. Adding it twice changes nothing."""
         return self._react(request, pk, request.data, True, status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -190,102 +194,113 @@ class Reactions(APIView):
         responses={200: ReactionSerializer(many=True)},
     )
     def delete(self, request, pk) -> Response:
-        """Takes yours back, if it is there."""
+        """Remove your reaction, if there is one."""
         return self._react(request, pk, request.query_params, False, status.HTTP_200_OK)
 
     def _react(self, request, pk, data, wanted: bool, code: int) -> Response:
-        message = access.message_for_writing(request.user, pk, request.auth)
-        given = EmojiSerializer(data=data)
-        given.is_valid(raise_exception=True)
-        try:
-            changes.react(message, request.user, given.validated_data["emoji"], wanted)
-        except changes.Refused as refused:
-            raise ValidationError({"emoji": [str(refused)]}) from refused
-        return Response(_told(request, message)["reactions"], code)
+        message = permissions.message_for_writing(request.user, pk, request.auth)
+        serializer = EmojiSerializer(data=data)
+        serializer.is_valid(raise_exception=True)
+        edits.react(message, request.user, serializer.validated_data["emoji"], wanted)
+        return Response(_message_data(request, message)["reactions"], code)
 
 
-class Regenerate(APIView):
-    """Another reply beside one that is there. From then on the new one counts."""
+class RegenerateView(APIView):
+    """Generate another reply to the same message. The new reply becomes the active one."""
 
     rate = "replies"
 
     @extend_schema(request=None, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
-    @idempotent(answer_again)
+    @idempotent(repeat_answer)
     def post(self, request, pk):
-        spoken = access.message_for_writing(request.user, pk, request.auth)
-        refuse_closed(spoken.session)
-        with refusing():
-            asked, reply = changes.regenerate(spoken)
-        return answer(request, asked, reply)
+        old_reply = permissions.message_for_writing(request.user, pk, request.auth)
+        check_open(old_reply.session)
+        message, reply = edits.regenerate(old_reply)
+        return answer(request, message, reply)
 
 
-class Rerun(APIView):
-    """Another text in place of what a person said, and the reply to it. The original and what
-    followed it stay beside them, as a branch.
+class RerunView(APIView):
+    """Replace a user's message and reply to the new text. The original and its replies stay, as a
+    branch.
     """
 
     rate = "replies"
 
     @extend_schema(request=ContentSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
-    @idempotent(answer_again)
+    @idempotent(repeat_answer)
     def post(self, request, pk):
-        message = access.message_for_writing(request.user, pk, request.auth)
-        refuse_closed(message.session)
-        said = ContentSerializer(data=request.data, context={"message": message})
-        said.is_valid(raise_exception=True)
-        with refusing():
-            asked, reply = changes.rerun(message, said.validated_data["content"], request.user)
-        return answer(request, asked, reply)
+        message = permissions.message_for_writing(request.user, pk, request.auth)
+        check_open(message.session)
+        serializer = ContentSerializer(data=request.data, context={"message": message})
+        serializer.is_valid(raise_exception=True)
+        content = serializer.validated_data["content"]
+        new_message, reply = edits.rerun(message, content, request.user)
+        return answer(request, new_message, reply)
 
 
-class Choose(APIView):
-    """Makes the path that counts go through a message, one of several siblings."""
+class ChooseView(APIView):
+    """Select one of several siblings: the active path then goes through this message."""
 
     @extend_schema(request=None, responses=SessionSerializer)
     def post(self, request, pk) -> Response:
-        return tell(changes.choose(access.message_for_writing(request.user, pk, request.auth)))
+        return session_response(
+            edits.choose(permissions.message_for_writing(request.user, pk, request.auth))
+        )
 
 
-class Stop(APIView):
-    """Ends a reply that is being said; what was said so far stays."""
+class StopView(APIView):
+    """Stop a reply in progress; its text so far stays."""
 
-    @extend_schema(request=None, responses={202: MessageSerializer} | CONFLICT)
+    @extend_schema(request=None, responses={202: MessageSerializer} | CONFLICT_RESPONSE)
     def post(self, request, pk) -> Response:
-        reply = access.message_for_writing(request.user, pk, request.auth)
+        reply = permissions.message_for_writing(request.user, pk, request.auth)
         if reply.is_final:
-            raise Conflict("This message is complete already.")
-        async_to_sync(streams.stop)(reply.pk)
-        return _tell(request, reply, status.HTTP_202_ACCEPTED)
+            raise ConflictError("This message is complete already.")
+        async_to_sync(live_replies.stop)(reply.pk)
+        return _message_response(request, reply, status.HTTP_202_ACCEPTED)
 
 
-class Receipt(APIView):
-    """What stood in the prompt of a reply, by id and revision."""
+class ReceiptView(APIView):
+    """The contents of a reply's prompt, by id and revision."""
 
     @extend_schema(responses=ReceiptSerializer)
     def get(self, request, pk) -> Response:
-        message = access.message_for_reading(request.user, pk, request.auth)
+        message = permissions.message_for_reading(request.user, pk, request.auth)
         if not message.receipt:
             raise NotFound("This message has no receipt: it is no reply, or not begun.")
         return Response(message.receipt)
 
 
-class LatestFirst(NewestFirst):
-    """By version, the latest first."""
+class RevisionPagination(NewestFirstPagination):
+    """Pages by version, the latest first."""
 
     ordering = "-version"
     position = int
 
 
-class Revisions(generics.ListAPIView):
-    """The earlier texts of a message, the latest first. Those of a deleted one are withheld."""
+class RevisionListView(generics.ListAPIView):
+    """The earlier texts of a message, the latest first; empty for a deleted message."""
 
     queryset = MessageRevision.objects.none()
     serializer_class = RevisionSerializer
-    pagination_class = LatestFirst
+    pagination_class = RevisionPagination
 
     def get_queryset(self) -> QuerySet[MessageRevision]:
         request = self.request
-        message = access.message_for_reading(request.user, self.kwargs["pk"], request.auth)
+        message = permissions.message_for_reading(request.user, self.kwargs["pk"], request.auth)
         if message.deleted_at is not None:
             return self.queryset
         return message.revisions.select_related("edited_by")
+
+
+class ReplyStreamView(APIView):
+    """A reply as events: while it is in progress, in any process, or complete."""
+
+    @extend_schema(
+        parameters=[LAST_EVENT_ID],
+        responses={(200, MEDIA_TYPE): EVENTS, 204: None},
+    )
+    def get(self, request, pk) -> HttpResponseBase:
+        """Stream events `delta`, and `done` or `error` at the end. After the end it is 204."""
+        message = permissions.message_for_reading(request.user, pk, request.auth)
+        return resume_stream(request, message)

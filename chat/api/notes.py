@@ -1,4 +1,4 @@
-"""/api/v1/projects/…/notes/: texts that are written down to be remembered."""
+"""/api/v1/projects/…/notes/: text that is remembered without a chat."""
 
 from datetime import datetime
 from typing import Any
@@ -11,17 +11,18 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chat import changes, notes, search
-from chat.api.answering import refusing
-from chat.api.times import TimeField
+from chat.api.fields import TimeField
+from chat.conversations import edits, notes
+from chat.conversations.messages import MAX_MESSAGE_CHARS
+from chat.conversations.search import MAX_QUERY_CHARS, search_messages
 from chat.models import Message
-from chat.replies import LONGEST_MESSAGE
-from projects.access import project_for_reading, project_for_writing
-from projects.api.errors import CONFLICT
-from projects.api.filters import Moment
 from projects.api.idempotency import idempotent
-from projects.api.pagination import NewestFirst
-from projects.api.versions import Tagged, asked_version, etag, tag
+from projects.api.schema import CONFLICT_RESPONSE
+from projects.core.api.etags import ETagMixin, entity_tag, etag_header, if_match_version
+from projects.core.api.filters import MomentFilter
+from projects.core.api.pagination import NewestFirstPagination
+from projects.core.errors import InvalidInputError
+from projects.permissions import project_for_reading, project_for_writing
 
 
 class NoteSerializer(serializers.ModelSerializer):
@@ -44,137 +45,136 @@ class NoteSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
     def get_author(self, note: Message) -> str:
-        return notes.author_of(note)
+        return notes.author_name(note)
 
 
 class NoteTextSerializer(serializers.Serializer):
-    """The text is kept to the letter."""
+    """The text is stored unchanged."""
 
-    text = serializers.CharField(trim_whitespace=False, max_length=LONGEST_MESSAGE)
+    text = serializers.CharField(trim_whitespace=False, max_length=MAX_MESSAGE_CHARS)
 
     def validate_text(self, text: str) -> str:
         try:
-            return notes.checked(text)
-        except changes.Refused as refused:
-            raise ValidationError(str(refused)) from refused
+            return notes.validate_note(text)
+        except InvalidInputError as error:
+            raise ValidationError(str(error)) from error
 
 
 @extend_schema_serializer(
     examples=[OpenApiExample("A note", {"text": "The door code is 4711."}, request_only=True)]
 )
 class NewNoteSerializer(NoteTextSerializer):
-    created_at = TimeField(required=False, help_text="The time it is of: now, unless given.")
+    created_at = TimeField(required=False, help_text="The time of the note; now by default.")
 
 
 class StaleNoteSerializer(serializers.Serializer):
-    """Why a change was not made, and the note as it is now."""
+    """The reason why a change was rejected, and the present note."""
 
     detail = serializers.CharField()
     note = NoteSerializer()
 
 
 class NoteFilter(filters.FilterSet):
-    """`q`: all of these words, the last of which may be the beginning of one. `author`: as the
-    notes name them.
+    """`q`: all of these words; the last may be the beginning of a word. `author`: the name in the
+    notes.
     """
 
-    q = filters.CharFilter(method="saying", max_length=search.LONGEST)
+    q = filters.CharFilter(method="search", max_length=MAX_QUERY_CHARS)
     author = filters.CharFilter(method="written_by", max_length=150)
-    since = Moment("created_at", "gte")
-    until = Moment("created_at", "lt", help_text="Not included.")
+    since = MomentFilter("created_at", "gte")
+    until = MomentFilter("created_at", "lt", help_text="Exclusive.")
 
-    def saying(self, rows: QuerySet[Message], name: str, words: str) -> QuerySet[Message]:
-        return search.saying(rows, words)
+    def search(self, rows: QuerySet[Message], name: str, words: str) -> QuerySet[Message]:
+        return search_messages(rows, words)
 
     def written_by(self, rows: QuerySet[Message], name: str, author: str) -> QuerySet[Message]:
         return notes.by_author(rows, author)
 
 
-class NewestTimeFirst(NewestFirst):
-    """By the time they are of."""
+class NotePagination(NewestFirstPagination):
+    """Pages by the time of the notes, the newest first."""
 
     ordering = ("-created_at", "-id")
     position = datetime.fromisoformat
 
 
-def _tell_again(view, request, made) -> Response:
+def _repeat_response(view, request, created) -> Response:
     project = project_for_reading(request.user, view.kwargs["slug"], request.auth)
-    return _tell(notes.note_for_reading(request.user, project, made["id"], request.auth))
+    note = notes.note_for_reading(request.user, project, created["id"], request.auth)
+    return _note_response(note)
 
 
-class Notes(generics.ListAPIView):
+class NoteListView(generics.ListAPIView):
     """The notes of a project that you may see, the newest first."""
 
     queryset = Message.objects.none()
     serializer_class = NoteSerializer
     filterset_class = NoteFilter
-    pagination_class = NewestTimeFirst
+    pagination_class = NotePagination
 
     def get_queryset(self) -> QuerySet[Message]:
         user, token = self.request.user, self.request.auth
         return notes.notes_for(user, project_for_reading(user, self.kwargs["slug"], token), token)
 
     @extend_schema(request=NewNoteSerializer, responses={201: NoteSerializer})
-    @idempotent(_tell_again)
+    @idempotent(_repeat_response)
     def post(self, request, slug: str) -> Response:
-        """Writes one down. Search finds it at once, and it settles into the project's memory."""
+        """Add a note. Search finds it at once, and later summaries include it."""
         project = project_for_writing(request.user, slug, request.auth)
-        given = NewNoteSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        said = given.validated_data
-        note = notes.add(project, request.user, said["text"], said.get("created_at"))
-        return _tell(note, status.HTTP_201_CREATED)
+        serializer = NewNoteSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
+        note = notes.add_note(project, request.user, data["text"], data.get("created_at"))
+        return _note_response(note, status.HTTP_201_CREATED)
 
 
-STALE = {412: StaleNoteSerializer} | CONFLICT
+STALE = {412: StaleNoteSerializer} | CONFLICT_RESPONSE
 
 
-class OneNote(Tagged, APIView):
-    """One note. Its author and the project's owners change it."""
+class NoteDetailView(ETagMixin, APIView):
+    """One note. Its author and the project's owners may change it."""
 
     @extend_schema(responses=NoteSerializer)
     def get(self, request, slug: str, pk) -> Response:
         project = project_for_reading(request.user, slug, request.auth)
-        return _tell(notes.note_for_reading(request.user, project, pk, request.auth))
+        return _note_response(notes.note_for_reading(request.user, project, pk, request.auth))
 
     @extend_schema(
         request=NoteTextSerializer,
         responses={200: NoteSerializer} | STALE,
     )
     def patch(self, request, slug: str, pk) -> Response:
-        """Gives it another text; the one before stays among the revisions of the message."""
-        note = self._to_change(request, slug, pk)
-        given = NoteTextSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
+        """Replace the text; the previous one is stored as a revision."""
+        note = self._note_for_changing(request, slug, pk)
+        serializer = NoteTextSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            with refusing():
-                text, version = given.validated_data["text"], asked_version(request)
-                return _tell(notes.change(note, text, request.user, version))
-        except changes.Stale as stale:
-            return _stale(stale)
+            text, version = serializer.validated_data["text"], if_match_version(request)
+            return _note_response(notes.edit_note(note, text, request.user, version))
+        except edits.StaleMessageError as error:
+            return _stale_response(error)
 
     @extend_schema(responses={204: None} | STALE)
     def delete(self, request, slug: str, pk) -> Response:
-        """Takes it out of memory and search."""
-        note = self._to_change(request, slug, pk)
+        """Remove it from memory and search."""
+        note = self._note_for_changing(request, slug, pk)
         try:
-            with refusing():
-                gone = changes.delete(note, asked_version(request))
-        except changes.Stale as stale:
-            return _stale(stale)
-        return Response(status=status.HTTP_204_NO_CONTENT, headers=etag(gone.version))
+            deleted = edits.delete(note, if_match_version(request))
+        except edits.StaleMessageError as error:
+            return _stale_response(error)
+        return Response(status=status.HTTP_204_NO_CONTENT, headers=etag_header(deleted.version))
 
-    def _to_change(self, request, slug: str, pk) -> Message:
+    def _note_for_changing(self, request, slug: str, pk) -> Message:
         project = project_for_writing(request.user, slug, request.auth)
         return notes.note_for_changing(request.user, project, pk, request.auth)
 
 
-def _tell(note: Message, code: int = status.HTTP_200_OK) -> Response:
-    told = NoteSerializer(note).data
-    return Response(told, code, headers={"ETag": tag(told)})
+def _note_response(note: Message, code: int = status.HTTP_200_OK) -> Response:
+    data = NoteSerializer(note).data
+    return Response(data, code, headers={"ETag": entity_tag(data)})
 
 
-def _stale(stale: changes.Stale) -> Response:
-    told: dict[str, Any] = {"detail": str(stale), "note": NoteSerializer(stale.message).data}
-    headers = {"ETag": tag(told["note"])}
-    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=headers)
+def _stale_response(error: edits.StaleMessageError) -> Response:
+    data: dict[str, Any] = {"detail": str(error), "note": NoteSerializer(error.current).data}
+    headers = {"ETag": entity_tag(data["note"])}
+    return Response(data, status.HTTP_412_PRECONDITION_FAILED, headers=headers)

@@ -1,4 +1,4 @@
-"""Sessions, messages and prompts as JSON."""
+"""Serializers of sessions, messages and prompts."""
 
 from copy import deepcopy
 from functools import cache
@@ -13,26 +13,26 @@ from drf_spectacular.utils import (
 from rest_framework import serializers
 
 from chat.api.attachments import AttachmentSerializer, AttachmentsField
-from chat.api.times import TimeField
-from chat.attachments import shown_by, stands_without_words
-from chat.changes import LONGEST_EMOJI
+from chat.api.fields import TimeField
+from chat.attachments import attachments_by_message
+from chat.conversations.edits import MAX_EMOJI_CHARS
+from chat.conversations.messages import MAX_MESSAGE_CHARS
+from chat.conversations.read_state import MessageRelations, message_relations
+from chat.conversations.sessions import clamp_history_limit, create_session, update_session
 from chat.models import Message, MessageRevision, Role, Session
-from chat.reading import Company, company
-from chat.replies import LONGEST_MESSAGE
-from chat.sessions import clamped, create_session, update_session
 
 BLANK = "This field may not be blank."
 
 
 class ArchivedField(serializers.BooleanField):
-    """Whether, of a row that knows since when."""
+    """True if the session has a time at which it was archived."""
 
     def get_attribute(self, instance: Session) -> bool:
         return instance.archived_at is not None
 
 
 class SessionSerializer(serializers.ModelSerializer):
-    """Reads sessions that went through `chat.sessions.counted`."""
+    """Reads sessions that `chat.conversations.sessions.with_list_columns` annotated."""
 
     project = serializers.CharField(source="project.slug", read_only=True)
     creator = serializers.CharField(
@@ -41,9 +41,9 @@ class SessionSerializer(serializers.ModelSerializer):
     history_limit = serializers.IntegerField(
         required=False,
         allow_null=True,
-        help_text="Messages that the model sees, moved into 50–1000. Null: the project's.",
+        help_text="Messages in the prompt, clamped to 50–1000. Null: the project's limit.",
     )
-    archived = ArchivedField(required=False, help_text="Out of the way, but kept.")
+    archived = ArchivedField(required=False, help_text="Hidden from lists, but not deleted.")
     message_count = serializers.IntegerField(read_only=True)
     unsummarized_count = serializers.IntegerField(
         read_only=True, default=0, help_text="Messages that wait to be remembered."
@@ -74,7 +74,7 @@ class SessionSerializer(serializers.ModelSerializer):
         read_only_fields = ("kind", "version", "created_at", "last_activity_at")
 
     def validate_history_limit(self, limit: int | None) -> int | None:
-        return clamped(limit)
+        return clamp_history_limit(limit)
 
     def create(self, validated_data: dict[str, Any]) -> Session:
         return create_session(**validated_data)
@@ -95,36 +95,34 @@ class ToolCallSerializer(serializers.Serializer):
     arguments = serializers.CharField(help_text="As the model wrote them; most often JSON.")
 
 
-class InCompany(serializers.ListSerializer):
-    """Looks up what stands around all of its messages at once."""
+class MessageListSerializer(serializers.ListSerializer):
+    """Loads the relations of all messages in a fixed number of queries."""
 
     def to_representation(self, data: Any) -> Any:
         messages = list(data)
-        self.context["company"] = company(messages, self.context.get("reader"))
-        self.context["shown"] = shown_by([message.pk for message in messages])
+        self.context["relations"] = message_relations(messages, self.context.get("reader"))
+        self.context["attachments"] = attachments_by_message([message.pk for message in messages])
         return super().to_representation(messages)
 
 
 class MessageSerializer(serializers.ModelSerializer):
-    """A message; one that was deleted keeps its place and loses its words.
+    """A message; a deleted message stays, without its text.
 
     The context's `reader` is the user whose own reactions are marked.
     """
 
     author = serializers.CharField(source="speaker", read_only=True)
     content = serializers.SerializerMethodField()
-    tool_calls = serializers.SerializerMethodField(
-        help_text="What a reply asks of a program's tools."
-    )
+    tool_calls = serializers.SerializerMethodField(help_text="The tool calls of a reply.")
     attachments = serializers.SerializerMethodField()
     reactions = serializers.SerializerMethodField()
     siblings = serializers.SerializerMethodField(
-        help_text="The versions in its place, in order, itself among them."
+        help_text="All alternatives of this message in order, itself included."
     )
 
     class Meta:
         model = Message
-        list_serializer_class = InCompany
+        list_serializer_class = MessageListSerializer
         fields = (
             "id",
             "session",
@@ -151,9 +149,7 @@ class MessageSerializer(serializers.ModelSerializer):
             "siblings",
         )
         read_only_fields = fields
-        extra_kwargs = {
-            "error": {"help_text": "Why it failed, or what is to be known of a complete reply."}
-        }
+        extra_kwargs = {"error": {"help_text": "Why it failed, or a remark on a complete reply."}}
 
     def get_fields(self) -> dict[str, serializers.Field]:
         return deepcopy(_fields())
@@ -168,41 +164,41 @@ class MessageSerializer(serializers.ModelSerializer):
 
     @extend_schema_field(AttachmentSerializer(many=True))
     def get_attachments(self, message: Message) -> Any:
-        known = self.context.setdefault("shown", {})
+        known = self.context.setdefault("attachments", {})
         if message.pk not in known:
-            known |= shown_by([message.pk])
+            known |= attachments_by_message([message.pk])
         shown = known[message.pk] if message.deleted_at is None else ()
         return AttachmentSerializer(shown, many=True).data
 
     @extend_schema_field(ReactionSerializer(many=True))
     def get_reactions(self, message: Message) -> Any:
-        return ReactionSerializer(self._company(message).reactions, many=True).data
+        return ReactionSerializer(self._relations(message).reactions, many=True).data
 
     def get_siblings(self, message: Message) -> list[UUID]:
-        return list(self._company(message).siblings)
+        return list(self._relations(message).siblings)
 
-    def _company(self, message: Message) -> Company:
-        known = self.context.setdefault("company", {})
+    def _relations(self, message: Message) -> MessageRelations:
+        known = self.context.setdefault("relations", {})
         if message.pk not in known:
-            known |= company([message], self.context.get("reader"))
+            known |= message_relations([message], self.context.get("reader"))
         return known[message.pk]
 
 
 @cache
 def _fields() -> dict[str, serializers.Field]:
-    """To work them out from the model takes longer than to tell of a message."""
+    """Building the fields from the model takes longer than serialising a message."""
     return serializers.ModelSerializer.get_fields(MessageSerializer())
 
 
 class StaleSerializer(serializers.Serializer):
-    """Why a change was not made, and the message as it is now."""
+    """The reason why a change was rejected, and the present message."""
 
     detail = serializers.CharField()
     message = MessageSerializer()
 
 
 class RevisionSerializer(serializers.ModelSerializer):
-    """An earlier text, the version it was, and who replaced it when."""
+    """An earlier text with its version, and the user and time of its replacement."""
 
     content = serializers.CharField(source="text", read_only=True)
     edited_by = serializers.CharField(
@@ -229,7 +225,7 @@ class ReceiptSectionSerializer(serializers.Serializer):
 
 
 class ReceiptSerializer(serializers.Serializer):
-    """What a reply was told, section by section; no text."""
+    """The contents of a prompt, section by section, without text."""
 
     budget = serializers.IntegerField()
     sections = ReceiptSectionSerializer(many=True)
@@ -237,11 +233,11 @@ class ReceiptSerializer(serializers.Serializer):
 
 @extend_schema_serializer(examples=[OpenApiExample("Yes", {"emoji": "👍"}, request_only=True)])
 class EmojiSerializer(serializers.Serializer):
-    emoji = serializers.CharField(max_length=LONGEST_EMOJI)
+    emoji = serializers.CharField(max_length=MAX_EMOJI_CHARS)
 
 
 class ForkSerializer(serializers.Serializer):
-    """The last message that the new conversation begins with; without one, the present end."""
+    """The last message of the copy; the present end by default."""
 
     message = serializers.UUIDField(required=False)
 
@@ -256,23 +252,23 @@ class ForkSerializer(serializers.Serializer):
 
 
 class ContentSerializer(serializers.Serializer):
-    """Another text for the context's `message`, kept to the letter. With images it may be blank."""
+    """A new text for the context's `message`, stored unchanged. With images it may be blank."""
 
     content = serializers.CharField(
-        trim_whitespace=False, max_length=LONGEST_MESSAGE, allow_blank=True
+        trim_whitespace=False, max_length=MAX_MESSAGE_CHARS, allow_blank=True
     )
 
     def validate_content(self, content: str) -> str:
-        if not content.strip() and not stands_without_words(self.context["message"]):
+        if not content.strip() and not self.context["message"].attachments.exists():
             raise serializers.ValidationError(BLANK)
         return content
 
 
 @extend_schema_serializer(
     examples=[
-        OpenApiExample("Asked", {"content": "When is the cutover?"}, request_only=True),
+        OpenApiExample("Question", {"content": "When is the cutover?"}, request_only=True),
         OpenApiExample(
-            "Said elsewhere",
+            "Record of another system",
             {
                 "content": "On 3 March.",
                 "reply": False,
@@ -284,13 +280,13 @@ class ContentSerializer(serializers.Serializer):
     ]
 )
 class NewMessageSerializer(serializers.Serializer):
-    """What is said now and answered, or, without a reply, what was said elsewhere.
+    """A message to reply to, or, with `reply` false, a message from another system.
 
     With images, `content` may be blank.
     """
 
     content = serializers.CharField(
-        trim_whitespace=False, max_length=LONGEST_MESSAGE, allow_blank=True, required=False
+        trim_whitespace=False, max_length=MAX_MESSAGE_CHARS, allow_blank=True, required=False
     )
     attachments = AttachmentsField(required=False)
     reply = serializers.BooleanField(default=True)
@@ -302,15 +298,15 @@ class NewMessageSerializer(serializers.Serializer):
         attrs = {"content": "", "attachments": []} | attrs
         if not attrs["attachments"] and not attrs["content"].strip():
             raise serializers.ValidationError({"content": [BLANK]})
-        foreign = {"role", "author", "created_at"} & attrs.keys()
-        if attrs["reply"] and foreign:
-            reason = 'Only with "reply": false, for what was said elsewhere.'
-            raise serializers.ValidationError({name: [reason] for name in sorted(foreign)})
+        record_fields = {"role", "author", "created_at"} & attrs.keys()
+        if attrs["reply"] and record_fields:
+            reason = 'Only with "reply": false, for messages from another system.'
+            raise serializers.ValidationError({name: [reason] for name in sorted(record_fields)})
         return attrs
 
 
 class ExchangeSerializer(serializers.Serializer):
-    """A message and the reply to it, null when none was asked for."""
+    """A message and its reply, null if none was requested."""
 
     message = MessageSerializer()
     reply = MessageSerializer(allow_null=True)
@@ -331,19 +327,19 @@ class SectionSerializer(serializers.Serializer):
     items = ItemSerializer(many=True)
 
     def get_text(self, section) -> str:
-        return "\n\n".join(said.text for said in section.said)
+        return "\n\n".join(message.text for message in section.messages)
 
 
-class SaidSerializer(serializers.Serializer):
+class PromptMessageSerializer(serializers.Serializer):
     role = serializers.CharField()
     content = serializers.CharField(source="text")
 
 
 class PromptSerializer(serializers.Serializer):
-    """What a reply is told: section by section, and as the messages that are sent."""
+    """A prompt, by section and as the messages that are sent."""
 
     model = serializers.CharField()
     budget = serializers.IntegerField()
     tokens = serializers.IntegerField()
     sections = SectionSerializer(many=True)
-    messages = SaidSerializer(source="said", many=True)
+    messages = PromptMessageSerializer(many=True)

@@ -1,7 +1,5 @@
-"""/api/v1/…/sessions/: conversations, how they are kept, and what stands in their prompts."""
+"""/api/v1/…/sessions/: conversations, their settings and their prompts."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from uuid import UUID
 
@@ -14,63 +12,76 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chat import access, changes, prompt, search
-from chat.api.answering import refuse_notes, refusing
+from chat import permissions
+from chat.api.answering import check_is_chat
 from chat.api.serializers import ForkSerializer, PromptSerializer, SessionSerializer
+from chat.conversations import edits
+from chat.conversations.search import MAX_QUERY_CHARS, search_sessions
+from chat.conversations.sessions import (
+    delete_session,
+    restore_session,
+    update_session,
+    with_list_columns,
+)
 from chat.models import Session, SessionKind, SessionStatus, Visibility
-from chat.sessions import Stale, counted, delete_session, restore_session, update_session
-from projects.access import project_for_reading, project_for_writing
-from projects.api import versions
-from projects.api.errors import CONFLICT
-from projects.api.filters import Flag, Moment
+from chat.prompt import builder
 from projects.api.idempotency import idempotent
+from projects.api.schema import CONFLICT_RESPONSE
+from projects.core.api import etags
+from projects.core.api.filters import FlagFilter, MomentFilter
+from projects.permissions import project_for_reading, project_for_writing
 
 
-def told(sessions: QuerySet[Session]) -> QuerySet[Session]:
-    """`sessions` with all that their JSON is made of."""
-    related = counted(sessions).select_related("project", "creator")
+def with_json_columns(sessions: QuerySet[Session]) -> QuerySet[Session]:
+    """Select everything that `SessionSerializer` needs."""
+    related = with_list_columns(sessions).select_related("project", "creator")
     return related.defer("project__instructions")
 
 
-def tell(session: Session, code: int = status.HTTP_200_OK) -> Response:
-    """The answer that tells of `session` as it is now."""
-    fresh = told(Session.objects.all()).get(pk=session.pk)
-    return Response(SessionSerializer(fresh).data, code)
+def fresh(session: Session) -> Session:
+    """Read the session again, with everything that `SessionSerializer` needs."""
+    return with_json_columns(Session.objects.all()).get(pk=session.pk)
 
 
-def tell_again(view, request, made) -> Response:
-    """Tells of a session that was made before."""
-    return tell(access.session_for_reading(request.user, made["id"], request.auth))
+def session_response(session: Session, code: int = status.HTTP_200_OK) -> Response:
+    """Respond with the present state of `session`."""
+    return Response(SessionSerializer(fresh(session)).data, code)
+
+
+def repeat_response(view, request, created) -> Response:
+    """Respond to a repeated request with the session that it created."""
+    session = permissions.session_for_reading(request.user, created["id"], request.auth)
+    return session_response(session)
 
 
 class SessionFilter(filters.FilterSet):
-    """`archived`: only those that are, or are not. `q`: words in the title or in what was said.
-    `kind`: chats, unless it asks for the sessions that hold notes. `since` and `until` are of the
-    last activity.
+    """`archived`: only archived sessions, or only others. `q`: words in the title or in messages.
+    `kind`: chats by default, or the sessions of notes. `since` and `until`: time of the last
+    activity.
     """
 
-    archived = Flag("archived_at", lookup_expr="isnull", exclude=True)
-    pinned = Flag()
-    remembered = Flag()
+    archived = FlagFilter("archived_at", lookup_expr="isnull", exclude=True)
+    pinned = FlagFilter()
+    remembered = FlagFilter()
     status = filters.ChoiceFilter(choices=SessionStatus.choices)
     visibility = filters.ChoiceFilter(choices=Visibility.choices)
     creator = filters.CharFilter("creator__username", max_length=150)
-    since = Moment("last_activity_at", "gte")
-    until = Moment("last_activity_at", "lt", help_text="Not included.")
-    q = filters.CharFilter(method="containing", max_length=search.LONGEST)
+    since = MomentFilter("last_activity_at", "gte")
+    until = MomentFilter("last_activity_at", "lt", help_text="Exclusive.")
+    q = filters.CharFilter(method="search", max_length=MAX_QUERY_CHARS)
     kind = filters.ChoiceFilter(choices=SessionKind.choices)
 
     def filter_queryset(self, queryset: QuerySet[Session]) -> QuerySet[Session]:
-        given = self.form.cleaned_data
-        given["kind"] = given["kind"] or SessionKind.CHAT
+        values = self.form.cleaned_data
+        values["kind"] = values["kind"] or SessionKind.CHAT
         return super().filter_queryset(queryset)
 
-    def containing(self, sessions: QuerySet[Session], name: str, words: str) -> QuerySet[Session]:
-        return search.containing(sessions, words)
+    def search(self, sessions: QuerySet[Session], name: str, words: str) -> QuerySet[Session]:
+        return search_sessions(sessions, words)
 
 
-class Sessions(generics.ListCreateAPIView):
-    """The conversations of a project that you may see: the shared ones and your own."""
+class SessionListView(generics.ListCreateAPIView):
+    """The conversations of a project that you may see: shared ones and your own."""
 
     queryset = Session.objects.none()
     serializer_class = SessionSerializer
@@ -85,9 +96,9 @@ class Sessions(generics.ListCreateAPIView):
     def get_queryset(self) -> QuerySet[Session]:
         user, token = self.request.user, self.request.auth
         project = project_for_reading(user, self.kwargs["slug"], token)
-        return told(access.sessions_for(user, token).filter(project=project))
+        return with_json_columns(permissions.sessions_for(user, token).filter(project=project))
 
-    @idempotent(tell_again)
+    @idempotent(repeat_response)
     def post(self, request, *args, **kwargs) -> Response:
         return super().post(request, *args, **kwargs)
 
@@ -96,21 +107,13 @@ class Sessions(generics.ListCreateAPIView):
         return super().create(request, *args, **kwargs)
 
     def perform_create(self, serializer) -> None:
-        made = serializer.save(project=self.project, creator=self.request.user)
-        serializer.instance = told(Session.objects.all()).get(pk=made.pk)
+        session = serializer.save(project=self.project, creator=self.request.user)
+        serializer.instance = fresh(session)
 
 
-@contextmanager
-def refusing_stale() -> Iterator[None]:
-    try:
-        yield
-    except Stale as stale:
-        raise versions.Changed from stale
-
-
-class OneSession(versions.Tagged, generics.RetrieveUpdateDestroyAPIView):
-    """One conversation. Its creator and the project's owners change and delete it. Its version
-    rises with whatever becomes of it.
+class SessionDetailView(etags.ETagMixin, generics.RetrieveUpdateDestroyAPIView):
+    """One conversation. Its creator and the project's owners may change and delete it. Its version
+    rises with every change.
     """
 
     serializer_class = SessionSerializer
@@ -118,79 +121,75 @@ class OneSession(versions.Tagged, generics.RetrieveUpdateDestroyAPIView):
 
     def get_object(self) -> Session:
         reads = self.request.method in SAFE_METHODS
-        find = access.session_for_reading if reads else access.session_for_managing
-        found = find(self.request.user, self.kwargs["pk"], self.request.auth)
-        return told(Session.objects.all()).get(pk=found.pk)
+        find = permissions.session_for_reading if reads else permissions.session_for_managing
+        return fresh(find(self.request.user, self.kwargs["pk"], self.request.auth))
 
     def get_serializer_context(self) -> dict[str, object]:
-        # The schema is made of a view that nobody asked.
-        at_version = versions.asked_version(self.request) if self.request else None
+        # The schema generator uses a view without a request.
+        at_version = etags.if_match_version(self.request) if self.request else None
         return super().get_serializer_context() | {"at_version": at_version}
 
     def perform_update(self, serializer) -> None:
-        with refusing_stale():
-            serializer.instance = told(Session.objects.all()).get(pk=serializer.save().pk)
+        serializer.instance = fresh(serializer.save())
 
     def perform_destroy(self, instance: Session) -> None:
-        with refusing_stale():
-            delete_session(instance, versions.asked_version(self.request))
+        delete_session(instance, etags.if_match_version(self.request))
 
 
-class Restore(APIView):
-    """Takes a deletion back within ten minutes of it; 404 when that is too late."""
+class RestoreView(APIView):
+    """Undo a deletion within ten minutes; after that it is 404."""
 
     @extend_schema(request=None, responses=SessionSerializer)
     def post(self, request, pk) -> Response:
-        deleted = access.deleted_session_for_managing(request.user, pk, request.auth)
+        deleted = permissions.deleted_session_for_managing(request.user, pk, request.auth)
         session = restore_session(deleted.pk)
         if session is None:
             raise Http404
-        return tell(session)
+        return session_response(session)
 
 
-class Close(APIView):
-    """Ends a conversation; a PATCH of its status to active opens it again."""
+class CloseView(APIView):
+    """Close a conversation; a PATCH of its status to active opens it again."""
 
     @extend_schema(request=None, responses=SessionSerializer)
     def post(self, request, pk) -> Response:
-        session = access.session_for_managing(request.user, pk, request.auth)
-        return tell(update_session(session, status=SessionStatus.CLOSED))
+        session = permissions.session_for_managing(request.user, pk, request.auth)
+        return session_response(update_session(session, status=SessionStatus.CLOSED))
 
 
-class Clear(APIView):
-    """Deletes all that was said in a conversation; the conversation itself stays."""
+class ClearView(APIView):
+    """Delete all messages of a conversation; the conversation itself stays."""
 
-    @extend_schema(request=None, responses={200: SessionSerializer} | CONFLICT)
+    @extend_schema(request=None, responses={200: SessionSerializer} | CONFLICT_RESPONSE)
     def post(self, request, pk) -> Response:
-        session = access.session_for_managing(request.user, pk, request.auth)
-        with refusing():
-            changes.clear(session)
-        return tell(session)
+        session = permissions.session_for_managing(request.user, pk, request.auth)
+        edits.clear(session)
+        return session_response(session)
 
 
-class Fork(APIView):
-    """A conversation of your own that begins with this one, down to a message of it."""
+class ForkView(APIView):
+    """Create a conversation of your own that begins with this one, up to one of its messages."""
 
-    @extend_schema(request=ForkSerializer, responses={201: SessionSerializer} | CONFLICT)
-    @idempotent(tell_again)
+    @extend_schema(request=ForkSerializer, responses={201: SessionSerializer} | CONFLICT_RESPONSE)
+    @idempotent(repeat_response)
     def post(self, request, pk) -> Response:
-        session = access.session_for_writing(request.user, pk, request.auth)
-        refuse_notes(session)
-        asked = ForkSerializer(data=request.data, context={"session": session})
-        asked.is_valid(raise_exception=True)
-        fork = changes.fork(asked.validated_data["message"], request.user)
-        return tell(fork, status.HTTP_201_CREATED)
+        session = permissions.session_for_writing(request.user, pk, request.auth)
+        check_is_chat(session)
+        serializer = ForkSerializer(data=request.data, context={"session": session})
+        serializer.is_valid(raise_exception=True)
+        fork = edits.fork(serializer.validated_data["message"], request.user)
+        return session_response(fork, status.HTTP_201_CREATED)
 
 
-class Prompt(APIView):
-    """What the next reply would be told, with `content` as the message it answers."""
+class PromptView(APIView):
+    """The prompt of the next reply, with `content` as the message that it answers."""
 
     @extend_schema(
-        parameters=[OpenApiParameter("content", str, description="What would be said now.")],
-        responses={200: PromptSerializer} | CONFLICT,
+        parameters=[OpenApiParameter("content", str, description="The text of the next message.")],
+        responses={200: PromptSerializer} | CONFLICT_RESPONSE,
     )
     def get(self, request, pk) -> Response:
-        session = access.session_for_reading(request.user, pk, request.auth)
-        refuse_notes(session)
+        session = permissions.session_for_reading(request.user, pk, request.auth)
+        check_is_chat(session)
         content = request.query_params.get("content", "").strip()
-        return Response(PromptSerializer(prompt.preview(session, content, request.user)).data)
+        return Response(PromptSerializer(builder.preview(session, content, request.user)).data)

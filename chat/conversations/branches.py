@@ -1,24 +1,26 @@
-"""The path that counts through a conversation's tree of messages."""
+"""Paths through a conversation's tree of messages. Values in, values out."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 from uuid import UUID
 
 
-class Node(Protocol):
+class MessageNode(Protocol):
     @property
     def pk(self) -> UUID: ...
     @property
     def parent_id(self) -> UUID | None: ...
+    @property
+    def seq(self) -> int: ...
 
 
-N = TypeVar("N", bound=Node)
+N = TypeVar("N", bound=MessageNode)
 
 
 def path_to(messages: Iterable[N], head: UUID | None) -> list[N]:
-    """The messages from the first one down to `head`, by parent; empty when `head` is None.
+    """Return the messages from the first one down to `head`, by parent; none if `head` is None.
 
-    A parent that is not among `messages` ends the walk, so a part of a conversation gives the
+    The walk ends at a parent that is not among `messages`, so a part of a conversation gives the
     part of the path that lies in it.
     """
     by_id = {message.pk: message for message in messages}
@@ -31,20 +33,17 @@ def path_to(messages: Iterable[N], head: UUID | None) -> list[N]:
     return path
 
 
-def moved(messages: Sequence[Node], before: UUID | None, after: UUID | None) -> set[UUID]:
-    """The messages that only one of two paths goes through, as the end of the path moves."""
-    left, joined = ({one.pk for one in path_to(messages, head)} for head in (before, after))
-    return left ^ joined
+def path_difference(
+    messages: Sequence[MessageNode], before: UUID | None, after: UUID | None
+) -> set[UUID]:
+    """Return the ids of the messages that are on only one of the paths to two heads."""
+    old, new = ({message.pk for message in path_to(messages, head)} for head in (before, after))
+    return old ^ new
 
 
-class Placed(Node, Protocol):
-    @property
-    def seq(self) -> int: ...
-
-
-def latest_leaf(messages: Iterable[Placed], start: UUID) -> UUID:
-    """The end of the branch below `start` that was continued last: by turns the latest child."""
-    latest: dict[UUID | None, Placed] = {}
+def latest_leaf(messages: Iterable[MessageNode], start: UUID) -> UUID:
+    """Return the end of the branch below `start`, following the latest child at each step."""
+    latest: dict[UUID | None, MessageNode] = {}
     for message in messages:
         known = latest.get(message.parent_id)
         if known is None or known.seq < message.seq:

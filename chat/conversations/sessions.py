@@ -1,4 +1,4 @@
-"""How a conversation is kept: its settings, its removal, and what is told of it in lists."""
+"""Sessions: settings, closing, deletion with an undo window, and the columns of lists."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,25 +21,24 @@ from chat.signals import (
     session_made_private,
     session_restored,
 )
+from projects.core.errors import StaleVersionError
 from projects.models import Project
 
-
-class Stale(Exception):
-    """The session is not at the version that was read any more."""
-
-
-# How long a deleted session can be brought back.
+# How long a deleted session can be restored.
 UNDO_WINDOW = timedelta(minutes=10)
+# The most sessions that one sweep closes; the next sweep continues.
+CLOSE_BATCH_SIZE = 500
+PURGE_BATCH_SIZE = 1_000
 
 
-def clamped(limit: int | None) -> int | None:
-    """A history limit moved into its range; None, the project's, stays."""
+def clamp_history_limit(limit: int | None) -> int | None:
+    """Return the limit moved into HISTORY_LIMITS; None stands for the project's limit."""
     least, most = HISTORY_LIMITS
     return limit if limit is None else min(max(limit, least), most)
 
 
 def create_session(project, creator, **settings) -> Session:
-    """A new session; `settings` as for `update_session`."""
+    """Create a session; `settings` are those of `update_session`."""
     session = Session(project=project, creator=creator)
     _apply(session, settings)
     session.save(force_insert=True)
@@ -48,15 +47,14 @@ def create_session(project, creator, **settings) -> Session:
 
 @transaction.atomic
 def update_session(session: Session, at_version: int | None = None, **settings) -> Session:
-    """Changes how `session` is kept, and its version, if anything differs; tells of its closing.
+    """Change settings of `session` and raise its version if any differs.
 
-    With `at_version`, only if the session is still at it. Raises Stale.
-
-    `settings` are fields of Session, and `archived`, a bool. A title given here is by hand, and
-    stays; an empty one may be made anew.
+    Raises StaleVersionError if the session is not at `at_version`. `settings` are fields of Session
+    and `archived`, a bool. A title that is set here is never replaced by a generated one; an empty
+    title may be.
     """
     locked = Session.objects.select_for_update().get(pk=session.pk)
-    _check(locked, at_version)
+    _check_version(locked, at_version)
     was_open = locked.status == SessionStatus.ACTIVE
     was_shared = locked.visibility == Visibility.PROJECT
     changed = _apply(locked, settings)
@@ -72,19 +70,19 @@ def update_session(session: Session, at_version: int | None = None, **settings) 
     return session
 
 
-def _check(locked: Session, version: int | None) -> None:
+def _check_version(locked: Session, version: int | None) -> None:
     if version not in (None, locked.version):
-        raise Stale
+        raise StaleVersionError
 
 
 def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
-    """Sets what differs, and returns the names of the columns that do."""
+    """Set the columns that differ and return their names."""
     columns = dict(settings)
     archived = columns.pop("archived", None)
     if archived is not None and archived != (session.archived_at is not None):
         columns["archived_at"] = timezone.now() if archived else None
     if "history_limit" in columns:
-        columns["history_limit"] = clamped(columns["history_limit"])
+        columns["history_limit"] = clamp_history_limit(columns["history_limit"])
     if columns.get("title", session.title) != session.title:
         columns["title_by_hand"] = bool(columns["title"])
     changed = [name for name, value in columns.items() if getattr(session, name) != value]
@@ -95,14 +93,13 @@ def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
 
 @transaction.atomic
 def delete_session(session: Session, at_version: int | None = None) -> None:
-    """Withholds the session from everybody at once; after UNDO_WINDOW it is gone for good.
+    """Hide the session from everybody at once; after UNDO_WINDOW it is deleted for good.
 
-    With `at_version`, only if the session is still at it. Raises Stale. To delete twice changes
-    nothing.
+    Raises StaleVersionError if the session is not at `at_version`. Deleting twice changes nothing.
     """
-    # Locked first, as whoever writes to it does: nobody then waits for the other in a circle.
+    # Locked first, in the same order as writers do, which prevents deadlocks.
     session = Session.objects.select_for_update().get(pk=session.pk)
-    _check(session, at_version)
+    _check_version(session, at_version)
     if session.deleted_at is None:
         session.deleted_at = timezone.now()
         session.version += 1
@@ -112,9 +109,9 @@ def delete_session(session: Session, at_version: int | None = None) -> None:
 
 @transaction.atomic
 def restore_session(session_id: UUID) -> Session | None:
-    """Takes the deletion of a session back; None when it is too late, or was not deleted."""
-    in_time = Session.objects.filter(pk=session_id, deleted_at__gte=Now() - UNDO_WINDOW)
-    session = in_time.select_for_update().first()
+    """Undo the deletion of a session; return None if it is too late, or was not deleted."""
+    deleted = Session.objects.filter(pk=session_id, deleted_at__gte=Now() - UNDO_WINDOW)
+    session = deleted.select_for_update().first()
     if session is None:
         return None
     session.deleted_at = None
@@ -125,47 +122,63 @@ def restore_session(session_id: UUID) -> Session | None:
 
 
 def purge_deleted() -> int:
-    """Removes for good the sessions whose UNDO_WINDOW is over; returns how many."""
-    late = Session.objects.filter(deleted_at__lt=Now() - UNDO_WINDOW).order_by("deleted_at")
-    gone = 0
-    for pk, project in late.values_list("pk", "project")[:1000]:
+    """Delete for good the sessions whose UNDO_WINDOW is over; return how many."""
+    expired = Session.objects.filter(deleted_at__lt=Now() - UNDO_WINDOW).order_by("deleted_at")
+    count = 0
+    for pk, project in expired.values_list("pk", "project")[:PURGE_BATCH_SIZE]:
         with transaction.atomic():
-            # As importers do, the project before its sessions.
+            # The project is locked before its sessions, as in importers.
             Project.objects.select_for_update(no_key=True).filter(pk=project).first()
-            session = late.select_for_update().filter(pk=pk).first()
+            session = expired.select_for_update().filter(pk=pk).first()
             if session is not None:
                 session_expired.send(sender=Session, session=session)
                 Session.objects.filter(pk=pk).delete()
-                gone += 1
-    return gone
+                count += 1
+    return count
 
 
-# Upward from the head past what was deleted, by parent.
+def close_idle_sessions() -> int:
+    """Close the chats without activity for CLOSE_AFTER_DAYS; return how many.
+
+    Closing makes their unsummarised messages due at once.
+    """
+    idle = Session.objects.chats().filter(
+        status=SessionStatus.ACTIVE,
+        last_activity_at__lt=Now() - timedelta(days=settings.CLOSE_AFTER_DAYS),
+    )
+    sessions = list(idle.order_by("last_activity_at")[:CLOSE_BATCH_SIZE])
+    for session in sessions:
+        update_session(session, status=SessionStatus.CLOSED)
+    return len(sessions)
+
+
+# The role of the last visible message on the path: walks up from the head past deleted messages.
 _LAST_ROLE = """(
-    WITH RECURSIVE upward (parent_id, role, stands) AS (
+    WITH RECURSIVE upward (parent_id, role, is_visible) AS (
         SELECT parent_id, role, deleted_at IS NULL AND role IN ('user', 'assistant')
         FROM chat_message WHERE id = chat_session.head_id
         UNION ALL
         SELECT parent.parent_id, parent.role,
             parent.deleted_at IS NULL AND parent.role IN ('user', 'assistant')
         FROM chat_message parent JOIN upward ON parent.id = upward.parent_id
-        WHERE NOT upward.stands
-    ) SELECT role FROM upward WHERE stands
+        WHERE NOT upward.is_visible
+    ) SELECT role FROM upward WHERE is_visible
 )"""
 
 
-def counted(sessions: QuerySet[Session]) -> QuerySet[Session]:
-    """`sessions` with `message_count`, of what people and the assistant said and nobody deleted,
-    `last_role`, whose turn the last such message on the path was, and what
-    `settings.CHAT_SESSION_COUNTS` adds.
+def with_list_columns(sessions: QuerySet[Session]) -> QuerySet[Session]:
+    """Annotate the columns of session lists.
+
+    `message_count` counts the user and assistant messages that are not deleted. `last_role` is the
+    role of the last such message on the active path. `settings.CHAT_SESSION_COUNTS` adds more.
     """
     for path in settings.CHAT_SESSION_COUNTS:
         sessions = import_string(path)(sessions)
-    standing = Message.objects.filter(
+    messages = Message.objects.filter(
         session=OuterRef("pk"), deleted_at=None, role__in=(Role.USER, Role.ASSISTANT)
     )
-    number = standing.order_by().values("session").annotate(number=Count("pk")).values("number")
+    counts = messages.order_by().values("session").annotate(count=Count("pk")).values("count")
     return sessions.annotate(
-        message_count=Coalesce(Subquery(number), 0),
+        message_count=Coalesce(Subquery(counts), 0),
         last_role=RawSQL(_LAST_ROLE, [], output_field=TextField(null=True)),  # noqa: S611
     )

@@ -1,58 +1,62 @@
-"""A session as a file. A format is a module here and a line in CHAT_EXPORTERS."""
+"""Exports a session as a file. Each format is a module here and a line in CHAT_EXPORTERS."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Protocol, cast
 
 from django.conf import settings
+from django.http import StreamingHttpResponse
 from django.utils.text import slugify
 
-from chat.exporters.reading import everything
 from chat.models import Session
+from projects.core.http.file_responses import FileChunks, stream_chunks
 
-__all__ = ["everything", "export", "file_name", "media_type"]
-
-# Bytes that a piece has at least, so that a long session is not sent word by word.
-PIECE = 64 * 1024
+# The least size of a chunk, so that a long session is not sent line by line.
+MIN_CHUNK_BYTES = 64 * 1024
 
 
 class Exporter(Protocol):
+    """A module that writes one format."""
+
     MEDIA_TYPE: str
     SUFFIX: str
 
-    def pieces(self, session: Session) -> Iterator[str]:
-        """The file, in pieces."""
+    def render(self, session: Session) -> Iterator[str]:
+        """Yield the file in parts."""
+
+
+def get_exporter(format: str) -> Exporter:
+    """Raises `KeyError` for a format that is not in CHAT_EXPORTERS."""
+    return cast(Exporter, import_module(settings.CHAT_EXPORTERS[format]))
 
 
 def export(session: Session, format: str) -> Iterator[bytes]:
-    """The session as a file, in pieces, so that however long it is, little of it is in memory.
+    """Yield the session as a file in chunks, so that a long one does not fill the memory.
 
-    Each piece queries for itself and may be asked for from another thread. Raises KeyError for a
-    format that is none of CHAT_EXPORTERS.
+    Each chunk runs its own queries and may be computed in another thread.
     """
-    return _in_pieces(_exporter(format).pieces(session))
+    return _chunked(get_exporter(format).render(session))
 
 
-def _in_pieces(texts: Iterable[str]) -> Iterator[bytes]:
-    held = bytearray()
-    for text in texts:
-        held += text.encode()
-        if len(held) >= PIECE:
-            yield bytes(held)
-            held.clear()
-    if held:
-        yield bytes(held)
-
-
-def media_type(format: str) -> str:
-    return _exporter(format).MEDIA_TYPE
+def _chunked(parts: Iterable[str]) -> Iterator[bytes]:
+    buffer = bytearray()
+    for part in parts:
+        buffer += part.encode()
+        if len(buffer) >= MIN_CHUNK_BYTES:
+            yield bytes(buffer)
+            buffer.clear()
+    if buffer:
+        yield bytes(buffer)
 
 
 def file_name(session: Session, format: str) -> str:
-    """Made of the title and the day it began, safe on every system: `cutover-2025-03-03.md`."""
+    """Return the title and the day of creation, valid on every system: `cutover-2025-03-03.md`."""
     title = slugify(session.title, allow_unicode=True)[:60].strip("-") or "chat"
-    return f"{title}-{session.created_at:%Y-%m-%d}{_exporter(format).SUFFIX}"
+    return f"{title}-{session.created_at:%Y-%m-%d}{get_exporter(format).SUFFIX}"
 
 
-def _exporter(format: str) -> Exporter:
-    return cast(Exporter, import_module(settings.CHAT_EXPORTERS[format]))
+def export_response(session: Session, format: str) -> StreamingHttpResponse:
+    """Return the session as a file, written while it is sent."""
+    chunks = FileChunks(partial(next, export(session, format), b""))
+    return stream_chunks(chunks, file_name(session, format), get_exporter(format).MEDIA_TYPE)

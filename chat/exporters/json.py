@@ -1,23 +1,22 @@
-"""Everything that a session holds, for programs; `chat.importers.strata` reads it again.
+"""Exports everything in a session as JSON, which `chat.importers.strata` imports again.
 
     {"format": "strata-session", "version": 1, "session": {…}, "messages": [{…}, …]}
 
-Messages come in the order they were written, each after its `parent`; the path that counts ends at
-the session's `head`. With each come its earlier texts, the reactions to it and, in base64, its
-images. Of a deleted message only its place is left.
+Messages are in the order of creation, each after its `parent`; the active path ends at the
+session's `head`. Each message has its earlier texts, its reactions and, in base64, its images. A
+deleted message has none of these and no text.
 """
 
 import json
 import logging
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
-from chat.exporters.reading import everything
-from chat.images import Encoded
-from chat.models import Attachment, Message, MessageRevision, Reaction, Session
-from chat.seals import seal
+from chat.attachments.images import EncodedImage, sign
+from chat.exporters.messages import iter_messages
+from chat.models import Attachment, Message, Session
 
 log = logging.getLogger(__name__)
 
@@ -25,35 +24,28 @@ MEDIA_TYPE = "application/json"
 SUFFIX = ".json"
 FORMAT = "strata-session"
 VERSION = 1
-T = TypeVar("T")
 
 
-def pieces(session: Session) -> Iterator[str]:
-    opening = {"format": FORMAT, "version": VERSION, "session": _about(session)}
-    # A line for each message, between an object's opening and its end.
-    yield _written(opening)[:-1] + ', "messages": ['
-    comma = "\n"
-    for message in everything(session, "revisions__edited_by", "reactions__user"):
-        # Its images are last, since one of them at a time is in memory.
-        yield comma + _written(_told(message))[:-1] + ', "images": ['
-        yield from _images(message)
+def render(session: Session) -> Iterator[str]:
+    header = {"format": FORMAT, "version": VERSION, "session": _session_fields(session)}
+    # A line for each message, inserted before the closing bracket of the header.
+    yield _dump(header)[:-1] + ', "messages": ['
+    separator = "\n"
+    for message in iter_messages(session, "revisions__edited_by", "reactions__user"):
+        # Images come last: only one of them is in memory at a time.
+        yield separator + _dump(_message_fields(message))[:-1] + ', "images": ['
+        for index, image in enumerate(() if message.deleted_at else message.attachments.all()):
+            yield (", " if index else "") + _dump(_image_fields(image))
         yield "]}"
-        comma = ",\n"
+        separator = ",\n"
     yield "\n]}\n"
 
 
-def _images(message: Message) -> Iterator[str]:
-    comma = ""
-    for image in _of(message, message.attachments.all()):
-        yield comma + _written(_image(image))
-        comma = ", "
-
-
-def _written(fields: dict[str, Any]) -> str:
+def _dump(fields: dict[str, Any]) -> str:
     return json.dumps(fields, ensure_ascii=False)
 
 
-def _about(session: Session) -> dict[str, Any]:
+def _session_fields(session: Session) -> dict[str, Any]:
     return {
         "id": str(session.pk),
         "kind": session.kind,
@@ -70,15 +62,16 @@ def _about(session: Session) -> dict[str, Any]:
     }
 
 
-def _told(message: Message) -> dict[str, Any]:
+def _message_fields(message: Message) -> dict[str, Any]:
     author = message.author_name or (message.author.get_username() if message.author else "")
+    deleted = message.deleted_at is not None
     return {
         "id": str(message.pk),
         "parent": str(message.parent_id) if message.parent_id else None,
         "role": message.role,
         "author": author,
-        "content": "" if message.deleted_at else message.text,
-        "tool_calls": [] if message.deleted_at else message.tool_calls,
+        "content": "" if deleted else message.text,
+        "tool_calls": [] if deleted else message.tool_calls,
         "tool_call_id": message.tool_call_id,
         "version": message.version,
         "status": message.status,
@@ -92,37 +85,35 @@ def _told(message: Message) -> dict[str, Any]:
         "created_at": _time(message.created_at),
         "edited_at": _time(message.edited_at),
         "deleted_at": _time(message.deleted_at),
-        "revisions": [_revision(it) for it in _of(message, message.revisions.all())],
-        "reactions": [_reaction(it) for it in _of(message, message.reactions.all())],
+        "revisions": [] if deleted else _revisions(message),
+        "reactions": [] if deleted else _reactions(message),
     }
 
 
-def _of(message: Message, rows: Iterable[T]) -> Iterable[T]:
-    """What belongs to a message, unless it was deleted."""
-    return rows if message.deleted_at is None else ()
+def _revisions(message: Message) -> list[dict[str, Any]]:
+    return [
+        {
+            "version": revision.version,
+            "content": revision.text,
+            "edited_by": revision.edited_by.get_username() if revision.edited_by else None,
+            "edited_at": _time(revision.edited_at),
+        }
+        for revision in message.revisions.all()
+    ]
 
 
-def _revision(revision: MessageRevision) -> dict[str, Any]:
-    return {
-        "version": revision.version,
-        "content": revision.text,
-        "edited_by": revision.edited_by.get_username() if revision.edited_by else None,
-        "edited_at": _time(revision.edited_at),
-    }
+def _reactions(message: Message) -> list[dict[str, Any]]:
+    return [{"user": it.user.get_username(), "emoji": it.emoji} for it in message.reactions.all()]
 
 
-def _reaction(reaction: Reaction) -> dict[str, Any]:
-    return {"user": reaction.user.get_username(), "emoji": reaction.emoji}
-
-
-def _image(image: Attachment) -> dict[str, Any]:
+def _image_fields(image: Attachment) -> dict[str, Any]:
     try:
         with image.file.open("rb") as file:
             data = file.read()
     except FileNotFoundError:
         log.error("image_missing attachment=%s", image.pk)
         data = b""
-    made = Encoded(data, image.media_type, image.width, image.height, image.sha256)
+    encoded = EncodedImage(data, image.media_type, image.width, image.height, image.sha256)
     return {
         "name": image.name,
         "description": image.description,
@@ -130,7 +121,7 @@ def _image(image: Attachment) -> dict[str, Any]:
         "width": image.width,
         "height": image.height,
         "data": b64encode(data).decode(),
-        "seal": seal(made),
+        "seal": sign(encoded),
     }
 
 

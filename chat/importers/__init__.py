@@ -1,4 +1,6 @@
-"""Conversations from elsewhere. A format is a module here and a line in CHAT_IMPORTERS."""
+"""Imports conversations of other programs. Each format is a module here and a line in
+CHAT_IMPORTERS.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -10,49 +12,56 @@ from django.conf import settings
 from django.db import transaction
 
 from chat.importers import images, memories
-from chat.importers.archives import Contents, opened, refuse_bombs, unzipped
 from chat.importers.base import (
     Document,
     FileResult,
     ImportedSession,
     Importer,
+    ImportRejectedError,
     ImportResult,
-    Refused,
 )
-from chat.importers.record import Record
-from chat.importers.sources import key
-from chat.importers.times import settled, trusted
+from chat.importers.source_keys import source_key_for
+from chat.importers.times import plausible_time, with_plausible_times
+from chat.importers.writer import ImportWriter
+from chat.importers.zip_files import UploadContents, check_zip, open_documents, open_zip
 from chat.models import Import, Session
 from chat.signals import memories_imported
-from chat.storable import storable
+from projects.core.text import storable
 from projects.models import Project
 
-__all__ = ["FileResult", "Refused", "check", "import_file", "key", "storable"]
+__all__ = [
+    "FileResult",
+    "ImportRejectedError",
+    "check_file",
+    "import_file",
+    "source_key_for",
+    "storable",
+]
 
-# Messages that are written in one transaction, so far as whole conversations allow, and the
-# characters of their texts.
-BATCH = 1_000
-BATCH_TEXT = 8_000_000
-# Bytes of the beginning of a file by which its format is recognised.
-HEAD = 64 * 1024
+# A transaction writes whole conversations until it has so many messages or characters.
+BATCH_MESSAGES = 1_000
+BATCH_CHARS = 8_000_000
+# The first bytes of a file, by which its format is recognised.
+HEAD_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Source:
+class ImportSource:
     """A document whose format is known."""
 
     format: str
     document: Document
 
     def sessions(self, result: ImportResult) -> Iterator[ImportedSession]:
-        """Its conversations that hold a message, at times that can be trusted. Raises Refused,
-        also on the way.
+        """Yield the conversations that have messages, with plausible times.
+
+        Raises `ImportRejectedError`, also after the first conversations.
         """
-        for found in _importer(self.format).sessions(self.document, result):
-            if found.messages:
-                begun = trusted(found.created_at)
-                messages = list(settled(found.messages, begun))
-                yield replace(found, created_at=begun, messages=messages)
+        for conversation in get_importer(self.format).sessions(self.document, result):
+            if conversation.messages:
+                start = plausible_time(conversation.created_at)
+                messages = list(with_plausible_times(conversation.messages, start))
+                yield replace(conversation, created_at=start, messages=messages)
 
 
 def import_file(
@@ -65,143 +74,151 @@ def import_file(
     result: FileResult | None = None,
     upload: Import | None = None,
 ) -> FileResult:
-    """Adds to `project` what `file`, called `name`, holds and the project does not have yet.
+    """Add the conversations of `file` that `project` does not have yet.
 
     New conversations belong to `owner` and are shared with the project, with the times of their
-    source. Each is written whole or not at all, and then its images, message by message, so an
-    import that was interrupted is finished by the next one. The file is read twice: first it is
-    only counted. `progress` hears the messages done and all there are, in the transaction that
-    writes them and before the images of each, while `result` is counted on. What is added is kept
-    with `upload`. Raises Refused.
+    source. Each is written completely or not at all, and then its images, message by message.
+    Repeating an interrupted import completes it. The file is read twice; the first time only
+    counts. `progress` is called with the number of processed messages and of all messages, in the
+    transaction that writes them and before the images of each message. `result` is updated
+    meanwhile. `upload` records what was added. Raises `ImportRejectedError`.
     """
     result = result if result is not None else FileResult()
-    with unzipped(file) as archive:
-        whole = _taker(archive)
-        if archive is not None and whole is not None:
-            refuse_bombs(archive)
-            whole.take_in(project, owner, archive, result)
+    with open_zip(file) as archive:
+        archive_importer = _archive_importer(archive)
+        if archive is not None and archive_importer is not None:
+            check_zip(archive)
+            archive_importer.import_archive(project, owner, archive, result)
             return result
-    with opened(name, file) as contents:
-        sources = _sources(contents, format)
-        total = sum(_counted(sources))
-        record = Record(project, owner, upload)
+    with open_documents(name, file) as contents:
+        sources = find_sources(contents, format)
+        total = sum(message_counts(sources))
+        writer = ImportWriter(project, owner, upload)
 
-        def pulse() -> None:
+        def report_progress() -> None:
             if progress:
                 progress(result.imported + result.skipped, total)
 
         for source in sources:
-            for batch in _batches(_unless_refused(source, sources, result)):
+            for batch in _batches(_readable_sessions(source, result)):
                 with transaction.atomic():
-                    written = record.write(source.format, batch, result)
-                    pulse()
-                shown = (one for session in written for one in session.images())
-                images.attach(shown, owner, result, pulse)
-        _offer_memories(record, sources, contents, result)
+                    written = writer.write(source.format, batch, result)
+                    report_progress()
+                message_images = (item for session in written for item in session.images())
+                images.attach_images(message_images, owner, result, report_progress)
+        _import_memories(writer, sources, contents, result)
     return result
 
 
-class Taker(Protocol):
-    """What a module of CHAT_ARCHIVES offers: it takes a zip file in as a whole."""
+class ArchiveImporter(Protocol):
+    """The interface of the modules in CHAT_ARCHIVES, which import a whole zip file."""
 
     def recognises(self, names: set[str]) -> bool:
-        """Whether a zip file with files of these names is its own."""
+        """Return whether it imports zip files with files of these names."""
 
-    def take_in(self, project: Project, owner, archive: ZipFile, result: FileResult) -> None:
-        """Brings it into `project` on behalf of `owner`, whole or not at all. Raises Refused."""
+    def import_archive(self, project: Project, owner, archive: ZipFile, result: FileResult) -> None:
+        """Import the archive completely or not at all. Raises `ImportRejectedError`."""
 
 
-def _taker(archive: ZipFile | None) -> Taker | None:
+def _archive_importer(archive: ZipFile | None) -> ArchiveImporter | None:
     names = set(archive.namelist()) if archive is not None else set()
-    takers = (cast(Taker, import_module(path)) for path in settings.CHAT_ARCHIVES)
-    return next((taker for taker in takers if names and taker.recognises(names)), None)
+    importers = (cast(ArchiveImporter, import_module(path)) for path in settings.CHAT_ARCHIVES)
+    return next((it for it in importers if names and it.recognises(names)), None)
 
 
-def check(name: str, file: BinaryIO, format: str = "auto") -> None:
-    """Raises Refused for what cannot be imported, as far as the beginning of `file` tells."""
-    with unzipped(file) as archive:
-        if _taker(archive) is not None:
+def check_file(name: str, file: BinaryIO, format: str = "auto") -> None:
+    """Raise `ImportRejectedError` if the start of `file` shows that it cannot be imported."""
+    with open_zip(file) as archive:
+        if _archive_importer(archive) is not None:
             return
-    with opened(name, file) as contents:
-        _sources(contents, format)
+    with open_documents(name, file) as contents:
+        find_sources(contents, format)
 
 
-def _sources(contents: Contents, format: str) -> list[Source]:
-    """The documents in the format that is given, or each in its own, without those in none."""
+def find_sources(contents: UploadContents, format: str) -> list[ImportSource]:
+    """Return the documents with their formats; without those whose format is unknown."""
     if format != "auto":
-        _importer(format)
-        return [Source(format, document) for document in contents.documents]
-    recognised = ((_recognised(document), document) for document in contents.documents)
-    sources = [Source(found, document) for found, document in recognised if found]
+        get_importer(format)
+        return [ImportSource(format, document) for document in contents.documents]
+    recognised = ((_recognise(document), document) for document in contents.documents)
+    sources = [ImportSource(name, document) for name, document in recognised if name]
     if not sources:
-        raise Refused(f"It is of none of the formats {', '.join(settings.CHAT_IMPORTERS)}.")
+        raise ImportRejectedError(
+            f"It has none of the formats {', '.join(settings.CHAT_IMPORTERS)}."
+        )
     return sources
 
 
-def _recognised(document: Document) -> str | None:
-    head = document.open().read(HEAD)
+def _recognise(document: Document) -> str | None:
+    head = document.open().read(HEAD_BYTES)
     formats = settings.CHAT_IMPORTERS
-    return next((it for it in formats if _importer(it).recognises(document.name, head)), None)
+    return next((it for it in formats if get_importer(it).recognises(document.name, head)), None)
 
 
-def _importer(format: str) -> Importer:
+def get_importer(format: str) -> Importer:
+    """Return the importer of `format`. Raises `ImportRejectedError` for an unknown format."""
     if format not in settings.CHAT_IMPORTERS:
-        raise Refused(f"“{format}” is none of the formats {', '.join(settings.CHAT_IMPORTERS)}.")
+        raise ImportRejectedError(
+            f"“{format}” is not one of the formats {', '.join(settings.CHAT_IMPORTERS)}."
+        )
     return cast(Importer, import_module(settings.CHAT_IMPORTERS[format]))
 
 
-def _counted(sources: list[Source]) -> Iterator[int]:
-    """How many messages each conversation has. Raises Refused when every source is refused."""
-    refusals: list[Refused] = []
+def message_counts(sources: list[ImportSource]) -> Iterator[int]:
+    """Yield the number of messages of each conversation.
+
+    Raises `ImportRejectedError` if all sources are rejected.
+    """
+    errors: list[ImportRejectedError] = []
     for source in sources:
         try:
             for conversation in source.sessions(FileResult()):
                 yield len(conversation.messages)
-        except Refused as refusal:
-            refusals.append(refusal)
-    if len(refusals) == len(sources):
-        raise refusals[0]
+        except ImportRejectedError as error:
+            errors.append(error)
+    if len(errors) == len(sources):
+        raise errors[0]
 
 
-def _unless_refused(
-    source: Source, sources: list[Source], result: FileResult
-) -> Iterator[ImportedSession]:
-    """The conversations of one source. That it is refused costs the others nothing."""
+def _readable_sessions(source: ImportSource, result: FileResult) -> Iterator[ImportedSession]:
+    """Yield the conversations of one source. A rejected source is an error in `result`."""
     try:
         yield from source.sessions(result)
-    except Refused as reason:
-        result.errors.append(f"{source.document.name}: {reason}")
+    except ImportRejectedError as error:
+        result.errors.append(f"{source.document.name}: {error}")
 
 
 def _batches(conversations: Iterable[ImportedSession]) -> Iterator[list[ImportedSession]]:
-    """`conversations` in their order, so many at once as hold BATCH messages."""
+    """Yield the conversations in order, in batches of about BATCH_MESSAGES messages."""
     batch: list[ImportedSession] = []
     messages = text = 0
     for conversation in conversations:
         batch.append(conversation)
         messages += len(conversation.messages)
         text += sum(len(message.text) for message in conversation.messages)
-        if messages >= BATCH or text >= BATCH_TEXT:
+        if messages >= BATCH_MESSAGES or text >= BATCH_CHARS:
             yield batch
             batch, messages, text = [], 0, 0
     if batch:
         yield batch
 
 
-def _offer_memories(
-    record: Record, sources: list[Source], contents: Contents, result: FileResult
+def _import_memories(
+    writer: ImportWriter, sources: list[ImportSource], contents: UploadContents, result: FileResult
 ) -> None:
-    """What else a zip file remembers is kept as a conversation, and whoever listens hears of it."""
-    readers: dict[str, Any] = {source.format: _importer(source.format) for source in sources}
+    """Store the memories of another program in a zip file as a conversation, and send
+    `memories_imported`.
+    """
+    readers: dict[str, Any] = {source.format: get_importer(source.format) for source in sources}
     for format, reader in readers.items():
         if not hasattr(reader, "memories"):
             continue
-        texts = map(storable, reader.memories(contents.asides, result))
-        told = memories.conversation(reader.NAME, record.owner, texts)
-        if not told.messages:
+        texts = map(storable, reader.memories(contents.memories, result))
+        conversation = memories.memories_session(reader.NAME, writer.owner, texts)
+        if not conversation.messages:
             continue
         with transaction.atomic():
-            for written in record.write(format, [told], result):
+            for written in writer.write(format, [conversation], result):
                 if written.new:
                     memories_imported.send(
                         sender=Session,

@@ -1,4 +1,4 @@
-"""What an importer yields and what an import did."""
+"""The interface of importers: what they read, what they yield, and the result of an import."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,26 +8,27 @@ from typing import BinaryIO, Protocol
 from uuid import UUID
 
 from chat.models import SessionKind, SessionStatus, Status, Visibility
-from chat.storable import storable
-from chat.tooling import ToolCall
+from chat.prompt.types import ToolCall
+from projects.core.errors import InvalidInputError
+from projects.core.text import storable
 
-KEPT_REASONS = 100
-LONGEST_REASON = 300  # characters
-
-
-class Refused(Exception):
-    """The file cannot be imported at all; the text says why, for people."""
+MAX_STORED_ERRORS = 100
+MAX_ERROR_CHARS = 300
 
 
-class Unusable(Exception):
-    """One item of a file cannot be read; the text says why, for people."""
+class ImportRejectedError(InvalidInputError):
+    """The file as a whole cannot be imported."""
+
+
+class InvalidItemError(InvalidInputError):
+    """One item of a file, such as a conversation or a message, cannot be read."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """One file of conversations; `open` gives it from its beginning, as often as it is asked.
+    """A file of conversations; each call of `open` returns it from its beginning.
 
-    `images` are those that lie beside it in a zip file, by the id under which it names them.
+    `images` are the images in the same zip file, by the id that the document uses.
     """
 
     name: str
@@ -37,7 +38,10 @@ class Document:
 
 @dataclass(frozen=True)
 class ImportedImage:
-    """One image of a message; `read` gives its file. One of ours has what it was, and its seal."""
+    """An image of a message; `read` returns its file.
+
+    An image that Strata exported also has its properties and their signature, `seal`.
+    """
 
     name: str
     description: str
@@ -50,7 +54,7 @@ class ImportedImage:
 
 @dataclass(frozen=True)
 class ImportedRevision:
-    """An earlier text of a message, and who replaced it when."""
+    """An earlier text of a message, with the user and time of its replacement."""
 
     version: int
     text: str
@@ -60,11 +64,11 @@ class ImportedRevision:
 
 @dataclass(frozen=True)
 class ImportedMessage:
-    """One message as its source has it. `key` is its identity there, unique in its session.
+    """A message as in its source. `key` is its identity there, unique in its session.
 
-    In a session that is a tree, `parent` is the key of the message it follows, one that comes
-    earlier, or None for the beginning of a path. With `own`, whoever imports it said it.
-    `reactions` are (user, emoji); `usage` is what a reply took, by column of Message.
+    In a session that is a tree, `parent` is the key of an earlier message, or None at the start of
+    a path. With `own`, the importing user is the author. `reactions` are (user, emoji). `usage`
+    has tokens, time and cost of a reply by column of `Message`.
     """
 
     key: str
@@ -91,10 +95,10 @@ class ImportedMessage:
 
 @dataclass
 class ImportedSession:
-    """One conversation of a source, its messages in the order they were said.
+    """A conversation of a source, with its messages in order of time.
 
-    Each message follows the one before it, unless it `is_tree`: then `head` is the key of the
-    message that ends the path that counts. `id` is its id if it is an export of ours.
+    Each message follows the previous one. If it `is_tree`, it follows its parent, and `head` is
+    the key of the last message of the active path. `id` is the session's id in an export of Strata.
     """
 
     key: str
@@ -116,7 +120,7 @@ class ImportedSession:
 
 @dataclass
 class ImportResult:
-    """How many messages were added and skipped as known; what was refused, and why."""
+    """The numbers of added and skipped messages, and the errors of rejected items."""
 
     sessions: int = 0
     imported: int = 0
@@ -124,22 +128,22 @@ class ImportResult:
     errors: list[str] = field(default_factory=list)
 
 
-class Reasons(list[str]):
-    """Why items were refused: the first hundred reasons, and in `total` how many there were."""
+class ErrorList(list[str]):
+    """The first MAX_STORED_ERRORS errors; `total` counts all of them."""
 
     total = 0
 
-    def append(self, reason: str) -> None:
+    def append(self, error: str) -> None:
         self.total += 1
-        if len(self) < KEPT_REASONS:
-            super().append(storable(reason)[:LONGEST_REASON])
+        if len(self) < MAX_STORED_ERRORS:
+            super().append(storable(error)[:MAX_ERROR_CHARS])
 
 
 @dataclass
 class FileResult(ImportResult):
-    """What the import of one file did; `errors` keeps the first hundred reasons."""
+    """The result of importing one file, with a bounded list of errors."""
 
-    errors: Reasons = field(default_factory=Reasons)
+    errors: ErrorList = field(default_factory=ErrorList)
 
     @property
     def refused(self) -> int:
@@ -147,15 +151,17 @@ class FileResult(ImportResult):
 
 
 class Importer(Protocol):
-    """What a module of a format offers. One may also have `memories(documents, result)`, the
-    texts of what another program remembered from files of a zip, and the `NAME` of that program.
+    """The interface of the modules in CHAT_IMPORTERS.
+
+    A module may also have `memories(documents, result)`, which returns the memories of another
+    program from files of a zip file, and the `NAME` of that program.
     """
 
     def recognises(self, name: str, head: bytes) -> bool:
-        """Whether a file called `name` that begins with `head` is of this format."""
+        """Return whether a file with this name and these first bytes has this format."""
 
     def sessions(self, document: Document, result: ImportResult) -> Iterator[ImportedSession]:
-        """The conversations in `document`. A damaged item costs only itself: `result` notes it.
+        """Yield the conversations in `document`. A damaged item is skipped and added to `result`.
 
-        Raises Refused for a document that holds nothing of this format.
+        Raises `ImportRejectedError` if the document contains nothing in this format.
         """

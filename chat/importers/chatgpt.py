@@ -1,26 +1,32 @@
-"""ChatGPT's export: conversations.json, or its numbered parts; alone or in the zip file.
+"""ChatGPT's export: conversations.json or its numbered parts, alone or in the zip file.
 
-A list of conversations, each a `mapping` of nodes {id, parent, children, message} and the node
-that was shown last, `current_node`. OpenAI documents nothing of it; what is hidden here is what
-its page does not show.
+A list of conversations, each with a `mapping` of nodes {id, parent, children, message} and the
+last node that was shown, `current_node`. The format is not documented. Messages that ChatGPT's
+page hides are skipped.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 
-from chat.importers.base import Document, ImportedImage, ImportedSession, ImportResult, Unusable
-from chat.importers.elements import conversations, objects_of
-from chat.importers.fields import (
-    Fields,
-    an_object,
-    object_in,
-    objects_in,
-    readable,
-    text_in,
+from chat.importers.base import (
+    Document,
+    ImportedImage,
+    ImportedSession,
+    ImportResult,
+    InvalidItemError,
 )
-from chat.importers.images import MOST_A_MESSAGE, beside
-from chat.importers.times import moment
-from chat.importers.trees import Node, laid_out
+from chat.importers.images import MAX_IMAGES_PER_MESSAGE, image_from_zip
+from chat.importers.json_fields import (
+    JSONObject,
+    get_object,
+    get_objects,
+    get_text,
+    parse_each,
+    require_object,
+)
+from chat.importers.json_stream import iter_objects, read_conversations
+from chat.importers.times import parse_time
+from chat.importers.trees import TreeNode, order_messages
 from chat.models import Role
 
 _MAPPING = re.compile(rb'^[\s\[\xef\xbb\xbf]*\{.*?"mapping"\s*:\s*\{', re.DOTALL)
@@ -34,57 +40,58 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
-    """The conversations in the order of the file, with every version of each message."""
+    """Yield the conversations in the order of the file, with all versions of each message."""
 
-    def read(fields: Fields, damaged: list[str]) -> ImportedSession:
-        return _session(fields, damaged, document.images)
+    def read(fields: JSONObject, errors: list[str]) -> ImportedSession:
+        return _session(fields, errors, document.images)
 
-    return conversations(objects_of(document.open()), result, read)
+    return read_conversations(iter_objects(document.open()), result, read)
 
 
-def _session(fields: Fields, damaged: list[str], files: Mapping[str, Document]) -> ImportedSession:
+def _session(
+    fields: JSONObject, errors: list[str], files: Mapping[str, Document]
+) -> ImportedSession:
     mapping = fields.get("mapping")
-    key = text_in(fields, "conversation_id") or text_in(fields, "id")
+    key = get_text(fields, "conversation_id") or get_text(fields, "id")
     if not isinstance(mapping, dict) or not key:
-        raise Unusable("It is no conversation.")
-    # What is damaged keeps its place: what follows it follows its parent.
-    nodes = {name: Node(parent=_parent(value)) for name, value in mapping.items()}
-    nodes |= readable(mapping.items(), lambda value: _node(value, files), damaged)
-    begun = moment(fields.get("create_time"))
-    messages, head = laid_out(nodes, fields.get("current_node"), begun)
-    return ImportedSession(key, text_in(fields, "title"), messages, is_tree=True, head=head)
+        raise InvalidItemError("It is not a conversation.")
+    # A damaged message stays as an empty node, so that its children follow its parent.
+    nodes = {name: TreeNode(parent=_parent(value)) for name, value in mapping.items()}
+    nodes |= parse_each(mapping.items(), lambda value: _node(value, files), errors)
+    start = parse_time(fields.get("create_time"))
+    messages, head = order_messages(nodes, fields.get("current_node"), start)
+    return ImportedSession(key, get_text(fields, "title"), messages, is_tree=True, head=head)
 
 
 def _parent(node: object) -> str | None:
-    return text_in(node, "parent") or None if isinstance(node, dict) else None
+    return get_text(node, "parent") or None if isinstance(node, dict) else None
 
 
-def _node(value: object, files: Mapping[str, Document]) -> Node:
-    """A node, without text if the page does not show it. Raises Unusable."""
-    if value is None or an_object(value).get("message") is None:
-        return Node(parent=_parent(value))
-    message = an_object(an_object(value)["message"])
-    role = text_in(object_in(message, "author"), "role")
-    text, images = _shown(message, role, files)
-    return Node(
+def _node(value: object, files: Mapping[str, Document]) -> TreeNode:
+    """Return a node, without text if the page hides it. Raises `InvalidItemError`."""
+    if value is None or require_object(value).get("message") is None:
+        return TreeNode(parent=_parent(value))
+    message = require_object(require_object(value)["message"])
+    role = get_text(get_object(message, "author"), "role")
+    text, images = _visible_content(message, role, files)
+    return TreeNode(
         parent=_parent(value),
         role=Role.USER if role == "user" else Role.ASSISTANT,
         text=text,
-        at=moment(message.get("create_time")),
+        at=parse_time(message.get("create_time")),
         own=role == "user",
-        model=text_in(object_in(message, "metadata"), "model_slug"),
+        model=get_text(get_object(message, "metadata"), "model_slug"),
         images=images,
     )
 
 
-def _shown(
-    message: Fields, role: str, files: Mapping[str, Document]
+def _visible_content(
+    message: JSONObject, role: str, files: Mapping[str, Document]
 ) -> tuple[str, tuple[ImportedImage, ...]]:
-    """What the page shows of a message: nothing of instructions, thoughts, and calls of tools.
-
-    Images that are not among `files` are notes in the text.
+    """Return the visible text and images of a message, without instructions, reasoning and tool
+    calls. An image that is not among `files` becomes a note in the text.
     """
-    content, metadata = object_in(message, "content"), object_in(message, "metadata")
+    content, metadata = get_object(message, "content"), get_object(message, "metadata")
     hidden = (
         metadata.get("is_visually_hidden_from_conversation")
         or metadata.get("is_thinking_preamble_message")
@@ -95,56 +102,55 @@ def _shown(
     if hidden or role not in ("user", "assistant", "tool"):
         return "", ()
     if not isinstance(content.get("parts"), list):
-        raise Unusable("It has no content.")
+        raise InvalidItemError("It has no content.")
     names = _attachments(metadata)
-    told: list[str] = []
+    texts: list[str] = []
     images: list[ImportedImage] = []
     for part in content["parts"]:
         if isinstance(part, dict) and part.get("content_type") == "image_asset_pointer":
             file, name, description = _image(part, names)
-            image = beside(files.get(file), name, description)
-            if image and len(images) < MOST_A_MESSAGE:
+            image = image_from_zip(files.get(file), name, description)
+            if image and len(images) < MAX_IMAGES_PER_MESSAGE:
                 images.append(image)
             else:
-                told.append(_note(description or name))
+                texts.append(_note(description or name))
         elif role != "tool":
-            # A tool's text is for the model; the images that it made are shown as the answer.
-            told.append(_words(part))
+            # The text of a tool is for the model; its images are part of the answer.
+            texts.append(_part_text(part))
     if role == "user":
-        told += [f"[file: {name}]" for name in names.values()]
-    return _without_references("\n\n".join(filter(None, told)), metadata), tuple(images)
+        texts += [f"[file: {name}]" for name in names.values()]
+    return _without_references("\n\n".join(filter(None, texts)), metadata), tuple(images)
 
 
-def _words(part: object) -> str:
-    """A text, or what was said aloud."""
+def _part_text(part: object) -> str:
+    """Return a text, or the transcript of speech."""
     if isinstance(part, str):
         return part
-    return text_in(part, "text") if isinstance(part, dict) else ""
+    return get_text(part, "text") if isinstance(part, dict) else ""
 
 
-def _attachments(metadata: Fields) -> dict[str, str]:
-    """The names of the files that came with a message, by id."""
-    files = objects_in(metadata, "attachments")
-    return {text_in(file, "id"): text_in(file, "name") for file in files if text_in(file, "name")}
+def _attachments(metadata: JSONObject) -> dict[str, str]:
+    """Return the names of the files of a message by id."""
+    files = get_objects(metadata, "attachments")
+    return {
+        get_text(file, "id"): get_text(file, "name") for file in files if get_text(file, "name")
+    }
 
 
-def _image(part: Fields, names: dict[str, str]) -> tuple[str, str, str]:
-    """An image's id, the name of its file, and what it was made from.
-
-    Its name is taken out of `names`.
-    """
-    file = re.sub(r"^[a-z-]+://", "", text_in(part, "asset_pointer"))
-    made = object_in(object_in(part, "metadata"), "dalle")
-    return file, names.pop(file, ""), text_in(made, "prompt")
+def _image(part: JSONObject, names: dict[str, str]) -> tuple[str, str, str]:
+    """Return an image's id, file name and prompt. Its name is removed from `names`."""
+    file = re.sub(r"^[a-z-]+://", "", get_text(part, "asset_pointer"))
+    generation = get_object(get_object(part, "metadata"), "dalle")
+    return file, names.pop(file, ""), get_text(generation, "prompt")
 
 
 def _note(description: str) -> str:
     return f"[image: {description}]" if description else "[image]"
 
 
-def _without_references(text: str, metadata: Fields) -> str:
-    for reference in objects_in(metadata, "content_references"):
-        mark = text_in(reference, "matched_text")
+def _without_references(text: str, metadata: JSONObject) -> str:
+    for reference in get_objects(metadata, "content_references"):
+        mark = get_text(reference, "matched_text")
         if mark.startswith("\ue200"):
-            text = text.replace(mark, text_in(reference, "alt"))
+            text = text.replace(mark, get_text(reference, "alt"))
     return _REFERENCE.sub("", text)

@@ -1,25 +1,31 @@
 """Claude's export: conversations.json with `chat_messages`, alone or in the zip file.
 
-The zip file may hold memories.json and projects.json too (or a folder of each): what they say of
-the user and of projects is for memory, as proposals.
+The zip file may also contain memories.json and projects.json, or a folder of each. Their texts
+about the user and about projects become proposed entries.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 
-from chat.importers.base import Document, ImportedSession, ImportResult, Refused, Unusable
-from chat.importers.elements import conversations, objects_of
-from chat.importers.fields import (
-    Fields,
-    an_object,
-    list_in,
-    object_in,
-    objects_in,
-    readable,
-    text_in,
+from chat.importers.base import (
+    Document,
+    ImportedSession,
+    ImportRejectedError,
+    ImportResult,
+    InvalidItemError,
 )
-from chat.importers.times import moment
-from chat.importers.trees import Node, laid_out
+from chat.importers.json_fields import (
+    JSONObject,
+    get_list,
+    get_object,
+    get_objects,
+    get_text,
+    parse_each,
+    require_object,
+)
+from chat.importers.json_stream import iter_objects, read_conversations
+from chat.importers.times import parse_time
+from chat.importers.trees import TreeNode, order_messages
 from chat.models import Role
 
 NAME = "Claude"
@@ -33,98 +39,101 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
-    """The conversations in the order of the file."""
-    return conversations(objects_of(document.open()), result, _session)
+    """Yield the conversations in the order of the file."""
+    return read_conversations(iter_objects(document.open()), result, _session)
 
 
-def _session(fields: Fields, damaged: list[str]) -> ImportedSession:
-    said, key = fields.get("chat_messages"), text_in(fields, "uuid")
-    if not isinstance(said, list) or not key:
-        raise Unusable("It is no conversation.")
-    nodes: dict[str, Node] = {}
+def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
+    items, key = fields.get("chat_messages"), get_text(fields, "uuid")
+    if not isinstance(items, list) or not key:
+        raise InvalidItemError("It is not a conversation.")
+    nodes: dict[str, TreeNode] = {}
 
-    def read(message: object) -> tuple[str, Node]:
-        # Older exports name no parents: each message follows the one before.
+    def read(message: object) -> tuple[str, TreeNode]:
+        # Older exports have no parents: each message follows the previous one.
         return _node(message, before=next(reversed(nodes), None))
 
-    for _, (name, node) in readable(enumerate(said, 1), read, damaged):
+    for _, (name, node) in parse_each(enumerate(items, 1), read, errors):
         nodes[name] = node
-    current = text_in(fields, "current_leaf_message_uuid") or next(reversed(nodes), None)
-    messages, head = laid_out(nodes, current, moment(fields.get("created_at")))
-    return ImportedSession(key, text_in(fields, "name"), messages, is_tree=True, head=head)
+    current = get_text(fields, "current_leaf_message_uuid") or next(reversed(nodes), None)
+    messages, head = order_messages(nodes, current, parse_time(fields.get("created_at")))
+    return ImportedSession(key, get_text(fields, "name"), messages, is_tree=True, head=head)
 
 
-def _node(value: object, before: str | None) -> tuple[str, Node]:
-    """The key and the node of a message. Raises Unusable."""
-    message = an_object(value)
-    role = ROLES.get(text_in(message, "sender"))
-    key = text_in(message, "uuid")
+def _node(value: object, before: str | None) -> tuple[str, TreeNode]:
+    """Return the key and the node of a message. Raises `InvalidItemError`."""
+    message = require_object(value)
+    role = ROLES.get(get_text(message, "sender"))
+    key = get_text(message, "uuid")
     if role is None or not key:
-        raise Unusable("It has no sender or no id.")
-    parent = text_in(message, "parent_message_uuid") if "parent_message_uuid" in message else before
-    return key, Node(
+        raise InvalidItemError("It has no sender or no id.")
+    parent = (
+        get_text(message, "parent_message_uuid") if "parent_message_uuid" in message else before
+    )
+    return key, TreeNode(
         parent=parent,
         role=role,
         text=_text(message),
-        at=moment(message.get("created_at")),
+        at=parse_time(message.get("created_at")),
         own=role == Role.USER,
     )
 
 
-def _text(message: Fields) -> str:
-    """What was said, without thoughts and tools, and notes in place of files."""
-    parts = objects_in(message, "content")
-    said = [text_in(part, "text") for part in parts if part.get("type") == "text"]
-    # `text` repeats the content, with placeholders for what is no text.
-    told = said if list_in(message, "content") else [text_in(message, "text")]
-    return "\n\n".join(filter(None, [*told, *_files(message)]))
+def _text(message: JSONObject) -> str:
+    """Return the text without reasoning and tools, with notes in place of files."""
+    parts = get_objects(message, "content")
+    texts = [get_text(part, "text") for part in parts if part.get("type") == "text"]
+    # `text` repeats the content, with placeholders for other parts.
+    if not get_list(message, "content"):
+        texts = [get_text(message, "text")]
+    return "\n\n".join(filter(None, [*texts, *_files(message)]))
 
 
-def _files(message: Fields) -> Iterator[str]:
-    for file in (*objects_in(message, "attachments"), *objects_in(message, "files")):
-        if name := text_in(file, "file_name"):
+def _files(message: JSONObject) -> Iterator[str]:
+    for file in (*get_objects(message, "attachments"), *get_objects(message, "files")):
+        if name := get_text(file, "file_name"):
             yield f"[{'image' if name.lower().endswith(IMAGES) else 'file'}: {name}]"
 
 
 def memories(documents: Sequence[Document], result: ImportResult) -> list[str]:
-    """What files of memories and of projects in the zip say that is worth keeping.
+    """Return the texts of the files of memories and projects.
 
-    Memories are one object {conversations_memory, project_memories: {project: text}}; projects
-    have a name, and perhaps a description and a prompt_template.
+    Memories are one object {conversations_memory, project_memories: {project: text}}. A project
+    has a name and may have a description and a prompt_template.
     """
     names = {
-        text_in(fields, "uuid"): text_in(fields, "name")
+        get_text(fields, "uuid"): get_text(fields, "name")
         for fields in _objects(documents, ImportResult())
     }
-    found: list[str] = []
+    texts: list[str] = []
     for fields in _objects(documents, result):
-        found += [*_memories(fields, names), *_project(fields)]
-    return list(filter(None, map(str.strip, found)))
+        texts += [*_memories(fields, names), *_project(fields)]
+    return list(filter(None, map(str.strip, texts)))
 
 
-def _objects(documents: Sequence[Document], result: ImportResult) -> Iterator[Fields]:
+def _objects(documents: Sequence[Document], result: ImportResult) -> Iterator[JSONObject]:
     for document in documents:
         try:
-            for fields in objects_of(document.open()):
+            for fields in iter_objects(document.open()):
                 if isinstance(fields, dict):
                     yield fields
-        except Refused as reason:
-            result.errors.append(f"{document.name}: {reason}")
+        except ImportRejectedError as error:
+            result.errors.append(f"{document.name}: {error}")
 
 
-def _memories(fields: Fields, names: dict[str, str]) -> Iterator[str]:
-    yield text_in(fields, "conversations_memory")
-    of_projects = object_in(fields, "project_memories")
+def _memories(fields: JSONObject, names: dict[str, str]) -> Iterator[str]:
+    yield get_text(fields, "conversations_memory")
+    of_projects = get_object(fields, "project_memories")
     for project in of_projects:
-        text, name = text_in(of_projects, project).strip(), names.get(project)
+        text, name = get_text(of_projects, project).strip(), names.get(project)
         yield f"Of the project {name}: {text}" if text and name else text
 
 
-def _project(fields: Fields) -> Iterator[str]:
-    name = text_in(fields, "name")
-    # An example that everybody is given says nothing of its owner.
+def _project(fields: JSONObject) -> Iterator[str]:
+    name = get_text(fields, "name")
+    # The example project of every account contains nothing about its owner.
     if name and not fields.get("is_starter_project"):
-        if description := text_in(fields, "description"):
+        if description := get_text(fields, "description"):
             yield f"The project {name}: {description}"
-        if instructions := text_in(fields, "prompt_template"):
+        if instructions := get_text(fields, "prompt_template"):
             yield f"Instructions of the project {name}: {instructions}"

@@ -1,7 +1,7 @@
-"""Images on their way in from elsewhere: checked as uploads are, and shown on their messages.
+"""Images of imported messages: validated like uploads, and attached to their messages.
 
-They follow after their messages, one message at a time: each costs time, and an import that ends
-between two of them is carried on by the next.
+Images are attached after the messages are written, one message at a time, because each takes time.
+An import that ends between two messages is completed by the next one.
 """
 
 import binascii
@@ -17,20 +17,32 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
-from chat import images
-from chat.attachments import MOST_A_MESSAGE, TOO_MANY, keep
-from chat.importers.base import Document, ImportedImage, ImportResult, Refused, Unusable
+from chat.attachments import MAX_IMAGES_PER_MESSAGE, TOO_MANY_IMAGES, images, store_image
+from chat.attachments.images import is_signed
+from chat.importers.base import (
+    Document,
+    ImportedImage,
+    ImportRejectedError,
+    ImportResult,
+    InvalidItemError,
+)
 from chat.models import Attachment, Message, Session
-from chat.seals import is_sealed
 
-__all__ = ["MOST_A_MESSAGE", "Shown", "Spool", "attach", "beside"]
+__all__ = [
+    "MAX_IMAGES_PER_MESSAGE",
+    "MessageImages",
+    "ImageSpool",
+    "attach_images",
+    "image_from_zip",
+]
 
-LONGEST_BASE64 = images.MOST_BYTES * 4 // 3 + 4  # characters
+MAX_BASE64_CHARS = images.MAX_IMAGE_BYTES * 4 // 3 + 4
 
 
-class Spool:
-    """The images that stand in a document itself, on disk: together they may be too much for
-    memory. They are gone with the last who reads them.
+class ImageSpool:
+    """Images from the text of a document, on disk because together they may exceed the memory.
+
+    The file is deleted together with its last reader.
     """
 
     def __init__(self) -> None:
@@ -40,13 +52,13 @@ class Spool:
         self._file.close()
 
     def data(self, base64: str) -> Callable[[], bytes]:
-        """Lays the bytes aside. Raises Unusable."""
-        if len(base64) > LONGEST_BASE64:
-            raise Unusable(images.TOO_BIG)
+        """Store the bytes and return a function that reads them. Raises `InvalidItemError`."""
+        if len(base64) > MAX_BASE64_CHARS:
+            raise InvalidItemError(images.TOO_MANY_BYTES)
         try:
             data = b64decode(base64, validate=True)
         except (binascii.Error, ValueError):
-            raise Unusable("It is not base64.") from None
+            raise InvalidItemError("It is not base64.") from None
         start, size = self._file.seek(0, SEEK_END), len(data)
         self._file.write(data)
 
@@ -57,85 +69,95 @@ class Spool:
         return read
 
     def image(self, base64: str, name: str) -> ImportedImage | None:
-        """The image that is written there, if it is one at first sight."""
+        """Return the image, if its first bytes are those of an image."""
         try:
             read = self.data(base64)
-        except Unusable:
+        except InvalidItemError:
             return None
-        return ImportedImage(name, "", read) if images.seems_one(read()[:16]) else None
+        return ImportedImage(name, "", read) if images.looks_like_image(read()[:16]) else None
 
 
-def beside(file: Document | None, name: str, description: str) -> ImportedImage | None:
-    """The image in a file of the same zip, if that is there and one at first sight."""
+def image_from_zip(file: Document | None, name: str, description: str) -> ImportedImage | None:
+    """Return the image in a file of the same zip file, if it looks like an image."""
     if file is None:
         return None
 
     def read() -> bytes:
-        return file.open().read(images.MOST_BYTES + 1)
+        return file.open().read(images.MAX_IMAGE_BYTES + 1)
 
     try:
-        if not images.seems_one(file.open().read(16)):
+        if not images.looks_like_image(file.open().read(16)):
             return None
-    except Refused:
+    except ImportRejectedError:
         return None
     return ImportedImage(name or PurePosixPath(file.name).name, description, read)
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The images that belong to the message `message` of `session`."""
+class MessageImages:
+    """The images of the message `message` of `session`."""
 
     session: Session
     message: UUID
     images: tuple[ImportedImage, ...]
 
 
-def attach(shown: Iterable[Shown], owner, result: ImportResult, pulse: Callable[[], None]) -> None:
-    """Shows images on messages that stand and have none yet, all of a message at once.
+def attach_images(
+    items: Iterable[MessageImages],
+    owner,
+    result: ImportResult,
+    report_progress: Callable[[], None],
+) -> None:
+    """Attach images to messages that exist and have none yet, all images of a message at once.
 
-    `pulse` is called before each message. A damaged image costs only itself, with a reason in
-    `result`. Until they are shown they are uploads of `owner`, which are cleared away if nobody
-    claims them: so nothing stays of an import that dies here. Not to be called in a transaction.
+    `report_progress` is called before each message. A damaged image is skipped and added to
+    `result`. Until they are attached, images are uploads of `owner`, which are deleted after a day,
+    so an import that dies here leaves nothing. Do not call this in a transaction.
     """
-    wanted = {one.message: one for one in shown}
-    bare = Message.objects.filter(pk__in=wanted, deleted_at=None, attachments=None)
-    for pk in list(bare.order_by("session", "seq").values_list("pk", flat=True)):
-        pulse()
-        one = wanted[pk]
-        kept = [
-            keep(one.session, owner, image.name, encoded, image.description).pk
-            for image, encoded in _encoded(one, result)
+    wanted = {item.message: item for item in items}
+    without_images = Message.objects.filter(pk__in=wanted, deleted_at=None, attachments=None)
+    for pk in list(without_images.order_by("session", "seq").values_list("pk", flat=True)):
+        report_progress()
+        item = wanted[pk]
+        stored = [
+            store_image(item.session, owner, image.name, encoded, image.description).pk
+            for image, encoded in _encoded(item, result)
         ]
-        if kept:
-            _claim(one, kept)
+        if stored:
+            _claim(item, stored)
 
 
-def _encoded(one: Shown, result: ImportResult) -> Iterable[tuple[ImportedImage, images.Encoded]]:
-    if len(one.images) > MOST_A_MESSAGE:
-        result.errors.append(f"“{one.session.label}”: {TOO_MANY}")
-    for image in one.images[:MOST_A_MESSAGE]:
+def _encoded(
+    item: MessageImages, result: ImportResult
+) -> Iterable[tuple[ImportedImage, images.EncodedImage]]:
+    if len(item.images) > MAX_IMAGES_PER_MESSAGE:
+        result.errors.append(f"“{item.session.label}”: {TOO_MANY_IMAGES}")
+    for image in item.images[:MAX_IMAGES_PER_MESSAGE]:
         try:
-            yield image, _checked(image)
-        except (images.Refused, Refused) as reason:
-            result.errors.append(f"“{one.session.label}”, image “{image.name}”: {reason}")
+            yield image, _encode(image)
+        except (images.ImageRejectedError, ImportRejectedError) as error:
+            result.errors.append(f"“{item.session.label}”, image “{image.name}”: {error}")
 
 
-def _checked(image: ImportedImage) -> images.Encoded:
-    """The image made anew, or as it is if that was done here before. Raises Refused."""
+def _encode(image: ImportedImage) -> images.EncodedImage:
+    """Re-encode the image, unless its signature shows that this server did so before.
+
+    Raises `ImportRejectedError`.
+    """
     data = image.read()
-    told = images.Encoded(
+    encoded = images.EncodedImage(
         data, image.media_type, image.width, image.height, sha256(data).hexdigest()
     )
-    return told if is_sealed(told, image.seal) else images.reencode(data)
+    return encoded if is_signed(encoded, image.seal) else images.reencode(data)
 
 
 @transaction.atomic
-def _claim(one: Shown, kept: list[UUID]) -> None:
-    # Locked, so that two imports at once do not both show theirs.
-    Session.objects.select_for_update().get(pk=one.session.pk)
-    rows = Attachment.objects.filter(pk__in=kept)
-    if Attachment.objects.filter(message=one.message).exists():
+def _claim(item: MessageImages, attachments: list[UUID]) -> None:
+    # The lock keeps two concurrent imports from attaching the same images twice.
+    Session.objects.select_for_update().get(pk=item.session.pk)
+    rows = Attachment.objects.filter(pk__in=attachments)
+    if Attachment.objects.filter(message=item.message).exists():
         rows.delete()
     else:
-        rows.update(message=one.message)
-        Session.objects.filter(pk=one.session.pk).update(version=F("version") + 1)
+        rows.update(message=item.message)
+        Session.objects.filter(pk=item.session.pk).update(version=F("version") + 1)

@@ -1,8 +1,8 @@
-"""Files of conversations on their way in: received, carried out in the background, swept.
+"""Import jobs: uploaded files, imported by background tasks.
 
-An import is at work while its process holds a lock of the database that bears its name. The lock
-goes with the process, so what a killed one left is free to be taken up by the next; and since a
-message that was imported once is skipped from then on, taking up means beginning again.
+A process that runs an import holds an advisory lock named after it. The lock ends with the
+process, so another one can continue. Continuing means starting again, because messages that were
+imported before are skipped.
 """
 
 import logging
@@ -25,53 +25,52 @@ from django.db.models.signals import post_delete
 from django.dispatch import receiver
 from django.http import Http404
 
-from chat import files
-from chat.importers import FileResult, Refused, check, import_file
+from chat.attachments import file_removal
+from chat.importers import FileResult, ImportRejectedError, check_file, import_file
 from chat.models import Import, ImportedStretch, ImportState, Message
 from chat.signals import import_finished
-from chat.storable import storable
-from projects.access import project_for_writing
+from projects.core.text import storable
 from projects.models import Project
+from projects.permissions import project_for_writing
 
 log = logging.getLogger(__name__)
 
 UNFINISHED = (ImportState.WAITING, ImportState.RUNNING)
-# Seconds that one task works at an import; the rest is for another task, so that none comes near
-# the time limit of tasks.
-STRETCH = 600.0
-# How long an import may wait before the message that should have started it counts as lost.
+# A task stops after this time and another one continues, far below the time limit of tasks.
+TASK_SECONDS = 600.0
+# After this time, the broker message of a waiting import counts as lost.
 LOST_AFTER = timedelta(minutes=2)
-# Sets the locks of imports apart from other locks of the same database.
-LOCKS = 0x696D706F7274  # "import"
+# Separates the locks of imports from other advisory locks.
+LOCK_NAMESPACE = 0x696D706F7274  # "import"
 
 
-class OutOfTime(Exception):
-    """The stretch is over, and the import is not."""
+class ImportDeadlineError(Exception):
+    """The time of the task is over before the import is complete."""
 
 
-class Gone(Exception):
-    """The import was forgotten while it was at work."""
+class ImportDeletedError(Exception):
+    """The import was forgotten while it ran."""
 
 
-def receive(project: Project, user, file: File, format: str = "auto") -> Import:
-    """Keeps an uploaded file and has it imported into `project` on behalf of `user`.
+def create_import(project: Project, user, file: File, format: str = "auto") -> Import:
+    """Store an uploaded file and enqueue its import into `project` by `user`.
 
-    Raises Refused for a file that is too large, or that is no conversations at first sight.
+    Raises `ImportRejectedError` for a file that is too large or not recognised.
     """
     name = storable(file.name or "")[-200:]
     if (file.size or 0) > settings.MAX_UPLOAD_MB * 2**20:
-        raise Refused(f"It is larger than {settings.MAX_UPLOAD_MB} MB.")
-    check(name, cast(BinaryIO, file.file), format)
+        raise ImportRejectedError(f"It is larger than {settings.MAX_UPLOAD_MB} MB.")
+    check_file(name, cast(BinaryIO, file.file), format)
     file.seek(0)
     upload = Import(project=project, user=user, name=name, format=format)
     upload.file.save(name, file, save=False)
     upload.save()
-    # Should the broker be away, the sweep finds it.
+    # If the broker is unavailable, `find_interrupted` finds it.
     transaction.on_commit(lambda: enqueue(upload.pk), robust=True)
     return upload
 
 
-def bring_in(
+def import_now(
     project: Project,
     user,
     name: str,
@@ -79,9 +78,9 @@ def bring_in(
     format: str = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> FileResult:
-    """As `import_file`, at once, and on record as an import of `user`, to be revoked as a whole.
+    """Import a file in the foreground, recorded as an import of `user` that can be forgotten whole.
 
-    Until it is through it counts as failed. Raises Refused.
+    Its state is `failed` until it is complete. Raises `ImportRejectedError`.
     """
     upload = Import.objects.create(
         project=project,
@@ -89,21 +88,21 @@ def bring_in(
         name=storable(name)[-200:],
         format=format,
         state=ImportState.FAILED,
-        errors=["It was broken off."],
+        errors=["It was interrupted."],
     )
     row = Import.objects.filter(pk=upload.pk)
     result = FileResult()
 
-    def note(done: int, total: int) -> None:
+    def store_progress(done: int, total: int) -> None:
         if not row.update(imported=result.imported):
-            raise Refused("It was forgotten meanwhile.")
+            raise ImportRejectedError("It was forgotten meanwhile.")
         if progress:
             progress(done, total)
 
     try:
-        import_file(project, user, name, file, format, note, result, upload)
-    except Refused as reason:
-        row.update(errors=[str(reason)], finished_at=Now())
+        import_file(project, user, name, file, format, store_progress, result, upload)
+    except ImportRejectedError as error:
+        row.update(errors=[str(error)], finished_at=Now())
         raise
     row.update(
         state=ImportState.DONE,
@@ -122,55 +121,64 @@ def enqueue(import_id: UUID) -> None:
     current_app.send_task("chat.tasks.run_import", [str(import_id)])
 
 
-def run(import_id: UUID, stretch: float = STRETCH) -> bool:
-    """Works at one import for some `stretch` of seconds; False when there is more to do.
+def run_import(import_id: UUID, max_seconds: float = TASK_SECONDS) -> bool:
+    """Run an import for at most `max_seconds`; return False if there is more to do.
 
-    Nothing happens when it is finished already, or another process is at it.
+    Does nothing if the import is complete or another process runs it.
     """
-    with _alone(import_id) as alone:
+    with _lock(import_id) as is_locked:
         unfinished = Import.objects.filter(pk=import_id, state__in=UNFINISHED)
-        if not alone or not unfinished.update(state=ImportState.RUNNING):
+        if not is_locked or not unfinished.update(state=ImportState.RUNNING):
             return True
         upload = Import.objects.select_related("project", "user").get(pk=import_id)
         try:
-            _carry_out(upload, time.monotonic() + stretch)
-        except OutOfTime:
+            _run(upload, time.monotonic() + max_seconds)
+        except ImportDeadlineError:
             return False
-        except Gone:
+        except ImportDeletedError:
             log.info("import_forgotten import=%s", import_id)
-        except Refused as reason:
-            _finish(upload, ImportState.FAILED, errors=[str(reason)])
+        except ImportRejectedError as error:
+            _finish(upload, ImportState.FAILED, errors=[str(error)])
         except SoftTimeLimitExceeded:
             _finish(upload, ImportState.FAILED, errors=["It took too long to read."])
         except Exception:
-            # Whatever went wrong, whoever uploaded the file is told.
+            # The user who uploaded the file sees a failure in any case.
             log.exception("import_failed import=%s", import_id)
             _finish(upload, ImportState.FAILED, errors=["Strata itself failed while importing."])
     return True
 
 
-def _carry_out(upload: Import, deadline: float) -> None:
-    """Raises Refused; OutOfTime when the deadline (of the monotonic clock) is over; and Gone."""
+def _run(upload: Import, deadline: float) -> None:
+    """Raise `ImportRejectedError`, `ImportDeletedError`, or `ImportDeadlineError` after `deadline`
+    of the monotonic clock.
+    """
     try:
         project_for_writing(upload.user, upload.project.slug)
     except Http404:
-        raise Refused("You may no longer write in this project.") from None
+        raise ImportRejectedError("You may no longer write in this project.") from None
     result = FileResult()
     before = upload.imported
 
-    def note(done: int, total: int) -> None:
+    def store_progress(done: int, total: int) -> None:
         if time.monotonic() > deadline:
-            raise OutOfTime
-        # In the transaction of what it counts. What an earlier stretch imported is skipped in this.
-        there = Import.objects.filter(pk=upload.pk).update(
+            raise ImportDeadlineError
+        # In the transaction of the messages that it counts. Messages of earlier tasks are skipped.
+        exists = Import.objects.filter(pk=upload.pk).update(
             progress=100 * done // total, imported=before + result.imported
         )
-        if not there:
-            raise Gone
+        if not exists:
+            raise ImportDeletedError
 
     with _file(upload) as file:
         import_file(
-            upload.project, upload.user, upload.name, file, upload.format, note, result, upload
+            upload.project,
+            upload.user,
+            upload.name,
+            file,
+            upload.format,
+            store_progress,
+            result,
+            upload,
         )
     _finish(
         upload,
@@ -189,7 +197,7 @@ def _file(upload: Import) -> Iterator[BinaryIO]:
     try:
         file = upload.file.open("rb")
     except (OSError, ValueError):
-        raise Refused("The uploaded file is gone.") from None
+        raise ImportRejectedError("The uploaded file is gone.") from None
     with file:
         yield cast(BinaryIO, file)
 
@@ -206,21 +214,21 @@ def _finish(upload: Import, state: ImportState, **changes: object) -> None:
 def _discard_file(upload: Import) -> None:
     with transaction.atomic():
         if upload.file.name:
-            files.remove(upload.project_id, upload.file.name)
+            file_removal.schedule_removal(upload.project_id, upload.file.name)
         Import.objects.filter(pk=upload.pk).update(file="")
 
 
 @receiver(post_delete, sender=Import)
 def remove_file(instance: Import, **kwargs: object) -> None:
-    """The file goes when it is certain that its import went."""
+    """Delete the file after the transaction that deletes its import."""
     if instance.file.name:
-        files.remove(instance.project_id, instance.file.name)
+        file_removal.schedule_removal(instance.project_id, instance.file.name)
 
 
 @dataclass(frozen=True)
-class Reach:
-    """What goes with an import: the conversations that it made, the messages that came into these
-    by others or since, and those that it added to conversations of others.
+class RevocationScope:
+    """The data that is deleted with an import, as numbers: sessions that it created, other messages
+    in these, and messages that it added to other sessions.
     """
 
     sessions: int
@@ -228,51 +236,49 @@ class Reach:
     added: int
 
 
-def reach_of(upload: Import) -> Reach:
+def revocation_scope(upload: Import) -> RevocationScope:
     stretches = ImportedStretch.objects.filter(project=upload.project_id, upload=upload)
-    here = stretches.filter(
+    in_stretch = stretches.filter(
         session=OuterRef("session"), first_seq__lte=OuterRef("seq"), last_seq__gte=OuterRef("seq")
     )
-    made = stretches.whole().values("session")
+    created = stretches.of_new_sessions().values("session")
     messages = Message.objects.filter(project=upload.project_id, forgotten_at=None)
-    return Reach(
-        sessions=made.count(),
-        since=messages.filter(~Exists(here), session__in=made).count(),
-        added=messages.filter(Exists(here)).exclude(session__in=made).count(),
+    return RevocationScope(
+        sessions=created.count(),
+        since=messages.filter(~Exists(in_stretch), session__in=created).count(),
+        added=messages.filter(Exists(in_stretch)).exclude(session__in=created).count(),
     )
 
 
-def sweep() -> list[UUID]:
-    """The imports that nobody is at, though somebody should be. What is left of finished ones
-    goes.
-    """
+def find_interrupted() -> list[UUID]:
+    """Return the unfinished imports that no process runs. Files of finished imports are deleted."""
     for upload in Import.objects.exclude(state__in=UNFINISHED).exclude(file="")[:100]:
         _discard_file(upload)
     lost = Q(state=ImportState.WAITING, created_at__lt=Now() - LOST_AFTER)
-    found = []
+    interrupted = []
     running = Import.objects.filter(lost | Q(state=ImportState.RUNNING)).order_by("created_at")
     for import_id in running.values_list("pk", flat=True)[:100]:
-        with _alone(import_id) as alone:
-            if alone:
-                found.append(import_id)
-    return found
+        with _lock(import_id) as is_locked:
+            if is_locked:
+                interrupted.append(import_id)
+    return interrupted
 
 
 @contextmanager
-def _alone(import_id: UUID) -> Iterator[bool]:
-    """Whether nobody else is at this import; nobody will be before the block ends.
+def _lock(import_id: UUID) -> Iterator[bool]:
+    """Lock the import until the end of the block; False if another process holds the lock.
 
-    The lock is that of a transaction on a connection of its own: the batches commit meanwhile, and
-    behind a pooler of connections a lock of a session would belong to anyone.
+    The lock belongs to a transaction on a connection of its own, because the batches commit
+    meanwhile, and behind a connection pooler a session has no locks of its own.
     """
     guard = connection.copy()
     try:
         guard.set_autocommit(False)
         with guard.cursor() as cursor:
-            question = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, %s))"
-            cursor.execute(question, [str(import_id), LOCKS])
-            [alone] = cursor.fetchone()
-        yield alone
+            query = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, %s))"
+            cursor.execute(query, [str(import_id), LOCK_NAMESPACE])
+            [is_locked] = cursor.fetchone()
+        yield is_locked
     finally:
         if guard.connection is not None:
             guard.rollback()

@@ -1,7 +1,7 @@
-"""A conversation of LoCoMo (Maharana et al., 2024): two people over months, in numbered sessions.
+"""LoCoMo (Maharana et al., 2024): conversations of two people over months, in numbered sessions.
 
-`session_N` is a list of turns `{speaker, dia_id, text, blip_caption?}` and `session_N_date_time`
-its time, such as "1:56 pm on 8 May, 2023", taken as UTC. https://github.com/snap-research/locomo
+`session_N` is a list of turns `{speaker, dia_id, text, blip_caption?}`; `session_N_date_time` is
+its time, such as "1:56 pm on 8 May, 2023", read as UTC. https://github.com/snap-research/locomo
 """
 
 import json
@@ -9,14 +9,21 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from itertools import chain
 
-from chat.importers.base import Document, ImportedMessage, ImportedSession, ImportResult, Refused
+from chat.importers.base import (
+    Document,
+    ImportedMessage,
+    ImportedSession,
+    ImportRejectedError,
+    ImportResult,
+)
 from chat.models import Role
 
 SESSION = re.compile(r"session_([1-9][0-9]{0,5})")
-LONGEST = 64 * 2**20  # bytes
-# Only sessions are dated; their turns are set apart so that they keep their order.
-BETWEEN_TURNS = timedelta(seconds=30)
+MAX_FILE_BYTES = 64 * 2**20
+# Only sessions have a time. Their turns get different times, so that they stay in order.
+TURN_INTERVAL = timedelta(seconds=30)
 
 Conversation = dict[str, object]
 
@@ -26,59 +33,61 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
-    """The sessions in the order of their numbers; one without turns is left out."""
+    """Yield the sessions in the order of their numbers, without empty ones."""
     conversation = _read(document)
-    talks = {number: _talk(conversation, number, result) for number in _numbers(conversation)}
-    said = [message for talk in talks.values() for message in talk]
-    if not said:
-        raise Refused(f"It holds no turn of a conversation. {' '.join(result.errors[:1])}".strip())
-    identity, people = _identity(said[0]), _people(conversation, said)
-    for number, talk in talks.items():
-        if talk:
-            yield ImportedSession(f"{identity}/{number}", f"{people}, session {number}", talk)
+    turns = {number: _turns(conversation, number, result) for number in _numbers(conversation)}
+    messages = list(chain.from_iterable(turns.values()))
+    if not messages:
+        raise ImportRejectedError(
+            f"It has no turn of a conversation. {' '.join(result.errors[:1])}".strip()
+        )
+    identity, people = _identity(messages[0]), _people(conversation, messages)
+    for number, session in turns.items():
+        if session:
+            yield ImportedSession(f"{identity}/{number}", f"{people}, session {number}", session)
 
 
 def _read(document: Document) -> Conversation:
-    text = document.open().read(LONGEST + 1)
-    if len(text) > LONGEST:
-        raise Refused(f"It is longer than {LONGEST // 2**20} MB.")
+    text = document.open().read(MAX_FILE_BYTES + 1)
+    if len(text) > MAX_FILE_BYTES:
+        raise ImportRejectedError(f"It is longer than {MAX_FILE_BYTES // 2**20} MB.")
     try:
         conversation = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        raise Refused("It is not JSON.") from None
+        raise ImportRejectedError("It is not JSON.") from None
     if not isinstance(conversation, dict):
-        raise Refused("It is not a LoCoMo conversation.")
+        raise ImportRejectedError("It is not a LoCoMo conversation.")
     return conversation
 
 
 def _numbers(conversation: Conversation) -> list[int]:
-    """The numbers of the sessions that have turns."""
+    """Return the numbers of the sessions that have turns."""
     matches = ((SESSION.fullmatch(name), turns) for name, turns in conversation.items())
     return sorted(int(match[1]) for match, turns in matches if match and turns)
 
 
-def _talk(conversation: Conversation, number: int, result: ImportResult) -> list[ImportedMessage]:
-    """The messages of session `number`; what is damaged is noted in `result`."""
+def _turns(conversation: Conversation, number: int, result: ImportResult) -> list[ImportedMessage]:
+    """Return the messages of session `number`; damaged turns are added to `result`."""
     try:
-        began = moment(conversation.get(f"session_{number}_date_time"))
+        start = parse_session_time(conversation.get(f"session_{number}_date_time"))
     except ValueError:
         result.errors.append(f"Session {number}: its date and time cannot be read.")
         return []
-    talk: dict[str, ImportedMessage] = {}
+    messages: dict[str, ImportedMessage] = {}
     turns = conversation[f"session_{number}"]
-    for place, turn in enumerate(turns if isinstance(turns, list) else [turns]):
-        message = _message(turn, began + place * BETWEEN_TURNS)
+    for index, turn in enumerate(turns if isinstance(turns, list) else [turns]):
+        message = _message(turn, start + index * TURN_INTERVAL)
         if message is None:
-            result.errors.append(f"Session {number}, turn {place + 1}: it is not a turn.")
-        elif message.key in talk:
-            result.errors.append(f"Session {number}, turn {place + 1}: {message.key} came before.")
+            result.errors.append(f"Session {number}, turn {index + 1}: it is not a turn.")
+        elif message.key in messages:
+            result.errors.append(f"Session {number}, turn {index + 1}: {message.key} occurs twice.")
         else:
-            talk[message.key] = message
-    return list(talk.values())
+            messages[message.key] = message
+    return list(messages.values())
 
 
 def _message(turn: object, at: datetime) -> ImportedMessage | None:
-    """The message of one turn, or None when it lacks its speaker, its id or its text."""
+    """Return the message of one turn, or None without its speaker, id or text."""
     if not isinstance(turn, dict):
         return None
     key, speaker, text = (turn.get(field) for field in ("dia_id", "speaker", "text"))
@@ -90,17 +99,17 @@ def _message(turn: object, at: datetime) -> ImportedMessage | None:
 
 
 def _identity(first: ImportedMessage) -> str:
-    """What tells a conversation from others: how it began, whatever its file is called."""
+    """Return the identity of a conversation by its first message, whatever the file name."""
     beginning = json.dumps([first.at.isoformat(), first.speaker, first.text])
     return sha256(beginning.encode()).hexdigest()[:32]
 
 
-def _people(conversation: Conversation, said: Iterable[ImportedMessage]) -> str:
+def _people(conversation: Conversation, messages: Iterable[ImportedMessage]) -> str:
     named = [conversation.get("speaker_a"), conversation.get("speaker_b")]
-    people = named if all(named) else dict.fromkeys(message.speaker for message in said)
+    people = named if all(named) else dict.fromkeys(message.speaker for message in messages)
     return " and ".join(map(str, people))
 
 
-def moment(text: object) -> datetime:
-    """The instant of "1:56 pm on 8 May, 2023", in UTC. Raises ValueError."""
+def parse_session_time(text: object) -> datetime:
+    """Parse a time such as "1:56 pm on 8 May, 2023", in UTC. Raises `ValueError`."""
     return datetime.strptime(str(text), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""What another program remembered, as a conversation: the record of what is proposed from it."""
+"""The memories of another program as a conversation, the source of proposed entries."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,24 +6,26 @@ from hashlib import sha256
 
 from django.utils import timezone
 
-from chat import tokens
 from chat.importers.base import ImportedMessage, ImportedSession
 from chat.models import Role
+from projects.core import token_counting
 
-# Tokens of one message, since what is proposed from it is taken or refused as a whole.
-LONGEST = 1_500
-# Characters a token, at the most: what is longer is not counted first.
-MOST_CHARACTERS = 16
+# Size of a message: the entry that is proposed from it is approved or rejected as a whole.
+MAX_PART_TOKENS = 1_500
+# Longer texts are split before their tokens are counted.
+MAX_CHARS_PER_TOKEN = 16
 
 _PARAGRAPHS = re.compile(r"(?<=\n\n)(?!\n)")
 _LINES = re.compile(r"(?<=\n)")
 _SENTENCES = re.compile(r"(?<=[.!?…]\s)|(?<=[。！？])")
 
 
-def conversation(program: str, owner, texts: Iterable[str]) -> ImportedSession:
-    """What `program` remembered of `owner`, said now. The same text is always the same message."""
+def memories_session(program: str, owner, texts: Iterable[str]) -> ImportedSession:
+    """Return the memories of `program` about `owner`. The same text is always the same message."""
     now = timezone.now()
-    parts = {_identity(part): part for text in texts for part in split(text)}
+    parts = {
+        sha256(part.encode()).hexdigest()[:32]: part for text in texts for part in split_text(text)
+    }
     messages = [
         ImportedMessage(key, Role.ASSISTANT, part, now, speaker=program)
         for key, part in parts.items()
@@ -31,13 +33,9 @@ def conversation(program: str, owner, texts: Iterable[str]) -> ImportedSession:
     return ImportedSession(f"memories:{owner.pk}", f"Memories from {program}", messages)
 
 
-def _identity(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:32]
-
-
-def split(text: str) -> list[str]:
-    """`text` in parts of at most LONGEST tokens, cut where a paragraph ends, or else a line, a
-    sentence or a word.
+def split_text(text: str) -> list[str]:
+    """Split `text` at the ends of paragraphs, lines, sentences or words into parts of at most
+    MAX_PART_TOKENS tokens.
     """
     return [
         part.strip() for part in _parts(text, [_PARAGRAPHS, _LINES, _SENTENCES]) if part.strip()
@@ -45,33 +43,39 @@ def split(text: str) -> list[str]:
 
 
 def _parts(text: str, cuts: list[re.Pattern[str]]) -> Iterator[str]:
-    if _length(text) <= LONGEST:
+    if _length(text) <= MAX_PART_TOKENS:
         yield text
     elif not cuts:
         yield from _cut(text)
     else:
-        held, room = "", LONGEST
+        held, room = "", MAX_PART_TOKENS
         for piece in cuts[0].split(text):
             if (length := _length(piece)) > room:
                 yield held
                 *whole, piece = _parts(piece, cuts[1:])
                 yield from whole
-                held, room, length = "", LONGEST, _length(piece)
+                held, room, length = "", MAX_PART_TOKENS, _length(piece)
             held += piece
             room -= length
         yield held
 
 
 def _length(text: str) -> int:
-    """In tokens; no number that counts for what is too long at first sight."""
-    return tokens.count(text) if len(text) <= LONGEST * MOST_CHARACTERS else LONGEST + 1
+    """Return the number of tokens, or any number above MAX_PART_TOKENS for a very long text."""
+    return (
+        token_counting.count(text)
+        if len(text) <= MAX_PART_TOKENS * MAX_CHARS_PER_TOKEN
+        else MAX_PART_TOKENS + 1
+    )
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Parts that end after a space where there is one."""
+    """Yield parts that end after a space, if there is one."""
     start = 0
     while start < len(text):
-        head = tokens.cut(text[start : start + LONGEST * MOST_CHARACTERS], LONGEST)
+        head = token_counting.truncate(
+            text[start : start + MAX_PART_TOKENS * MAX_CHARS_PER_TOKEN], MAX_PART_TOKENS
+        )
         spaced = head.rfind(" ") + 1
         start += len(head)
         if spaced and start < len(text):

@@ -3,27 +3,33 @@
 import re
 from collections.abc import Callable, Iterator
 
-from chat.importers.base import Document, ImportedImage, ImportedSession, ImportResult, Unusable
-from chat.importers.elements import conversations, objects_of
-from chat.importers.fields import (
-    Fields,
-    an_object,
-    list_in,
-    object_in,
-    objects_in,
-    readable,
-    text_in,
+from chat.importers.base import (
+    Document,
+    ImportedImage,
+    ImportedSession,
+    ImportResult,
+    InvalidItemError,
 )
-from chat.importers.images import MOST_A_MESSAGE, Spool
-from chat.importers.times import moment
-from chat.importers.trees import Node, laid_out
+from chat.importers.images import MAX_IMAGES_PER_MESSAGE, ImageSpool
+from chat.importers.json_fields import (
+    JSONObject,
+    get_list,
+    get_object,
+    get_objects,
+    get_text,
+    parse_each,
+    require_object,
+)
+from chat.importers.json_stream import iter_objects, read_conversations
+from chat.importers.times import parse_time
+from chat.importers.trees import TreeNode, order_messages
 from chat.models import Role
 
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _CHAT = re.compile(rb'^[\s\[\xef\xbb\xbf]*\{.*?"chat"\s*:\s*\{', re.DOTALL)
-# An image that was uploaded stands in the chat itself.
+# An uploaded image is part of the chat.
 _DATA = re.compile(r"data:image/[a-z+.-]+;base64,")
-# What the page folds away in an answer: thoughts, calls of tools, code that ran.
+# The parts of an answer that the page folds: reasoning, tool calls, executed code.
 _FOLDED = re.compile(
     r'<details type="(?:reasoning|tool_calls|code_interpreter)".*?(?:</details>|\Z)', re.DOTALL
 )
@@ -34,94 +40,97 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
-    """The chats in the order of the file. In an export of everybody's, only those of its first
-    user are taken to be the importer's own words.
+    """Yield the chats in the order of the file.
+
+    In an export of all users, only the chats of its first user count as the importing user's own.
     """
     users: list[str] = []
-    spool = Spool()
+    spool = ImageSpool()
 
-    def read(fields: Fields, damaged: list[str]) -> ImportedSession:
-        user = text_in(fields, "user_id")
+    def read(fields: JSONObject, errors: list[str]) -> ImportedSession:
+        user = get_text(fields, "user_id")
         users.append(user)
         speaker = "" if user == users[0] else f"User {user[:8]}"
-        return _session(fields, damaged, lambda message: _node(message, speaker, spool))
+        return _session(fields, errors, lambda message: _node(message, speaker, spool))
 
-    return conversations(objects_of(document.open()), result, read)
+    return read_conversations(iter_objects(document.open()), result, read)
 
 
-def _session(fields: Fields, damaged: list[str], read: Callable[[object], Node]) -> ImportedSession:
-    chat = object_in(fields, "chat") or fields
-    history = object_in(chat, "history")
-    key = text_in(fields, "id") or text_in(chat, "id")
+def _session(
+    fields: JSONObject, errors: list[str], read: Callable[[object], TreeNode]
+) -> ImportedSession:
+    chat = get_object(fields, "chat") or fields
+    history = get_object(chat, "history")
+    key = get_text(fields, "id") or get_text(chat, "id")
     if not key or not ("history" in chat or "messages" in chat):
-        raise Unusable("It is no chat.")
-    said = object_in(history, "messages") or _in_a_row(list_in(chat, "messages"))
-    nodes = dict(readable(said.items(), read, damaged))
+        raise InvalidItemError("It is not a chat.")
+    items = get_object(history, "messages") or _linear_history(get_list(chat, "messages"))
+    nodes = dict(parse_each(items.items(), read, errors))
     current = history.get("currentId") or next(reversed(nodes), None)
-    begun = moment(fields.get("created_at")) or moment(chat.get("timestamp"))
-    messages, head = laid_out(nodes, current, begun)
-    title = text_in(fields, "title") or text_in(chat, "title")
+    start = parse_time(fields.get("created_at")) or parse_time(chat.get("timestamp"))
+    messages, head = order_messages(nodes, current, start)
+    title = get_text(fields, "title") or get_text(chat, "title")
     return ImportedSession(key, title, messages, is_tree=True, head=head)
 
 
-def _in_a_row(messages: list) -> Fields:
-    """The messages of a chat without a history, each the parent of the next."""
-    row: Fields = {}
+def _linear_history(messages: list) -> JSONObject:
+    """Return the messages of a chat without a history, each the parent of the next."""
+    history: JSONObject = {}
     for number, message in enumerate(messages, 1):
         if isinstance(message, dict):
-            key = text_in(message, "id") or str(number)
-            row[key] = {"parentId": next(reversed(row), None)} | message
-    return row
+            key = get_text(message, "id") or str(number)
+            history[key] = {"parentId": next(reversed(history), None)} | message
+    return history
 
 
-def _node(value: object, speaker: str, spool: Spool) -> Node:
-    """A node, without text for what is no person's and no model's. Raises Unusable."""
-    message = an_object(value)
-    role = ROLES.get(text_in(message, "role"))
+def _node(value: object, speaker: str, spool: ImageSpool) -> TreeNode:
+    """Return a node, without text for other roles. Raises `InvalidItemError`."""
+    message = require_object(value)
+    role = ROLES.get(get_text(message, "role"))
     if role is None:
-        return Node(parent=text_in(message, "parentId"))
-    asked = role == Role.USER
-    text, images = _shown(message, spool)
-    return Node(
-        parent=text_in(message, "parentId"),
+        return TreeNode(parent=get_text(message, "parentId"))
+    is_user = role == Role.USER
+    text, images = _content(message, spool)
+    return TreeNode(
+        parent=get_text(message, "parentId"),
         role=role,
         text=text,
-        at=moment(message.get("timestamp")),
-        own=asked and not speaker,
-        speaker=speaker if asked else "",
-        model="" if asked else text_in(message, "model"),
+        at=parse_time(message.get("timestamp")),
+        own=is_user and not speaker,
+        speaker=speaker if is_user else "",
+        model="" if is_user else get_text(message, "model"),
         images=images,
     )
 
 
-def _shown(message: Fields, spool: Spool) -> tuple[str, tuple[ImportedImage, ...]]:
-    """The text, with notes in place of files, and the images. Raises Unusable."""
+def _content(message: JSONObject, spool: ImageSpool) -> tuple[str, tuple[ImportedImage, ...]]:
+    """Return the text with notes in place of files, and the images. Raises `InvalidItemError`."""
     content = message.get("content")
     if isinstance(content, list):
-        parts = objects_in(message, "content")
-        content = "\n\n".join(filter(None, (text_in(part, "text") for part in parts)))
+        parts = get_objects(message, "content")
+        content = "\n\n".join(filter(None, (get_text(part, "text") for part in parts)))
     if not isinstance(content, str):
-        raise Unusable("It has no content.")
-    told = [_FOLDED.sub("", content).strip()]
+        raise InvalidItemError("It has no content.")
+    texts = [_FOLDED.sub("", content).strip()]
     images: list[ImportedImage] = []
-    for file in objects_in(message, "files"):
-        image = _image(file, spool) if len(images) < MOST_A_MESSAGE else None
+    for file in get_objects(message, "files"):
+        image = _image(file, spool) if len(images) < MAX_IMAGES_PER_MESSAGE else None
         if image:
             images.append(image)
         else:
-            told.append(_note(file))
-    return "\n\n".join(filter(None, told)), tuple(images)
+            texts.append(_note(file))
+    return "\n\n".join(filter(None, texts)), tuple(images)
 
 
-def _image(file: Fields, spool: Spool) -> ImportedImage | None:
-    """The image that an uploaded file is, if it is one."""
-    written = _DATA.match(text_in(file, "url"))
-    if written is None:
+def _image(file: JSONObject, spool: ImageSpool) -> ImportedImage | None:
+    """Return an uploaded file, if it is an image."""
+    prefix = _DATA.match(get_text(file, "url"))
+    if prefix is None:
         return None
-    return spool.image(file["url"][written.end() :], text_in(file, "name"))
+    return spool.image(file["url"][prefix.end() :], get_text(file, "name"))
 
 
-def _note(file: Fields) -> str:
+def _note(file: JSONObject) -> str:
     kind = "image" if file.get("type") == "image" else "file"
-    name = text_in(file, "name")
+    name = get_text(file, "name")
     return f"[{kind}: {name}]" if name else f"[{kind}]"

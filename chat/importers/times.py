@@ -1,4 +1,4 @@
-"""Times as exports write them, and which of them can be trusted."""
+"""Parsing of times in exports, and corrections of implausible ones."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,15 +9,16 @@ from django.utils import timezone
 from chat.importers.base import ImportedMessage
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Numbers above this are milliseconds: as seconds they would lie beyond the year 5000.
+# Larger numbers are milliseconds: as seconds they would be after the year 5000.
 LAST_SECOND = 10**11
-# How far the clock of who said it may be ahead of ours.
-AHEAD = timedelta(days=1)
+# How far the clock of the source may be ahead.
+MAX_CLOCK_SKEW = timedelta(days=1)
 
 
-def moment(value: object) -> datetime | None:
-    """The instant of an ISO 8601 text (without a zone: UTC), or of the seconds or milliseconds
-    since 1970, in UTC. None for what is none.
+def parse_time(value: object) -> datetime | None:
+    """Parse an ISO 8601 text (UTC without a zone), or seconds or milliseconds since 1970.
+
+    Returns None for anything else.
     """
     try:
         if isinstance(value, str):
@@ -30,24 +31,26 @@ def moment(value: object) -> datetime | None:
     return None
 
 
-def trusted(at: datetime | None) -> datetime | None:
-    """`at`, unless nothing can have been said then: before 1970, or more than a day from now."""
-    return at if at is not None and EPOCH <= at <= timezone.now() + AHEAD else None
+def plausible_time(at: datetime | None) -> datetime | None:
+    """Return `at`, or None if it is before 1970 or more than a day in the future."""
+    return at if at is not None and EPOCH <= at <= timezone.now() + MAX_CLOCK_SKEW else None
 
 
-def nearest(*times: datetime | None) -> datetime:
-    """The first of `times` that can be trusted, else now."""
-    return next(filter(None, map(trusted, times)), None) or timezone.now()
+def first_plausible(*times: datetime | None) -> datetime:
+    """Return the first plausible time, or now."""
+    return next(filter(None, map(plausible_time, times)), None) or timezone.now()
 
 
-def settled(
-    messages: Sequence[ImportedMessage], begun: datetime | None
+def with_plausible_times(
+    messages: Sequence[ImportedMessage], start: datetime | None
 ) -> Iterator[ImportedMessage]:
-    """`messages`, those whose time cannot be trusted at that of the one before; the first at that
-    of their conversation, which has `begun` then or else with the earliest of them.
+    """Yield the messages; an implausible time is replaced by that of the previous message.
+
+    The first message falls back to `start`, the beginning of the conversation, and then to the
+    earliest plausible time of a message.
     """
-    times = [at for message in messages if (at := trusted(message.at))]
-    before = nearest(begun, min(times, default=None))
+    times = [at for message in messages if (at := plausible_time(message.at))]
+    before = first_plausible(start, min(times, default=None))
     for message in messages:
-        before = trusted(message.at) or before
+        before = plausible_time(message.at) or before
         yield message if message.at == before else replace(message, at=before)

@@ -1,4 +1,4 @@
-"""Conversations that their source keeps as a tree, laid out as ours are."""
+"""Converts a conversation that its source stores as a tree."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
 
-from chat.importers.base import ImportedImage, ImportedMessage, Unusable
-from chat.importers.times import nearest, trusted
+from chat.importers.base import ImportedImage, ImportedMessage, InvalidItemError
+from chat.importers.times import first_plausible, plausible_time
 from chat.models import Role
 
 
 @dataclass(frozen=True)
-class Node:
-    """One place in the tree. One that shows nothing is left out: what follows it follows its
-    parent.
-    """
+class TreeNode:
+    """A node of the tree. Without visible content it is skipped: its children follow its parent."""
 
     parent: str | None = None
     role: str = Role.USER
@@ -27,50 +25,50 @@ class Node:
     images: tuple[ImportedImage, ...] = ()
 
     @property
-    def shows(self) -> bool:
+    def is_visible(self) -> bool:
         return bool(self.text.strip() or self.images)
 
 
-def laid_out(
-    nodes: Mapping[str, Node], current: object, begun: datetime | None
+def order_messages(
+    nodes: Mapping[str, TreeNode], current: object, start: datetime | None
 ) -> tuple[list[ImportedMessage], str | None]:
-    """The messages that are shown, each after its parent and else by time, and the key of the one
-    that ends the path that counts: at `current`, or at the nearest that is shown above it.
+    """Return the visible messages, by time and each after its parent, and the key of the head.
 
-    A node without a time that can be trusted has that of the one above, the first that of the
-    conversation, `begun`. Parents that are missing, or form a circle, end a path. Raises Unusable
-    when nothing has a time.
+    The head is `current`, or the nearest visible message above it. A node without a plausible time
+    has the time of its parent, the first one `start`, that of the conversation. A path ends at a
+    missing parent and at a cycle. Raises `InvalidItemError` if nothing has a time.
     """
-    if nodes and begun is None and not any(node.at for node in nodes.values()):
-        raise Unusable("Nothing in it has a time.")
+    if nodes and start is None and not any(node.at for node in nodes.values()):
+        raise InvalidItemError("It has no times.")
     parents = _parents(nodes, current)
-    times = {name: at for name, node in nodes.items() if (at := trusted(node.at))}
-    below: dict[str | None, list[str]] = defaultdict(list)
+    times = {name: at for name, node in nodes.items() if (at := plausible_time(node.at))}
+    children: dict[str | None, list[str]] = defaultdict(list)
     for name, parent in parents.items():
-        below[parent].append(name)
-    places = {name: place for place, name in enumerate(nodes)}
-    shown: dict[str | None, str | None] = {None: None}
+        children[parent].append(name)
+    positions = {name: position for position, name in enumerate(nodes)}
+    # The nearest visible message on the path down to each node.
+    visible: dict[str | None, str | None] = {None: None}
     messages: list[ImportedMessage] = []
-    waiting: list[tuple[datetime, int, str]] = []
+    queue: list[tuple[datetime, int, str]] = []
 
-    def wait(names: Iterable[str], at: datetime) -> None:
+    def enqueue(names: Iterable[str], at: datetime) -> None:
         for name in names:
-            heappush(waiting, (times.get(name, at), places[name], name))
+            heappush(queue, (times.get(name, at), positions[name], name))
 
-    wait(below[None], nearest(begun, min(times.values(), default=None)))
-    while waiting:
-        at, _, name = heappop(waiting)
-        node, above = nodes[name], shown[parents[name]]
-        if node.shows:
+    enqueue(children[None], first_plausible(start, min(times.values(), default=None)))
+    while queue:
+        at, _, name = heappop(queue)
+        node, above = nodes[name], visible[parents[name]]
+        if node.is_visible:
             messages.append(_message(name, node, at, above))
-        shown[name] = name if node.shows else above
-        wait(below[name], at)
-    # When the path that counts shows nothing, the latest does.
-    head = shown.get(current) if isinstance(current, str) else None
+        visible[name] = name if node.is_visible else above
+        enqueue(children[name], at)
+    # If nothing on the active path is visible, the latest message is the head.
+    head = visible.get(current) if isinstance(current, str) else None
     return messages, head or (messages[-1].key if messages else None)
 
 
-def _message(name: str, node: Node, at: datetime, above: str | None) -> ImportedMessage:
+def _message(name: str, node: TreeNode, at: datetime, above: str | None) -> ImportedMessage:
     return ImportedMessage(
         key=name,
         role=node.role,
@@ -84,15 +82,15 @@ def _message(name: str, node: Node, at: datetime, above: str | None) -> Imported
     )
 
 
-def _parents(nodes: Mapping[str, Node], current: object) -> dict[str, str | None]:
-    """The parent of each node, without circles; the path to `current` stays as long as it can."""
+def _parents(nodes: Mapping[str, TreeNode], current: object) -> dict[str, str | None]:
+    """Return the parent of each node, without cycles. The path to `current` has priority."""
     parents: dict[str, str | None] = {}
     for start in (current, *nodes):
-        walked = set()
+        path = set()
         name = start if isinstance(start, str) and start in nodes else None
         while name is not None and name not in parents:
-            walked.add(name)
+            path.add(name)
             parent = nodes[name].parent
-            parents[name] = parent if parent in nodes and parent not in walked else None
+            parents[name] = parent if parent in nodes and parent not in path else None
             name = parents[name]
     return parents

@@ -1,7 +1,7 @@
-"""The documents of an uploaded file: itself, or what a zip file as exported holds.
+"""The documents of an uploaded file: the file itself, or the files in a zip file.
 
-A zip file says what it holds before it is read: a bomb is refused by what it says, and what lies
-about its size ends where it said it would.
+A zip file is checked by its directory before anything is unpacked. A file that is larger than the
+directory says is cut off at that size and then fails its checksum.
 """
 
 import re
@@ -13,67 +13,69 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, cast
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from chat.importers.base import Document, Refused
+from chat.importers.base import Document, ImportRejectedError
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
-LARGEST = 2**30  # bytes, of all documents unpacked
-# Exports shrink to a tenth or so; deflate can do 1,000 times, which only a bomb does.
-LARGEST_RATIO = 200
-RATIO_COUNTS_FROM = 2**20  # bytes
-# Bytes of the list of files, which zipfile reads at once and keeps: some 40,000 files.
-LARGEST_LIST = 4 * 2**20
-# Each is looked into for its format, while somebody waits.
-MOST_DOCUMENTS = 10_000
+# All documents together.
+MAX_UNPACKED_BYTES = 2**30
+# Exports shrink to about a tenth. Deflate reaches 1,000, which only a bomb uses.
+MAX_RATIO = 200
+# Smaller files may have any ratio.
+RATIO_MIN_BYTES = 2**20
+# The directory, which zipfile reads into memory: about 40,000 files.
+MAX_DIRECTORY_BYTES = 4 * 2**20
+# The format of each is recognised while the user waits.
+MAX_DOCUMENTS = 10_000
 DOCUMENTS = (".json", ".jsonl", ".ndjson")
 
 _CONVERSATIONS = re.compile(r"conversations([-_]\d+)?\.json")
-# The files of a conversation bear their ids, before the names under which they were uploaded.
+# The names of a conversation's files are their ids and then the names of the uploads.
 _FILE = re.compile(r"(file[-_][A-Za-z0-9]+)\b.*")
-_ASIDES = re.compile(r"(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
+_MEMORIES = re.compile(r"(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
 
 
 @dataclass
-class Contents:
-    """What is to be read as conversations, and what else tells something: memories, projects."""
+class UploadContents:
+    """The documents with conversations, and those with memories and projects."""
 
     documents: list[Document] = field(default_factory=list)
-    asides: list[Document] = field(default_factory=list)
+    memories: list[Document] = field(default_factory=list)
 
 
 @contextmanager
-def opened(name: str, file: BinaryIO) -> Iterator[Contents]:
-    """The contents of `file`, called `name`. Raises Refused, also while they are read."""
-    with unzipped(file) as archive:
+def open_documents(name: str, file: BinaryIO) -> Iterator[UploadContents]:
+    """Open the documents of a file. Raises `ImportRejectedError`, also while they are read."""
+    with open_zip(file) as archive:
         if archive is not None:
             yield _contents(archive)
             return
     if name.lower().endswith(".zip"):
-        raise Refused("It is called a zip file but is none.")
-    yield Contents([Document(name, lambda: _rewound(file))])
+        raise ImportRejectedError("Its name ends in .zip, but it is not a zip file.")
+    yield UploadContents([Document(name, lambda: _rewound(file))])
 
 
 @contextmanager
-def unzipped(file: BinaryIO) -> Iterator[ZipFile | None]:
-    """The zip file that `file` is, None when it is none. Raises Refused for a damaged one."""
+def open_zip(file: BinaryIO) -> Iterator[ZipFile | None]:
+    """Open `file` as a zip file; None if it is not one. Raises `ImportRejectedError` if damaged."""
     file.seek(0)
     if file.read(4) not in MAGIC:
         yield None
         return
-    with _unpacking():
-        archive = ZipFile(cast(BinaryIO, _Careful(file)))
+    with _zip_errors():
+        archive = ZipFile(cast(BinaryIO, _BoundedFile(file)))
     with archive:
         yield archive
 
 
-def refuse_bombs(archive: ZipFile) -> None:
-    """Raises Refused for what cannot be unpacked whole, or not in a bounded space."""
+def check_zip(archive: ZipFile) -> None:
+    """Raise `ImportRejectedError` if a file cannot be unpacked in bounded space."""
     _check(archive.infolist())
 
 
-def member(archive: ZipFile, name: str) -> BinaryIO:
-    """The file `name` of `archive`; that it is damaged raises Refused, where that is found.
+def open_member(archive: ZipFile, name: str) -> BinaryIO:
+    """Open the file `name` of `archive`. Raises `KeyError` if there is none.
 
-    Raises KeyError when there is none.
+    Reading a damaged file raises `ImportRejectedError`.
     """
     return cast(BinaryIO, _Member(archive, archive.getinfo(name)))
 
@@ -84,24 +86,24 @@ def _rewound(file: BinaryIO) -> BinaryIO:
 
 
 @contextmanager
-def _unpacking() -> Iterator[None]:
-    # What zipfile raises for files that are no whole zip files; the last two for mad numbers.
+def _zip_errors() -> Iterator[None]:
+    # The errors of zipfile for damaged files; the last two for invalid numbers.
     try:
         yield
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
-        raise Refused("The zip file is damaged or not complete.") from error
+        raise ImportRejectedError("The zip file is damaged or not complete.") from error
 
 
-class _Careful:
-    """A file of which only so much is read at once."""
+class _BoundedFile:
+    """A file that rejects large single reads."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
 
     def read(self, size: int = -1) -> bytes:
-        data = self.file.read(size if 0 <= size <= LARGEST_LIST else LARGEST_LIST + 1)
-        if len(data) > LARGEST_LIST:
-            raise Refused("It holds too many files.")
+        data = self.file.read(size if 0 <= size <= MAX_DIRECTORY_BYTES else MAX_DIRECTORY_BYTES + 1)
+        if len(data) > MAX_DIRECTORY_BYTES:
+            raise ImportRejectedError("It contains too many files.")
         return data
 
     def __getattr__(self, name: str) -> Any:
@@ -109,46 +111,46 @@ class _Careful:
 
 
 class _Member:
-    """One file in a zip file; what is wrong with it while it is read refuses it, and says so."""
+    """A file in a zip file. Errors while it is read raise `ImportRejectedError`."""
 
     def __init__(self, archive: ZipFile, info: ZipInfo) -> None:
-        with _unpacking():
+        with _zip_errors():
             self.stream = archive.open(info)
 
     def read(self, size: int = -1) -> bytes:
-        with _unpacking():
+        with _zip_errors():
             return self.stream.read(size)
 
     def readline(self, size: int = -1) -> bytes:
-        with _unpacking():
+        with _zip_errors():
             return self.stream.readline(size)
 
 
-def _contents(archive: ZipFile) -> Contents:
+def _contents(archive: ZipFile) -> UploadContents:
     files = [info for info in archive.infolist() if _is_visible(info)]
-    named = {info: PurePosixPath(info.filename).name.lower() for info in files}
-    asides = [info for info in files if _ASIDES.fullmatch(info.filename)]
-    talks = [info for info in files if _CONVERSATIONS.fullmatch(named[info])]
-    talks = talks or [
-        info for info in files if named[info].endswith(DOCUMENTS) and info not in asides
+    names = {info: PurePosixPath(info.filename).name.lower() for info in files}
+    memories = [info for info in files if _MEMORIES.fullmatch(info.filename)]
+    conversations = [info for info in files if _CONVERSATIONS.fullmatch(names[info])]
+    conversations = conversations or [
+        info for info in files if names[info].endswith(DOCUMENTS) and info not in memories
     ]
-    if not talks:
-        inner = any(name.endswith(".zip") for name in named.values())
-        raise Refused(
-            "It holds another zip file: unpack it first."
+    if not conversations:
+        inner = any(name.endswith(".zip") for name in names.values())
+        raise ImportRejectedError(
+            "It contains another zip file: unpack it first."
             if inner
-            else "The zip file holds no conversations."
+            else "The zip file contains no conversations."
         )
-    if len(talks) > MOST_DOCUMENTS:
-        raise Refused("It holds too many files.")
-    _check(talks + asides)
+    if len(conversations) > MAX_DOCUMENTS:
+        raise ImportRejectedError("It contains too many files.")
+    _check(conversations + memories)
     images = _images(archive, files)
-    documents = [replace(it, images=images) for it in _documents(archive, talks)]
-    return Contents(documents, _documents(archive, asides))
+    documents = [replace(it, images=images) for it in _documents(archive, conversations)]
+    return UploadContents(documents, _documents(archive, memories))
 
 
 def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, Document]:
-    """What may be an image, by the id that conversations know it by."""
+    """Return the files that may be images, by the id that conversations use."""
     named = ((_FILE.fullmatch(PurePosixPath(info.filename).name), info) for info in files)
     return {
         match[1]: _document(archive, info)
@@ -159,7 +161,7 @@ def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, Document]:
 
 def _is_visible(info: ZipInfo) -> bool:
     parts = PurePosixPath(info.filename).parts
-    # One without a name is no folder either, and `is_dir` looks at its last letter.
+    # `is_dir` reads the last character of the name, which may be empty.
     return (
         bool(info.filename)
         and not info.is_dir()
@@ -180,18 +182,22 @@ def _is_locked(info: ZipInfo) -> bool:
 
 
 def _is_readable(info: ZipInfo) -> bool:
-    # Packed in other ways, it may ask for gigabytes of memory to be unpacked with.
+    # Other methods may need gigabytes of memory.
     return info.compress_type in (ZIP_STORED, ZIP_DEFLATED)
 
 
 def _check(files: list[ZipInfo]) -> None:
-    """Raises Refused for what cannot be unpacked, or not in a bounded space."""
+    """Raise `ImportRejectedError` if a file cannot be unpacked in bounded space."""
     if any(map(_is_locked, files)):
-        raise Refused("The zip file is locked with a password.")
+        raise ImportRejectedError("The zip file is encrypted.")
     if not all(map(_is_readable, files)):
-        raise Refused("The zip file is packed in a way that is not read here: use deflate.")
-    if sum(info.file_size for info in files) > LARGEST:
-        raise Refused(f"Unpacked it would be larger than {LARGEST // 2**20} MB.")
+        raise ImportRejectedError(
+            "The compression method of the zip file is not supported: use deflate."
+        )
+    if sum(info.file_size for info in files) > MAX_UNPACKED_BYTES:
+        raise ImportRejectedError(
+            f"Unpacked it would be larger than {MAX_UNPACKED_BYTES // 2**20} MB."
+        )
     for info in files:
-        if info.file_size > max(RATIO_COUNTS_FROM, LARGEST_RATIO * info.compress_size):
-            raise Refused(f"{info.filename} would unpack to more than any export does.")
+        if info.file_size > max(RATIO_MIN_BYTES, MAX_RATIO * info.compress_size):
+            raise ImportRejectedError(f"{info.filename} would unpack to more than any export does.")

@@ -1,4 +1,4 @@
-from chat.models.attachments import Attachment
+from chat.models.attachments import Attachment, FileRemoval
 from chat.models.imports import Import, ImportedStretch, ImportState
 from chat.models.messages import (
     FINAL,
@@ -7,11 +7,16 @@ from chat.models.messages import (
     Reaction,
     Role,
     Status,
-    name_of,
+    display_name,
 )
-from chat.models.removals import FileRemoval
-from chat.models.seen import Seen
-from chat.models.sessions import Session, SessionKind, SessionStatus, Visibility, open_label
+from chat.models.sessions import (
+    Seen,
+    Session,
+    SessionKind,
+    SessionStatus,
+    Visibility,
+    open_label,
+)
 
 __all__ = [
     "FINAL",
@@ -30,6 +35,6 @@ __all__ = [
     "SessionStatus",
     "Status",
     "Visibility",
-    "name_of",
+    "display_name",
     "open_label",
 ]

@@ -1,4 +1,4 @@
-"""Images that were sent with a message."""
+"""Images of messages, and files that remain to be deleted."""
 
 from django.conf import settings
 from django.db import models
@@ -6,17 +6,17 @@ from django.utils import timezone
 
 from chat.models.messages import Message
 from chat.models.sessions import Session
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
+from projects.core.ids import new_id
+from projects.models import Project, ProjectScopedModel
 
 
 def stored_at(attachment: "Attachment", name: str) -> str:
-    """Under its project, by its own id: nothing of the sender's file name reaches the disk."""
+    """Return the path by project and id; the sender's file name is never used on disk."""
     return f"attachments/{attachment.project_id}/{attachment.pk}"
 
 
-class Attachment(OfProject):
-    """An image as it was re-encoded here. Until its message is posted it belongs to none."""
+class Attachment(ProjectScopedModel):
+    """A re-encoded image. `message` is None until its message is posted."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
@@ -44,3 +44,28 @@ class Attachment(OfProject):
 
     def __str__(self) -> str:
         return self.name or str(self.pk)
+
+
+class FileRemoval(models.Model):
+    """A file that no row refers to any more. The row is deleted when the file is.
+
+    It is written in the transaction that deletes the file's last row. The project is a plain id,
+    since deleted projects leave files, too.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project_id = models.UUIDField()
+    path = models.CharField(max_length=200)
+    act = models.UUIDField(null=True, blank=True, help_text="The forgetting that asked for it.")
+    attempts = models.PositiveIntegerField(default=0)
+    last_error = models.CharField(max_length=100, blank=True, help_text="Its class.")
+    created_at = models.DateTimeField(default=timezone.now)
+    next_try_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["project_id", "act"], name="file_removal_of_act"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path

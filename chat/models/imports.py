@@ -1,4 +1,4 @@
-"""Files of conversations on their way in."""
+"""Uploaded files of conversations, and the messages that each of them added."""
 
 from django.conf import settings
 from django.db import models
@@ -7,8 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models.messages import Message
 from chat.models.sessions import Session
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
+from projects.core.ids import new_id
+from projects.models import Project, ProjectScopedModel
 
 
 class ImportState(models.TextChoices):
@@ -23,20 +23,20 @@ def stored_at(upload: "Import", name: str) -> str:
 
 
 class ImportQuerySet(models.QuerySet["Import"]):
-    def kept(self) -> "ImportQuerySet":
-        """Those of which something is left that they added."""
-        return self.filter(Exists(_stretches()))
+    def with_messages(self) -> "ImportQuerySet":
+        """Filter by imports of which some added messages remain."""
+        return self.filter(Exists(_stretches_of_import()))
 
-    def alone_of(self, user) -> "ImportQuerySet":
-        """The user's, whose every conversation the user began and nobody else spoke in."""
+    def only_by(self, user) -> "ImportQuerySet":
+        """Filter by the user's imports into conversations that nobody else created or wrote in."""
         others = Message.objects.filter(session=OuterRef("session")).exclude(author=None)
-        spoken = Exists(others.exclude(author=user))
-        foreign = _stretches().filter(~Q(session__creator=user) | spoken)
-        return self.filter(~Exists(foreign), user=user)
+        has_others = Exists(others.exclude(author=user))
+        shared = _stretches_of_import().filter(~Q(session__creator=user) | has_others)
+        return self.filter(~Exists(shared), user=user)
 
 
-class Import(OfProject):
-    """One uploaded file: how far its import is, and what it did."""
+class Import(ProjectScopedModel):
+    """One uploaded file, with the progress and the result of its import."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="imports")
@@ -67,25 +67,24 @@ class Import(OfProject):
         return self.name
 
 
-def _stretches() -> "StretchQuerySet":
-    """Of the import of the query around."""
+def _stretches_of_import() -> "StretchQuerySet":
+    """Return the stretches of the import of the outer query."""
     rows = ImportedStretch.objects.all()
     return rows.filter(project=OuterRef("project"), upload=OuterRef("pk"))
 
 
 class StretchQuerySet(models.QuerySet["ImportedStretch"]):
-    def whole(self) -> "StretchQuerySet":
-        """Those with which a conversation began: their imports made it."""
+    def of_new_sessions(self) -> "StretchQuerySet":
+        """Filter by stretches that begin a session, which their import created."""
         return self.filter(first_seq=1)
 
 
-class ImportedStretch(OfProject):
-    """The messages that an import added to one conversation at once. What was imported already is
-    in none of its own.
-    """
+class ImportedStretch(ProjectScopedModel):
+    """The messages that an import added to one session at once; duplicates are not included."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # Without constraints: what served before this table came deletes rows and knows nothing of it.
+    # Without constraints: an earlier release, which may still serve, deletes rows of the other
+    # tables and does not know this one.
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
     )

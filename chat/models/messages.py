@@ -1,4 +1,4 @@
-"""One thing said in a conversation."""
+"""Messages with their revisions and reactions."""
 
 from uuid import UUID
 
@@ -12,11 +12,10 @@ from django.db.models.functions import Left
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from chat import tooling
 from chat.models.sessions import Session
-from chat.tooling import ToolCall
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
+from chat.prompt.types import ToolCall, load_tool_calls
+from projects.core.ids import new_id
+from projects.models import Project, ProjectScopedModel
 
 
 class Role(models.TextChoices):
@@ -39,7 +38,7 @@ FINAL = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED, Status.FAILED)
 UNFINISHED = (Status.PENDING, Status.STREAMING)
 
 
-# Walks from a message up to the beginning of its path, at most so many steps.
+# Walks from a message up its parents, at most so many steps.
 _UPWARD = """
     WITH RECURSIVE up (id, parent_id, step) AS (
         SELECT id, parent_id, 1 FROM chat_message WHERE project_id = %s AND id = %s
@@ -53,31 +52,31 @@ _UPWARD = """
 
 
 class MessageQuerySet(models.QuerySet["Message"]):
-    def path_to(self, session: Session, head: UUID | None, most: int) -> "MessageQuerySet":
-        """The last `most` messages of the path that ends at `head`, oldest first.
+    def path_to(self, session: Session, head: UUID | None, limit: int) -> "MessageQuerySet":
+        """Return the last `limit` messages of the path that ends at `head`, oldest first.
 
-        Follows the parents, however far back they lie, in one query.
+        One recursive query follows the parents, however far back they are.
         """
         if head is None:
             return self.none()
         project = session.project_id
-        walk = RawSQL(_UPWARD, [project, head, project, most])
-        # Whatever answers another message stands behind it.
+        walk = RawSQL(_UPWARD, [project, head, project, limit])
+        # A message always has a higher seq than its parent.
         return self.filter(project_id=project, session=session, pk__in=walk).order_by("seq")
 
     def unfinished(self) -> "MessageQuerySet":
-        """Replies that are still being said, or whose process died while it spoke."""
+        """Filter by replies that are in progress, or whose process died."""
         return self.filter(status__in=UNFINISHED)
 
     def after(self, seq: int) -> "MessageQuerySet":
         return self.filter(seq__gt=seq).order_by("seq")
 
 
-class Message(OfProject):
-    """What was said is never rewritten: another answer is a sibling, by `parent`."""
+class Message(ProjectScopedModel):
+    """One message. Regenerating adds a sibling with the same `parent`; nothing is overwritten."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # Other indexes begin with it.
+    # Other indexes begin with this column.
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="messages")
     seq = models.PositiveIntegerField()
@@ -163,10 +162,10 @@ class Message(OfProject):
             ),
             models.Index(fields=["project", "created_at"], name="message_by_time"),
             models.Index(fields=["project", "author"], name="message_by_author"),
-            # Finds the replies that were told something, by its id.
+            # Finds the replies whose prompt contained an item, by its id.
             GinIndex(fields=["receipt"], name="message_receipt", opclasses=["jsonb_path_ops"]),
-            # As chat.search asks; cut, since PostgreSQL takes no endless list of words. A reply is
-            # written each second while it grows: its words are put in order once, when it is over.
+            # For chat.conversations.search. The text is cut, since a tsvector has a maximum size.
+            # An unfinished reply is written each second and is indexed only when it is final.
             GinIndex(
                 SearchVector(Left("text", 200_000), config="simple"),
                 name="message_said",
@@ -179,8 +178,7 @@ class Message(OfProject):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """What it asks of tools."""
-        return tooling.read(self.tool_calls)
+        return load_tool_calls(self.tool_calls)
 
     @property
     def is_final(self) -> bool:
@@ -188,21 +186,21 @@ class Message(OfProject):
 
     @property
     def speaker(self) -> str:
-        """The name under which it stands in pages, prompts and transcripts."""
+        """The author's name in pages, prompts and transcripts."""
         if self.author_name:
             return self.author_name
         if self.author is not None:
-            return name_of(self.author)
+            return display_name(self.author)
         return "Assistant" if self.role == Role.ASSISTANT else "Someone"
 
 
-def name_of(user) -> str:
-    """Under which name a user stands in pages and prompts."""
+def display_name(user) -> str:
+    """Return a user's name for pages and prompts."""
     return user.get_full_name() or user.get_username()
 
 
-class MessageRevision(OfProject):
-    """An earlier text of a message, kept when it was edited."""
+class MessageRevision(ProjectScopedModel):
+    """An earlier text of an edited message."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
@@ -228,8 +226,8 @@ class MessageRevision(OfProject):
         return f"version {self.version} of {self.message_id}"
 
 
-class Reaction(OfProject):
-    """An emoji that somebody gave to a message; each of them once."""
+class Reaction(ProjectScopedModel):
+    """An emoji that a user added to a message, each at most once."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")

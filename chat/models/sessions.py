@@ -1,4 +1,4 @@
-"""One conversation of a project."""
+"""Sessions, and how far each user has read them."""
 
 from datetime import datetime
 
@@ -9,8 +9,8 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
+from projects.core.ids import new_id
+from projects.models import Project, ProjectScopedModel
 
 HISTORY_LIMITS = (50, 1_000)
 UNTITLED = "Untitled chat"
@@ -32,39 +32,34 @@ class SessionKind(models.TextChoices):
 
 
 def open_label(title: str, visibility: str) -> str:
-    """What a session is called where everybody in its project reads: a private one's title is not
-    told.
-    """
+    """Return a label that all members may read: the title of a private session is hidden."""
     return title or UNTITLED if visibility == Visibility.PROJECT else "a private chat"
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
     def visible_to(self, user) -> "SessionQuerySet":
-        """Sessions of the user's projects that are shared, or the user's own."""
+        """Filter by shared sessions of the user's projects, and the user's own."""
         return (
-            self.standing()
+            self.not_deleted()
             .filter(project__memberships__user=user)
             .filter(Q(visibility=Visibility.PROJECT) | Q(creator=user))
         )
 
-    def standing(self) -> "SessionQuerySet":
-        """Those that nobody deleted."""
+    def not_deleted(self) -> "SessionQuerySet":
         return self.filter(deleted_at=None)
 
     def chats(self) -> "SessionQuerySet":
-        """Those in which people talk with the assistant."""
         return self.filter(kind=SessionKind.CHAT)
 
     def notes(self) -> "SessionQuerySet":
-        """Those that hold the notes of somebody."""
         return self.filter(kind=SessionKind.NOTES)
 
     def newest_first(self) -> "SessionQuerySet":
         return self.order_by("-last_activity_at", "-id")
 
 
-class Session(OfProject):
-    """A conversation. `last_seq` hands out places in it; `version` rises with every change."""
+class Session(ProjectScopedModel):
+    """A conversation. `last_seq` is the last place in use; `version` rises with every change."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="sessions")
@@ -155,7 +150,7 @@ class Session(OfProject):
         ]
 
     def __str__(self) -> str:
-        # Not the title, which says what was said: this stands in logs that nothing is taken out of.
+        # Not the title, which reveals content: logs cannot be redacted later.
         return f"chat of {self.created_at:%Y-%m-%d %H:%M}"
 
     @property
@@ -172,10 +167,30 @@ class Session(OfProject):
 
     @property
     def window_limit(self) -> int:
-        """Messages of this session that may stand in a prompt."""
+        """The most messages of this session in a prompt."""
         return self.history_limit or self.project.history_limit
 
     def touch(self, moment: datetime) -> None:
-        """Counts a change at `moment`, in memory; imports of old talk never move time back."""
+        """Count a change at `moment` without saving. Old imported messages move no time back."""
         self.version += 1
         self.last_activity_at = max(self.last_activity_at, moment)
+
+
+class Seen(ProjectScopedModel):
+    """The last place of a session that a user has read."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="seen")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    seq = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "session", "user"], name="one_place_a_session_and_reader"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.session_id} to {self.seq}"

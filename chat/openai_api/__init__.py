@@ -1,4 +1,4 @@
-"""/v1/: the door for whatever speaks OpenAI's chat completions.
+"""The /v1/ API, compatible with OpenAI's chat completions.
 
 https://platform.openai.com/docs/api-reference/chat
 """

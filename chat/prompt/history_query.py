@@ -1,4 +1,4 @@
-"""Messages as prompts read them: of the hundred in a window, only what stands in it."""
+"""The query for a conversation's history, which reads only the columns that prompts need."""
 
 import json
 from datetime import datetime
@@ -9,33 +9,33 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import CharField, Count, Exists, F, OuterRef, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
-from chat import tooling
-from chat.compiled import Compiled
 from chat.models import FINAL, Attachment, Message, Reaction, Role, Session
-from chat.tooling import ToolCall
+from chat.prompt.types import ToolCall, load_tool_calls
+from projects.core.db.prepared_queries import PreparedQuery
 
 
-def may_be_told(role: str, tool_call_id: str) -> bool:
-    """Whether a message of that role has a place in prompts: what a tool told only as an answer."""
+def is_promptable(role: str, tool_call_id: str) -> bool:
+    """Return whether a message of that role may be in a prompt; a tool's only as an answer."""
     return role in (Role.USER, Role.ASSISTANT) or (role == Role.TOOL and bool(tool_call_id))
 
 
-def speaker_of(
+def speaker_name(
     role: str,
     author_name: str,
     username: str | None,
     first_name: str | None,
     last_name: str | None,
 ) -> str:
-    """As Message's, from columns: those of its author are None where it has none."""
-    full = f"{first_name or ''} {last_name or ''}".strip()
-    someone = "Assistant" if role == Role.ASSISTANT else "Someone"
-    return author_name or full or username or someone
+    """Return `Message.speaker` from columns. Those of the author are None if there is none."""
+    full_name = f"{first_name or ''} {last_name or ''}".strip()
+    anonymous = "Assistant" if role == Role.ASSISTANT else "Someone"
+    return author_name or full_name or username or anonymous
 
 
-class Spoken(NamedTuple):
-    """A message in few words. `given` are the reactions to it: how often, a space, the emoji;
-    `tool_calls` are JSON.
+class HistoryMessage(NamedTuple):
+    """The columns of a message that prompts need. `tool_calls` is JSON text.
+
+    `reaction_counts` has a text for each emoji: the count, a space, the emoji.
     """
 
     pk: UUID
@@ -52,8 +52,8 @@ class Spoken(NamedTuple):
     status: str
     version: int
     deleted_at: datetime | None
-    pictured: bool
-    given: list[str]
+    has_images: bool
+    reaction_counts: list[str]
 
     @property
     def is_final(self) -> bool:
@@ -61,43 +61,43 @@ class Spoken(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether it may stand in a window."""
-        said = self.text or self.pictured or self.calls or self.tool_call_id
-        stands = self.is_final and self.deleted_at is None
-        return bool(said) and stands and may_be_told(self.role, self.tool_call_id)
+        """Whether it may be in a window."""
+        has_content = self.text or self.has_images or self.calls or self.tool_call_id
+        is_visible = self.is_final and self.deleted_at is None
+        return bool(has_content) and is_visible and is_promptable(self.role, self.tool_call_id)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        return () if self.tool_calls == "[]" else tooling.read(json.loads(self.tool_calls))
+        return () if self.tool_calls == "[]" else load_tool_calls(json.loads(self.tool_calls))
 
     @property
     def speaker(self) -> str:
-        """As Message's."""
-        return speaker_of(
+        return speaker_name(
             self.role, self.author_name, self.username, self.first_name, self.last_name
         )
 
     @property
     def reactions(self) -> dict[str, int]:
-        """By emoji, how often."""
-        return {emoji: int(times) for times, emoji in (one.split(" ", 1) for one in self.given)}
+        pairs = (pair.split(" ", 1) for pair in self.reaction_counts)
+        return {emoji: int(count) for count, emoji in pairs}
 
 
-def path_to(session: Session, head: UUID | None, most: int) -> list[Spoken]:
-    """The last `most` messages of the path that ends at `head`, oldest first, in one query."""
-    return [Spoken._make(row) for row in _path(session.project_id, session.pk, head, most)]
+def path_to(session: Session, head: UUID | None, limit: int) -> list[HistoryMessage]:
+    """Return the last `limit` messages of the path that ends at `head`, oldest first."""
+    rows = _prepared_path(session.project_id, session.pk, head, limit)
+    return [HistoryMessage._make(row) for row in rows]
 
 
-def _rows(project: UUID, session: UUID, head: UUID, most: int) -> QuerySet:
-    shown = {"project": OuterRef("project"), "message": OuterRef("pk")}
-    counted = Reaction.objects.filter(**shown).order_by().values("emoji")
+def _path(project: UUID, session: UUID, head: UUID, limit: int) -> QuerySet:
+    of_message = {"project": OuterRef("project"), "message": OuterRef("pk")}
+    by_emoji = Reaction.objects.filter(**of_message).order_by().values("emoji")
     pair = Concat(Cast(Count("pk"), CharField()), Value(" "), F("emoji"))
-    rows = Message.objects.path_to(Session(pk=session, project_id=project), head, most).annotate(
-        pictured=Exists(Attachment.objects.filter(**shown)),
-        given=ArraySubquery(counted.annotate(pair=pair).values("pair")),
+    rows = Message.objects.path_to(Session(pk=session, project_id=project), head, limit).annotate(
+        has_images=Exists(Attachment.objects.filter(**of_message)),
+        reaction_counts=ArraySubquery(by_emoji.annotate(pair=pair).values("pair")),
     )
     names = {name: f"author__{name}" for name in ("username", "first_name", "last_name")}
-    return rows.values_list(*(names.get(name, name) for name in Spoken._fields))
+    return rows.values_list(*(names.get(name, name) for name in HistoryMessage._fields))
 
 
-_path = Compiled(_rows, UUID, UUID, UUID, int)
+_prepared_path = PreparedQuery(_path, UUID, UUID, UUID, int)

@@ -1,17 +1,24 @@
-"""Where replies come from."""
+"""Model providers. `get_provider` returns the one behind a model name."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext_noop as _
 
+from chat import metrics
+from chat.prompt.types import PromptMessage
 from chat.providers.base import (
     Completion,
     Delta,
     Failed,
     Finished,
+    OutputSchema,
+    OutputSchemaRejectedError,
     Provider,
     ProviderError,
-    Shape,
-    ShapeRefused,
+    ReplyOptions,
 )
 
 __all__ = [
@@ -19,64 +26,90 @@ __all__ = [
     "Delta",
     "Failed",
     "Finished",
+    "OutputSchema",
+    "OutputSchemaRejectedError",
     "Provider",
     "ProviderError",
-    "Shape",
-    "ShapeRefused",
-    "can_call",
-    "can_see",
-    "can_shape",
-    "get",
+    "ReplyOptions",
+    "get_provider",
+    "supports_images",
+    "supports_output_schema",
+    "supports_tools",
 ]
 
+DEMO_NOT_RUNNING = _(
+    "The demo model is not running. Start Strata with `make run`, or set a chat model."
+)
 
-def get(name: str, kind: str) -> Provider:
-    """The provider behind a model name, asked for what `kind` says, which measures tell.
+# Importing pydantic-ai takes most of a second. Commands that call no model must not pay for it,
+# so the functions below import it.
 
-    Raises ProviderError when it cannot be reached at all. Call it in a thread: the first of a
-    process may import pydantic-ai, for most of a second in which an event loop would stand still.
+
+class MeasuredProvider:
+    """A provider that records metrics of its calls; `kind` is a label of the metrics."""
+
+    def __init__(self, provider: Provider, model: str, kind: str) -> None:
+        self.provider, self.model, self.kind = provider, model, kind
+
+    async def stream(
+        self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
+    ) -> AsyncIterator[Delta | Finished]:
+        with metrics.measure_call(self.model, self.kind) as call:
+            # The provider's stream is a generator, which must be closed together with this one.
+            stream: Any = self.provider.stream(prompt, options)
+            async with aclosing(stream) as events:
+                async for event in events:
+                    if isinstance(event, Finished):
+                        call.record_success(event)
+                    else:
+                        call.record_chunk()
+                    yield event
+
+    def complete(
+        self, prompt: Sequence[PromptMessage], max_tokens: int, schema: OutputSchema | None = None
+    ) -> Completion:
+        with metrics.measure_call(self.model, self.kind) as call:
+            completion = self.provider.complete(prompt, max_tokens, schema)
+            call.record_success(completion.finished)
+            return completion
+
+
+def get_provider(name: str, kind: str) -> Provider:
+    """Return the provider of the model `name`. `kind` labels its calls in the metrics.
+
+    Raises `ProviderError` if the provider is not available. Call it in a thread: the first call of
+    a process imports pydantic-ai, which would block an event loop for most of a second.
     """
-    from chat.providers.measured import Measured
+    from chat.providers.pydantic_ai import PydanticAIProvider
 
-    return Measured(_found(name), name, kind)
-
-
-def _found(name: str) -> Provider:
-    # pydantic-ai takes most of a second to import, which no command that never talks should pay.
-    from chat.providers.models import ModelProvider
-
-    if name != "demo":
-        return ModelProvider(name)
-    if not settings.DEMO_MODEL_URL:
-        raise ProviderError(
-            _("The demo model is not running. Start Strata with `make run`, or set a chat model."),
-            status=503,
-        )
-    return ModelProvider(name, base_url=f"{settings.DEMO_MODEL_URL}/v1")
+    base_url = None
+    if name == "demo":
+        if not settings.DEMO_MODEL_URL:
+            raise ProviderError(DEMO_NOT_RUNNING, status=503)
+        base_url = f"{settings.DEMO_MODEL_URL}/v1"
+    return MeasuredProvider(PydanticAIProvider(name, base_url=base_url), name, kind)
 
 
-def can_see(name: str) -> bool:
-    """Whether images may be sent to the model `name`, as far as is known of it."""
-    from chat.providers import models
-
-    return name != "demo" and models.can_see(name)
+# The demo model has no vision. It is too small to call a tool or to fill in a schema, although its
+# server supports both.
 
 
-def can_call(name: str) -> bool:
-    """Whether the model `name` can be offered tools, as far as is known of it.
+def supports_images(name: str) -> bool:
+    """Return False if the model `name` is known to accept no images."""
+    from chat.providers import pydantic_ai
 
-    The demo model would be, by its server, and is too small to call one.
-    """
-    from chat.providers import models
-
-    return name != "demo" and models.can_call(name)
+    return name != "demo" and pydantic_ai.supports_images(name)
 
 
-def can_shape(name: str) -> bool:
-    """Whether the model `name` can be held to a schema of its answer, as far as is known of it.
+def supports_tools(name: str) -> bool:
+    """Return False if the model `name` is known to call no tools."""
+    from chat.providers import pydantic_ai
 
-    The demo model could, but is too small to fill one in.
-    """
-    from chat.providers import models
+    return name != "demo" and pydantic_ai.supports_tools(name)
 
-    return name != "demo" and models.can_shape(name)
+
+def supports_output_schema(name: str) -> bool:
+    """Return True if the model `name` is known to accept a schema of its output."""
+    from chat.providers import pydantic_ai
+
+    return name != "demo" and pydantic_ai.supports_output_schema(name)

@@ -1,29 +1,45 @@
-"""What every model provider gives and how it fails."""
+"""The interface of a model provider: its input options, its stream events and its errors."""
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Protocol
+from typing import Any, Protocol
 
-from chat.options import Options
-from chat.prompt import Said
-from chat.tooling import ToolCall
+from chat.prompt.types import PromptMessage, ToolCall
+from projects.core.errors import UnavailableError
+
+
+@dataclass(frozen=True)
+class ReplyOptions:
+    """Options of one reply. The model's defaults apply to everything that is not set.
+
+    `system` is the client's own system prompt; it follows the project's sections. `settings` are
+    pydantic-ai's ModelSettings, which every provider supports: temperature, top_p, max_tokens,
+    stop_sequences, seed, presence_penalty, frequency_penalty. `openai_params` are parameters of
+    OpenAI's chat completions (tools, tool_choice, response_format, …): servers of that API receive
+    them unchanged; for other providers they are translated.
+    """
+
+    system: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    openai_params: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Delta:
-    """The next piece of a reply."""
+    """The next piece of a reply's text."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The end of a reply. `cost` is in US dollars, None when the price is not known. The tokens
-    are the provider's count, or ours where it gave none.
+    """The end of a reply. `cost` is in US dollars, None if the price is unknown. The token counts
+    are the provider's, or our own if it reports none.
 
-    `calls` are those of tools that whoever asked offered, and is to carry out. `unseen` counts the
-    images that the model refused, and was told of in words.
+    `calls` are calls of tools that the client offered and has to execute. `unseen` counts the
+    images that the model rejected and received as a description instead.
     """
 
     model: str
@@ -37,62 +53,61 @@ class Finished:
 
 @dataclass(frozen=True)
 class Completion:
-    """A whole answer, for work in the background."""
+    """A complete reply, for background work."""
 
     text: str
     finished: Finished
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The form of an answer: a JSON schema, and what it is called."""
+class OutputSchema:
+    """A named JSON schema that a reply has to match."""
 
     name: str
     schema: Mapping[str, object]
 
 
-class ProviderError(Exception):
-    """A model did not answer. `reason` is for people: it names no key and quotes nobody.
+class ProviderError(UnavailableError):
+    """A model did not answer. The message is for people: it contains no key and no chat text.
 
-    `retry_after` is in seconds, when the provider named it. `status` is how HTTP calls the like
-    where a program asked, and `code` how OpenAI does.
+    `retry_after_s` is set if the provider sent it. `status` and `code` are the HTTP status
+    and OpenAI's error code for API clients.
     """
 
     def __init__(
         self,
-        reason: str,
+        message: str,
         retry_after: float | None = None,
         status: int = 502,
         code: str = "upstream_error",
     ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.retry_after = retry_after
-        self.status = status
-        self.code = code
+        super().__init__(message, code=code)
+        self.retry_after_s = None if retry_after is None else math.ceil(retry_after)
+        self.status = status  # type: ignore[misc]  # here it differs from instance to instance
 
 
-class ShapeRefused(ProviderError):
-    """The server takes no schema for its model's answers. It is not offered one again."""
+class OutputSchemaRejectedError(ProviderError):
+    """The server does not accept output schemas. It is not sent one again."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """In place of Finished: why a reply ends here."""
+    """The last event of a reply that failed, in place of `Finished`."""
 
     error: ProviderError
 
 
 class Provider(Protocol):
     def stream(
-        self, said: Sequence[Said], options: Options = Options()
+        self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
     ) -> AsyncIterator[Delta | Finished]:
-        """The reply to `said` piece by piece, Finished last. Raises ProviderError."""
+        """Yield the reply to `prompt` piece by piece, then `Finished`. Raises `ProviderError`."""
 
     def complete(
-        self, said: Sequence[Said], max_tokens: int, shape: Shape | None = None
+        self, prompt: Sequence[PromptMessage], max_tokens: int, schema: OutputSchema | None = None
     ) -> Completion:
-        """The whole answer to `said`, for callers without an event loop. Raises ProviderError.
+        """Return the whole reply to `prompt`, for callers without an event loop.
 
-        With `shape`, in that form, from a model that `can_shape`; it may still answer otherwise.
+        With `schema`, a model that `supports_output_schema` is asked to match it, but may not.
+        Raises `ProviderError`.
         """

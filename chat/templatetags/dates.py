@@ -1,4 +1,4 @@
-"""`|age`: how long ago, in the words of a sidebar."""
+"""`|age`: the age of a moment as a heading of the sidebar."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ register = template.Library()
 
 @register.filter
 def age(moment: datetime) -> str:
-    """“Today”, “Yesterday”, “This week”, or the month, in the zone that is active."""
+    """Return “Today”, “Yesterday”, “This week”, or the month, in the active time zone."""
     today, day = timezone.localdate(), timezone.localdate(moment)
     days = (today - day).days
     if days < 2:

@@ -1,6 +1,6 @@
-"""`|markdown`: what a model wrote, as HTML that cannot harm.
+"""`|markdown`: Markdown as safe HTML.
 
-Rendered first, sanitised afterwards: whatever the renderer or a lexer lets through, nh3 stops.
+The HTML is sanitised by nh3 after rendering, whatever the renderer or a lexer lets through.
 """
 
 import logging
@@ -26,18 +26,18 @@ from pygments.util import ClassNotFound
 log = logging.getLogger(__name__)
 register = template.Library()
 
-# Lexers are regular expressions; a block longer than this stays plain.
-LONGEST_HIGHLIGHT = 20_000
+# Lexers are regular expressions; a longer block is not highlighted.
+MAX_HIGHLIGHT_CHARS = 20_000
 TAGS = set(
     """p br hr h1 h2 h3 h4 h5 h6 em strong s blockquote ul ol li a code pre span table thead
         tbody tr th td""".split()
 )
-# Of MathML, what has no text of HTML in it. https://www.w3.org/TR/mathml-core/
-MATHS = set(
+# The elements of MathML that contain no HTML text. https://www.w3.org/TR/mathml-core/
+MATH_TAGS = set(
     """math mrow mi mn mo mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd
         mspace mpadded mphantom""".split()
 )
-LONGEST_MATHS = 2_000  # characters
+MAX_MATH_CHARS = 2_000
 ATTRIBUTES = {
     "a": {"href", "title"},
     "code": {"class"},
@@ -51,42 +51,42 @@ ATTRIBUTES = {
     "mfrac": {"linethickness"},
     "mtd": {"columnalign"},
 }
-# Pygments' short names, the fence's language, and the alignment of a table's column.
-CLASSES = re.compile(r"[a-z][a-z0-9]{0,2}|language-[\w+#.-]{1,40}|left|center|right")
-# Written out in full: a link in an answer leads out of Strata, never to a page of it.
+# Pygments' short names, the language of a code block, and the alignment of a column.
+CLASS_NAME = re.compile(r"[a-z][a-z0-9]{0,2}|language-[\w+#.-]{1,40}|left|center|right")
+# Absolute URLs only: a link in an answer never leads to a page of Strata.
 LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """CommonMark with tables, strikethrough and maths. HTML in it is shown, not obeyed."""
-    return mark_safe(_sanitised(_renderer.render(text)))  # noqa: S308
+    """Render CommonMark with tables, strikethrough and maths. HTML is shown as text."""
+    return mark_safe(sanitise(_renderer.render(text)))  # noqa: S308
 
 
-def _sanitised(html: str) -> str:
+def sanitise(html: str) -> str:
     return nh3.clean(
         html,
-        tags=TAGS | MATHS,
+        tags=TAGS | MATH_TAGS,
         attributes=ATTRIBUTES,
-        attribute_filter=_kept,
+        attribute_filter=_filter_attribute,
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
 
 
-def _kept(tag: str, attribute: str, value: str) -> str | None:
-    """The attribute's value as it may stand, None to drop it."""
+def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
+    """Return the allowed part of the value, or None to remove the attribute."""
     if attribute == "class":
-        return " ".join(name for name in value.split() if CLASSES.fullmatch(name)) or None
+        return " ".join(name for name in value.split() if CLASS_NAME.fullmatch(name)) or None
     if attribute == "href":
         return value if LINK.match(value) else None
     return value
 
 
-def _highlighted(code: str, language: str, attributes: str) -> str:
-    """`code` with Pygments' classes; plain when the language is unknown or the block too long."""
+def _highlight(code: str, language: str, attributes: str) -> str:
+    """Add Pygments' classes, unless the language is unknown or the block too long."""
     try:
-        lexer = get_lexer_by_name(language) if len(code) <= LONGEST_HIGHLIGHT else None
+        lexer = get_lexer_by_name(language) if len(code) <= MAX_HIGHLIGHT_CHARS else None
     except ClassNotFound:
         lexer = None
     if lexer is None:
@@ -97,7 +97,7 @@ def _highlighted(code: str, language: str, attributes: str) -> str:
 def _image_as_link(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
 ) -> str:
-    """An image would be fetched from elsewhere and tell its host who reads; a link waits."""
+    """Render an image as a link, since loading it would reveal the reader to another host."""
     token = tokens[index]
     source = str(token.attrGet("src") or "")
     label = renderer.renderInlineAsText(token.children or [], options, env) or source
@@ -105,32 +105,27 @@ def _image_as_link(
 
 
 def _align_by_class(state: StateCore) -> None:
-    """Columns are aligned by a class, since a style attribute would not pass the page's policy."""
+    """Align columns by class; the content security policy blocks style attributes."""
     for token in state.tokens:
         style = token.attrs.pop("style", None)
         if style:
             token.attrSet("class", str(style).rpartition(":")[2])
 
 
-def _maths(source: str, options: dict[str, bool]) -> str:
-    """LaTeX as MathML; as code where it is too long or none."""
+def _render_math(source: str, options: dict[str, bool]) -> str:
+    """Render LaTeX as MathML; if it is too long or invalid, as code."""
     display = "block" if options["display_mode"] else "inline"
     try:
-        if len(source) <= LONGEST_MATHS:
+        if len(source) <= MAX_MATH_CHARS:
             return convert(source, display=display)
     except Exception:
-        # Whatever a model writes between dollars, and the converter has no one error for it.
-        log.debug("maths_not_read", exc_info=True)
+        # A model may write anything between dollars; the converter has no common error class.
+        log.debug("math_render_failed", exc_info=True)
     return f"<code>{escapeHtml(source)}</code>"
 
 
-def _made() -> MarkdownIt:
-    made = MarkdownIt("commonmark", {"html": False, "highlight": _highlighted})
-    made.enable(["table", "strikethrough"])
-    made.use(dollarmath_plugin, allow_space=False, allow_digits=False, renderer=_maths)
-    made.add_render_rule("image", _image_as_link)
-    made.core.ruler.push("align_by_class", _align_by_class)
-    return made
-
-
-_renderer = _made()
+_renderer = MarkdownIt("commonmark", {"html": False, "highlight": _highlight})
+_renderer.enable(["table", "strikethrough"])
+_renderer.use(dollarmath_plugin, allow_space=False, allow_digits=False, renderer=_render_math)
+_renderer.add_render_rule("image", _image_as_link)
+_renderer.core.ruler.push("align_by_class", _align_by_class)

@@ -10,48 +10,46 @@ register = template.Library()
 LAYERS = ("month", "week", "day", "conversation")
 
 
-class Part(NamedTuple):
-    """A stretch of the bar: what it is of, where it begins and how far it goes, in percent."""
+class MeterPart(NamedTuple):
+    """A part of the bar; `start` and `width` are in percent."""
 
     name: str
     tokens: int
-    start: float
-    width: float
+    start: str
+    width: str
 
 
 @register.inclusion_tag("chat/_meter.html")
 def meter(receipt: Mapping[str, Any], extra: str = "") -> dict[str, object]:
-    """The bar of a prompt's receipt: its sections, the bank by layers, as shares of the whole."""
+    """Return the parts of a receipt: its sections, and the layers inside the memory bank."""
     sizes = [size for section in receipt.get("sections", ()) for size in _sizes(section)]
-    whole = sum(tokens for _, tokens in sizes) or 1
+    total = sum(tokens for _, tokens in sizes) or 1
     parts, start = [], 0.0
     for name, tokens in sizes:
-        width = 100 * tokens / whole
-        parts.append(Part(name, tokens, round(start, 2), round(max(width - 0.6, 0.4), 2)))
+        width = 100 * tokens / total
+        parts.append(MeterPart(name, tokens, f"{start:.2f}", f"{max(width - 0.6, 0.4):.2f}"))
         start += width
     return {"parts": parts, "extra": extra}
 
 
 def _sizes(section: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """(name, tokens) of a section; of the bank, one for each layer that stands in it."""
-    kinds = {item["kind"] for item in section["items"]} & set(LAYERS)
-    if not kinds:
-        yield section["name"], section["tokens"]
-        return
-    of_kind = {
-        kind: sum(item["tokens"] for item in section["items"] if item["kind"] == kind)
-        for kind in LAYERS
-        if kind in kinds
+    """Yield (name, tokens) of a section; for the bank, one for each layer in it."""
+    by_layer = {
+        layer: sum(item["tokens"] for item in section["items"] if item["kind"] == layer)
+        for layer in LAYERS
+        if any(item["kind"] == layer for item in section["items"])
     }
-    # Headings and fence belong to the section but to no item: they are shared out.
-    scale = section["tokens"] / (sum(of_kind.values()) or 1)
-    for kind, tokens in of_kind.items():
-        yield kind, round(tokens * scale)
+    if not by_layer:
+        yield section["name"], section["tokens"]
+    # Headings and quotation marks belong to no item, so their tokens are distributed.
+    scale = section["tokens"] / (sum(by_layer.values()) or 1)
+    for layer, tokens in by_layer.items():
+        yield layer, round(tokens * scale)
 
 
 @register.filter
-def things(receipt: Mapping[str, Any]) -> int:
-    """How many remembered things stood in the prompt: entries of the layers, facts, blocks."""
+def memory_count(receipt: Mapping[str, Any]) -> int:
+    """Return how many memories the prompt contained: entries, facts, blocks and excerpts."""
     return sum(
         item["kind"] not in ("message", "image")
         for section in receipt.get("sections", ())

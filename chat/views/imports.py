@@ -1,4 +1,4 @@
-"""The page of a project's imports, and a chat as a file."""
+"""The page of a project's imports, and the export of a chat."""
 
 from django import forms
 from django.conf import settings
@@ -10,17 +10,16 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from chat import access
-from chat import imports as uploads
-from chat.downloads import download
-from chat.importers import Refused
-from chat.imports import UNFINISHED
+from chat import permissions
+from chat.exporters import export_response
+from chat.importers import ImportRejectedError, jobs
+from chat.importers.jobs import UNFINISHED
 from chat.models import Import
-from projects.access import WRITERS, membership
-from projects.models import Membership, Role
+from projects.models import MemberRole, Membership
+from projects.permissions import WRITERS, membership
 
-IMPORTS_ON_THE_PAGE = 20
-NAMES = {
+IMPORTS_PER_PAGE = 20
+FORMAT_LABELS = {
     "auto": _("Recognise it"),
     "jsonl": _("Strata: one message a line (JSON Lines)"),
     "strata": _("Strata: an exported chat (JSON)"),
@@ -31,50 +30,50 @@ NAMES = {
 }
 
 
-def _formats() -> list[tuple[str, object]]:
-    return [(name, NAMES.get(name, name)) for name in ("auto", *settings.CHAT_IMPORTERS)]
+def import_formats() -> list[tuple[str, object]]:
+    return [(name, FORMAT_LABELS.get(name, name)) for name in ("auto", *settings.CHAT_IMPORTERS)]
 
 
 class ImportForm(forms.Form):
-    """A file of conversations."""
+    """A file with conversations."""
 
     file = forms.FileField(
         label=_("File"), help_text=_("An export, or the zip file that it came in.")
     )
-    format = forms.ChoiceField(label=_("Format"), choices=_formats, initial="auto")
+    format = forms.ChoiceField(label=_("Format"), choices=import_formats, initial="auto")
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def imports(request: HttpRequest, slug: str) -> HttpResponse:
-    """Takes a file to import, and shows how far one's imports are; `?part` gives these alone."""
+def imports_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the user's imports, and create one; `?part` returns the list alone."""
     member = membership(request.user, slug, WRITERS)
     if request.method != "POST":
         template = "chat/_imports.html" if "part" in request.GET else "chat/imports.html"
-        return _page(request, member, ImportForm(), template)
+        return _render_imports(request, member, ImportForm(), template)
     form = ImportForm(request.POST, request.FILES)
     if form.is_valid():
         try:
-            uploads.receive(member.project, request.user, **form.cleaned_data)
-        except Refused as reason:
-            form.add_error("file", str(reason))
+            jobs.create_import(member.project, request.user, **form.cleaned_data)
+        except ImportRejectedError as error:
+            form.add_error("file", str(error))
         else:
             return redirect("imports", slug)
-    return _page(request, member, form, status=400)
+    return _render_imports(request, member, form, status=400)
 
 
 @login_required
 @require_GET
 def export(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
-    """A chat as a file, in the `?format` asked for."""
-    chat_session = access.session_for_reading(request.user, pk)
+    """Download a chat in `?format`."""
+    chat_session = permissions.session_for_reading(request.user, pk, slug=slug)
     format = request.GET.get("format", "markdown")
-    if chat_session.project.slug != slug or format not in settings.CHAT_EXPORTERS:
+    if format not in settings.CHAT_EXPORTERS:
         raise Http404
-    return download(chat_session, format)
+    return export_response(chat_session, format)
 
 
-def _page(
+def _render_imports(
     request: HttpRequest,
     member: Membership,
     form: ImportForm,
@@ -82,15 +81,17 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     rows = Import.objects.filter(project=member.project, user=member.user_id)
-    kept = rows.kept() if member.role == Role.OWNER else rows.kept().alone_of(member.user_id)
-    may_forget = Exists(kept.filter(pk=OuterRef("pk")))
-    mine = list(rows.annotate(may_forget=may_forget)[:IMPORTS_ON_THE_PAGE])
+    forgettable = rows.with_messages()
+    if member.role != MemberRole.OWNER:
+        forgettable = forgettable.only_by(member.user_id)
+    may_forget = Exists(forgettable.filter(pk=OuterRef("pk")))
+    imports = list(rows.annotate(may_forget=may_forget)[:IMPORTS_PER_PAGE])
     context = {
         "project": member.project,
         "membership": member,
         "form": form,
-        "imports": mine,
-        "under_way": any(one.state in UNFINISHED for one in mine),
+        "imports": imports,
+        "is_running": any(upload.state in UNFINISHED for upload in imports),
         "most": settings.MAX_UPLOAD_MB,
     }
     return render(request, template, context, status=status)

@@ -10,19 +10,20 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from chat import access, pages, search
-from chat import notes as kept
-from chat.changes import Refused
+from chat import permissions
+from chat.conversations import notes, search
 from chat.forms import NoteForm
+from chat.links import message_url
 from chat.models import Message, Visibility
-from projects.access import WRITERS, membership
-from projects.models import Membership, Role
+from projects.core.errors import InvalidInputError
+from projects.models import MemberRole, Membership
+from projects.permissions import WRITERS, membership
 
-NOTES_A_PAGE = 50
+NOTES_PER_PAGE = 50
 
 
 @dataclass(frozen=True)
-class Row:
+class NoteContext:
     """A note as the page shows it to one reader."""
 
     note: Message
@@ -32,65 +33,63 @@ class Row:
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def notes(request: HttpRequest, slug: str) -> HttpResponse:
-    """The notes of a project, the newest first, or those with the words `q`; with `at`, the page
-    on which that note stands. A POST adds one.
+def notes_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the notes, newest first, or matches of `q`; with `at`, the page of that note.
+
+    A POST adds a note.
     """
     if request.method == "GET":
-        return _page(request, membership(request.user, slug), NoteForm())
+        return _render_notes(request, membership(request.user, slug), NoteForm())
     member = membership(request.user, slug, WRITERS)
     form = NoteForm(request.POST)
     if form.is_valid():
         try:
-            note = kept.add(member.project, request.user, form.cleaned_data["text"])
-            return redirect(pages.at(note))
-        except Refused as refused:
-            form.add_error("text", str(refused))
-    return _page(request, member, form, status=400)
+            note = notes.add_note(member.project, request.user, form.cleaned_data["text"])
+            return redirect(message_url(note))
+        except InvalidInputError as error:
+            form.add_error("text", str(error))
+    return _render_notes(request, member, form, status=400)
 
 
-def _page(
+def _render_notes(
     request: HttpRequest, member: Membership, form: NoteForm, status: int = 200
 ) -> HttpResponse:
-    query = request.GET.get("q", "").replace("\0", "").strip()[: search.LONGEST]
-    found = kept.notes_for(request.user, member.project)
-    listed = search.saying(found, query) if query else found
-    number = _number_of_page(request, member, listed)
-    page: Page[Message] = Paginator(listed, NOTES_A_PAGE).get_page(number)
+    query = request.GET.get("q", "").replace("\0", "").strip()[: search.MAX_QUERY_CHARS]
+    listed: QuerySet[Message] = notes.notes_for(request.user, member.project)
+    if query:
+        listed = search.search_messages(listed, query)
+    number = _page_number(request, member, listed)
+    page: Page[Message] = Paginator(listed, NOTES_PER_PAGE).get_page(number)
     context = {
         "project": member.project,
         "membership": member,
-        "rows": [_row(member, note) for note in page],
+        "rows": [_note_context(member, note) for note in page],
         "page": page,
         "query": query,
-        "own": kept.taking(member.project, request.user).first(),
+        "own": notes.open_note_sessions(member.project, request.user).first(),
         "form": form,
     }
     return render(request, "chat/notes.html", context, status=status)
 
 
-def _number_of_page(
+def _page_number(
     request: HttpRequest, member: Membership, listed: QuerySet[Message]
 ) -> int | str | None:
-    """The page that is asked for, or that on which the note `at` stands, or stood."""
+    """Return the parameter `page`, or the page of the note `at`, even if that is deleted."""
     if "at" not in request.GET:
         return request.GET.get("page")
-    places = kept.places_for(request.user, member.project)
-    note = places.filter(pk=_id(request.GET["at"])).first()
-    return listed.filter(kept.newer_than(note)).count() // NOTES_A_PAGE + 1 if note else None
-
-
-def _row(member: Membership, note: Message) -> Row:
-    own = note.author_id == member.user_id or note.session.visibility == Visibility.PRIVATE
-    return Row(
-        note,
-        may_change=access.may_change(member, note),
-        may_forget=member.role == Role.OWNER or (member.may_write and own),
-    )
-
-
-def _id(text: str) -> UUID:
     try:
-        return UUID(text)
+        pk = UUID(request.GET["at"])
     except ValueError as error:
         raise Http404 from error
+    note = notes.notes_with_deleted(request.user, member.project).filter(pk=pk).first()
+    return listed.filter(notes.newer_than(note)).count() // NOTES_PER_PAGE + 1 if note else None
+
+
+def _note_context(member: Membership, note: Message) -> NoteContext:
+    own = note.author_id == member.user_id or note.session.visibility == Visibility.PRIVATE
+    return NoteContext(
+        note,
+        may_change=permissions.may_change(member, note),
+        may_forget=member.role == MemberRole.OWNER or (member.may_write and own),
+    )

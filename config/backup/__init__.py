@@ -1,7 +1,7 @@
-"""Backups: database and files of one moment in one tar file, and the way back.
+"""Backup and restore: the database and the files at one moment, in one tar file.
 
-files/…             what rows name: images, and files that wait to be imported
-database/00000…     what pg_dump wrote, in pieces; strung together pg_restore reads it
-manifest.json       what, of when, and how much
-SHA256SUMS          of all of the above; the last, so that what ends without it is not whole
+files/…             the files that rows refer to: images, and files that wait to be imported
+database/00000…     the output of pg_dump in pieces; concatenated, pg_restore can read it
+manifest.json       time, versions and counts
+SHA256SUMS          of all of the above; the last member, so that a truncated file is noticed
 """

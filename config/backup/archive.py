@@ -1,4 +1,4 @@
-"""The file of a backup: written in one go, checked as a whole before anything of it is used."""
+"""The backup file: written as a stream, and verified as a whole before any of it is used."""
 
 import hashlib
 import io
@@ -11,19 +11,21 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from projects.core.errors import InvalidInputError
+
 FORMAT, VERSION = "strata-backup", 1
 FILES, DATABASE = "files/", "database/"
 MANIFEST, SUMS = "manifest.json", "SHA256SUMS"
-PIECE = 2**20  # bytes
-LONGEST_MANIFEST = 100 * 2**20  # bytes
+BUFFER_BYTES = 2**20
+MAX_MANIFEST_BYTES = 100 * 2**20
 
 
-class Unfit(Exception):
-    """The file is no backup, not a whole one, or damaged; the text says which, for people."""
+class InvalidBackupError(InvalidInputError):
+    """The file is not a backup, is incomplete, or is damaged."""
 
 
-class Writer:
-    """Writes to `file`, which need not be seekable."""
+class BackupWriter:
+    """Writes a backup to `file`, which need not be seekable."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._tar = tarfile.open(  # noqa: SIM115
@@ -32,10 +34,10 @@ class Writer:
         self._sums = TemporaryFile()  # noqa: SIM115
 
     def add(self, name: str, size: int, source: IO[bytes]) -> None:
-        """Adds the `size` bytes that `source` holds. Raises OSError when they are fewer."""
-        hashing = _Hashing(source)
-        self._write(name, size, hashing)
-        self._sums.write(f"{hashing.told()}  {name}\n".encode())
+        """Add the `size` bytes of `source`. Raises `OSError` if there are fewer."""
+        reader = HashingReader(source)
+        self._write(name, size, reader)
+        self._sums.write(f"{reader.hexdigest()}  {name}\n".encode())
 
     def add_bytes(self, name: str, data: bytes) -> None:
         self.add(name, len(data), io.BytesIO(data))
@@ -48,13 +50,13 @@ class Writer:
         self._sums.close()
 
     def _write(self, name: str, size: int, source: Any) -> None:
-        told = tarfile.TarInfo(name)
-        told.size, told.mode, told.mtime = size, 0o600, int(time.time())
-        self._tar.addfile(told, source)
+        member = tarfile.TarInfo(name)
+        member.size, member.mode, member.mtime = size, 0o600, int(time.time())
+        self._tar.addfile(member, source)
 
 
-class _Hashing:
-    """A file that is read, with the digest of what was."""
+class HashingReader:
+    """A file that computes the digest of the bytes that are read from it."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source, self._digest = source, hashlib.sha256()
@@ -64,76 +66,76 @@ class _Hashing:
         self._digest.update(data)
         return data
 
-    def told(self) -> str:
+    def hexdigest(self) -> str:
         return self._digest.hexdigest()
 
 
-def checked(path: Path) -> dict[str, Any]:
-    """Reads all of a backup and returns its manifest. Raises Unfit, and OSError."""
+def verify(path: Path) -> dict[str, Any]:
+    """Read a whole backup and return its manifest. Raises `InvalidBackupError` and `OSError`."""
     manifest: dict[str, Any] = {}
-    whole = False
-    with _reading(path), TemporaryFile() as sums:
+    is_complete = False
+    with _tar_errors_translated(path), TemporaryFile() as sums:
         for name, data in members(path):
-            if whole:
-                raise Unfit(f"{path} goes on after its end.")
+            if is_complete:
+                raise InvalidBackupError(f"{path} continues after its end.")
             if name == SUMS:
-                _compare(path, sums, data)
-                whole = True
+                _compare_sums(path, sums, data)
+                is_complete = True
                 continue
-            hashing = _Hashing(data)
+            reader = HashingReader(data)
             if name == MANIFEST:
-                manifest = _manifest(path, hashing.read(LONGEST_MANIFEST))
-            while hashing.read(PIECE):
+                manifest = _parse_manifest(path, reader.read(MAX_MANIFEST_BYTES))
+            while reader.read(BUFFER_BYTES):
                 pass
-            sums.write(f"{hashing.told()}  {name}\n".encode())
-    if not whole:
-        raise Unfit(f"{path} is not a whole backup: its end is missing.")
+            sums.write(f"{reader.hexdigest()}  {name}\n".encode())
+    if not is_complete:
+        raise InvalidBackupError(f"{path} is not a complete backup: its end is missing.")
     if not manifest:
-        raise Unfit(f"{path} is not a backup of Strata: it has no {MANIFEST}.")
+        raise InvalidBackupError(f"{path} is not a backup of Strata: it has no {MANIFEST}.")
     return manifest
 
 
 def members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """The files in a backup, in their order, each to be read before the next. Raises Unfit, and
-    TarError.
+    """Yield the members of a backup in order. Read each before the next.
+
+    Raises `InvalidBackupError` and `TarError`.
     """
     with tarfile.open(path, mode="r|") as tar:
         for member in tar:
             data = tar.extractfile(member)
-            inside = PurePosixPath(member.name)
-            if data is None or inside.is_absolute() or ".." in inside.parts:
-                raise Unfit(f"{path} holds {member.name!r}, which no backup does.")
+            name = PurePosixPath(member.name)
+            if data is None or name.is_absolute() or ".." in name.parts:
+                raise InvalidBackupError(f"{path} contains {member.name!r}, which is not allowed.")
             yield member.name, data
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _tar_errors_translated(path: Path) -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, EOFError) as error:
-        raise Unfit(f"{path} is no backup, or damaged: {error}.") from error
+        raise InvalidBackupError(f"{path} is not a backup, or is damaged: {error}.") from error
 
 
-def _manifest(path: Path, data: bytes) -> dict[str, Any]:
+def _parse_manifest(path: Path, data: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(data)
-        kind, version = told["format"], told["version"]
+        manifest = json.loads(data)
+        kind, version = manifest["format"], manifest["version"]
     except (ValueError, TypeError, KeyError):
         kind = version = None
     if kind != FORMAT:
-        raise Unfit(f"{path} is not a backup of Strata.")
+        raise InvalidBackupError(f"{path} is not a backup of Strata.")
     if version != VERSION:
-        raise Unfit(f"{path} was made by a newer Strata ({told.get('strata')}).")
-    return dict(told)
+        raise InvalidBackupError(f"{path} is of a newer Strata ({manifest.get('strata')}).")
+    return dict(manifest)
 
 
-def _compare(path: Path, sums: IO[bytes], told: IO[bytes]) -> None:
-    """Line by line, since there may be millions. Raises Unfit."""
-    sums.seek(0)
-    for counted in sums:
-        line = told.readline()
-        if line != counted:
-            name = counted.decode().partition("  ")[2].strip()
-            raise Unfit(f"{path} is damaged: {name} is not what it was.")
-    if told.readline():
-        raise Unfit(f"{path} is damaged: something in it is missing.")
+def _compare_sums(path: Path, computed: IO[bytes], stored: IO[bytes]) -> None:
+    """Compare line by line, because there may be millions. Raises `InvalidBackupError`."""
+    computed.seek(0)
+    for line in computed:
+        if stored.readline() != line:
+            name = line.decode().partition("  ")[2].strip()
+            raise InvalidBackupError(f"{path} is damaged: {name} has changed.")
+    if stored.readline():
+        raise InvalidBackupError(f"{path} is damaged: a member is missing.")

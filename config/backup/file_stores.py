@@ -1,4 +1,4 @@
-"""Where files lie, the data folder or a bucket, as backups read them and restores put them back."""
+"""Access to attachments for backup and restore, in the data folder or in a bucket."""
 
 import os
 import shutil
@@ -12,33 +12,33 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 
-from chat.files import hold
-from config.storage import failing_as_oserror
+from chat.attachments.file_removal import link_for_backup
+from config.settings.storage import failing_as_oserror
 
-# Of a bucket, the part that is Strata's.
+# Strata's part of a bucket.
 PREFIXES = ("attachments/", "imports/")
-# What a manifest says where whoever took the backup keeps files otherwise.
+# The manifest's value if the backup has no files.
 LEFT_OUT = "left out"
 
 
-class Folder:
-    """The data folder. What is held stays whatever becomes of it, by a link into `held`."""
+class FolderStore:
+    """The data folder. Files are held by links in `folder`, and so survive their deletion."""
 
     name = "folder"
-    # Removals go on once everything is held.
-    reads_while_locked = False
+    # Deletions may resume as soon as the links exist.
+    is_read_under_lock = False
 
-    def __init__(self, held: Path) -> None:
-        self.held = held
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     def hold(self, names: Iterable[str]) -> list[str]:
-        """Returns those that are not there."""
-        return [one for one in names if not hold(self.held, one)]
+        """Link the files, and return the names of those that are missing."""
+        return [name for name in names if not link_for_backup(self.folder, name)]
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[tuple[int, IO[bytes]] | None]:
-        """How many bytes it has, and where to read them; None if it is not there."""
-        path = self.held / name
+    def open(self, name: str) -> Iterator[tuple[int, IO[bytes]] | None]:
+        """Open a file: yields its size and content, or None if it is missing."""
+        path = self.folder / name
         if not path.exists():
             yield None
             return
@@ -46,17 +46,17 @@ class Folder:
             yield path.stat().st_size, file
 
 
-class Bucket:
-    """A bucket knows no links: whoever removes something waits until all of it is read."""
+class BucketStore:
+    """An S3 bucket, which has no links: deletions wait until all files are read."""
 
     name = "bucket"
-    reads_while_locked = True
+    is_read_under_lock = True
 
     def hold(self, names: Iterable[str]) -> list[str]:
         return []
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[tuple[int, IO[bytes]] | None]:
+    def open(self, name: str) -> Iterator[tuple[int, IO[bytes]] | None]:
         with failing_as_oserror():
             try:
                 file: Any = default_storage.open(name)
@@ -65,37 +65,30 @@ class Bucket:
                 return
         with file:
             with failing_as_oserror():
-                # From now on it lies on the disk here, and cannot break off in the archive.
+                # Downloads the file, so that the connection cannot fail in the middle of a member.
                 size = file.seek(0, os.SEEK_END)
                 file.seek(0)
             yield size, file
 
 
-Place = Folder | Bucket
+FileStore = FolderStore | BucketStore
 
 
-def place(held: Path) -> Place:
-    """That which the settings name; links for the time of a backup go into `held`."""
-    return Bucket() if settings.S3_BUCKET else Folder(held)
+def file_store(folder: Path) -> FileStore:
+    """Return the configured store. Links for the time of a backup go into `folder`."""
+    return BucketStore() if settings.S3_BUCKET else FolderStore(folder)
 
 
-def put(name: str, data: IO[bytes]) -> None:
-    """Puts a file where the settings have it lie."""
+def save(name: str, data: IO[bytes]) -> None:
+    """Save a file of a backup in the configured store."""
     if settings.S3_BUCKET:
-        _put_into_bucket(name, data)
-    else:
-        _put_into_folder(Path(settings.MEDIA_ROOT) / name, data)
-
-
-def _put_into_bucket(name: str, data: IO[bytes]) -> None:
-    # What is sent may have to be sent again, which a tar that is read in one go does not know.
-    with TemporaryFile() as draft, failing_as_oserror():
-        shutil.copyfileobj(data, draft)
-        draft.seek(0)
-        default_storage.save(name, File(draft))
-
-
-def _put_into_folder(path: Path, data: IO[bytes]) -> None:
+        # An upload may be repeated, and the tar stream cannot be rewound.
+        with TemporaryFile() as copy, failing_as_oserror():
+            shutil.copyfileobj(data, copy)
+            copy.seek(0)
+            default_storage.save(name, File(copy))
+        return
+    path = Path(settings.MEDIA_ROOT) / name
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.restored")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -104,16 +97,17 @@ def _put_into_folder(path: Path, data: IO[bytes]) -> None:
     draft.replace(path)
 
 
-def names() -> Iterator[str]:
-    """Of all files that are there."""
+def all_names() -> Iterator[str]:
+    """Yield the names of all files in the configured store."""
     if not settings.S3_BUCKET:
         root = Path(settings.MEDIA_ROOT)
-        yield from (str(one.relative_to(root)) for one in sorted(root.rglob("*")) if one.is_file())
+        paths = sorted(root.rglob("*"))
+        yield from (str(path.relative_to(root)) for path in paths if path.is_file())
         return
     storage: Any = default_storage
     with failing_as_oserror():
         for prefix in PREFIXES:
-            yield from (one.key for one in storage.bucket.objects.filter(Prefix=prefix))
+            yield from (entry.key for entry in storage.bucket.objects.filter(Prefix=prefix))
 
 
 def remove(name: str) -> None:

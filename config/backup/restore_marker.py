@@ -1,6 +1,6 @@
-"""A mark in a database whose restore is not over: what was forgotten may be in it still.
+"""A marker in a database whose restore is not finished, which may contain forgotten data.
 
-It is set in the transaction that restores the tables, and taken away when all is done.
+It is set in the transaction that restores the tables, and removed at the end of the restore.
 """
 
 from django.core.management.base import CommandError
@@ -15,15 +15,15 @@ def is_set(using: str = "default") -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def take_away() -> None:
+def remove() -> None:
     with connections["default"].cursor() as cursor:
         cursor.execute(f"DROP TABLE public.{TABLE}")
 
 
-def refuse(using: str, **kwargs: object) -> None:
-    """Before migrations, and so before a start. Raises CommandError."""
+def block_migration(using: str, **kwargs: object) -> None:
+    """Stop a migration, and thereby a start. Raises `CommandError`."""
     if is_set(using):
         raise CommandError(
-            "A restore of this database was not finished, and what was forgotten may be in it"
-            " still: run `manage.py restore` again."
+            "A restore of this database was not finished, and it may contain forgotten data: run"
+            " `manage.py restore` again."
         )

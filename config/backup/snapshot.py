@@ -1,4 +1,4 @@
-"""One moment of the database, and the files that its rows name."""
+"""A consistent view of the database and of the files that its rows refer to."""
 
 import os
 from collections.abc import Iterator
@@ -9,113 +9,115 @@ from typing import IO, Any
 import psycopg
 from psycopg import IsolationLevel, sql
 
-from chat import files
-from config.backup import programs
-from config.backup.places import Place, place
+from chat.attachments import file_removal
+from config.backup import pg_tools
+from config.backup.file_stores import FileStore, file_store
 
-# Rows of the answer that are in memory at a time.
-AT_ONCE = 5_000
-NAMED = """
+# Rows in memory at a time.
+BATCH_SIZE = 5_000
+FILE_PATHS = """
     SELECT file FROM chat_attachment
     UNION SELECT file FROM chat_import WHERE file <> '' AND state IN ('waiting', 'running')
     ORDER BY file
 """
-# Those that a dump holds; what is unlogged is nothing that has to be kept.
+# The tables in a dump. Unlogged tables hold nothing that must survive.
 TABLES = """
     SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace
     AND relkind IN ('r', 'p') AND relpersistence = 'p' AND NOT relispartition
     AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
     ORDER BY relname
 """
-# Rows as texts, which hang on how a session writes them; added up, since rows have no order.
-PLAINLY = (
+# The checksum uses rows as text, which depends on these session settings.
+TEXT_SETTINGS = (
     "SET DateStyle = 'ISO, MDY'; SET IntervalStyle = postgres; SET TimeZone = 'UTC';"
     " SET extra_float_digits = 1; SET bytea_output = hex"
 )
-COUNTED = sql.SQL(
-    "SELECT count(*), coalesce(sum(hashtextextended(one::text, 0)::numeric), 0)"
-    " FROM public.{} AS one"
+# A sum of hashes, because rows have no order.
+ROW_COUNT_AND_SUM = sql.SQL(
+    "SELECT count(*), coalesce(sum(hashtextextended(entry::text, 0)::numeric), 0)"
+    " FROM public.{} AS entry"
 )
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """`id` is what pg_dump calls it by; it lasts as long as `reader` is open. `place` has the files
-    unless they are left out, `missing` are those that were not there. Nobody removes
-    any as long as `guard` is locked.
+class DatabaseSnapshot:
+    """An exported snapshot. It is valid while `reader` is open.
+
+    `id` is the name for pg_dump. `store` has the files, unless they are left out, and `missing`
+    lists those that do not exist. No file is deleted while `guard` holds its lock.
     """
 
     id: str
     reader: psycopg.Connection
     guard: psycopg.Connection
-    place: Place | None
+    store: FileStore | None
     missing: list[str]
 
-    def asked(self, question: str) -> list[Any]:
-        return self.reader.execute(question).fetchall()  # type: ignore[arg-type]
+    def fetch(self, query: str) -> list[Any]:
+        return self.reader.execute(query).fetchall()  # type: ignore[arg-type]
 
     def tables(self) -> dict[str, dict[str, Any]]:
-        """How many rows each table has, and what they add up to."""
-        found = {}
-        for (name,) in self.asked(TABLES):
-            counted = COUNTED.format(sql.Identifier(name))
-            rows, total = self.reader.execute(counted).fetchone() or (0, 0)
-            found[name] = {"rows": rows, "sum": str(total)}
-        return found
+        """Return the number of rows and the checksum of each table."""
+        tables = {}
+        for (name,) in self.fetch(TABLES):
+            query = ROW_COUNT_AND_SUM.format(sql.Identifier(name))
+            rows, total = self.reader.execute(query).fetchone() or (0, 0)
+            tables[name] = {"rows": rows, "sum": str(total)}
+        return tables
 
     def migrations(self) -> dict[str, list[str]]:
-        """The names of those that were applied, by app."""
-        found: dict[str, list[str]] = {}
-        for app, name in self.asked("SELECT app, name FROM django_migrations ORDER BY app, name"):
-            found.setdefault(app, []).append(name)
-        return found
+        """Return the names of the applied migrations by app."""
+        migrations: dict[str, list[str]] = {}
+        for app, name in self.fetch("SELECT app, name FROM django_migrations ORDER BY app, name"):
+            migrations.setdefault(app, []).append(name)
+        return migrations
 
     def extensions(self) -> dict[str, str]:
-        rows = "SELECT extname, extversion FROM pg_extension WHERE extname <> 'plpgsql'"
-        schema = " AND extnamespace = 'public'::regnamespace ORDER BY extname"
-        return dict(self.asked(rows + schema))
+        query = "SELECT extname, extversion FROM pg_extension WHERE extname <> 'plpgsql'"
+        query += " AND extnamespace = 'public'::regnamespace ORDER BY extname"
+        return dict(self.fetch(query))
 
     def files(self) -> Iterator[tuple[str, int, IO[bytes]]]:
-        """The files by the names that rows give them, with their size, each to be read before the
-        next. Removals go on after the last.
+        """Yield name, size and content of each file. Read each before the next.
+
+        Deletions of files resume after the last.
         """
-        if self.place is None:
+        if self.store is None:
             return
-        for name in _named(self.reader):
-            with self.place.opened(name) as opened:
-                if opened is not None:
-                    yield name, *opened
+        for name in _file_paths(self.reader):
+            with self.store.open(name) as file:
+                if file is not None:
+                    yield name, *file
                 elif name not in self.missing:
                     self.missing.append(name)
         self.guard.rollback()
 
 
 @contextmanager
-def snapshot(with_files: bool = True) -> Iterator[Snapshot]:
-    """Now, for as long as the block lasts: people go on meanwhile."""
-    files.clear_abandoned()
+def take_snapshot(with_files: bool = True) -> Iterator[DatabaseSnapshot]:
+    """Export a snapshot for the duration of the block. Others may write meanwhile."""
+    file_removal.delete_abandoned_backup_folders()
     with (
-        programs.connect() as guard,
-        programs.connect() as reader,
-        files.folder_to_hold() as held,
+        pg_tools.connect() as guard,
+        pg_tools.connect() as reader,
+        file_removal.backup_folder() as folder,
     ):
-        # Whose file is named in the snapshot is linked, or read, before anybody may remove it.
+        # Files of the snapshot's rows are linked, or read, before any can be deleted.
         guard.execute("SET idle_in_transaction_session_timeout = 0")
-        guard.execute("SELECT pg_advisory_xact_lock(%s)", [files.LOCK])
-        reader.execute(f"SET idle_in_transaction_session_timeout = 0; {PLAINLY}")
+        guard.execute("SELECT pg_advisory_xact_lock(%s)", [file_removal.FILES_LOCK_ID])
+        reader.execute(f"SET idle_in_transaction_session_timeout = 0; {TEXT_SETTINGS}")
         reader.commit()
         reader.isolation_level, reader.read_only = IsolationLevel.REPEATABLE_READ, True
-        [name] = reader.execute("SELECT pg_export_snapshot()").fetchone() or ("",)
-        where = place(held) if with_files else None
-        missing = where.hold(_named(reader)) if where else []
-        if not (where and where.reads_while_locked):
+        [snapshot_id] = reader.execute("SELECT pg_export_snapshot()").fetchone() or ("",)
+        store = file_store(folder) if with_files else None
+        missing = store.hold(_file_paths(reader)) if store else []
+        if not (store and store.is_read_under_lock):
             guard.rollback()
-        yield Snapshot(name, reader, guard, where, missing)
+        yield DatabaseSnapshot(snapshot_id, reader, guard, store, missing)
 
 
-def _named(reader: psycopg.Connection) -> Iterator[str]:
-    """The paths of files that rows name."""
+def _file_paths(reader: psycopg.Connection) -> Iterator[str]:
     with reader.cursor(f"files_{os.urandom(4).hex()}") as cursor:
-        cursor.itersize = AT_ONCE
-        for (path,) in cursor.execute(NAMED):
+        cursor.itersize = BATCH_SIZE
+        for (path,) in cursor.execute(FILE_PATHS):
             yield path

@@ -1,7 +1,8 @@
-"""Several beats, of which one leads: it alone sends what is due, and another follows when it dies.
+"""Celery beat's scheduler for several beat processes, of which one is the leader.
 
-The lead is a lease in the database, and goes by the database's clock. So does the schedule: a beat
-whose machine has another time of day neither runs ahead nor leaves behind runs of tomorrow.
+Only the leader sends due tasks. Leadership is a lease in the database. The lease and the schedule
+use the database's clock: a beat on a machine with a wrong clock neither sends tasks early nor
+records runs in the future.
 """
 
 import logging
@@ -15,44 +16,42 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, conn
 from django.db.models.functions import Now
 from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 
+from config.health import heartbeats
 from config.models import Leadership
-from config.signs import note
 
 log = logging.getLogger(__name__)
 
 ROLE = "beat"
-# The lead is renewed at each look, and another beat has it when it was not for so long.
+# The lease is renewed at each tick. Another beat takes over when it expires.
 LEASE = timedelta(seconds=8)
-# Seconds between two looks, at most.
-LOOK = 2.0
-# Seconds between two signs of life.
-SIGN = 20.0
+MAX_TICK_S = 2.0
+HEARTBEAT_S = 20.0
 
 
 class DatabaseClock:
-    """The database's time of day, carried on from the last look at it."""
+    """The database's time, extrapolated from the last query."""
 
     def __init__(self) -> None:
         self.set(datetime.now(UTC))
 
     def set(self, moment: datetime) -> None:
-        self._moment, self._at = moment, time.monotonic()
+        self._moment, self._set_at = moment, time.monotonic()
 
     def now(self) -> datetime:
-        return self._moment + timedelta(seconds=time.monotonic() - self._at)
+        return self._moment + timedelta(seconds=time.monotonic() - self._set_at)
 
 
 clock = DatabaseClock()
 
 
-class Entry(ModelEntry):
+class DatabaseClockEntry(ModelEntry):
     """A periodic task that is due by the database's clock."""
 
     def __init__(self, model, app=None) -> None:
         super().__init__(model, app=app)
         zone = self.schedule.tz
         self.schedule.nowfun = lambda: clock.now().astimezone(zone)
-        # What ran later than now ran before the clock was set back.
+        # A last run in the future happened before the clock was set back.
         self.last_run_at: datetime = min(self.last_run_at, clock.now())
 
     def _default_now(self) -> datetime:
@@ -60,67 +59,67 @@ class Entry(ModelEntry):
 
 
 class LeasedScheduler(DatabaseScheduler):
-    """Celery beat's scheduler, idle unless it leads."""
+    """Scheduler that sends tasks only while this process is the leader."""
 
-    Entry = Entry
+    Entry = DatabaseClockEntry
 
     def __init__(self, *args, **kwargs) -> None:
         self.holder = uuid4()
-        self.leads = False
-        self._signed_at = float("-inf")
+        self.is_leader = False
+        self._heartbeat_at = float("-inf")
         super().__init__(*args, **kwargs)
-        self.max_interval: float = min(self.max_interval, LOOK)
+        self.max_interval: float = min(self.max_interval, MAX_TICK_S)
 
     def tick(self, *args, **kwargs) -> float:
-        """Sends at most one task that is due; returns the seconds until the next look."""
-        if not self._lead():
+        """Send at most one due task, and return the seconds until the next tick."""
+        if not self.renew_leadership():
             return self.max_interval
         return super().tick(*args, **kwargs)
 
     def apply_async(self, entry, producer=None, advance=True, **kwargs):
         seconds = entry.options.get("expires")
         if isinstance(seconds, int | float):
-            # Celery would count them from this machine's time of day.
+            # Celery would add them to this machine's time.
             entry.options["expires"] = clock.now() + timedelta(seconds=seconds)
         return super().apply_async(entry, producer=producer, advance=advance, **kwargs)
 
     def close(self) -> None:
         super().close()
-        if self.leads:
-            self.leads = False
+        if self.is_leader:
+            self.is_leader = False
             Leadership.objects.held_by(self.holder).update(holder=None, until=None)
 
-    def _lead(self) -> bool:
-        """Claims or renews the lead, and sets the clock."""
+    def renew_leadership(self) -> bool:
+        """Claim or renew the lease, and set the clock. Return whether this process leads."""
         try:
             close_old_connections()
-            leads = self._claim()
-            went_back = self._read_clock()
-            if leads and (went_back or not self.leads):
-                self._take_over()
-            if leads and time.monotonic() - self._signed_at > SIGN:
-                self._signed_at = time.monotonic()
-                note([ROLE])
+            is_leader = self.claim_lease()
+            went_back = self._set_clock()
+            if is_leader and (went_back or not self.is_leader):
+                self.reload_schedule()
+            if is_leader and time.monotonic() - self._heartbeat_at > HEARTBEAT_S:
+                self._heartbeat_at = time.monotonic()
+                heartbeats.record([ROLE])
         except (DatabaseError, InterfaceError) as error:
-            log.warning("beat_without_database cause=%r", error)
-            leads = False
-        if leads != self.leads:
-            log.info("beat_leads holder=%s leads=%s", self.holder, leads)
-        self.leads = leads
-        return leads
+            log.warning("beat_database_error cause=%r", error)
+            is_leader = False
+        if is_leader != self.is_leader:
+            log.info("beat_leadership holder=%s leads=%s", self.holder, is_leader)
+        self.is_leader = is_leader
+        return is_leader
 
-    def _claim(self) -> bool:
+    def claim_lease(self) -> bool:
         rows = Leadership.objects.filter(role=ROLE)
-        ours = {"holder": self.holder, "name": f"{socket.gethostname()}:{os.getpid()}"}
-        if rows.claimable_by(self.holder, LEASE).update(until=Now() + LEASE, **ours):
+        values = {"holder": self.holder, "name": f"{socket.gethostname()}:{os.getpid()}"}
+        if rows.claimable_by(self.holder, LEASE).update(until=Now() + LEASE, **values):
             return True
         if rows.exists():
             return False
         Leadership.objects.bulk_create([Leadership(role=ROLE)], ignore_conflicts=True)
-        return self._claim()
+        return self.claim_lease()
 
-    def _read_clock(self) -> bool:
-        """Whether it is earlier than it should be."""
+    def _set_clock(self) -> bool:
+        """Return whether the database's clock was set back."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT clock_timestamp()")
             [now] = cursor.fetchone()
@@ -128,8 +127,8 @@ class LeasedScheduler(DatabaseScheduler):
         clock.set(now)
         return went_back
 
-    def _take_over(self) -> None:
-        """What was sent last stands in the database; what this beat remembers is of another day."""
+    def reload_schedule(self) -> None:
+        """Read the last runs from the database. Those in memory are outdated."""
         self._dirty.clear()
         self._schedule = self.all_as_schedule()
         self._heap: list = []

@@ -1,4 +1,4 @@
-"""A look at something that may hang, from a thread of its own, so that who looks does not."""
+"""Checks that may hang, run in a thread so that the caller can time out."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -12,40 +12,40 @@ T = TypeVar("T")
 
 
 class Probe(Generic[T]):
-    """Looks by `look`, one look at a time: whoever asks while one hangs waits for that one."""
+    """A check of which at most one run is in progress: concurrent callers share that run."""
 
-    def __init__(self, look: Callable[[], T]) -> None:
-        self._look = look
+    def __init__(self, check: Callable[[], T]) -> None:
+        self._check = check
         self._lock = Lock()
-        self._current: Looking[T] | None = None
+        self._current: ProbeRun[T] | None = None
 
-    def begin(self) -> "Looking[T]":
+    def start(self) -> "ProbeRun[T]":
         with self._lock:
             if self._current is None or self._current.future.done():
-                self._current = Looking()
-                # A daemon: one that hangs keeps no process from ending.
+                self._current = ProbeRun()
+                # A daemon thread: a check that hangs does not keep the process alive.
                 Thread(target=self._run, args=(self._current.future,), daemon=True).start()
             return self._current
 
     def _run(self, future: Future[T]) -> None:
         try:
-            future.set_result(self._look())
+            future.set_result(self._check())
         except Exception as error:
             future.set_exception(error)
         finally:
             connections.close_all()
 
 
-class Looking(Generic[T]):
-    """One look, under way since it was begun."""
+class ProbeRun(Generic[T]):
+    """One run of a check, and when it started."""
 
     def __init__(self) -> None:
         self.future: Future[T] = Future()
-        self._began = monotonic()
+        self._started_at = monotonic()
 
-    def within(self, seconds: float, otherwise: T) -> T:
-        """What was seen, or `otherwise` when nothing is so many seconds after the beginning."""
+    def result(self, timeout: float, default: T) -> T:
+        """Return the result, or `default` if there is none `timeout` seconds after the start."""
         try:
-            return self.future.result(max(0.0, self._began + seconds - monotonic()))
+            return self.future.result(max(0.0, self._started_at + timeout - monotonic()))
         except TimeoutError:
-            return otherwise
+            return default

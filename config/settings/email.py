@@ -1,4 +1,4 @@
-"""Where mail is handed over, told by one address."""
+"""Parsing of the mail server's URL."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
@@ -10,9 +10,7 @@ PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 
 @dataclass(frozen=True)
 class MailServer:
-    """`starttls` begins in the clear and turns to TLS before anything is said; `tls` is it from
-    the first byte.
-    """
+    """A mail server. `starttls` upgrades a plain connection, `tls` encrypts from the start."""
 
     backend: str
     host: str = ""
@@ -24,8 +22,9 @@ class MailServer:
 
 
 def mail_server(address: str) -> MailServer:
-    """Of smtp+tls://USER:PASSWORD@HOST:PORT, smtps://…, smtp://… or console://. What stands for
-    itself in an address, such as @ in a password, is percent-encoded. Raises ValueError.
+    """Parse smtp+tls://USER:PASSWORD@HOST:PORT, smtps://…, smtp://… or console://.
+
+    Special characters of the password, such as @, are percent-encoded. Raises `ValueError`.
     """
     parts = urlsplit(address)
     if parts.scheme == "console":

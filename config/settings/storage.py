@@ -1,4 +1,4 @@
-"""Files in a bucket that speaks S3, in place of the data folder."""
+"""Storage of files in an S3 bucket instead of the data folder."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,10 +6,11 @@ from typing import Any
 
 
 def in_bucket(bucket: str, endpoint: str, region: str) -> dict[str, Any]:
-    """Django's settings for it. Keys come as boto3 finds them: AWS_ACCESS_KEY_ID and its like, a
-    file, or the machine's own role.
+    """Return the entry of Django's STORAGES setting.
+
+    boto3 finds the keys: in AWS_ACCESS_KEY_ID and related variables, a file, or the machine's role.
     """
-    # Loaded by those who use it alone: it takes a third of a second.
+    # Imported only if it is used: it takes a third of a second.
     from botocore.config import Config
 
     client = Config(
@@ -18,7 +19,7 @@ def in_bucket(bucket: str, endpoint: str, region: str) -> dict[str, Any]:
         connect_timeout=5,
         read_timeout=60,
         retries={"max_attempts": 3},
-        # Servers that speak S3 and are not Amazon's know the newer checksums seldom.
+        # Few other S3 servers support the newer checksums.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
@@ -27,11 +28,11 @@ def in_bucket(bucket: str, endpoint: str, region: str) -> dict[str, Any]:
         "endpoint_url": endpoint or None,
         "region_name": region or None,
         "client_config": client,
-        # Whoever may is served by a view; nobody is given an address.
+        # Private: a view checks access and serves the file.
         "default_acl": None,
-        # Bytes of a file that is read; what is larger lies on the disk meanwhile.
+        # Larger files are buffered on disk while they are read.
         "max_memory_size": 2**20,
-        # Each file has a name of its own, so that none needs to be looked for first.
+        # File names are unique, so no request has to check for an existing file.
         "file_overwrite": True,
     }
     return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
@@ -39,7 +40,7 @@ def in_bucket(bucket: str, endpoint: str, region: str) -> dict[str, Any]:
 
 @contextmanager
 def failing_as_oserror() -> Iterator[None]:
-    """What a bucket refuses, or a connection to it, is an OSError as it is of a folder."""
+    """Raise errors of the bucket as `OSError`, like those of a folder."""
     from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
 

@@ -1,5 +1,5 @@
-"""Memory in the admin."""
+"""Admin pages of memory."""
 
-from memory.admin import blocks, entries, facts, imports, recall, records, webhooks, work
+from memory.admin import background_work, entries, facts, imports, records, webhooks
 
-__all__ = ["blocks", "entries", "facts", "imports", "recall", "records", "webhooks", "work"]
+__all__ = ["background_work", "entries", "facts", "imports", "records", "webhooks"]

@@ -1,16 +1,16 @@
-"""Memory's work in the background: how far it has come, what failed, what it cost."""
+"""Admin pages of background work: progress, failures and model calls."""
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from memory.admin.acting import Acting
+from memory.admin.mixins import ActionAdmin
 from memory.models import Call, Cursor, EntriesChanged, IndexCursor, Ladder, Nudge
-from projects.admin import LookOnly
+from projects.admin import ReadOnlyAdmin
 
 
-class Failing(admin.SimpleListFilter):
+class FailingFilter(admin.SimpleListFilter):
     title = "failing"
     parameter_name = "failing"
 
@@ -21,10 +21,10 @@ class Failing(admin.SimpleListFilter):
         return queryset.filter(failures__gt=0) if self.value() else queryset
 
 
-class LeasedAdmin(Acting):
-    """Work in the background: what failed, why, and when it is tried again."""
+class LeasedAdmin(ActionAdmin):
+    """Work that is claimed by a lease and retried after a failure."""
 
-    list_filter = (Failing,)
+    list_filter = (FailingFilter,)
     actions = ("try_again",)
 
     @admin.action(description=_("Try again at the next cycle"), permissions=["act"])
@@ -61,7 +61,7 @@ class LadderAdmin(LeasedAdmin):
 
 
 @admin.register(Nudge, EntriesChanged)
-class NudgeAdmin(LookOnly):
+class NudgeAdmin(ReadOnlyAdmin):
     list_display = ("id", "project")
     list_select_related = ("project",)
     search_fields = ("project__slug",)
@@ -69,7 +69,7 @@ class NudgeAdmin(LookOnly):
 
 
 @admin.register(Call)
-class CallAdmin(LookOnly):
+class CallAdmin(ReadOnlyAdmin):
     list_display = (
         "kind",
         "model",
@@ -90,8 +90,6 @@ class CallAdmin(LookOnly):
 
 @admin.register(IndexCursor)
 class IndexCursorAdmin(LeasedAdmin):
-    """What is behind or failed to be indexed, and why."""
-
     list_display = (
         "session",
         "project",

@@ -1,18 +1,30 @@
-"""The records that memory keeps of itself."""
+"""Admin pages of records that cannot be changed: activity, tombstones, the index, blocks."""
 
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 
-from chat import files
-from memory.models import Activity, EntryState, RenderedBank, Tombstone, Verb
-from memory.schedule import still_awaiting
-from projects.admin import LookOnly
+from chat.admin.private_text import PrivateTextAdmin
+from chat.attachments import file_removal
+from memory import blocks
+from memory.layers.pending import count_awaiting_rewrite
+from memory.models import (
+    Activity,
+    ActivityVerb,
+    Block,
+    Chunk,
+    Corpus,
+    EntryState,
+    RenderedBank,
+    Tombstone,
+    Vector,
+)
+from projects.admin import ReadOnlyAdmin
 
 
 @admin.register(Activity)
-class ActivityAdmin(LookOnly):
+class ActivityAdmin(ReadOnlyAdmin):
     list_display = (
         "at",
         "project",
@@ -36,14 +48,14 @@ class ActivityAdmin(LookOnly):
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> HttpResponse:
         act = kwargs.get("obj")
-        if act is not None and act.verb == Verb.FORGOTTEN:
-            context["waiting"] = still_awaiting(act)
-            context["files"] = files.left_by(act.project_id, act.pk)
+        if act is not None and act.verb == ActivityVerb.FORGOTTEN:
+            context["waiting"] = count_awaiting_rewrite(act)
+            context["files"] = file_removal.count_pending_removals(act.project_id, act.pk)
         return super().render_change_form(request, context, *args, **kwargs)
 
 
 @admin.register(Tombstone)
-class TombstoneAdmin(LookOnly):
+class TombstoneAdmin(ReadOnlyAdmin):
     list_display = ("kind", "subject", "project", "at")
     list_filter = ("kind",)
     list_select_related = ("project",)
@@ -53,7 +65,7 @@ class TombstoneAdmin(LookOnly):
 
 
 @admin.register(EntryState)
-class EntryStateAdmin(LookOnly):
+class EntryStateAdmin(ReadOnlyAdmin):
     list_display = ("entry", "project", "since", "state", "pinned", "withheld", "revision")
     list_filter = ("state",)
     list_select_related = ("entry", "project")
@@ -63,10 +75,70 @@ class EntryStateAdmin(LookOnly):
 
 
 @admin.register(RenderedBank)
-class RenderedBankAdmin(LookOnly):
+class RenderedBankAdmin(ReadOnlyAdmin):
     list_display = ("project", "version", "tokens")
     list_select_related = ("project",)
     search_fields = ("project__slug", "project__name")
     ordering = ("-pk",)
-    # It holds what was made of private sessions; the entries' own pages tell who read those.
+    # The text stems from private sessions too. The pages of entries record who read them.
     exclude = ("text",)
+
+
+@admin.register(Chunk)
+class ChunkAdmin(PrivateTextAdmin, ReadOnlyAdmin):
+    list_display = ("source_id", "excerpt", "project", "role", "tokens", "occurred_at")
+    list_filter = ("source_type", "role")
+    list_select_related = ("project", "session")
+    date_hierarchy = "occurred_at"
+    ordering = ("-id",)
+    search_fields = ("text", "=id", "=source", "project__slug")
+    exclude = ("terms", "pieces")
+
+    @admin.display(description="text")
+    def excerpt(self, chunk: Chunk) -> str:
+        return self.preview(chunk, chunk.text)
+
+
+@admin.register(Vector)
+class VectorAdmin(ReadOnlyAdmin):
+    list_display = ("chunk", "embedder", "project")
+    list_select_related = ("chunk", "project")
+    ordering = ("-id",)
+    search_fields = ("=chunk__id", "=chunk__source", "project__slug", "embedder")
+    exclude = ("embedding",)
+
+
+@admin.register(Corpus)
+class CorpusAdmin(ReadOnlyAdmin):
+    list_display = ("project", "chunks", "changes", "counted_at")
+    list_select_related = ("project",)
+    search_fields = ("project__slug", "project__name")
+    ordering = ("-chunks",)
+    exclude = ("terms", "counts")
+
+
+@admin.register(Block)
+class BlockAdmin(ReadOnlyAdmin):
+    """The content of a user's own blocks is shown to that user only."""
+
+    list_display = ("name", "project", "user", "tokens", "version", "updated_at")
+    list_filter = (("user", admin.EmptyFieldListFilter),)
+    list_select_related = ("project", "user")
+    date_hierarchy = "updated_at"
+    search_fields = ("name", "project__slug", "user__username")
+    ordering = ("-updated_at",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Block | None = None) -> bool:
+        user = request.user
+        return user.is_active and user.has_perm("memory.delete_block")
+
+    def get_exclude(self, request: HttpRequest, obj: Block | None = None) -> tuple[str, ...]:
+        is_other_users = obj is not None and obj.user_id not in (None, request.user.pk)
+        return ("content",) if is_other_users else ()
+
+    def delete_model(self, request: HttpRequest, obj: Block) -> None:
+        blocks.remove(obj, request.user)
+
+    def delete_queryset(self, request: HttpRequest, queryset) -> None:
+        for block in queryset:
+            blocks.remove(block, request.user)

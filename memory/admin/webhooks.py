@@ -1,19 +1,19 @@
-"""Who is told of what happens, and how that went."""
+"""Admin pages of webhooks and their deliveries."""
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from memory.admin.acting import Acting
-from memory.models import Delivery, OffBecause, Webhook
-from memory.webhooks import registering
-from projects.admin import LookOnly
+from memory.admin.mixins import ActionAdmin
+from memory.models import Delivery, Webhook, WebhookOffReason
+from memory.webhooks import services
+from projects.admin import ReadOnlyAdmin
 
 
 @admin.register(Webhook)
-class WebhookAdmin(Acting):
-    """Staff see which host is told, not the rest of the address, which may be a secret."""
+class WebhookAdmin(ActionAdmin):
+    """Staff see the host of the URL only, since the rest may be a secret."""
 
     list_display = (
         "host",
@@ -36,12 +36,12 @@ class WebhookAdmin(Acting):
     @admin.action(description=_("Switch off"), permissions=["act"])
     def switch_off(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
         for webhook in queryset:
-            registering.switch_off(webhook, OffBecause.STAFF)
+            services.switch_off(webhook, WebhookOffReason.STAFF)
         self.message_user(request, _("They are told nothing more; owners see why."))
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(LookOnly):
+class DeliveryAdmin(ReadOnlyAdmin):
     list_display = (
         "event",
         "project",

@@ -1,6 +1,6 @@
-"""/api/v1/projects/{slug}/activity/ and …/usage/: what was done to memory, and what it cost."""
+"""/api/v1/projects/{slug}/activity/ and …/usage/: the activity log, and the cost of memory."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
@@ -13,41 +13,37 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat.models import Session, Visibility
-from memory.models import Activity, Call, CallKind, Verb
-from memory.schedule import allowance
-from projects.access import project_for_reading
-from projects.api.filters import Moment
-from projects.models import Project, Role
+from memory.api.base import MembershipMixin
+from memory.layers.pending import daily_allowance
+from memory.models import Activity, ActivityVerb, Call, CallKind
+from projects.core.api.filters import MomentFilter
+from projects.models import MemberRole
+from projects.permissions import project_for_reading
 
-USUAL_SPAN = timedelta(days=30)
-LONGEST_SPAN = timedelta(days=366)
-
-
-def _private_to_others(project: Project, user) -> QuerySet[Session]:
-    """The sessions of which `user` is not told."""
-    private = Session.objects.filter(project=project, visibility=Visibility.PRIVATE)
-    return private.exclude(creator=user)
+DEFAULT_SPAN = timedelta(days=30)
+MAX_SPAN = timedelta(days=366)
+SUMMED_FIELDS = ("input_tokens", "output_tokens", "cost", "duration_ms")
 
 
 class ActivitySerializer(serializers.ModelSerializer):
-    """One act: ids, verbs and numbers. `by` is null for what Strata did itself; `session` and
-    `message` are null too where they are those of somebody else's private session.
+    """One act: ids, verbs and numbers. `by` is null for automatic acts. `session` and `message`
+    are null for another user's private session.
     """
 
     by = serializers.SerializerMethodField()
-    whom = serializers.SerializerMethodField(help_text="Of an act on a membership: whose it is.")
-    role_before = serializers.ChoiceField(Role.choices, allow_blank=True)
-    role_after = serializers.ChoiceField(Role.choices, allow_blank=True)
+    whom = serializers.SerializerMethodField(help_text="Of an act on a membership: the member.")
+    role_before = serializers.ChoiceField(MemberRole.choices, allow_blank=True)
+    role_after = serializers.ChoiceField(MemberRole.choices, allow_blank=True)
     entry = serializers.UUIDField(source="entry_id", allow_null=True)
     fact = serializers.UUIDField(source="fact_id", allow_null=True)
     session = serializers.SerializerMethodField()
     message = serializers.SerializerMethodField()
-    verb = serializers.ChoiceField(Verb.choices)
+    verb = serializers.ChoiceField(ActivityVerb.choices)
     related = serializers.ListField(
-        child=serializers.UUIDField(), read_only=True, help_text="Ids of what else it touched."
+        child=serializers.UUIDField(), read_only=True, help_text="Ids of other affected objects."
     )
     receipt = serializers.DictField(
-        read_only=True, help_text="Of a forgetting: what went from where, in numbers and ids."
+        read_only=True, help_text="Of a forget request: what was removed, in numbers and ids."
     )
 
     class Meta:
@@ -85,100 +81,90 @@ class ActivitySerializer(serializers.ModelSerializer):
         return act.whom.get_username() if act.whom else None
 
     def get_session(self, act: Activity) -> str | None:
-        return str(act.session_id) if act.session_id and self._may_be_told(act) else None
+        return self._visible_id(act, act.session_id)
 
     def get_message(self, act: Activity) -> str | None:
-        return str(act.message_id) if act.message_id and self._may_be_told(act) else None
+        return self._visible_id(act, act.message_id)
 
-    def _may_be_told(self, act: Activity) -> bool:
-        return act.session_id not in self.context["untold"]
+    def _visible_id(self, act: Activity, pk: Any) -> str | None:
+        return str(pk) if pk and act.session_id not in self.context["hidden_sessions"] else None
 
 
 class ActivityFilter(filters.FilterSet):
-    verb = filters.ChoiceFilter(choices=Verb.choices)
+    verb = filters.ChoiceFilter(choices=ActivityVerb.choices)
     entry = filters.UUIDFilter("entry_id")
     fact = filters.UUIDFilter("fact_id")
-    session = filters.UUIDFilter(method="of_session")
+    session = filters.UUIDFilter(method="filter_session")
     by = filters.CharFilter("by__username", max_length=150)
     whom = filters.CharFilter("whom__username", max_length=150)
-    since = Moment("at", "gte")
-    until = Moment("at", "lt", help_text="Not included.")
+    since = MomentFilter("at", "gte")
+    until = MomentFilter("at", "lt", help_text="Not included.")
 
-    def of_session(self, acts: QuerySet[Activity], name: str, session) -> QuerySet[Activity]:
-        """Which acts concern a private session is told to its creator only."""
-        project = project_for_reading(
-            self.request.user, self.request.resolver_match.kwargs["slug"], self.request.auth
-        )
-        if _private_to_others(project, self.request.user).filter(pk=session).exists():
+    def filter_session(self, acts: QuerySet[Activity], name: str, pk) -> QuerySet[Activity]:
+        """Return the acts on a session, but nothing for another user's private session."""
+        private = Session.objects.filter(pk=pk, visibility=Visibility.PRIVATE)
+        if private.exclude(creator=self.request.user).exists():
             return acts.none()
-        return acts.filter(session_id=session)
+        return acts.filter(session_id=pk)
 
 
-class Activities(generics.ListAPIView):
-    """What was done to a project's memory, by whom or by what, when, why, and at what cost; the
-    newest first. It holds ids and verbs, never a text, and cannot be changed.
-    """
-
+class ActivityBaseView(MembershipMixin, generics.GenericAPIView):
     queryset = Activity.objects.none()
     serializer_class = ActivitySerializer
-    filterset_class = ActivityFilter
 
     def get_queryset(self) -> QuerySet[Activity]:
-        request = self.request
-        self.project = project_for_reading(request.user, self.kwargs["slug"], request.auth)
-        return Activity.objects.filter(project=self.project).select_related("by", "whom")
+        acts = Activity.objects.filter(project=self.membership.project_id)
+        return acts.select_related("by", "whom")
+
+    def serialize(self, acts: list[Activity]) -> Any:
+        """Return the data of `acts`. Needs one query for the private sessions they name."""
+        ids = {act.session_id for act in acts if act.session_id}
+        private = Session.objects.filter(pk__in=ids, visibility=Visibility.PRIVATE)
+        hidden = private.exclude(creator=self.request.user).values_list("pk", flat=True)
+        context = self.get_serializer_context() | {"hidden_sessions": set(hidden)}
+        return self.serializer_class(acts, many=True, context=context).data
+
+
+class ActivityListView(ActivityBaseView, generics.ListAPIView):
+    """The activity log of a project's memory, newest first: who or what did it, when, why, and at
+    what cost. It holds ids and verbs, never text, and cannot be changed.
+    """
+
+    filterset_class = ActivityFilter
 
     def list(self, request, *args, **kwargs) -> Response:
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        named = {act.session_id for act in page} - {None}
-        private = _private_to_others(self.project, request.user).filter(pk__in=named)
-        context = self.get_serializer_context() | {
-            "untold": set(private.values_list("pk", flat=True))
-        }
-        told = self.serializer_class(page, many=True, context=context)
-        return self.get_paginated_response(told.data)
+        return self.get_paginated_response(self.serialize(page or []))
 
 
-class OneActivity(generics.RetrieveAPIView):
-    """One act, such as a forgetting with its receipt."""
+class ActivityDetailView(ActivityBaseView, generics.RetrieveAPIView):
+    """One act, such as a forget request with its receipt."""
 
-    queryset = Activity.objects.none()
-    serializer_class = ActivitySerializer
-
-    def get_queryset(self) -> QuerySet[Activity]:
-        request = self.request
-        self.project = project_for_reading(request.user, self.kwargs["slug"], request.auth)
-        return Activity.objects.filter(project=self.project).select_related("by", "whom")
-
-    def get_serializer_context(self) -> dict[str, object]:
-        context = super().get_serializer_context()
-        if self.request is None:
-            return context
-        private = _private_to_others(self.project, self.request.user)
-        return context | {"untold": set(private.values_list("pk", flat=True))}
+    def retrieve(self, request, *args, **kwargs) -> Response:
+        return Response(self.serialize([self.get_object()])[0])
 
 
-class SpanSerializer(serializers.Serializer):
-    """From `since` to before `until`; the last 30 days unless told otherwise, at most 366."""
+class UsageQuerySerializer(serializers.Serializer):
+    """From `since` to before `until`: at most 366 days, by default the last 30."""
 
     since = serializers.DateTimeField(required=False)
     until = serializers.DateTimeField(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         until = attrs.setdefault("until", timezone.now())
-        since = attrs.setdefault("since", until - USUAL_SPAN)
+        since = attrs.setdefault("since", until - DEFAULT_SPAN)
         if since > until:
             raise serializers.ValidationError({"since": ["This is after the end."]})
-        if until - since > LONGEST_SPAN:
+        if until - since > MAX_SPAN:
             raise serializers.ValidationError({"since": ["At most 366 days at once."]})
         return attrs
 
 
 class UsageRowSerializer(serializers.Serializer):
-    """The calls of one day, in the project's time zone, of one kind to one model.
+    """The model calls of one day, in the project's time zone, by kind and model.
 
-    `cost` is in US dollars, and null when no call's is known; `unanswered` are the calls that
-    brought no text.
+    `cost` is in US dollars, and null if no price is known. `unanswered` counts the calls that
+    returned no text.
     """
 
     day = serializers.DateField()
@@ -193,7 +179,9 @@ class UsageRowSerializer(serializers.Serializer):
 
 
 class AllowanceSerializer(serializers.Serializer):
-    """Tokens of today. `limit` null: no limit. Over it, the work waits until `resumes_at`."""
+    """The tokens of today. A `limit` of null means no limit. Over it, work waits until
+    `resumes_at`.
+    """
 
     spent = serializers.IntegerField()
     limit = serializers.IntegerField(allow_null=True)
@@ -208,39 +196,24 @@ class UsageSerializer(serializers.Serializer):
     results = UsageRowSerializer(many=True)
 
 
-class Usage(APIView):
-    """What the writing of a project's memory cost, by day, kind and model, the newest day first;
-    and what is left of today's allowance.
+class UsageView(APIView):
+    """The model calls of a project's memory by day, kind and model, newest day first, and the
+    tokens that are left today.
     """
 
-    @extend_schema(parameters=[SpanSerializer], responses=UsageSerializer)
+    @extend_schema(parameters=[UsageQuerySerializer], responses=UsageSerializer)
     def get(self, request, slug: str) -> Response:
         project = project_for_reading(request.user, slug, request.auth)
-        asked = SpanSerializer(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        since, until = asked.validated_data["since"], asked.validated_data["until"]
-        told = {
-            "since": since,
-            "until": until,
-            "today": allowance(project),
-            "results": usage(project, since, until),
-        }
-        return Response(UsageSerializer(told).data)
-
-
-def usage(project: Project, since: datetime, until: datetime) -> QuerySet:
-    """The rows of UsageRowSerializer, as dictionaries: one query."""
-    calls = Call.objects.filter(project=project, started_at__gte=since, started_at__lt=until)
-    days = calls.annotate(day=TruncDate("started_at", tzinfo=project.zone))
-    return (
-        days.order_by("-day", "kind", "model")
-        .values("day", "kind", "model")
-        .annotate(
+        query = UsageQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        since, until = query.validated_data["since"], query.validated_data["until"]
+        calls = Call.objects.filter(project=project, started_at__gte=since, started_at__lt=until)
+        days = calls.annotate(day=TruncDate("started_at", tzinfo=project.zone))
+        rows = days.order_by("-day", "kind", "model").values("day", "kind", "model")
+        rows = rows.annotate(
             calls=Count("pk"),
             unanswered=Count("pk", filter=~Q(outcome="answered")),
-            input_tokens=Sum("input_tokens"),
-            output_tokens=Sum("output_tokens"),
-            cost=Sum("cost"),
-            duration_ms=Sum("duration_ms"),
+            **{name: Sum(name) for name in SUMMED_FIELDS},
         )
-    )
+        data = {**query.validated_data, "today": daily_allowance(project), "results": rows}
+        return Response(UsageSerializer(data).data)

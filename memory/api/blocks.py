@@ -1,9 +1,10 @@
-"""/api/v1/projects/…/blocks/: working memory, read and written by name."""
+"""/api/v1/projects/…/blocks/: pinned blocks, by name."""
 
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.exceptions import ValidationError
@@ -11,17 +12,17 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory import blocks
+from memory.api.base import MembershipMixin
 from memory.models import Block
-from memory.models.blocks import LONGEST_BLOCK, NAME
-from projects import access
-from projects.api.versions import Tagged, asked_version, tag
+from memory.models.blocks import BLOCK_NAME, MAX_BLOCK_CHARS
+from projects.core.api.etags import ETagMixin, entity_tag, if_match_version
 
-MINE = OpenApiParameter(
+SCOPE = OpenApiParameter(
     "scope",
     str,
     enum=["project", "mine"],
     default="project",
-    description="The project's blocks, which everybody is told, or your own, which only you are.",
+    description="The project's blocks, which are in every prompt, or your own, for your prompts.",
 )
 
 
@@ -39,21 +40,21 @@ class BlockSerializer(serializers.ModelSerializer):
 
 class BlockContentSerializer(serializers.Serializer):
     content = serializers.CharField(
-        allow_blank=True, trim_whitespace=False, max_length=LONGEST_BLOCK
+        allow_blank=True, trim_whitespace=False, max_length=MAX_BLOCK_CHARS
     )
 
 
 class BlockChangeSerializer(serializers.Serializer):
-    """One of the two, or both."""
+    """At least one of the fields."""
 
     append = serializers.CharField(
-        required=False, max_length=LONGEST_BLOCK, help_text="Lines to add at the end."
+        required=False, max_length=MAX_BLOCK_CHARS, help_text="Lines to add at the end."
     )
     position = serializers.IntegerField(
         required=False,
         min_value=0,
         max_value=10_000,
-        help_text="Its new place in its scope, from 0; beyond the last it is the last.",
+        help_text="The new position in its scope, from 0; larger numbers mean the end.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -67,95 +68,80 @@ class StaleBlockSerializer(serializers.Serializer):
     block = BlockSerializer()
 
 
-class Blocks(generics.ListAPIView):
-    """The project's blocks, and then your own, as they stand in the prompt."""
+class BlockListView(MembershipMixin, generics.ListAPIView):
+    """The project's blocks, then your own, in the order of the prompt."""
 
     queryset = Block.objects.none()
     serializer_class = BlockSerializer
     pagination_class = None
 
     def get_queryset(self) -> QuerySet[Block]:
-        member = access.membership(self.request.user, self.kwargs["slug"], token=self.request.auth)
-        return Block.objects.visible_to(member).in_order()
+        return Block.objects.visible_to(self.membership).in_order()
 
 
-@extend_schema(parameters=[MINE])
-class OneBlock(Tagged, APIView):
-    """One block. It always stands in the prompt, within the project's budget of blocks."""
-
-    @extend_schema(responses=BlockSerializer)
-    def get(self, request, slug: str, name: str) -> Response:
-        return _tell(self._block(name))
-
-    @extend_schema(
-        request=BlockContentSerializer,
-        responses={200: BlockSerializer, 201: BlockSerializer, 412: StaleBlockSerializer},
-    )
-    def put(self, request, slug: str, name: str) -> Response:
-        """Sets its content; made if it is not there."""
-        if not NAME.fullmatch(name):
-            raise ValidationError({"name": ["Letters, digits, hyphens and underscores, up to 60."]})
-        given = BlockContentSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        content = given.validated_data["content"]
-        try:
-            block = blocks.put(
-                self.project, self.user, name, content, request.user, asked_version(request)
-            )
-        except blocks.Stale as stale:
-            return _stale(stale)
-        except blocks.Refused as refused:
-            raise ValidationError({"content": [str(refused)]}) from refused
-        is_new = block.version == 1
-        return _tell(block, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
-
-    @extend_schema(request=BlockChangeSerializer, responses={200: BlockSerializer})
-    def patch(self, request, slug: str, name: str) -> Response:
-        """Adds lines at its end, made if it is not there; or moves it."""
-        given = BlockChangeSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        wish = given.validated_data
-        if "append" in wish:
-            if not NAME.fullmatch(name):
-                raise Http404
-            try:
-                blocks.append(self.project, self.user, name, wish["append"], request.user)
-            except blocks.Refused as refused:
-                raise ValidationError({"append": [str(refused)]}) from refused
-        block = self._block(name)
-        if "position" in wish:
-            blocks.move(block, wish["position"], request.user)
-        return _tell(block)
-
-    @extend_schema(responses={204: None, 412: StaleBlockSerializer})
-    def delete(self, request, slug: str, name: str) -> Response:
-        try:
-            blocks.remove(self._block(name), request.user, version=asked_version(request))
-        except blocks.Stale as stale:
-            return _stale(stale)
-        return Response(status=status.HTTP_204_NO_CONTENT)
+@extend_schema(parameters=[SCOPE])
+class BlockDetailView(ETagMixin, MembershipMixin, APIView):
+    """One block. It is in every prompt, within the project's budget for blocks."""
 
     def initial(self, request, *args, **kwargs) -> None:
         super().initial(request, *args, **kwargs)
         scope = request.query_params.get("scope", "project")
         if scope not in ("project", "mine"):
             raise ValidationError({"scope": ["Either project or mine."]})
-        find = access.project_for_reading if request.method == "GET" else access.project_for_writing
-        self.project = find(request.user, kwargs["slug"], request.auth)
-        self.user = request.user if scope == "mine" else None
+        self.owner = request.user if scope == "mine" else None
+
+    @extend_schema(responses=BlockSerializer)
+    def get(self, request, slug: str, name: str) -> Response:
+        return Response(BlockSerializer(self._block(name)).data)
+
+    @extend_schema(
+        request=BlockContentSerializer,
+        responses={200: BlockSerializer, 201: BlockSerializer, 412: StaleBlockSerializer},
+    )
+    def put(self, request, slug: str, name: str) -> Response:
+        """Set the content, or create the block."""
+        if not BLOCK_NAME.fullmatch(name):
+            raise ValidationError({"name": ["Letters, digits, hyphens and underscores, up to 60."]})
+        data = BlockContentSerializer(data=request.data)
+        data.is_valid(raise_exception=True)
+        content, version = data.validated_data["content"], if_match_version(request)
+        project = self.membership.project
+        try:
+            block = blocks.put(project, self.owner, name, content, request.user, version)
+        except blocks.StaleBlockError as error:
+            return _stale_response(error)
+        is_new = block.version == 1
+        code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
+        return Response(BlockSerializer(block).data, code)
+
+    @extend_schema(request=BlockChangeSerializer, responses={200: BlockSerializer})
+    def patch(self, request, slug: str, name: str) -> Response:
+        """Append lines, creating the block if necessary, or move it."""
+        data = BlockChangeSerializer(data=request.data)
+        data.is_valid(raise_exception=True)
+        changes, project = data.validated_data, self.membership.project
+        if "append" in changes:
+            if not BLOCK_NAME.fullmatch(name):
+                raise Http404
+            blocks.append(project, self.owner, name, changes["append"], request.user)
+        block = self._block(name)
+        if "position" in changes:
+            blocks.move(block, changes["position"], request.user)
+        return Response(BlockSerializer(block).data)
+
+    @extend_schema(responses={204: None, 412: StaleBlockSerializer})
+    def delete(self, request, slug: str, name: str) -> Response:
+        try:
+            blocks.remove(self._block(name), request.user, version=if_match_version(request))
+        except blocks.StaleBlockError as error:
+            return _stale_response(error)
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _block(self, name: str) -> Block:
-        found = self.project.blocks.of(self.user).filter(name=name).first()
-        if found is None:
-            raise Http404
-        return found
+        return get_object_or_404(self.membership.project.blocks.of(self.owner), name=name)
 
 
-def _tell(block: Block, code: int = status.HTTP_200_OK) -> Response:
-    return Response(BlockSerializer(block).data, code)
-
-
-def _stale(stale: blocks.Stale) -> Response:
-    told: dict[str, Any] = {"detail": str(stale), "block": BlockSerializer(stale.block).data}
-    headers = {"ETag": tag(told["block"])}
-    return Response(told, status.HTTP_412_PRECONDITION_FAILED, headers=headers)
+def _stale_response(error: blocks.StaleBlockError) -> Response:
+    data: dict[str, Any] = {"detail": str(error), "block": BlockSerializer(error.block).data}
+    headers = {"ETag": entity_tag(data["block"])}
+    return Response(data, status.HTTP_412_PRECONDITION_FAILED, headers=headers)

@@ -1,194 +1,333 @@
-"""/api/v1/projects/{slug}/facts/: what is held to be so, since when, and who said it."""
+"""/api/v1/projects/{slug}/facts/: facts, their validity and their sources."""
 
-from uuid import UUID
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import Http404
+from django.utils import timezone
 from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import generics, status
-from rest_framework.exceptions import ValidationError
-from rest_framework.permissions import SAFE_METHODS
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_serializer,
+)
+from rest_framework import generics, serializers, status
+from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.response import Response
 
 from memory import facts
-from memory.api.fact_serializers import (
-    FactSerializer,
-    OneFactSerializer,
-    facts_data,
-    refusing,
+from memory.api.base import MembershipMixin, moment_parameter
+from memory.api.forgetting import ForgetReceiptSerializer, forget_data
+from memory.facts import Statement, permissions
+from memory.facts.update import statement_of
+from memory.forgetting.service import ForgetScope
+from memory.models import Fact, FactStatus, ModerationReason, ReviewReason
+from memory.models.facts import (
+    MAX_OBJECT_CHARS,
+    MAX_PREDICATE_CHARS,
+    MAX_SUBJECT_CHARS,
+    FactQuerySet,
 )
-from memory.api.forgetting import ForgettingSerializer, receipt_of
-from memory.api.moments import moment_of
-from memory.facts import access
-from memory.forgetting import Scope
-from memory.models import Fact, Standing
-from memory.models.facts import FactQuerySet
-from projects import access as projects_access
-from projects.api.filters import Flag
 from projects.api.idempotency import idempotent
-from projects.api.versions import Tagged, asked_version
-from projects.models import Membership
+from projects.core.api.etags import ETagMixin, if_match_version
+from projects.core.api.filters import FlagFilter
 
+MAX_HISTORY = 50
 VALID_AT = OpenApiParameter(
-    "valid_at", OpenApiTypes.DATETIME, description="Only what was so then (a date: at its end)."
+    "valid_at", OpenApiTypes.DATETIME, description="Facts valid at that time (a date: at its end)."
 )
 RECORDED_AT = OpenApiParameter(
-    "recorded_at", OpenApiTypes.DATETIME, description="As the project held it then."
+    "recorded_at", OpenApiTypes.DATETIME, description="As known to the project at that time."
 )
+STATE = OpenApiParameter("state", enum=[*FactStatus.values], description="Default: live.")
+CONTRADICTIONS_SCHEMA = {
+    "type": "array",
+    "items": {"type": "array", "items": {"$ref": "#/components/schemas/Fact"}},
+}
 
 
-# Facts of one subject and predicate.
-_CONTRADICTION = {"type": "array", "items": {"$ref": "#/components/schemas/Fact"}}
+class FactSourceSerializer(serializers.Serializer):
+    """A message that states the fact."""
+
+    session = serializers.UUIDField(source="session_id")
+    message = serializers.UUIDField(source="message_id")
+    seq = serializers.IntegerField(source="message.seq")
+    said_at = serializers.DateTimeField(source="message.created_at")
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "A fact",
+            {
+                "subject": "Billing",
+                "predicate": "is owned by",
+                "object": "the platform team",
+                "valid_from": "2026-03-01T00:00:00Z",
+            },
+            request_only=True,
+        )
+    ]
+)
+class FactSerializer(serializers.ModelSerializer):
+    """`subject` `predicate` `object`, from `valid_from` until `valid_until`. The end is null while
+    the fact is valid; otherwise somebody set it, or it is the start of `closed_by`, the next fact
+    with the same subject and predicate. `sources` are the messages that you may read.
+    """
+
+    subject = serializers.CharField(max_length=MAX_SUBJECT_CHARS)
+    predicate = serializers.CharField(max_length=MAX_PREDICATE_CHARS)
+    object = serializers.CharField(max_length=MAX_OBJECT_CHARS)
+    user = serializers.CharField(
+        required=False,
+        allow_null=True,
+        help_text="The only person it is about and shown to: your own username, or null.",
+    )
+    confidence = serializers.FloatField(min_value=0, max_value=1, required=False)
+    valid_from = serializers.DateTimeField(required=False, help_text="Default: now.")
+    valid_until = serializers.DateTimeField(required=False, allow_null=True)
+    closed_by = serializers.SerializerMethodField()
+    waits_because = serializers.ChoiceField(ReviewReason.choices, read_only=True, allow_blank=True)
+    state = serializers.ChoiceField(
+        FactStatus.choices, required=False, help_text="Owners may set it to live or hidden."
+    )
+    sources = serializers.SerializerMethodField()
+    reason = serializers.ChoiceField(
+        ModerationReason.choices,
+        write_only=True,
+        required=False,
+        help_text="The reason of the change, for the activity log.",
+    )
+
+    class Meta:
+        model = Fact
+        fields: tuple[str, ...] = (
+            "id",
+            "subject",
+            "predicate",
+            "object",
+            "user",
+            "confidence",
+            "valid_from",
+            "valid_until",
+            "closed_by",
+            "recorded_at",
+            "retired_at",
+            "state",
+            "waits_because",
+            "by_hand",
+            "written_by",
+            "version",
+            "sources",
+            "reason",
+        )
+        read_only_fields = ("id", "recorded_at", "retired_at", "by_hand", "written_by", "version")
+
+    def to_representation(self, instance: Fact) -> dict[str, Any]:
+        data = super().to_representation(instance)
+        end = getattr(instance, "until", instance.valid_until)
+        until = self.fields["valid_until"].to_representation(end) if end else None
+        user = instance.user.get_username() if instance.user else None
+        # An earlier version has the id of its fact.
+        pk = str(instance.earlier_of_id or instance.pk)
+        return data | {"id": pk, "valid_until": until, "user": user}
+
+    @extend_schema_field(serializers.UUIDField(allow_null=True))
+    def get_closed_by(self, fact: Fact) -> str | None:
+        closer = getattr(fact, "closer", None)
+        is_closed = closer is not None and fact.until == fact.begun  # type: ignore[attr-defined]
+        return str(closer) if is_closed else None
+
+    @extend_schema_field(FactSourceSerializer(many=True))
+    def get_sources(self, fact: Fact) -> Sequence[Mapping[str, Any]]:
+        sources = self.context.get("sources", {}).get(fact.earlier_of_id or fact.pk, [])
+        return FactSourceSerializer(sources, many=True).data
+
+    def validate_user(self, name: str | None) -> int | None:
+        if not name:
+            return None
+        user = get_user_model().objects.filter(username=name).first()
+        if user is None or user != self.context["request"].user:
+            raise serializers.ValidationError("A fact is about the project, or about you.")
+        return user.pk
+
+    def create(self, validated_data: dict[str, Any]) -> Fact:
+        statement = _statement(validated_data, {"valid_from": timezone.now()})
+        fact, self.is_new = facts.create_fact(self.context["member"], statement)
+        return fact
+
+    def update(self, instance: Fact, validated_data: dict[str, Any]) -> Fact:
+        by, version = self.context["request"].user, self.context["version"]
+        reason = validated_data.pop("reason", ModerationReason.OTHER)
+        state = validated_data.pop("state", instance.state)
+        if "user" in validated_data and validated_data.pop("user") != instance.user_id:
+            raise ValidationError({"user": ["Whom a fact is about stays as it is."]})
+        if validated_data:
+            statement = _statement(validated_data, vars(statement_of(instance)))
+            instance = facts.edit(instance, statement, by, version, reason)
+            # The edit raised the version.
+            version = None
+        if state == instance.state:
+            return instance
+        if state == FactStatus.PROPOSED:
+            raise ValidationError({"state": ["A fact can be set to live or to hidden."]})
+        if not permissions.may_decide(self.context["member"], instance):
+            raise PermissionDenied("An owner decides on it.")
+        if state == FactStatus.HIDDEN:
+            return facts.hide(instance, by, reason, version)
+        change = facts.approve if instance.state == FactStatus.PROPOSED else facts.unhide
+        return change(instance, by, reason, version)
+
+
+def _statement(changes: Mapping[str, Any], current: Mapping[str, Any]) -> Statement:
+    fields = {**current, **changes}
+    fields["user_id"] = fields.pop("user", fields.get("user_id"))
+    names = Statement.__dataclass_fields__
+    return Statement(**{name: value for name, value in fields.items() if name in names})
+
+
+class FactDetailSerializer(FactSerializer):
+    """A fact with the history of its subject and predicate, newest first."""
+
+    history = serializers.SerializerMethodField()
+
+    class Meta(FactSerializer.Meta):
+        fields = (*FactSerializer.Meta.fields, "history")
+
+    @extend_schema_field(FactSerializer(many=True))
+    def get_history(self, fact: Fact) -> Sequence[Mapping[str, Any]]:
+        rows = facts.topic_history(self.context["member"], fact).select_related("user")
+        return facts_data(list(rows[:MAX_HISTORY]), self.context)
+
+
+def facts_data(rows: Sequence[Fact], context: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the data of `rows`, with the sources that the member may read."""
+    sources = permissions.readable_sources(context["member"], rows)
+    return FactSerializer(rows, many=True, context={**context, "sources": sources}).data
 
 
 class FactFilter(filters.FilterSet):
-    q = filters.CharFilter(method="matching", help_text="Words of it.")
-    subject = filters.CharFilter(method="about")
-    predicate = filters.CharFilter(method="saying")
-    user = Flag("user", "isnull", exclude=True, help_text="true: only those about you.")
+    q = filters.CharFilter(method="filter_words", help_text="Words of it.")
+    subject = filters.CharFilter(method="filter_subject")
+    predicate = filters.CharFilter(method="filter_predicate")
+    user = FlagFilter("user", "isnull", exclude=True, help_text="true: only those about you.")
 
     class Meta:
         model = Fact
         fields: tuple[str, ...] = ()
 
-    def matching(self, rows: FactQuerySet, name: str, text: str) -> FactQuerySet:
+    def filter_words(self, rows: FactQuerySet, name: str, text: str) -> FactQuerySet:
         return rows.matching(text)
 
-    def about(self, rows: FactQuerySet, name: str, subject: str) -> FactQuerySet:
-        return rows.about(subject)
+    def filter_subject(self, rows: FactQuerySet, name: str, subject: str) -> FactQuerySet:
+        return rows.with_subject(subject)
 
-    def saying(self, rows: FactQuerySet, name: str, predicate: str) -> FactQuerySet:
-        return rows.saying(predicate)
+    def filter_predicate(self, rows: FactQuerySet, name: str, predicate: str) -> FactQuerySet:
+        return rows.with_predicate(predicate)
 
 
-class FactViews(generics.GenericAPIView):
-    """What both routes stand on: members read, editors write."""
-
+class FactBaseView(MembershipMixin, generics.GenericAPIView):
     queryset = Fact.objects.none()
     serializer_class = FactSerializer
-
-    def initial(self, request, *args, **kwargs) -> None:
-        super().initial(request, *args, **kwargs)
-        roles = (
-            projects_access.Role.values
-            if request.method in SAFE_METHODS
-            else projects_access.WRITERS
-        )
-        self.membership: Membership = projects_access.membership(
-            request.user, kwargs["slug"], roles, request.auth
-        )
-        # Known already.
-        self.membership.user = request.user
 
     def get_serializer_context(self) -> dict[str, object]:
         context = super().get_serializer_context()
         return context | {"member": getattr(self, "membership", None), "version": None}
 
 
-def _tell_again(view: FactViews, request, made) -> Response:
-    [told] = facts_data([shown(view.membership, made["id"])], view.get_serializer_context())
-    return Response(told)
+def _replay(view: FactBaseView, request, ids) -> Response:
+    fact = permissions.fact_for_reading(view.membership, ids["id"])
+    return Response(facts_data([fact], view.get_serializer_context())[0])
 
 
-class Facts(FactViews, generics.ListCreateAPIView):
-    """What the project holds to be so, the newest recorded first: all that stands, also what has
-    ended; with `valid_at` what was so then, with `recorded_at` as the project held it then. With
-    `state` those that wait for review or are hidden.
+class FactListView(FactBaseView, generics.ListCreateAPIView):
+    """The facts of a project, newest first, including those that have ended. `valid_at` returns
+    the facts valid at a time, `recorded_at` what the project knew at a time, and `state` the facts
+    that wait for review or are hidden.
     """
 
     filterset_class = FactFilter
 
-    @extend_schema(
-        parameters=[
-            VALID_AT,
-            RECORDED_AT,
-            OpenApiParameter("state", enum=[*Standing.values], description="live, if not given."),
-        ]
-    )
+    @extend_schema(parameters=[VALID_AT, RECORDED_AT, STATE])
     def get(self, request, *args, **kwargs) -> Response:
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(facts_data(page or [], self.get_serializer_context()))
 
     @extend_schema(responses={201: FactSerializer, 200: FactSerializer})
-    @idempotent(_tell_again)
+    @idempotent(_replay)
     def post(self, request, *args, **kwargs) -> Response:
-        """Records a fact; 200 with the one that is there when it says the same."""
+        """Record a fact. 200 with the existing fact if it says the same."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         serializer.save()
         code = status.HTTP_201_CREATED if serializer.is_new else status.HTTP_200_OK
-        [told] = facts_data([shown(self.membership, serializer.instance.pk)], serializer.context)
-        return Response(told, code)
+        fact = permissions.fact_for_reading(self.membership, serializer.instance.pk)
+        return Response(facts_data([fact], serializer.context)[0], code)
 
     def get_queryset(self) -> QuerySet[Fact]:
         project = self.membership.project
-        rows = access.facts_for(self.membership).select_related("user")
-        state = self.request.query_params.get("state", Standing.LIVE)
-        if state not in Standing.values:
+        rows = permissions.facts_for(self.membership).select_related("user")
+        state = self.request.query_params.get("state", FactStatus.LIVE)
+        if state not in FactStatus.values:
             raise ValidationError({"state": ["It is proposed, live or hidden."]})
-        if state != Standing.LIVE:
+        if state != FactStatus.LIVE:
             return rows.current().filter(state=state)
-        rows = rows.known(moment_of(self.request, "recorded_at", project))
-        valid_at = moment_of(self.request, "valid_at", project)
+        rows = rows.with_validity(moment_parameter(self.request, "recorded_at", project))
+        valid_at = moment_parameter(self.request, "valid_at", project)
         return rows if valid_at is None else rows.valid_at(valid_at)
 
 
-def shown(member: Membership, pk: UUID) -> Fact:
-    """The fact as it is now, with its end, in any state. Raises Http404."""
-    rows = access.facts_for(member).current().select_related("user", "project")
-    fact = rows.known().filter(pk=pk).first() or rows.filter(pk=pk).first()
-    if fact is None:
-        raise Http404
-    return fact
-
-
-class Contradictions(FactViews):
-    """Facts that cannot all be so: of one subject and predicate, of which none ends the other."""
+class ContradictionListView(FactBaseView):
+    """Groups of facts with one subject and predicate that contradict each other: none ends the
+    other.
+    """
 
     pagination_class = None
 
-    @extend_schema(responses={200: {"type": "array", "items": _CONTRADICTION}})
+    @extend_schema(responses={200: CONTRADICTIONS_SCHEMA})
     def get(self, request, *args, **kwargs) -> Response:
-        groups = facts.contradictions(self.membership)
         context = self.get_serializer_context()
+        groups = facts.contradictions(self.membership)
         return Response([facts_data(group, context) for group in groups])
 
 
-class OneFact(Tagged, FactViews, generics.RetrieveUpdateDestroyAPIView):
-    """One fact. Editors change it, and owners take in what waits, hide it and have it forgotten;
-    whoever gave it by hand has it forgotten, too.
+class FactDetailView(ETagMixin, FactBaseView, generics.RetrieveUpdateDestroyAPIView):
+    """One fact. Editors may change it. Owners may approve, hide and forget it. The user who entered
+    a fact may forget it too.
     """
 
-    serializer_class = OneFactSerializer
+    serializer_class = FactDetailSerializer
     http_method_names = ("get", "patch", "delete", "head", "options")
 
     def get_object(self) -> Fact:
-        return shown(self.membership, self.kwargs["pk"])
+        return permissions.fact_for_reading(self.membership, self.kwargs["pk"])
 
     def get_serializer_context(self) -> dict[str, object]:
         context = super().get_serializer_context()
         if getattr(self, "membership", None) is None:
             return context
-        sources = access.readable_sources(self.membership, [self.kwargs["pk"]])
-        return context | {"sources": sources}
+        return context | {
+            "sources": permissions.readable_sources(self.membership, [self.kwargs["pk"]])
+        }
 
     def patch(self, request, *args, **kwargs) -> Response:
-        context = self.get_serializer_context() | {"version": asked_version(request)}
-        serializer = OneFactSerializer(
+        context = self.get_serializer_context() | {"version": if_match_version(request)}
+        serializer = FactDetailSerializer(
             self.get_object(), data=request.data, partial=True, context=context
         )
         serializer.is_valid(raise_exception=True)
         serializer.save()
-        return Response(OneFactSerializer(self.get_object(), context=context).data)
+        return Response(FactDetailSerializer(self.get_object(), context=context).data)
 
-    @extend_schema(responses={200: ForgettingSerializer})
+    @extend_schema(responses={200: ForgetReceiptSerializer})
     def delete(self, request, *args, **kwargs) -> Response:
-        fact, version = self.get_object(), asked_version(request)
+        fact, version = self.get_object(), if_match_version(request)
         with transaction.atomic():
             if version is not None:
-                with refusing():
-                    facts.at_version(fact, version)
-            return Response(receipt_of(self.membership, Scope(fact=fact.pk), request.user))
+                facts.lock_version(fact, version)
+            return Response(forget_data(self.membership, ForgetScope(fact=fact.pk), request.user))

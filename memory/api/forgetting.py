@@ -1,53 +1,52 @@
-"""/api/v1/projects/{slug}/forget/: what is forgotten, and the receipt."""
+"""/api/v1/projects/{slug}/forget/: forget requests and their receipts."""
 
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.exceptions import PermissionDenied
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from memory import forgetting
-from memory.forgetting import Scope
-from memory.forgetting.naming import missing
-from memory.forgetting.rights import may_forget
-from memory.models import Reason
-from projects import access
+from memory.forgetting import service
+from memory.forgetting.permissions import may_forget, missing_object
+from memory.forgetting.service import ForgetScope
+from memory.models import ModerationReason
+from projects.core.errors import NotAllowedError, NotFoundError
 from projects.models import Membership
+from projects.permissions import membership
 
 
 class ForgetSerializer(serializers.Serializer):
-    """What to forget: one condition at least; several are AND-ed. `import` is the id of one: the
-    chats that it made go with all that was said in them since, and so does what it added to others.
+    """The scope of a forget request: at least one condition; several are AND-ed. `import` is the
+    id of an import: the chats that it created are forgotten with all later messages in them, and so
+    are the messages that it added to other chats.
     """
 
     session = serializers.UUIDField(required=False)
     message = serializers.UUIDField(required=False)
     entry = serializers.UUIDField(
-        required=False, help_text="With everything it was made of in memory."
+        required=False, help_text="With all entries that it was made from."
     )
     fact = serializers.UUIDField(required=False)
     user = serializers.CharField(
-        required=False, help_text="A username: what they said, with the replies to it."
+        required=False, help_text="A username: their messages, with the replies to them."
     )
-    before = serializers.DateTimeField(required=False, help_text="What was said before that.")
+    before = serializers.DateTimeField(required=False, help_text="Messages before this time.")
     sources = serializers.BooleanField(
-        default=False, help_text="With an entry or a fact: the messages that it rests on, too."
+        default=False, help_text="With an entry or a fact: also the messages it is based on."
     )
     replies = serializers.BooleanField(
         default=False,
-        help_text="Replies that were told any of it, too, and what was made of them.",
+        help_text="Also replies whose prompt contained any of it, with all derived from them.",
     )
     preview = serializers.BooleanField(
-        default=False, help_text="Tell what would go; change nothing."
+        default=False, help_text="Report what would be removed, and change nothing."
     )
-    reason = serializers.ChoiceField(Reason.choices, default=Reason.OTHER)
+    reason = serializers.ChoiceField(ModerationReason.choices, default=ModerationReason.OTHER)
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        # No attribute can have the name.
+        # `import` is a keyword, so it cannot be an attribute.
         return super().get_fields() | {
             "import": serializers.UUIDField(required=False, source="upload")
         }
@@ -59,72 +58,76 @@ class ForgetSerializer(serializers.Serializer):
         return pk
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        reason, only_preview = attrs.pop("reason"), attrs.pop("preview")
-        scope = Scope(**attrs)
+        reason, preview = attrs.pop("reason"), attrs.pop("preview")
+        scope = ForgetScope(**attrs)
         if scope.is_empty:
             raise serializers.ValidationError(
                 "Name a session, message, entry, fact, import, user or moment: "
                 "nothing else is forgotten."
             )
-        return {"scope": scope, "reason": reason, "preview": only_preview}
+        return {"scope": scope, "reason": reason, "preview": preview}
 
 
-class PlaceSerializer(serializers.Serializer):
+class MatchSerializer(serializers.Serializer):
     where = serializers.CharField()
     id = serializers.UUIDField()
 
 
-class SearchSerializer(serializers.Serializer):
-    phrases = serializers.IntegerField(help_text="Phrases of what went that were looked for.")
-    found = PlaceSerializer(many=True, help_text="Where the same words still stand.")
+class VerificationSerializer(serializers.Serializer):
+    phrases = serializers.IntegerField(help_text="Removed phrases that were searched afterwards.")
+    found = MatchSerializer(many=True, help_text="Where the same words still occur.")
 
 
-class ForgettingSerializer(serializers.Serializer):
-    """What went from where. `id` is that of the activity; null in a preview."""
+class ForgetReceiptSerializer(serializers.Serializer):
+    """The number of removed rows by store. `id` is that of the activity; null in a preview."""
 
     id = serializers.UUIDField(allow_null=True)
     at = serializers.DateTimeField(allow_null=True)
     removed = serializers.DictField(child=serializers.IntegerField())
     awaiting_rewrite = serializers.IntegerField()
     awaiting_files = serializers.IntegerField(
-        help_text="Files that could not be removed yet: that is tried until they are gone."
+        help_text="Files that could not be removed yet. Strata retries until they are gone."
     )
     withheld = serializers.ListField(child=serializers.UUIDField())
     saw_it = serializers.ListField(child=serializers.UUIDField())
-    search = SearchSerializer()
+    search = VerificationSerializer()
 
 
-class Forget(APIView):
-    """Forgets for good, in every store at once, and says what went from where.
+class ForgetView(APIView):
+    """Forget for good, in every store at once, and return what was removed.
 
-    Owners forget anything in their project, with a token of the scope `admin`; whoever writes in
-    it their own words and chats.
+    Owners may forget anything in their project, with a token of the scope `admin`. Editors may
+    forget their own messages and chats.
     """
 
     scope = "admin"
 
-    @extend_schema(request=ForgetSerializer, responses=ForgettingSerializer)
+    @extend_schema(request=ForgetSerializer, responses=ForgetReceiptSerializer)
     def post(self, request, slug: str) -> Response:
-        member = access.membership(request.user, slug, token=request.auth)
-        wish = ForgetSerializer(data=request.data)
-        wish.is_valid(raise_exception=True)
-        return Response(receipt_of(member, by=request.user, **wish.validated_data))
+        member = membership(request.user, slug, token=request.auth)
+        data = ForgetSerializer(data=request.data)
+        data.is_valid(raise_exception=True)
+        return Response(forget_data(member, by=request.user, **data.validated_data))
 
 
-def receipt_of(
-    member: Membership, scope: Scope, by, reason: str = Reason.OTHER, preview: bool = False
+def forget_data(
+    member: Membership,
+    scope: ForgetScope,
+    by,
+    reason: str = ModerationReason.OTHER,
+    preview: bool = False,
 ) -> dict[str, Any]:
-    """Forgets `scope`, or only previews that, and returns what ForgettingSerializer tells.
+    """Forget `scope`, or preview that, and return the data of ForgetReceiptSerializer.
 
-    Raises PermissionDenied for what `member` may not have forgotten, and NotFound for what is not
-    of the project and never was.
+    Raises NotAllowedError if the member may not forget it, and NotFoundError for an id that the
+    project never had.
     """
     if not may_forget(member, scope):
-        raise PermissionDenied("Only owners of the project have this forgotten.")
-    if reason_against := missing(member.project, scope):
-        raise NotFound(reason_against)
+        raise NotAllowedError("Only owners of the project have this forgotten.")
+    if error := missing_object(member.project, scope):
+        raise NotFoundError(error)
     if preview:
-        receipt = forgetting.preview(member.project, scope, by)
+        receipt = service.preview(member.project, scope, by)
     else:
-        receipt = forgetting.forget(member.project, scope, by, reason)
-    return receipt.as_answer()
+        receipt = service.forget(member.project, scope, by, reason)
+    return receipt.as_response()

@@ -1,16 +1,22 @@
-"""/api/v1/projects/…/profile/: what the project holds about someone."""
+"""/api/v1/projects/…/profile/ and …/export/: the data about a person, and exports as a file."""
 
 from django.contrib.auth import get_user_model
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat.models import Session
+from memory import profile
 from memory.models import Fact
-from memory.profile import profile
-from projects import access
+from memory.portability import ExportScope
+from memory.portability.exporting import MEDIA_TYPE, download
+from projects.models import MemberRole
+from projects.permissions import membership, project_for_owning, project_for_reading
 
 
 class RecentSessionSerializer(serializers.ModelSerializer):
@@ -28,8 +34,8 @@ class SampleFactSerializer(serializers.ModelSerializer):
 
 
 class ProfileSerializer(serializers.Serializer):
-    """Sessions that they began, messages that they wrote, facts about them alone or told by them;
-    ten of the latest of each.
+    """Counts of the sessions that the person began, the messages they wrote, and the facts about
+    them alone or from them; with the ten latest sessions and facts.
     """
 
     user = serializers.CharField()
@@ -41,8 +47,10 @@ class ProfileSerializer(serializers.Serializer):
     sample_facts = SampleFactSerializer(many=True)
 
 
-class AboutSomeone(APIView):
-    """What the project holds about you; owners ask about any member, without what is private."""
+class ProfileView(APIView):
+    """The data that the project stores about you. Owners may ask about any member, without private
+    data.
+    """
 
     @extend_schema(
         parameters=[OpenApiParameter("user", str, description="A username. Default: you.")],
@@ -51,10 +59,30 @@ class AboutSomeone(APIView):
     def get(self, request, slug: str) -> Response:
         name = request.query_params.get("user", request.user.get_username())
         own = name == request.user.get_username()
-        roles = access.Role.values if own else (access.Role.OWNER,)
-        member = access.membership(request.user, slug, roles, request.auth)
+        roles = MemberRole.values if own else (MemberRole.OWNER,)
+        member = membership(request.user, slug, roles, request.auth)
         people = get_user_model().objects.filter(memberships__project=member.project)
-        # No name has it, and the database takes none that does.
+        # PostgreSQL rejects a NUL, and no username contains one.
         user = get_object_or_404(people, username=name.replace("\0", ""))
-        told = profile(member, user)
-        return Response(ProfileSerializer({"user": name, **vars(told)}).data)
+        data = vars(profile.profile(member, user))
+        return Response(ProfileSerializer({"user": name, **data}).data)
+
+
+class ProjectExportView(APIView):
+    """A zip of JSON Lines with their schema, which another Strata imports.
+
+    Owners export the project, without others' private data. With `user=me`, every member exports
+    their own data.
+    """
+
+    @extend_schema(
+        parameters=[OpenApiParameter("user", str, enum=["me"], description="Only your own data.")],
+        responses={(200, MEDIA_TYPE): OpenApiTypes.BINARY},
+    )
+    def get(self, request, slug: str) -> HttpResponseBase:
+        user = request.query_params.get("user", "")
+        if user not in ("", "me"):
+            raise ValidationError({"user": ["Either me, or nothing."]})
+        find = project_for_reading if user else project_for_owning
+        project = find(request.user, slug, request.auth)
+        return download(ExportScope(project, request.user, only_own=bool(user)))

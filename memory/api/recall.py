@@ -1,4 +1,4 @@
-"""/api/v1/projects/…/recall/: what was said, found again."""
+"""/api/v1/projects/…/recall/: search over the messages and notes."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory.models import SourceType
-from memory.recall import SAID, Scope, recall
-from projects import access
+from memory.recall import TRANSCRIPT_SOURCES, RecallScope, recall
+from projects import permissions
 
-# Results when neither a limit nor a budget is given.
-LIMIT = 20
+# The number of results if neither a limit nor a budget is given.
+DEFAULT_LIMIT = 20
 
 
-class AskedSerializer(serializers.Serializer):
-    """What is asked for. With a token budget, excerpts are packed into it, in time order; without
-    one, the best come first. Without `q`, the most recent are found.
+class RecallQuerySerializer(serializers.Serializer):
+    """With a token budget, the results that fit are returned in time order; without one, the best
+    come first. Without `q`, the most recent are returned.
     """
 
     q = serializers.CharField(required=False, default="", allow_blank=True, max_length=2_000)
@@ -31,13 +31,13 @@ class AskedSerializer(serializers.Serializer):
     source = serializers.ChoiceField(
         SourceType.choices,
         required=False,
-        help_text="Only this. Otherwise what was said, and no summaries.",
+        help_text="Only this source. By default messages and notes, without summaries.",
     )
     author = serializers.CharField(required=False, help_text="A username.")
 
 
-class ResultSerializer(serializers.Serializer):
-    """An excerpt; `tokens` with date and speaker, `signals` what each of them added to `score`."""
+class RecallResultSerializer(serializers.Serializer):
+    """An excerpt. `tokens` include its date and speaker; `signals` are the parts of `score`."""
 
     text = serializers.CharField()
     tokens = serializers.IntegerField()
@@ -53,41 +53,41 @@ class ResultSerializer(serializers.Serializer):
     occurred_at = serializers.DateTimeField()
 
 
-class ExcerptsSerializer(serializers.Serializer):
-    results = ResultSerializer(many=True)
+class RecallResponseSerializer(serializers.Serializer):
+    results = RecallResultSerializer(many=True)
 
 
-class Recall(APIView):
-    """What was said in the project and you may read, by meaning and by word.
+class RecallView(APIView):
+    """Search the messages and notes that you may read, by meaning and by word.
 
-    Your own sessions are searched, everyone's shared notes, and what others said in shared
-    sessions where the project shares raw turns.
+    It covers your own sessions, all shared notes, and messages of other members in shared sessions
+    if the project shares raw turns.
     """
 
-    @extend_schema(parameters=[AskedSerializer], responses=ExcerptsSerializer)
+    @extend_schema(parameters=[RecallQuerySerializer], responses=RecallResponseSerializer)
     def get(self, request, slug: str) -> Response:
-        project = access.project_for_reading(request.user, slug, request.auth)
-        asked = AskedSerializer(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        given: dict[str, Any] = asked.validated_data
-        budget, limit = given.get("token_budget"), given.get("limit")
+        project = permissions.project_for_reading(request.user, slug, request.auth)
+        query = RecallQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        params: dict[str, Any] = query.validated_data
+        budget, limit = params.get("token_budget"), params.get("limit")
         if budget is None and limit is None:
-            limit = LIMIT
-        scope = Scope(
+            limit = DEFAULT_LIMIT
+        scope = RecallScope(
             project,
             request.user,
-            since=given.get("since"),
-            until=given.get("until"),
-            session=given.get("session"),
-            exclude_session=given.get("exclude_session"),
-            source_types=[given["source"]] if "source" in given else SAID,
-            author=_user(given["author"]) if "author" in given else None,
+            since=params.get("since"),
+            until=params.get("until"),
+            session=params.get("session"),
+            exclude_session=params.get("exclude_session"),
+            source_types=[params["source"]] if "source" in params else TRANSCRIPT_SOURCES,
+            author=_user(params["author"]) if "author" in params else None,
         )
-        results = recall(scope, given["q"], budget, limit)
-        return Response(ExcerptsSerializer({"results": results}).data)
+        results = recall(scope, params["q"], budget, limit)
+        return Response(RecallResponseSerializer({"results": results}).data)
 
 
 def _user(name: str):
-    """The user of that name. Nothing tells whether there is one: nobody's words are as many."""
+    """Return the user, or one without messages, so that the results do not reveal usernames."""
     users = get_user_model()
     return users.objects.filter(username=name).first() or users()

@@ -1,4 +1,4 @@
-"""/api/v1/…/revisions/ of an entry, and …/told/ of a reply: texts behind what is remembered."""
+"""/api/v1/…/revisions/ of an entry, and …/told/ of a reply: the sources of its prompt."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -7,63 +7,65 @@ from rest_framework.generics import get_object_or_404
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chat.access import message_for_reading, sessions_for
-from memory import told
-from memory.access import entries_for
-from memory.comparing import texts_of
-from projects.access import membership
+from chat.permissions import message_for_reading, sessions_for
+from memory.moderation.revisions import entry_texts
+from memory.permissions import entries_for
+from memory.prompt.receipt_sources import readable_sections
+from projects.permissions import membership
 
 
-class TextSerializer(serializers.Serializer):
+class EntryTextSerializer(serializers.Serializer):
     revision = serializers.IntegerField()
     summary = serializers.CharField()
     written_by = serializers.CharField()
     written_at = serializers.DateTimeField()
 
 
-class EntryRevisions(APIView):
-    """The texts that an entry had, that of now first: up to 50 earlier ones. Those of a private
-    session are told to who began it; a text that is withheld to nobody.
+class EntryRevisionListView(APIView):
+    """The revisions of an entry, newest first: the current text and up to 50 earlier ones.
+
+    Revisions of a private session are shown to its creator only; withheld text to nobody.
     """
 
-    @extend_schema(responses=TextSerializer(many=True))
+    @extend_schema(responses=EntryTextSerializer(many=True))
     def get(self, request, slug: str, pk) -> Response:
         member = membership(request.user, slug, token=request.auth)
         entry = get_object_or_404(entries_for(member), pk=pk)
         sessions = sessions_for(request.user, request.auth)
         readable = entry.session_id is None or sessions.filter(pk=entry.session_id).exists()
-        return Response(TextSerializer(texts_of(entry) if readable else [], many=True).data)
+        texts = entry_texts(entry) if readable else []
+        return Response(EntryTextSerializer(texts, many=True).data)
 
 
-class ThingSerializer(serializers.Serializer):
-    """One thing that was told; `changed` where its text was another one then."""
+class PromptSourceSerializer(serializers.Serializer):
+    """One item of a prompt; `changed` if its text was different then."""
 
     kind = serializers.CharField(help_text="Its layer, or block, fact, or chunk.")
     tokens = serializers.IntegerField()
     text = serializers.CharField()
     when = serializers.CharField()
     source = serializers.CharField()
-    address = serializers.CharField(help_text="The page of where it comes from.")
+    address = serializers.CharField(help_text="The page of the source.")
     changed = serializers.BooleanField()
 
 
-class PartSerializer(serializers.Serializer):
-    """A section of the prompt. `gone` are the things that you may not read, or nobody any more."""
+class PromptSectionSerializer(serializers.Serializer):
+    """A section of the prompt. `gone`: items that you may not read, or that were deleted."""
 
     name = serializers.CharField()
     tokens = serializers.IntegerField()
-    things = ThingSerializer(many=True)
-    gone = serializers.IntegerField()
+    things = PromptSourceSerializer(many=True, source="sources")
+    gone = serializers.IntegerField(source="unavailable")
 
 
-class Told(APIView):
-    """What a reply was told of memory, as far as you may read it now; a list of the sections."""
+class ReplySourcesView(APIView):
+    """The memory in the prompt of a reply, by section, as far as you may read it now."""
 
-    @extend_schema(responses=PartSerializer(many=True))
+    @extend_schema(responses=PromptSectionSerializer(many=True))
     def get(self, request, pk) -> Response:
         message = message_for_reading(request.user, pk, request.auth)
         if not message.receipt:
-            raise NotFound("It was told nothing: it is no reply, or has not begun.")
+            raise NotFound("It has no sources: it is not a reply, or the reply has not begun.")
         member = membership(request.user, message.session.project.slug, token=request.auth)
-        parts = told.parts(message.receipt, member)
-        return Response(PartSerializer(parts, many=True).data)
+        sections = readable_sections(message.receipt, member)
+        return Response(PromptSectionSerializer(sections, many=True).data)

@@ -1,4 +1,4 @@
-"""The bank and the entries of a project as JSON."""
+"""Serializers of the memory bank and its entries."""
 
 from typing import Any
 
@@ -7,11 +7,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.models import Visibility
-from memory.access import may_decide
-from memory.layers import review
+from memory.forms.entries import MAX_SUMMARY_CHARS
 from memory.layers.bank import Bank
-from memory.layers.rendering import Rendered
-from memory.models import Entry, Reason, State, Waiting
+from memory.layers.bank_cache import ProjectBank
+from memory.models import Entry, EntryStatus, ModerationReason, ReviewReason
+from memory.moderation import entry_operations
+from memory.permissions import may_decide
 
 
 class LeftOutSerializer(serializers.Serializer):
@@ -20,8 +21,8 @@ class LeftOutSerializer(serializers.Serializer):
 
 
 class BankSerializer(serializers.Serializer):
-    """The memory as it stands in prompts. `version` rises when the text changes; a view of the
-    past has none.
+    """The rendered memory bank, as in prompts. `version` rises when the text changes; a past bank
+    has none.
     """
 
     text = serializers.CharField()
@@ -31,13 +32,13 @@ class BankSerializer(serializers.Serializer):
     left_out = LeftOutSerializer(many=True)
 
 
-def bank_data(bank: Bank | Rendered, max_tokens: int) -> dict[str, Any]:
-    """What BankSerializer tells of `bank`."""
+def bank_data(bank: Bank | ProjectBank, max_tokens: int) -> dict[str, Any]:
+    """Return the data of BankSerializer."""
     return {
         "text": bank.text,
         "tokens": bank.tokens,
         "max_tokens": max_tokens,
-        "version": bank.version if isinstance(bank, Rendered) else None,
+        "version": bank.version if isinstance(bank, ProjectBank) else None,
         "left_out": [{"id": id, "reason": reason} for id, reason in bank.left_out],
     }
 
@@ -49,8 +50,8 @@ class CoversSerializer(serializers.Serializer):
 
 
 class LossSerializer(serializers.Serializer):
-    """A name, date, number or identifier of the children that a digest does not carry. The last of
-    a long list is of the kind `more`, and its text the number of those that are not listed.
+    """A name, date, number or identifier of the children that the digest does not contain. A long
+    list ends with the kind `more`, whose text is the number of further losses.
     """
 
     kind = serializers.CharField()
@@ -58,19 +59,21 @@ class LossSerializer(serializers.Serializer):
 
 
 class EntrySerializer(serializers.ModelSerializer):
-    """One node. A text that is withheld until it is rewritten is empty."""
+    """One entry. The summary is empty while it is withheld."""
 
     label = serializers.CharField(read_only=True)
     children = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
     covers = serializers.SerializerMethodField()
-    state = serializers.ChoiceField(State.choices, help_text="Can be set to live and to hidden.")
-    waits_because = serializers.ChoiceField(Waiting.choices, read_only=True, allow_blank=True)
+    state = serializers.ChoiceField(
+        EntryStatus.choices, help_text="May be set to live and to hidden."
+    )
+    waits_because = serializers.ChoiceField(ReviewReason.choices, read_only=True, allow_blank=True)
     losses = LossSerializer(many=True, read_only=True)
     reason = serializers.ChoiceField(
-        Reason.choices,
+        ModerationReason.choices,
         write_only=True,
         required=False,
-        help_text="Why it is changed, for the activity log.",
+        help_text="The reason of the change, for the activity log.",
     )
 
     class Meta:
@@ -101,33 +104,31 @@ class EntrySerializer(serializers.ModelSerializer):
         )
         _declared = {"state", "reason", "waits_because", "losses"}
         read_only_fields = tuple(sorted({*fields} - {"summary", "pinned"} - _declared))
-        extra_kwargs = {"summary": {"max_length": 5_000}}
+        extra_kwargs = {"summary": {"max_length": MAX_SUMMARY_CHARS}}
 
     def to_representation(self, instance: Entry) -> dict[str, Any]:
-        told = super().to_representation(instance)
-        return told | {"summary": "", "losses": []} if instance.withheld else told
+        data = super().to_representation(instance)
+        return data | {"summary": "", "losses": []} if instance.withheld else data
 
     @extend_schema_field(CoversSerializer(allow_null=True))
     def get_covers(self, entry: Entry) -> dict[str, Any] | None:
-        """The stretch it was written from; null for digests and for others' private sessions."""
+        """Return the covered range; null for digests and other users' private sessions."""
         session = entry.session
         reader = self.context["request"].user
         if session is None or not (
             session.visibility == Visibility.PROJECT or session.creator_id == reader.pk
         ):
             return None
-        return {
-            "session": session.pk,
-            "first_seq": entry.first_seq,
-            "last_seq": entry.last_seq,
-        }
+        return {"session": session.pk, "first_seq": entry.first_seq, "last_seq": entry.last_seq}
 
     def validate_state(self, state: str) -> str:
-        if state not in (State.LIVE, State.HIDDEN):
+        if state not in (EntryStatus.LIVE, EntryStatus.HIDDEN):
             raise serializers.ValidationError("An entry can be set to live or to hidden.")
-        there = self.instance.state
-        taken_in = there == State.PROPOSED or (there == State.HIDDEN and state == State.LIVE)
-        if taken_in and not may_decide(self.context["member"], self.instance):
+        current = self.instance.state
+        is_decision = current == EntryStatus.PROPOSED or (
+            current == EntryStatus.HIDDEN and state == EntryStatus.LIVE
+        )
+        if is_decision and not may_decide(self.context["member"], self.instance):
             raise serializers.ValidationError("An owner decides on it.")
         return state
 
@@ -135,31 +136,30 @@ class EntrySerializer(serializers.ModelSerializer):
     def update(self, instance: Entry, validated_data: dict[str, Any]) -> Entry:
         act = {
             "by": self.context["request"].user,
-            "reason": validated_data.get("reason", Reason.OTHER),
+            "reason": validated_data.get("reason", ModerationReason.OTHER),
         }
         changes = {
-            "summary": lambda summary: review.edit(instance, summary, **act),
-            "state": lambda state: review.set_hidden(instance, state == State.HIDDEN, **act),
-            "pinned": lambda pinned: review.pin(instance, pinned, **act),
+            "summary": lambda summary: entry_operations.edit(instance, summary, **act),
+            "state": lambda state: entry_operations.set_hidden(
+                instance, state == EntryStatus.HIDDEN, **act
+            ),
+            "pinned": lambda pinned: entry_operations.pin(instance, pinned, **act),
         }
         for name, change in changes.items():
             if name in validated_data:
-                try:
-                    instance = change(validated_data[name])
-                except review.Refused as refused:
-                    raise serializers.ValidationError({name: [str(refused)]}) from refused
+                instance = change(validated_data[name])
         return instance
 
 
 class QueuedSerializer(serializers.Serializer):
-    """Whether a summary was queued now, or another is being written already."""
+    """Whether a summary was queued, or one is already being written."""
 
     queued = serializers.BooleanField()
     running = serializers.BooleanField()
 
 
 class NotQueuedSerializer(serializers.Serializer):
-    """Why no summary was queued; `detail` says the same, as in every refusal."""
+    """The reason why no summary was queued; `detail` is the same, as in every error."""
 
     queued = serializers.BooleanField()
     reason = serializers.CharField()

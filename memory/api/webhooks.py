@@ -1,4 +1,4 @@
-"""/api/v1/projects/{slug}/webhooks/: who is told of what happens, for the project's owners."""
+"""/api/v1/projects/{slug}/webhooks/: webhooks and their deliveries, for owners."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,40 +7,39 @@ from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import generics, serializers, status
-from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from memory.models import Delivery, DeliveryState, Event, OffBecause, Webhook
-from memory.models.webhooks import ANNOUNCED
-from memory.webhooks import registering, telling
-from memory.webhooks.registering import Refused
-from memory.webhooks.signing import secret_of
-from projects.access import project_for_owning
-from projects.api.idempotency import Made, idempotent
+from memory.models import Delivery, DeliveryState, Webhook, WebhookEvent, WebhookOffReason
+from memory.models.webhooks import SUBSCRIBABLE_EVENTS
+from memory.webhooks import events, services
+from memory.webhooks.signatures import secret_of
+from projects.api.idempotency import IdempotentResult, idempotent
+from projects.core.errors import InvalidInputError
 from projects.models import Project
+from projects.permissions import project_for_owning
 
 
 class WebhookSerializer(serializers.ModelSerializer):
-    """A receiver. It is told ids and numbers, signed as https://www.standardwebhooks.com says, at
-    least once each; docs/webhooks.md lists what.
+    """A receiver of events. Deliveries hold ids and numbers, are signed as in
+    https://www.standardwebhooks.com, and arrive at least once; see docs/webhooks.md.
     """
 
     url = serializers.CharField(
         max_length=2000, help_text="http:// or https://, on the public internet."
     )
-    events = serializers.MultipleChoiceField(choices=ANNOUNCED, allow_empty=False)
+    events = serializers.MultipleChoiceField(choices=SUBSCRIBABLE_EVENTS, allow_empty=False)
     is_on = serializers.BooleanField(
-        required=False, help_text="Off, it is told nothing, and what waited is given up."
+        required=False, help_text="Off: nothing is sent, and pending deliveries are given up."
     )
     off_because = serializers.ChoiceField(
-        OffBecause.choices, allow_blank=True, read_only=True, help_text="Empty: it is on."
+        WebhookOffReason.choices, allow_blank=True, read_only=True, help_text="Empty: it is on."
     )
     next_try_at = serializers.DateTimeField(
         read_only=True,
         allow_null=True,
-        help_text="After a failure the receiver is left alone until then.",
+        help_text="After a failure nothing is sent to the receiver until then.",
     )
 
     class Meta:
@@ -62,27 +61,27 @@ class WebhookSerializer(serializers.ModelSerializer):
 
     def validate_url(self, url: str) -> str:
         try:
-            return registering.check_url(url)
-        except Refused as refused:
-            raise serializers.ValidationError(str(refused)) from refused
+            return services.check_url(url)
+        except InvalidInputError as error:
+            raise serializers.ValidationError(str(error)) from error
 
     def to_representation(self, instance: Webhook) -> dict[str, Any]:
-        # A set has no order, and an answer should not differ from the one before.
+        # A set has no order; equal responses need one.
         return super().to_representation(instance) | {"events": sorted(instance.events)}
 
     def update(self, instance: Webhook, validated_data: dict[str, Any]) -> Webhook:
         is_on = validated_data.pop("is_on", instance.is_on)
         if validated_data:
-            registering.change(instance, **validated_data)
+            services.change(instance, **validated_data)
         if is_on:
-            registering.switch_on(instance)
+            services.switch_on(instance)
         else:
-            registering.switch_off(instance, OffBecause.OWNER)
+            services.switch_off(instance, WebhookOffReason.OWNER)
         return instance
 
 
 class NewWebhookSerializer(WebhookSerializer):
-    """With the secret, which is shown this once."""
+    """A webhook with its secret, which is shown only once."""
 
     secret = serializers.SerializerMethodField(
         help_text="To check signatures with. It is not shown again."
@@ -96,19 +95,19 @@ class NewWebhookSerializer(WebhookSerializer):
         return secret_of(webhook)
 
 
-class SecretSerializer(serializers.Serializer):
-    """It is shown this once. The one before signs too until `previous_until`."""
+class WebhookSecretSerializer(serializers.Serializer):
+    """Shown only once. The previous secret also signs until `previous_until`."""
 
     secret = serializers.CharField()
     previous_until = serializers.DateTimeField()
 
 
 class DeliverySerializer(serializers.ModelSerializer):
-    """What was told, or is to be: `id` is its `webhook-id`. `status_code`, `latency_ms` and
-    `error` are those of the last attempt.
+    """One delivery: `id` is its `webhook-id`. `status_code`, `latency_ms` and `error` are those of
+    the last attempt.
     """
 
-    event = serializers.ChoiceField(Event.choices)
+    event = serializers.ChoiceField(WebhookEvent.choices)
     state = serializers.ChoiceField(DeliveryState.choices)
     data = serializers.SerializerMethodField()
 
@@ -134,8 +133,8 @@ class DeliverySerializer(serializers.ModelSerializer):
         return delivery.data
 
 
-class OwnersOnly(APIView):
-    """Owners see and change webhooks, since an address may hold a secret of its own."""
+class WebhookBaseView(APIView):
+    """Only owners may see webhooks, since a URL may contain a secret."""
 
     scope = reading_scope = "admin"
     project: Project
@@ -147,26 +146,17 @@ class OwnersOnly(APIView):
     def webhooks(self) -> QuerySet[Webhook]:
         return Webhook.objects.filter(project=self.project)
 
-    def webhook(self) -> Webhook:
-        return get_object_or_404(self.webhooks(), pk=self.kwargs["pk"])
+    def webhook(self, pk: str = "") -> Webhook:
+        return get_object_or_404(self.webhooks(), pk=pk or self.kwargs["pk"])
 
 
-def _told(webhook: Webhook) -> Response:
+def _created_response(webhook: Webhook) -> Response:
     data = NewWebhookSerializer(webhook).data
     return Response(data, status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
 
-def _webhook_again(view: OwnersOnly, request: Request, made: Mapping[str, Any]) -> Response:
-    return _told(get_object_or_404(view.webhooks(), pk=made["id"]))
-
-
-def _test_again(view: OwnersOnly, request: Request, made: Mapping[str, Any]) -> Response:
-    delivery = get_object_or_404(Delivery, webhook=view.webhook(), pk=made["id"])
-    return Response(DeliverySerializer(delivery).data, status.HTTP_202_ACCEPTED)
-
-
-class Webhooks(OwnersOnly, generics.ListAPIView):
-    """The receivers that are told of what happens in a project. For its owners."""
+class WebhookListView(WebhookBaseView, generics.ListAPIView):
+    """The webhooks of a project. For its owners."""
 
     queryset = Webhook.objects.none()
     serializer_class = WebhookSerializer
@@ -175,23 +165,20 @@ class Webhooks(OwnersOnly, generics.ListAPIView):
         return self.webhooks()
 
     @extend_schema(request=WebhookSerializer, responses={201: NewWebhookSerializer})
-    @idempotent(_webhook_again)
+    @idempotent(lambda view, request, ids: _created_response(view.webhook(ids["id"])))
     def post(self, request, *args, **kwargs) -> Response:
-        """Registers a receiver. The answer has its secret, which is not shown again."""
-        given = WebhookSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        wish = given.validated_data
-        try:
-            made = registering.register(self.project, wish["url"], wish["events"], request.user)
-        except Refused as refused:
-            raise ValidationError({"detail": str(refused)}) from refused
-        if not wish.get("is_on", True):
-            registering.switch_off(made, OffBecause.OWNER)
-        return _told(made)
+        """Register a webhook. The response contains its secret, which is not shown again."""
+        serializer = WebhookSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
+        webhook = services.register(self.project, data["url"], data["events"], request.user)
+        if not data.get("is_on", True):
+            services.switch_off(webhook, WebhookOffReason.OWNER)
+        return _created_response(webhook)
 
 
-class OneWebhook(OwnersOnly, generics.RetrieveUpdateDestroyAPIView):
-    """One receiver. For the project's owners."""
+class WebhookDetailView(WebhookBaseView, generics.RetrieveUpdateDestroyAPIView):
+    """One webhook. For the project's owners."""
 
     queryset = Webhook.objects.none()
     serializer_class = WebhookSerializer
@@ -201,43 +188,39 @@ class OneWebhook(OwnersOnly, generics.RetrieveUpdateDestroyAPIView):
         return self.webhook()
 
 
-def _secret(webhook: Webhook) -> Response:
-    told = {"secret": secret_of(webhook), "previous_until": webhook.previous_until}
-    return Response(SecretSerializer(told).data, headers={"Cache-Control": "no-store"})
+def _secret_response(webhook: Webhook) -> Response:
+    data = {"secret": secret_of(webhook), "previous_until": webhook.previous_until}
+    return Response(WebhookSecretSerializer(data).data, headers={"Cache-Control": "no-store"})
 
 
-def _secret_again(view: OwnersOnly, request: Request, made: Mapping[str, Any]) -> Response:
-    return _secret(view.webhook())
-
-
-class NewSecret(OwnersOnly):
-    @extend_schema(request=None, responses=SecretSerializer)
-    @idempotent(_secret_again)
-    def post(self, request, slug: str, pk) -> Made:
-        """Gives the webhook another secret. For 24 hours the one before signs too."""
+class WebhookSecretView(WebhookBaseView):
+    @extend_schema(request=None, responses=WebhookSecretSerializer)
+    @idempotent(lambda view, request, ids: _secret_response(view.webhook()))
+    def post(self, request, slug: str, pk) -> IdempotentResult:
+        """Create a new secret. The previous one also signs for 24 hours."""
         webhook = self.webhook()
-        registering.change_secret(webhook)
-        told = _secret(webhook)
-        return Made(status.HTTP_200_OK, {"id": str(webhook.pk)}, lambda: told)
+        services.change_secret(webhook)
+        response = _secret_response(webhook)
+        return IdempotentResult(status.HTTP_200_OK, {"id": str(webhook.pk)}, lambda: response)
 
 
-class TestWebhook(OwnersOnly):
+def _replay_test(view: WebhookBaseView, request: Request, ids: Mapping[str, Any]) -> Response:
+    delivery = get_object_or_404(Delivery, webhook=view.webhook(), pk=ids["id"])
+    return Response(DeliverySerializer(delivery).data, status.HTTP_202_ACCEPTED)
+
+
+class WebhookTestView(WebhookBaseView):
     @extend_schema(request=None, responses={202: DeliverySerializer})
-    @idempotent(_test_again)
+    @idempotent(_replay_test)
     def post(self, request, slug: str, pk) -> Response:
-        """Sends a `webhook.test`, once, within a moment; its delivery says what came of it."""
-        try:
-            delivery = telling.test(self.webhook())
-        except Refused as refused:
-            raise ValidationError({"detail": str(refused)}) from refused
+        """Send a `webhook.test` once, within a moment. Its delivery shows the result."""
+        delivery = events.send_test(self.webhook())
         delivery.refresh_from_db()
         return Response(DeliverySerializer(delivery).data, status.HTTP_202_ACCEPTED)
 
 
-class Deliveries(OwnersOnly, generics.ListAPIView):
-    """What a receiver was told in the last 30 days, and what it is still to be told; the newest
-    first.
-    """
+class DeliveryListView(WebhookBaseView, generics.ListAPIView):
+    """The deliveries of the last 30 days, newest first."""
 
     queryset = Delivery.objects.none()
     serializer_class = DeliverySerializer

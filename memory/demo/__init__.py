@@ -1,8 +1,7 @@
-"""A project to look around in: two months of a small team's talk, remembered day by day.
+"""The demo project: two months of a small team's chats, with the memory made from them.
 
-What stands in talk.toml is told as if it had been said in the weeks before today, and memory's own
-cycles make of it what they would have made then, with the summariser that only quotes: no model is
-asked, whatever the server's is.
+The chats in talk.toml are dated in the weeks before today. The usual cycles summarise them with
+the extractive summariser, so that no model is called, whatever the server's model is.
 """
 
 import re
@@ -17,84 +16,87 @@ from zoneinfo import ZoneInfo
 from django.db import transaction
 from django.utils import timezone
 
+from chat.conversations.messages import draft, post_messages
+from chat.conversations.sessions import create_session
 from chat.models import Role, Session, Visibility
-from chat.replies import draft, post_messages
-from chat.sessions import create_session
 from memory import blocks, facts
-from memory.layers import conversations, cycle, digests, review
-from memory.layers.summarising import EXTRACTIVE
-from memory.models import Entry, State
-from projects.creation import create_project
+from memory.layers import conversations, cycle, digests
+from memory.layers.summarising.base import EXTRACTIVE
+from memory.models import Entry, EntryStatus
+from memory.moderation import entry_operations
 from projects.models import Membership, Project
+from projects.services import create_project
 
-# What its address comes to, where it is the first.
+# The slug of the first demo project on a server.
 SLUG = "island-ferry"
 TALK = Path(__file__).parent / "talk.toml"
-# Small enough that two months of talk fill it, and the oldest of it settles.
-BUDGET = 900  # tokens
-# Between two lines of a chat, and after the last until it counts as over.
-PAUSE = timedelta(minutes=2)
-SILENCE = timedelta(hours=1)
+# Two months of chats fill this budget, so that the oldest conversations are rolled up.
+BANK_TOKENS = 900
+# The time between two lines of a chat, and from the last line to its summary.
+LINE_INTERVAL = timedelta(minutes=2)
+IDLE_TIME = timedelta(hours=1)
 _DATE = re.compile(r"\{\+(\d+)\}")
 
 
 @dataclass(frozen=True)
-class Chat:
-    """A conversation that began at `at`; its lines are (speaker, text), the assistant's without a
-    speaker.
-    """
+class DemoChat:
+    """A conversation that began at `at`, as (speaker, text); the assistant's speaker is empty."""
 
     at: datetime
     title: str
-    said: list[tuple[str, str]]
+    lines: list[tuple[str, str]]
 
     @property
     def ends(self) -> datetime:
-        return self.at + PAUSE * len(self.said)
+        return self.at + LINE_INTERVAL * len(self.lines)
 
 
 @transaction.atomic
-def make(owner: Any, now: datetime | None = None) -> Project:
-    """The demo project of `owner`, as if its last chat had been before `now`. Takes seconds."""
+def create_demo(owner: Any, now: datetime | None = None) -> Project:
+    """Create a demo project whose last chat was before `now`. Takes seconds."""
     now = now or timezone.now()
-    told = tomllib.loads(TALK.read_text())
+    content = tomllib.loads(TALK.read_text())
     project = create_project(
         owner,
-        name=told["project"]["name"],
-        instructions=told["project"]["instructions"].strip(),
+        name=content["project"]["name"],
+        instructions=content["project"]["instructions"].strip(),
         system_model=EXTRACTIVE,
-        bank_max_tokens=BUDGET,
+        bank_max_tokens=BANK_TOKENS,
         share_raw_turns=True,
     )
     member = Membership.objects.select_related("project", "user").get(project=project)
-    for block in told["block"]:
+    for block in content["block"]:
         blocks.put(project, None, block["name"], block["text"], owner)
-    for fact in told["fact"]:
+    for fact in content["fact"]:
         since = _moment(now, project.zone, fact["days_ago"], "09:00")
         parts = (fact["subject"], fact["predicate"], fact["object"])
-        facts.give(member, facts.Statement(*parts, valid_from=since))
-    for chat in _chats(told["chat"], now, project.zone):
-        session = _hold(chat, project, owner)
-        over = min(chat.ends + SILENCE, now)
-        # As a cycle would: nothing else is due, and to ask what is takes as long as this.
-        conversations.summarise(session.pk, over)
-        digests.settle(project.pk, over)
-    _pin(project, owner)
+        facts.create_fact(member, facts.Statement(*parts, valid_from=since))
+    for chat in _chats(content["chat"], now, project.zone):
+        session = _create_session(chat, project, owner)
+        idle_at = min(chat.ends + IDLE_TIME, now)
+        # A cycle would do the same, but searching for due work takes as long as the work.
+        conversations.summarise(session.pk, idle_at)
+        digests.update_layers(project.pk, idle_at)
+    # The demo shows a pinned entry.
+    shown = project.entries.filter(state=EntryStatus.LIVE, session__isnull=False)
+    entry = shown.order_by("-last_source_at")[1:2].first()
+    if isinstance(entry, Entry):
+        entry_operations.pin(entry, True, owner)
     while cycle.due(now, project):
         cycle.run(now, project)
-    # From now on the server's own writes. Not by save(), after which all would be looked through.
+    # New summaries use the server's model. save() would schedule a check of the whole project.
     Project.objects.filter(pk=project.pk).update(system_model="")
     project.refresh_from_db()
     return project
 
 
-def _chats(told: list[dict[str, Any]], now: datetime, zone: ZoneInfo) -> Iterator[Chat]:
-    """The chats, the oldest first. What would be later than `now` has just ended."""
-    for one in told:
-        at = _moment(now, zone, one["days_ago"], one["at"])
-        lines = [(speaker, _dated(text, at)) for speaker, text in one["said"]]
-        latest = now - SILENCE - PAUSE * len(lines)
-        yield Chat(min(at, latest), one["title"], lines)
+def _chats(tables: list[dict[str, Any]], now: datetime, zone: ZoneInfo) -> Iterator[DemoChat]:
+    """Yield the chats, oldest first. A chat that would end after `now` is moved before it."""
+    for table in tables:
+        at = _moment(now, zone, table["days_ago"], table["at"])
+        lines = [(speaker, _with_dates(text, at)) for speaker, text in table["lines"]]
+        latest = now - IDLE_TIME - LINE_INTERVAL * len(lines)
+        yield DemoChat(min(at, latest), table["title"], lines)
 
 
 def _moment(now: datetime, zone: ZoneInfo, days_ago: int, clock: str) -> datetime:
@@ -102,17 +104,17 @@ def _moment(now: datetime, zone: ZoneInfo, days_ago: int, clock: str) -> datetim
     return datetime.combine(day, time.fromisoformat(clock), zone)
 
 
-def _dated(text: str, at: datetime) -> str:
-    """`text` with its dates, which count from the day `at`."""
+def _with_dates(text: str, at: datetime) -> str:
+    """Replace each `{+3}` in `text` by the date three days after `at`."""
 
-    def written(found: re.Match[str]) -> str:
-        day = at + timedelta(days=int(found[1]))
+    def format_date(match: re.Match[str]) -> str:
+        day = at + timedelta(days=int(match[1]))
         return f"{day.day} {day:%B}"
 
-    return _DATE.sub(written, text)
+    return _DATE.sub(format_date, text)
 
 
-def _hold(chat: Chat, project: Project, owner: Any) -> Session:
+def _create_session(chat: DemoChat, project: Project, owner: Any) -> Session:
     session = create_session(
         project,
         owner,
@@ -122,17 +124,9 @@ def _hold(chat: Chat, project: Project, owner: Any) -> Session:
         last_activity_at=chat.ends,
     )
     drafts = []
-    for number, (speaker, text) in enumerate(chat.said):
+    for number, (speaker, text) in enumerate(chat.lines):
         role = Role.USER if speaker else Role.ASSISTANT
-        at = chat.at + PAUSE * number
+        at = chat.at + LINE_INTERVAL * number
         drafts.append(draft(text, role=role, author_name=speaker, created_at=at))
     post_messages(session, drafts)
     return session
-
-
-def _pin(project: Project, owner: Any) -> None:
-    """One of the latest entries, so that there is a pin to see."""
-    shown = project.entries.filter(state=State.LIVE, session__isnull=False)
-    entry = shown.order_by("-last_source_at")[1:2].first()
-    if isinstance(entry, Entry):
-        review.pin(entry, True, owner)

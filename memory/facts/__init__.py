@@ -1,26 +1,24 @@
-"""Facts: recorded by hand and out of summaries, followed by one another, forgotten.
+"""Facts: created by hand or extracted with summaries, changed, and reviewed.
 
-What ends a fact is the next of its topic (see memory.models.facts), so recording one touches no
-other row.
+The next fact of a topic ends the one before (see memory.models.facts), so creating a fact changes
+no other row.
 """
 
-from memory.facts.access import contradictions, facts_for, history, may_decide
-from memory.facts.changing import approve, at_version, close, edit, hide, show
-from memory.facts.recording import Refused, Stale, Statement, give
+from memory.facts.create import Statement, create_fact
+from memory.facts.permissions import contradictions, facts_for, may_decide, topic_history
+from memory.facts.update import approve, close, edit, hide, lock_version, unhide
 
 __all__ = [
-    "Refused",
-    "Stale",
     "Statement",
     "approve",
-    "at_version",
     "close",
     "contradictions",
+    "create_fact",
     "edit",
     "facts_for",
-    "give",
     "hide",
-    "history",
+    "lock_version",
     "may_decide",
-    "show",
+    "topic_history",
+    "unhide",
 ]

@@ -1,6 +1,6 @@
-"""Where a fact comes from, and who said it: in few words, for prompts and for readers of them.
+"""The source of a fact in few words, for prompts and for people.
 
-Of a private chat neither its title nor who speaks in it is told, to nobody.
+Neither the title of a private chat nor the name of its speaker is shown to anybody.
 """
 
 from collections.abc import Mapping
@@ -10,25 +10,26 @@ from django.db.models import Case, JSONField, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import JSONObject
 
 from chat.models import Visibility, open_label
-from chat.spoken import speaker_of
-from memory.models import FactSource, State
+from chat.prompt.history_query import speaker_name
+from memory.models import EntryStatus, FactSource
 
-# Characters of a name or a title: a long one is not to take the room of other facts.
-LONGEST = 40
+# A longer name or title is cut, so that it does not take the room of other facts.
+MAX_NAME_CHARS = 40
 
-_SHARED = Q(session__visibility=Visibility.PROJECT)
+_IN_SHARED_SESSION = Q(session__visibility=Visibility.PROJECT)
 
 
-def source() -> Subquery:
-    """For queries of facts: the first message that tells one, of a chat that all may read if there
-    is any, as JSON; None for a fact that only somebody gave by hand.
+def source_subquery() -> Subquery:
+    """Return, for a query of facts, the first source of each as JSON; None if it has none.
+
+    Sources in shared chats come before those in private ones.
     """
-    told = FactSource.objects.filter(
+    sources = FactSource.objects.filter(
         project=OuterRef("project"), fact=OuterRef("pk"), entry__withheld=False
-    ).exclude(entry__state=State.HIDDEN)
-    shared_first = told.annotate(
-        after=Case(When(_SHARED, then=Value(0)), default=Value(1))
-    ).order_by("after", "valid_from", "pk")
+    ).exclude(entry__state=EntryStatus.HIDDEN)
+    shared_first = sources.annotate(
+        is_private=Case(When(_IN_SHARED_SESSION, then=Value(0)), default=Value(1))
+    ).order_by("is_private", "valid_from", "pk")
     columns = {
         "visibility": "session__visibility",
         "title": "session__title",
@@ -38,16 +39,24 @@ def source() -> Subquery:
         "first_name": "message__author__first_name",
         "last_name": "message__author__last_name",
     }
-    return Subquery(shared_first.values(told=JSONObject(**columns))[:1], output_field=JSONField())
+    row = shared_first.values(source_json=JSONObject(**columns))
+    return Subquery(row[:1], output_field=JSONField())
 
 
 def attribution(
     source: Mapping[str, Any] | None, by_hand: bool, version: int, written_by: str
 ) -> list[str]:
-    """Of whom a fact is: who said it and the chat, as `source` found them; then who gave it by hand
-    or changed it. The names as they are, to be quoted.
+    """Return the speaker and the chat of `source`, then who entered or changed the fact by hand.
+
+    The names are not quoted yet.
     """
-    names = _of_chat(source) if source else []
+    names = []
+    if source:
+        speaker = dict(source)
+        visibility, title = speaker.pop("visibility"), speaker.pop("title")
+        if visibility == Visibility.PROJECT:
+            names.append(_short(speaker_name(**speaker)))
+        names.append(_short(open_label(title, visibility)))
     if by_hand:
         names.append(f"by hand, {_short(written_by)}")
     elif version > 1:
@@ -55,12 +64,5 @@ def attribution(
     return names
 
 
-def _of_chat(source: Mapping[str, Any]) -> list[str]:
-    told = dict(source)
-    visibility, title = told.pop("visibility"), told.pop("title")
-    chat = _short(open_label(title, visibility))
-    return [_short(speaker_of(**told)), chat] if visibility == Visibility.PROJECT else [chat]
-
-
 def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+    return name if len(name) <= MAX_NAME_CHARS else f"{name[: MAX_NAME_CHARS - 1]}…"

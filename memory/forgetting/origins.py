@@ -1,4 +1,4 @@
-"""Whose words, which chats and which imports a thing rests on: they can be forgotten as a whole."""
+"""The people, chats and imports that an entry, a fact or a message comes from."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef
 
 from chat.models import Import, ImportedStretch, Message, Session
-from memory.forgetting import facts, finding
-from memory.forgetting.scope import Scope
+from memory.forgetting import closure, facts
+from memory.forgetting.scope import ForgetScope
 from projects.models import Project
 
-# Of each kind; who has more to go through begins with these.
-MOST_LISTED = 50
+# Of each kind; a user with more to forget begins with these.
+MAX_ORIGINS = 50
 
 
 @dataclass(frozen=True)
 class Origins:
-    """People with an account here, and chats, by name; and imports, the newest first."""
+    """Users and chats by name, imports with the newest first."""
 
     people: list[Any] = field(default_factory=list)
     sessions: list[Session] = field(default_factory=list)
@@ -29,27 +29,28 @@ class Origins:
         return bool(self.people or self.sessions or self.uploads)
 
 
-def origins(project: Project, scope: Scope) -> Origins:
-    """Where what `scope` names (an entry, a fact or a message) comes from."""
-    messages = _messages(project, scope)
+def find_origins(project: Project, scope: ForgetScope) -> Origins:
+    """Return what can be forgotten as a whole to get rid of the source of `scope`.
+
+    `scope` names an entry, a fact or a message.
+    """
+    messages: Collection[UUID] = ()
+    if scope.entry is not None:
+        messages = closure.covered_messages(project, closure.named_entries(project, scope))
+    elif scope.fact is not None:
+        messages = facts.source_messages(project, scope.fact)
+    elif scope.message is not None:
+        messages = {scope.message}
     rows = Message.objects.filter(project=project, pk__in=messages, forgotten_at=None)
     people = get_user_model().objects.filter(pk__in=rows.exclude(author=None).values("author"))
     sessions = Session.objects.filter(project=project, pk__in=rows.values("session"))
-    brought = rows.filter(
+    imported = rows.filter(
         session=OuterRef("session"), seq__gte=OuterRef("first_seq"), seq__lte=OuterRef("last_seq")
     )
-    stretches = ImportedStretch.objects.filter(Exists(brought), project=project)
+    stretches = ImportedStretch.objects.filter(Exists(imported), project=project)
     uploads = project.imports.filter(pk__in=stretches.values("upload")).select_related("user")
     return Origins(
-        list(people.order_by("username")[:MOST_LISTED]),
-        list(sessions.order_by("title", "pk")[:MOST_LISTED]),
-        list(uploads[:MOST_LISTED]),
+        list(people.order_by("username")[:MAX_ORIGINS]),
+        list(sessions.order_by("title", "pk")[:MAX_ORIGINS]),
+        list(uploads[:MAX_ORIGINS]),
     )
-
-
-def _messages(project: Project, scope: Scope) -> Collection[UUID]:
-    if scope.entry is not None:
-        return finding.covered(project, finding.named_entries(project, scope))
-    if scope.fact is not None:
-        return facts.messages_of(project, scope.fact)
-    return {scope.message} if scope.message is not None else ()

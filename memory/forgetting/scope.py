@@ -1,23 +1,70 @@
-"""A wish to forget, in words."""
+"""The conditions of a forget request, and the ids that it deletes."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from memory.forgetting.buried import Buried
+from memory.models import TombstoneKind
+
+# Ids in one query.
+ID_BATCH_SIZE = 5_000
 
 
 @dataclass(frozen=True)
-class Scope:
-    """What to forget in a project; conditions are AND-ed, and one at least is given.
+class TombstoneScope:
+    """Ids in one project that tombstones name, to be forgotten once more.
 
-    `message`, `session`, `entry`: ids. `upload`: that of an import; the sessions that it made go
-    whole, with what was said in them since, and so does what it added to others. `user`: the id of
-    whose words go, with the replies to them. `before`: everything said before that moment. An entry
-    goes with what it was made of in memory, and the messages below it are remembered no more; with
-    `sources` those are forgotten too. A `fact` goes alone, and is not found again in the sessions
-    that told it; with `sources` the messages that tell it go too. With `replies`, those that were
-    told any of it go too, and what was made of them. What tombstones name, `buried`, stands alone.
+    `unremembered` messages stay in their chats without being remembered. For `user` the data
+    beside their messages goes: reactions, unsent images, hand-written parts of entries.
+    """
+
+    messages: frozenset[UUID] = frozenset()
+    unremembered: frozenset[UUID] = frozenset()
+    sessions: frozenset[UUID] = frozenset()
+    entries: frozenset[UUID] = frozenset()
+    blocks: frozenset[UUID] = frozenset()
+    facts: frozenset[UUID] = frozenset()
+    uploads: frozenset[UUID] = frozenset()
+    user: int | None = None
+
+    def __bool__(self) -> bool:
+        return self != TombstoneScope()
+
+    @classmethod
+    def from_subjects(cls, subjects: Iterable[tuple[str, str]]) -> "TombstoneScope":
+        """Return the scope of (kind, subject) pairs that hold ids, without users."""
+        subjects = list(subjects)
+
+        def ids(kind: TombstoneKind) -> frozenset[UUID]:
+            return frozenset(UUID(subject) for other, subject in subjects if other == kind)
+
+        return cls(
+            messages=ids(TombstoneKind.MESSAGE),
+            unremembered=ids(TombstoneKind.UNKEPT),
+            sessions=ids(TombstoneKind.SESSION),
+            entries=ids(TombstoneKind.ENTRY),
+            blocks=ids(TombstoneKind.BLOCK),
+            facts=ids(TombstoneKind.RECORD),
+            uploads=ids(TombstoneKind.UPLOAD),
+        )
+
+
+@dataclass(frozen=True)
+class ForgetScope:
+    """The selection of a forget request. Conditions are AND-ed; at least one is required.
+
+    - `message`, `session`, `entry`, `fact`: ids.
+    - `upload`: the id of an import. The sessions that it created go with everything in them,
+      later messages included; so do the messages that it added to other sessions.
+    - `user`: the id of the user whose messages go, with the replies to them.
+    - `before`: every message written before that moment.
+    - `sources`: An entry goes with its descendants, and their messages are no longer remembered;
+      with `sources` these messages are forgotten too. A fact goes alone and is not extracted again
+      from the sessions that it came from; with `sources` its source messages go too.
+    - `replies`: replies whose prompt contained a deleted text are forgotten too, with everything
+      derived from them.
+    - `tombstones`: what a replay forgets again; it excludes the other conditions.
     """
 
     message: UUID | None = None
@@ -29,25 +76,59 @@ class Scope:
     before: datetime | None = None
     sources: bool = False
     replies: bool = False
-    buried: Buried = Buried()
+    tombstones: TombstoneScope = TombstoneScope()
 
     @property
     def is_empty(self) -> bool:
-        return not self._given and not self.buried
+        return not self.conditions and not self.tombstones
 
     @property
-    def is_whole(self) -> bool:
-        """Whether a session, or an import, goes with everything in it, not only messages of it."""
+    def covers_whole_sessions(self) -> bool:
+        """Whether a session or an import goes with everything in it, not only some messages."""
         named = self.session is not None or self.upload is not None
-        return named and len(self._given) == 1
+        return named and len(self.conditions) == 1
 
     @property
-    def names_one(self) -> bool:
-        """Whether one thing is named, in which the other conditions choose."""
+    def names_object(self) -> bool:
+        """Whether the other conditions only select within one named object."""
         named = (self.message, self.session, self.entry, self.upload)
-        return any(one is not None for one in named)
+        return any(pk is not None for pk in named)
 
     @property
-    def _given(self) -> list[object]:
-        given = (self.message, self.session, self.entry, self.fact, self.upload)
-        return [one for one in (*given, self.user, self.before) if one is not None]
+    def conditions(self) -> list[object]:
+        ids = (self.message, self.session, self.entry, self.fact, self.upload)
+        return [value for value in (*ids, self.user, self.before) if value is not None]
+
+
+@dataclass
+class DeletionSet:
+    """The ids that a forget request deletes or changes.
+
+    Rows of `messages` stay as empty places; rows of `sessions` are deleted.
+    """
+
+    messages: set[UUID] = field(default_factory=set)
+    # Messages that stay in their chats and are no longer remembered.
+    unremembered: set[UUID] = field(default_factory=set)
+    sessions: set[UUID] = field(default_factory=set)
+    # Sessions that stay and lose or change something.
+    touched: set[UUID] = field(default_factory=set)
+    # Entries without other sources are deleted; entries with other sources are withheld.
+    entries: set[UUID] = field(default_factory=set)
+    withheld: set[UUID] = field(default_factory=set)
+    blocks: set[UUID] = field(default_factory=set)
+    uploads: set[UUID] = field(default_factory=set)
+    facts: set[UUID] = field(default_factory=set)
+    fact_sources: set[UUID] = field(default_factory=set)
+    # Entries and facts that the request names, not only derives from others.
+    named_entries: set[UUID] = field(default_factory=set)
+    named_facts: set[UUID] = field(default_factory=set)
+    # The user whose reactions, unsent images and hand-written texts go with their messages.
+    user: int | None = None
+
+
+def id_batches(ids: Iterable[UUID]) -> Iterator[list[UUID]]:
+    """Yield `ids` in order, `ID_BATCH_SIZE` at a time."""
+    ordered = sorted(ids)
+    for start in range(0, len(ordered), ID_BATCH_SIZE):
+        yield ordered[start : start + ID_BATCH_SIZE]

@@ -1,17 +1,18 @@
-"""Where people's words stand, and how they go from there.
+"""The stores of user text, and how a forget request deletes from each.
 
-Whoever adds a column that may hold such words adds it here; a test finds what is missing.
+Every column that may hold user text is listed here; a test finds columns that are missing.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db.models import F, Model, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
-from chat.importers.sources import mark_of
+from chat.conversations.titles import title_from
+from chat.importers.source_keys import source_digest
 from chat.models import (
     Attachment,
     FileRemoval,
@@ -24,10 +25,9 @@ from chat.models import (
     Status,
 )
 from chat.models.messages import UNFINISHED
-from chat.titles import title_from
-from memory.forgetting import facts
-from memory.forgetting.found import Found
-from memory.layers import texts
+from memory.forgetting.facts import delete_facts
+from memory.forgetting.scope import DeletionSet, id_batches
+from memory.layers import entry_text
 from memory.layers.coverage import recount
 from memory.models import (
     Activity,
@@ -39,78 +39,72 @@ from memory.models import (
     Entry,
     EntryRevision,
     EntryState,
+    EntryStatus,
     Fact,
     IndexCursor,
     Ladder,
     RenderedBank,
     SourceType,
-    State,
     Tombstone,
     Vector,
     Webhook,
 )
-from memory.models.cursors import nudge
+from memory.models.cursors import mark_layers_changed
 from memory.recall import indexing
 from projects.models import Bucket, IdempotencyKey, Invitation, Project, Token
 
-AT_ONCE = 5_000
-
 
 @dataclass(frozen=True)
-class Store:
-    """`texts` are the columns, by model, that `remove` empties; it returns how many things went."""
+class TextStore:
+    """`texts` are the columns, by model, that `remove` empties; it returns a count for the
+    receipt.
+    """
 
     name: str
     texts: dict[type[Model], tuple[str, ...]]
-    remove: Callable[[Project, Found], int]
+    remove: Callable[[Project, DeletionSet], int]
 
 
-def _attachments(project: Project, found: Found) -> int:
-    return sum(_deleted(rows) for rows in _of_messages(Attachment, found)) + _deleted(
-        Attachment.objects.filter(Q(session__in=found.sessions) | _unsent_by(found))
-    )
-
-
-def _unsent_by(found: Found) -> Q:
-    return Q(message=None, uploaded_by=found.user) if found.user else Q(pk__in=())
-
-
-def _revisions(project: Project, found: Found) -> int:
-    return sum(_deleted(rows) for rows in _of_messages(MessageRevision, found))
-
-
-def _reactions(project: Project, found: Found) -> int:
-    by_them = Reaction.objects.filter(project=project, user=found.user)
-    given = _deleted(by_them) if found.user else 0
-    return given + sum(_deleted(rows) for rows in _of_messages(Reaction, found))
-
-
-def _of_messages(model, found: Found) -> Iterable[QuerySet]:
-    return (model.objects.filter(message__in=some) for some in _batches(found.messages))
-
-
-def _batches(ids: Iterable[UUID]) -> Iterable[list[UUID]]:
-    ordered = sorted(ids)
-    return (ordered[start : start + AT_ONCE] for start in range(0, len(ordered), AT_ONCE))
-
-
-def _deleted(rows: QuerySet) -> int:
+def delete(rows: QuerySet) -> int:
+    """Delete `rows`, and return how many of them there were without the rows of other models."""
     return rows.delete()[1].get(rows.model._meta.label, 0)
 
 
-def _messages(project: Project, found: Found) -> int:
-    """Empties them. Their places stay, so that what follows still follows something."""
-    for some in _batches(found.messages):
-        rows = Message.objects.filter(project=project, pk__in=some)
-        named = list(
+def delete_of_messages(model, deletions: DeletionSet) -> int:
+    batches = id_batches(deletions.messages)
+    return sum(delete(model.objects.filter(message__in=batch)) for batch in batches)
+
+
+def remove_attachments(project: Project, deletions: DeletionSet) -> int:
+    removed = delete_of_messages(Attachment, deletions)
+    others = Q(session__in=deletions.sessions)
+    if deletions.user:
+        others |= Q(message=None, uploaded_by=deletions.user)
+    return removed + delete(Attachment.objects.filter(others))
+
+
+def remove_reactions(project: Project, deletions: DeletionSet) -> int:
+    removed = 0
+    if deletions.user:
+        removed = delete(Reaction.objects.filter(project=project, user=deletions.user))
+    return removed + delete_of_messages(Reaction, deletions)
+
+
+def remove_messages(project: Project, deletions: DeletionSet) -> int:
+    """Empty the messages. Their rows stay as places, so that later messages keep their parent."""
+    for batch in id_batches(deletions.messages):
+        rows = Message.objects.filter(project=project, pk__in=batch)
+        imported = list(
             rows.exclude(source_key=None)
             .select_related("session")
             .only("source_key", "session__source_key")
         )
-        for message in named:
-            message.source_key = mark_of(message.session.source_key or "", message.source_key or "")
-        Message.objects.bulk_update(named, ["source_key"], batch_size=500)
-        # One that is still being said ends here: its process finds it final and keeps nothing.
+        for message in imported:
+            message.source_key = source_digest(
+                message.session.source_key or "", message.source_key or ""
+            )
+        Message.objects.bulk_update(imported, ["source_key"], batch_size=500)
+        # A reply that is being generated ends here: its process finds it final and stores nothing.
         rows.filter(status__in=UNFINISHED).update(status=Status.STOPPED, stop_requested=True)
         rows.update(
             text="",
@@ -126,19 +120,20 @@ def _messages(project: Project, found: Found) -> int:
             forgotten_at=Now(),
             version=F("version") + 1,
         )
-    for some in _batches(found.unremembered):
-        Message.objects.filter(project=project, pk__in=some).update(remembered=False)
-    return len(found.messages)
+    for batch in id_batches(deletions.unremembered):
+        Message.objects.filter(project=project, pk__in=batch).update(remembered=False)
+    return len(deletions.messages)
 
 
-def _titles(project: Project, found: Found) -> int:
-    """Titles that nobody chose were made of what was said: they are made anew, of what is left."""
+def rewrite_titles(project: Project, deletions: DeletionSet) -> int:
+    """Regenerate titles that came from forgotten messages, from the remaining ones."""
     changed = 0
-    for session in Session.objects.filter(pk__in=found.touched):
+    for session in Session.objects.filter(pk__in=deletions.touched):
         session.version += 1
-        if not session.title_by_hand and _lost_words(session, found):
-            asked = session.messages.filter(role=Role.USER, deleted_at=None).exclude(text="")
-            first = asked.order_by("seq").values_list("text", flat=True).first()
+        lost = session.messages.filter(pk__in=deletions.messages)
+        if not session.title_by_hand and lost.exists():
+            questions = session.messages.filter(role=Role.USER, deleted_at=None).exclude(text="")
+            first = questions.order_by("seq").values_list("text", flat=True).first()
             title = title_from(first or "")
             changed += title != session.title
             session.title = title
@@ -146,79 +141,65 @@ def _titles(project: Project, found: Found) -> int:
     return changed
 
 
-def _lost_words(session: Session, found: Found) -> bool:
-    return session.messages.filter(pk__in=found.messages).exists()
-
-
-def _entries(project: Project, found: Found) -> int:
-    """Those made only of it go; the others are empty until they are written anew."""
-    for session in Session.objects.filter(pk__in=found.touched):
+def remove_entries(project: Project, deletions: DeletionSet) -> int:
+    """Delete the entries without other sources, and empty the others until they are rewritten."""
+    for session in Session.objects.filter(pk__in=deletions.touched):
         cursor = Cursor.objects.filter(pk=session.pk).first()
         if cursor is not None:
             recount(session, cursor.summarised_through)
-    texts.blank([project.pk], found.withheld)
-    withheld = Entry.objects.filter(project=project, pk__in=found.withheld)
-    withheld.exclude(state=State.HIDDEN).update(state=State.STALE)
-    nudge(project.pk)
-    gone = _deleted(Entry.objects.filter(pk__in=found.entries))
-    # A child that loses its digest in the same breath has that noted before it goes itself.
-    EntryState.objects.filter(project=project, entry__in=found.entries).delete()
-    return gone
+    entry_text.erase_texts([project.pk], deletions.withheld)
+    withheld = Entry.objects.filter(project=project, pk__in=deletions.withheld)
+    withheld.exclude(state=EntryStatus.HIDDEN).update(state=EntryStatus.STALE)
+    mark_layers_changed(project.pk)
+    removed = delete(Entry.objects.filter(pk__in=deletions.entries))
+    # A trigger noted the state of each child that lost its digest, also of children deleted here.
+    EntryState.objects.filter(project=project, entry__in=deletions.entries).delete()
+    return removed
 
 
-def _entry_revisions(project: Project, found: Found) -> int:
-    """Before the entries, whose earlier texts they are."""
-    return _deleted(EntryRevision.objects.filter(entry__in=found.entries | found.withheld))
-
-
-def _chunks(project: Project, found: Found) -> int:
-    """What recall would quote. What is left of a session is indexed again."""
-    gone = _deleted(Chunk.objects.filter(project=project, session__in=found.sessions))
-    told = Chunk.objects.filter(project=project, source_type=SourceType.ENTRY)
-    gone += _deleted(told.filter(source__in=found.entries | found.withheld))
+def remove_chunks(project: Project, deletions: DeletionSet) -> int:
+    """Delete the chunks that quote forgotten text. The rest of a session is indexed again."""
+    removed = delete(Chunk.objects.filter(project=project, session__in=deletions.sessions))
+    summaries = Chunk.objects.filter(project=project, source_type=SourceType.ENTRY)
+    removed += delete(summaries.filter(source__in=deletions.entries | deletions.withheld))
     lost: dict[UUID, list[int]] = defaultdict(list)
-    for some in _batches(found.messages | found.unremembered):
-        rows = Message.objects.filter(project=project, pk__in=some, session__in=found.touched)
+    for batch in id_batches(deletions.messages | deletions.unremembered):
+        rows = Message.objects.filter(project=project, pk__in=batch, session__in=deletions.touched)
         for session_id, seq in rows.values_list("session", "seq"):
             lost[session_id].append(seq)
     for session in Session.objects.filter(pk__in=lost):
-        gone += indexing.withdraw(session, lost[session.pk])
-        indexing.mark(session, min(lost[session.pk]))
-    return gone
+        removed += indexing.remove_chunks(session, lost[session.pk])
+        indexing.mark_changed(session, min(lost[session.pk]))
+    return removed
 
 
-def _sessions(project: Project, found: Found) -> int:
-    """Last: what is left of them goes along."""
-    return _deleted(Session.objects.filter(pk__in=found.sessions))
+def remove_imports(project: Project, deletions: DeletionSet) -> int:
+    """Delete the imports. One that is running ends with its next message."""
+    return delete(Import.objects.filter(project=project, pk__in=deletions.uploads))
 
 
-def _imports(project: Project, found: Found) -> int:
-    """One that is at work ends with its next message."""
-    return _deleted(Import.objects.filter(project=project, pk__in=found.uploads))
-
-
-def _blocks(project: Project, found: Found) -> int:
-    return _deleted(Block.objects.filter(project=project, pk__in=found.blocks))
-
-
-def _bank(project: Project, found: Found) -> int:
-    """The rendered text is rendered again when somebody asks; its version goes on rising."""
+def clear_rendered_bank(project: Project, deletions: DeletionSet) -> int:
+    """Empty the rendered bank. The next reader renders it; its version goes on rising."""
     rows = RenderedBank.objects.filter(project=project)
     return rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])
 
 
-# In the order in which they are emptied.
+# In the order of deletion: facts before the messages and entries that they come from, revisions
+# before their entries, sessions last with what is left of them.
 STORES = (
-    # Before the messages and entries that tell them.
-    Store(
+    TextStore(
         "facts",
         {Fact: ("subject", "predicate", "object", "subject_key", "predicate_key")},
-        facts.remove,
+        delete_facts,
     ),
-    Store("attachments", {Attachment: ("name", "description", "file")}, _attachments),
-    Store("revisions", {MessageRevision: ("text",)}, _revisions),
-    Store("reactions", {Reaction: ("emoji",)}, _reactions),
-    Store(
+    TextStore("attachments", {Attachment: ("name", "description", "file")}, remove_attachments),
+    TextStore(
+        "revisions",
+        {MessageRevision: ("text",)},
+        lambda project, deletions: delete_of_messages(MessageRevision, deletions),
+    ),
+    TextStore("reactions", {Reaction: ("emoji",)}, remove_reactions),
+    TextStore(
         "messages",
         {
             Message: (
@@ -226,20 +207,36 @@ STORES = (
                 *("tool_calls", "tool_call_id"),
             )
         },
-        _messages,
+        remove_messages,
     ),
-    Store("titles", {}, _titles),
-    Store("entry_revisions", {EntryRevision: ("summary",)}, _entry_revisions),
-    Store("entries", {Entry: ("summary", "note", "losses")}, _entries),
-    Store("chunks", {Chunk: ("speaker", "text", "pieces", "terms")}, _chunks),
-    Store("blocks", {Block: ("name", "content")}, _blocks),
-    Store("sessions", {Session: ("title", "source_key")}, _sessions),
-    Store("imports", {}, _imports),
-    Store("rendered_bank", {RenderedBank: ("text", "included", "left_out")}, _bank),
+    TextStore("titles", {}, rewrite_titles),
+    TextStore(
+        "entry_revisions",
+        {EntryRevision: ("summary",)},
+        lambda project, deletions: delete(
+            EntryRevision.objects.filter(entry__in=deletions.entries | deletions.withheld)
+        ),
+    ),
+    TextStore("entries", {Entry: ("summary", "note", "losses")}, remove_entries),
+    TextStore("chunks", {Chunk: ("speaker", "text", "pieces", "terms")}, remove_chunks),
+    TextStore(
+        "blocks",
+        {Block: ("name", "content")},
+        lambda project, deletions: delete(project.blocks.filter(pk__in=deletions.blocks)),
+    ),
+    TextStore(
+        "sessions",
+        {Session: ("title", "source_key")},
+        lambda project, deletions: delete(Session.objects.filter(pk__in=deletions.sessions)),
+    ),
+    TextStore("imports", {}, remove_imports),
+    TextStore(
+        "rendered_bank", {RenderedBank: ("text", "included", "left_out")}, clear_rendered_bank
+    ),
 )
-# Columns of text that nothing said in a conversation gets into, by model: names, settings, digests,
-# and what Strata says in words of its own.
-NOT_SAID: dict[type[Model], tuple[str, ...]] = {
+# Text columns that no text from a conversation reaches, by model: names, settings, digests, and
+# messages that Strata writes itself.
+NO_USER_TEXT: dict[type[Model], tuple[str, ...]] = {
     Project: (
         "name",
         "slug",
@@ -256,7 +253,7 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
     Invitation: ("digest",),
     Message: ("model",),
     Attachment: ("media_type", "sha256"),
-    # The file itself is gone as soon as the import is over.
+    # The file is deleted when the import ends.
     Import: ("name", "format", "file", "errors"),
     # Ids, and the name of a class.
     FileRemoval: ("path", "last_error"),
@@ -267,7 +264,7 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
     RenderedBank: ("text_hash", "fingerprint"),
     Call: ("model", "outcome"),
     Chunk: ("language",),
-    # Numbers that whoever knows a word can compute, and nobody can read.
+    # Hashes that cannot be read back; who knows a word can compute them.
     Vector: ("embedder",),
     IndexCursor: ("last_error",),
     Cursor: ("last_error",),
@@ -275,10 +272,10 @@ NOT_SAID: dict[type[Model], tuple[str, ...]] = {
     Entry: ("period_key", "zone", "sources_hash", "written_by"),
     EntryRevision: ("written_by",),
     EntryState: ("state",),
-    # A digest, which whoever knows the words can compute, and nobody can read.
+    # A digest that cannot be read back.
     Fact: ("topic", "written_by"),
     Tombstone: ("subject",),
-    # Addresses that owners wrote down, and what Strata says of them.
+    # Addresses that owners entered, and error messages of Strata.
     Webhook: ("url", "salt", "previous_salt", "last_error"),
     # Ids and numbers.
     Delivery: ("data", "error"),

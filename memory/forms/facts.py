@@ -1,4 +1,4 @@
-"""What people write into facts, and which of them they look for."""
+"""Forms to write, end and search facts."""
 
 from dataclasses import replace
 from datetime import date, datetime, time
@@ -8,26 +8,27 @@ from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from memory.facts.changing import statement_of
-from memory.facts.recording import Statement
-from memory.models import Fact, Reason
-from memory.models.facts import LONGEST_OBJECT, LONGEST_PREDICATE, LONGEST_SUBJECT, FactQuerySet
+from memory.facts.create import Statement
+from memory.facts.update import statement_of
+from memory.forms.search import date_field
+from memory.models import Fact, ModerationReason
+from memory.models.facts import (
+    MAX_OBJECT_CHARS,
+    MAX_PREDICATE_CHARS,
+    MAX_SUBJECT_CHARS,
+    FactQuerySet,
+)
 from projects.models import Project
 
 
-def _day(label: Any, **options: Any) -> forms.DateField:
-    widget = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
-    return forms.DateField(label=label, required=False, widget=widget, **options)
-
-
 class FactForm(forms.Form):
-    """A statement, in days of the project's time zone."""
+    """The content of a fact, with days in the project's time zone."""
 
-    subject = forms.CharField(label=_("Subject"), max_length=LONGEST_SUBJECT)
-    predicate = forms.CharField(label=_("Predicate"), max_length=LONGEST_PREDICATE)
-    object = forms.CharField(label=_("Object"), max_length=LONGEST_OBJECT)
-    valid_from = _day(_("Since"), help_text=_("Now, if you leave it empty."))
-    valid_until = _day(_("Until"), help_text=_("Empty: until the next fact of this subject."))
+    subject = forms.CharField(label=_("Subject"), max_length=MAX_SUBJECT_CHARS)
+    predicate = forms.CharField(label=_("Predicate"), max_length=MAX_PREDICATE_CHARS)
+    object = forms.CharField(label=_("Object"), max_length=MAX_OBJECT_CHARS)
+    valid_from = date_field(_("Since"), help_text=_("Now, if you leave it empty."))
+    valid_until = date_field(_("Until"), help_text=_("Empty: until the next fact of this subject."))
     mine = forms.BooleanField(
         label=_("It is about me alone"),
         required=False,
@@ -39,14 +40,14 @@ class FactForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.zone, self.fact = project.zone, fact
         if fact is not None:
-            # Whom a fact is about stays as it is.
+            # The user that a fact is about cannot be changed.
             del self.fields["mine"]
             self.fields["valid_from"].required = True
             self.fields["valid_from"].help_text = ""
 
     @classmethod
     def of(cls, project: Project, fact: Fact) -> "FactForm":
-        """To change `fact`."""
+        """Return the form to change `fact`."""
         until = fact.valid_until
         initial = {
             "subject": fact.subject,
@@ -58,41 +59,35 @@ class FactForm(forms.Form):
         }
         return cls(project, fact=fact, initial=initial)
 
-    def clean_subject(self) -> str:
-        return self._words("subject")
-
-    def clean_predicate(self) -> str:
-        return self._words("predicate")
-
-    def clean_object(self) -> str:
-        return self._words("object")
-
-    def _words(self, name: str) -> str:
-        return self.cleaned_data[name].replace("\0", "")
-
     def clean(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        begin, end = given.get("valid_from"), given.get("valid_until")
+        data = self.cleaned_data
+        begin, end = data.get("valid_from"), data.get("valid_until")
         if begin and end and end <= begin:
             self.add_error("valid_until", _("It would end before it begins."))
-        return given
+        return data
 
     def statement(self, user: Any) -> Statement:
-        """What is said; a day that stays is the moment that it was."""
-        given = self.cleaned_data
-        there = self.fact and statement_of(self.fact)
-        told = there or Statement("", "", "", timezone.now())
-        told = replace(told, **{name: given[name] for name in ("subject", "predicate", "object")})
+        """Return the statement. An unchanged day keeps its time of day."""
+        data = self.cleaned_data
+        if self.fact:
+            base = statement_of(self.fact)
+        else:
+            user_id = user.pk if data["mine"] else None
+            base = Statement("", "", "", timezone.now(), user_id=user_id)
         return replace(
-            told,
-            valid_from=self._moment(given["valid_from"], told.valid_from) or told.valid_from,
-            valid_until=self._moment(given["valid_until"], told.valid_until),
-            user_id=told.user_id if there else (user.pk if given["mine"] else None),
+            base,
+            subject=data["subject"],
+            predicate=data["predicate"],
+            object=data["object"],
+            valid_from=self._moment(data["valid_from"], base.valid_from) or base.valid_from,
+            valid_until=self._moment(data["valid_until"], base.valid_until),
         )
 
-    def _moment(self, day: date | None, there: datetime | None) -> datetime | None:
-        if day is None or (there and there.astimezone(self.zone).date() == day):
-            return there if day else None
+    def _moment(self, day: date | None, before: datetime | None) -> datetime | None:
+        if day is None:
+            return None
+        if before and before.astimezone(self.zone).date() == day:
+            return before
         return midnight(day, self.zone)
 
 
@@ -100,33 +95,37 @@ def midnight(day: date, zone: Any) -> datetime:
     return datetime.combine(day, time.min, zone)
 
 
-class CloseForm(forms.Form):
-    at = _day(_("It ended on"))
+class FactCloseForm(forms.Form):
+    at = date_field(_("It ended on"))
     reason = forms.ChoiceField(
-        label=_("Why"), choices=Reason.choices, initial=Reason.OUTDATED, required=False
+        label=_("Why"),
+        choices=ModerationReason.choices,
+        initial=ModerationReason.OUTDATED,
+        required=False,
     )
 
 
-class SearchForm(forms.Form):
-    """Which facts are listed: all conditions hold at once, and none of them has to be given."""
+class FactSearchForm(forms.Form):
+    """Conditions on the listed facts, combined with AND; all are optional."""
 
     q = forms.CharField(label=_("Words"), required=False, max_length=200)
-    valid_at = _day(_("So on"))
-    recorded_at = _day(_("As known on"))
+    valid_at = date_field(_("So on"))
+    recorded_at = date_field(_("As known on"))
     ended = forms.BooleanField(label=_("Also what has ended"), required=False)
 
     def among(self, facts: FactQuerySet, zone: Any) -> FactQuerySet:
-        """Those of `facts` that are asked for: what is so today, unless told otherwise. A day is
-        taken at its end.
+        """Return the matching facts; by default those that are valid today.
+
+        A day means the end of that day.
         """
-        asked = self.cleaned_data
-        known = facts.known(_end(asked["recorded_at"], zone))
-        if asked["q"]:
-            known = known.matching(asked["q"])
-        if asked["ended"] and not asked["valid_at"]:
-            return known
-        return known.valid_at(_end(asked["valid_at"], zone) or timezone.now())
+        data = self.cleaned_data
+        rows = facts.with_validity(_end_of(data["recorded_at"], zone))
+        if data["q"]:
+            rows = rows.matching(data["q"])
+        if data["ended"] and not data["valid_at"]:
+            return rows
+        return rows.valid_at(_end_of(data["valid_at"], zone) or timezone.now())
 
 
-def _end(day: date | None, zone: Any) -> datetime | None:
+def _end_of(day: date | None, zone: Any) -> datetime | None:
     return datetime.combine(day, time.max, zone) if day else None

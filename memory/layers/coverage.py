@@ -1,34 +1,55 @@
-"""Which messages a summary is written from, and how many of them wait for one."""
+"""Coverage: which messages a summary is written from, and which entry covers which messages.
+
+The conversation entries of a session cover gapless ranges of `seq` that do not overlap.
+"""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate, takewhile
 
 from django.db.models import Count, Q, Sum
+from django.utils import timezone
 
+from chat.conversations.branches import path_to
 from chat.models import Message, Role, Session, Status
-from memory.models import Cursor
+from memory.layers.bank import item_tokens
+from memory.layers.periods import Granularity, day_key
+from memory.models import Cursor, Entry, EntryStatus
 
-# A failed reply says nothing; a stopped or interrupted one says what it got to say.
-SAYING = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED)
-SPOKEN = (Role.USER, Role.ASSISTANT)
-# As `contributes`, in SQL. A copy in a fork is remembered where its original is.
+# A failed reply has no text; a stopped or interrupted one has a part of it.
+SUMMARISED_STATUSES = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED)
+SUMMARISED_ROLES = (Role.USER, Role.ASSISTANT)
+# `contributes` in SQL. A copy in a fork is remembered with its original.
 CONTRIBUTING = Q(
-    remembered=True, deleted_at=None, copied_from=None, status__in=SAYING, role__in=SPOKEN
+    remembered=True,
+    deleted_at=None,
+    copied_from=None,
+    status__in=SUMMARISED_STATUSES,
+    role__in=SUMMARISED_ROLES,
 ) & ~Q(text="")
+# One entry covers at most so many tokens, so that it is written well within the time limit of a
+# task. Otherwise a task that was killed would start from the beginning every time.
+MAX_RANGE_TOKENS = 100_000
 
 
 def contributes(message: Message) -> bool:
-    """Whether a summary is written from this message, as far as its own row tells."""
+    """Return whether a summary is written from this message, judged by its own row alone."""
     return bool(
         message.remembered
         and message.text
-        and message.status in SAYING
-        and message.role in SPOKEN
+        and message.status in SUMMARISED_STATUSES
+        and message.role in SUMMARISED_ROLES
         and message.deleted_at is None
         and message.copied_from_id is None
     )
 
 
 def recount(session: Session, beyond: int, through: int | None = None) -> None:
-    """Sets the counts of the session's cursor to what contributes beyond the seq `beyond`, and
-    the cursor itself to `through` if that is given. The session's row is locked.
+    """Set the counts of the session's cursor to what contributes after the seq `beyond`.
+
+    With `through`, the cursor moves to that seq. The session's row must be locked.
     """
     rows = session.messages.filter(CONTRIBUTING, project=session.project_id, seq__gt=beyond)
     left = rows.aggregate(count=Count("pk"), tokens=Sum("tokens", default=0))
@@ -36,3 +57,95 @@ def recount(session: Session, beyond: int, through: int | None = None) -> None:
     Cursor.objects.filter(project=session.project_id, pk=session.pk).update(
         unsummarised_messages=left["count"], unsummarised_tokens=left["tokens"], **moved
     )
+
+
+@dataclass(frozen=True)
+class MessageRange:
+    """The messages from `first_seq` to `last_seq`, as they were when they were read.
+
+    `fingerprint` changes when one of the messages, or the active path through them, changes.
+    """
+
+    first_seq: int
+    last_seq: int
+    contributing: list[Message]
+    fingerprint: str
+
+
+def read_range(session: Session, after: int, last: int | None = None) -> MessageRange:
+    """Return the messages after the seq `after`, up to the first unfinished one.
+
+    The range ends at the seq `last` if that is given, and else after `MAX_RANGE_TOKENS`; it has
+    at least one message if there is one.
+    """
+    rows = session.messages.filter(project=session.project_id)
+    messages = list(rows.select_related("author").after(after))
+    finished = list(takewhile(lambda message: message.is_final, messages))
+    if last is None:
+        totals = accumulate(message.tokens for message in finished)
+        finished = finished[: max(1, sum(1 for total in totals if total <= MAX_RANGE_TOKENS))]
+    else:
+        finished = [message for message in finished if message.seq <= last]
+    on_path = {message.pk for message in path_to(messages, session.head_id)}
+    digest = hashlib.sha256()
+    for message in finished:
+        state = f"{message.pk} {message.version} {message.status} {message.pk in on_path};"
+        digest.update(state.encode())
+    return MessageRange(
+        first_seq=after + 1,
+        last_seq=finished[-1].seq if finished else after,
+        contributing=[m for m in finished if m.pk in on_path and contributes(m)],
+        fingerprint=digest.hexdigest(),
+    )
+
+
+def new_entry(
+    session: Session, messages: MessageRange, summary: str, written_by: str, now: datetime
+) -> Entry:
+    """Return the unsaved entry that covers `messages`, of which at least one contributes."""
+    project = session.project
+    entry = Entry(
+        project=project,
+        session=session,
+        granularity=Granularity.CONVERSATION,
+        zone=project.timezone,
+        first_seq=messages.first_seq,
+        last_seq=messages.last_seq,
+        summary=summary,
+        sources_hash=messages.fingerprint,
+        written_by=written_by,
+        written_at=now,
+    )
+    set_source_times(entry, messages)
+    entry.period_key = day_key(entry.last_source_at, project.zone)
+    entry.tokens = item_tokens(entry.as_item())
+    return entry
+
+
+def set_source_times(entry: Entry, messages: MessageRange) -> None:
+    times = [message.created_at for message in messages.contributing]
+    entry.message_count = len(times)
+    entry.first_source_at, entry.last_source_at = min(times), max(times)
+
+
+def cover_gaps(session: Session, seqs: Collection[int]) -> None:
+    """Create a stale entry for each gap in the coverage that holds one of `seqs`.
+
+    An entry is deleted when nothing in its range contributes, for example because another branch
+    became active. When that branch becomes active again, the gap needs an entry. The session must
+    be locked.
+    """
+    through = Cursor.objects.get(project=session.project_id, pk=session.pk).summarised_through
+    entries = session.entries.filter(project=session.project_id)
+    ranges = entries.order_by("first_seq").values_list("first_seq", "last_seq")
+    begin = 1
+    for first, last in [*ranges, (through + 1, through)]:
+        # Conversation entries always have a range.
+        assert first is not None and last is not None
+        if any(begin <= seq < first for seq in seqs):
+            messages = read_range(session, begin - 1, first - 1)
+            if messages.contributing:
+                entry = new_entry(session, messages, "", "", timezone.now())
+                entry.state, entry.withheld, entry.sources_hash = EntryStatus.STALE, True, ""
+                entry.save(force_insert=True)
+        begin = last + 1

@@ -1,27 +1,28 @@
-"""What is due, in one query; and the loop that does it, behind the beat and the command."""
+"""The memory cycle: find what is due with one query, and do it in the foreground on request."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 
-from chat.compiled import Replanned
 from memory.layers import conversations, digests
-from memory.models import Cursor, Entry, Ladder, Nudge, State
+from memory.models import Cursor, Entry, EntryStatus, Ladder, Nudge
 from memory.models.cursors import CursorQuerySet
 from memory.models.entries import CONVERSATION
 from projects.models import Project
 
-# One cycle starts at most so much work of each kind; the next minute's takes up the rest.
-FAN_OUT = 500
+# One cycle starts at most so many tasks of each kind; the cycle of the next minute starts the rest.
+MAX_DUE = 500
 
 
 @dataclass
-class Due:
-    """Sessions to summarise, the longest idle first; conversation entries to write anew, the
-    oldest first; projects whose layers are to be looked through.
+class DueWork:
+    """The due work: ids of sessions to summarise, of stale conversation entries, and of projects
+    whose layers need an update.
+
+    The sessions that were idle longest come first, and the oldest entries.
     """
 
     sessions: list[UUID] = field(default_factory=list)
@@ -32,41 +33,41 @@ class Due:
         return bool(self.sessions or self.entries or self.projects)
 
 
-def due(now: datetime, project: Project | None = None) -> Due:
-    """Everything that is due at `now`, in all projects or in one; at most FAN_OUT of each kind.
+def due(now: datetime, project: Project | None = None) -> DueWork:
+    """Return what is due at `now`, in all projects or in one; at most `MAX_DUE` ids of each kind.
 
-    One query, whose cost grows with what is due, not with what there is.
+    This is one query, whose cost grows with what is due and not with the size of the database.
     """
-    rows = _due(now) if project is None else _due_in_one(now, project.pk)
-    found = Due()
-    for kind, pk in rows:
-        getattr(found, kind).append(pk)
-    return found
-
-
-def may_settle(project_id: UUID, now: datetime) -> bool:
-    """Whether the project's layers are due at `now`, as `due` would find."""
-    return _ladders(now, project_id).filter(pk=project_id).exists()
-
-
-def _all(now: datetime, project: UUID | None = None) -> QuerySet:
-    first, *others = (_some(kind, now, project) for kind in _FINDS)
-    return first.union(*others, all=True)
-
-
-def _some(kind: str, now: datetime, project: UUID | None) -> QuerySet:
-    rows = _FINDS[kind](now)
+    kinds: dict[str, QuerySet] = {
+        "sessions": Cursor.objects.due(now).order_by("session__last_activity_at"),
+        "entries": stale_entries(Cursor.objects.unleased()).order_by("pk"),
+        "projects": projects_with_due_layers(now).order_by("pk"),
+    }
     if project is not None:
-        rows = rows.filter(**{"pk" if kind == "projects" else "project": project})
-    return rows.annotate(kind=Value(kind, CharField())).values_list("kind", "pk")[:FAN_OUT]
+        kinds["sessions"] = kinds["sessions"].filter(project=project)
+        kinds["entries"] = kinds["entries"].filter(project=project)
+        kinds["projects"] = kinds["projects"].filter(pk=project.pk)
+    first, *others = (
+        rows.annotate(kind=Value(kind, CharField())).values_list("kind", "pk")[:MAX_DUE]
+        for kind, rows in kinds.items()
+    )
+    work = DueWork()
+    for kind, pk in first.union(*others, all=True):
+        getattr(work, kind).append(pk)
+    return work
 
 
-def _rewrites(cursors: CursorQuerySet) -> QuerySet[Entry]:
-    """Conversation entries, of the sessions of `cursors`, whose sources changed."""
+def layers_are_due(project_id: UUID, now: datetime) -> bool:
+    """Return whether the layers of one project are due at `now`."""
+    return projects_with_due_layers(now, project_id).filter(pk=project_id).exists()
+
+
+def stale_entries(cursors: CursorQuerySet) -> QuerySet[Entry]:
+    """Return the conversation entries of the sessions of `cursors` whose sources changed."""
     cursors = cursors.ready().within_allowance()
     return Entry.objects.filter(
         Exists(cursors.filter(project=OuterRef("project"), session=OuterRef("session"))),
-        state=State.STALE,
+        state=EntryStatus.STALE,
         granularity=CONVERSATION,
         project__memory_enabled=True,
         project__archived_at=None,
@@ -74,46 +75,32 @@ def _rewrites(cursors: CursorQuerySet) -> QuerySet[Entry]:
     )
 
 
-def _ladders(now: datetime, project: UUID | None = None) -> QuerySet[Project]:
-    """Projects in which something changed, or grew old, since their layers were looked through, and
-    those in which that failed. Where only one is asked about, it may be given.
+def projects_with_due_layers(now: datetime, project: UUID | None = None) -> QuerySet[Project]:
+    """Return the projects whose layers changed or aged since the last update, or whose last update
+    failed. `project` makes the query cheaper when only that project is asked for.
 
-    Not as long as conversations of theirs are to be written, or being written: a digest would only
-    have to be written again, and what is rolled would hang on who comes first.
+    A project waits while its conversations are due or being written: digests would have to be
+    written twice, and the result would depend on which worker is first.
     """
     ladders, nudges = Ladder.objects.all(), Nudge.objects.all()
     if project is not None:
         ladders, nudges = ladders.filter(pk=project), nudges.filter(project=project)
-    waiting = ladders.unheld().ready().within_allowance()
-    changed = Q(pk__in=nudges.values("project"))
-    ripe = Q(pk__in=ladders.filter(Q(ripe_at__lte=now) | Q(failures__gt=0)).values("pk"))
-    # A project that nobody has looked through yet has no ladder.
-    free = Q(ladder=None) | Q(pk__in=waiting.values("pk"))
+    free = ladders.unleased().ready().within_allowance()
+    ripe = ladders.filter(Q(ripe_at__lte=now) | Q(failures__gt=0))
     return Project.objects.filter(
-        changed | ripe,
-        free,
+        Q(pk__in=nudges.values("project")) | Q(pk__in=ripe.values("pk")),
+        # A project without a ladder has never been updated.
+        Q(ladder=None) | Q(pk__in=free.values("pk")),
         ~Exists(Cursor.objects.pending(now).filter(project=OuterRef("pk"))),
-        ~Exists(_rewrites(Cursor.objects.all()).filter(project=OuterRef("pk"))),
+        ~Exists(stale_entries(Cursor.objects.all()).filter(project=OuterRef("pk"))),
         memory_enabled=True,
         archived_at=None,
     )
 
 
-# By kind, as `Due` has them.
-_FINDS: Mapping[str, Callable[[datetime], QuerySet]] = {
-    "sessions": lambda now: Cursor.objects.due(now).order_by("session__last_activity_at"),
-    "entries": lambda now: _rewrites(Cursor.objects.unheld()).order_by("pk"),
-    "projects": lambda now: _ladders(now).order_by("pk"),
-}
-
-
-_due = Replanned(_all, datetime)
-_due_in_one = Replanned(_all, datetime, UUID)
-
-
 @dataclass
-class Report:
-    """What one cycle did."""
+class CycleReport:
+    """The counts of one cycle in the foreground."""
 
     summarised: int = 0
     rewritten: int = 0
@@ -124,28 +111,28 @@ class Report:
 def run(
     now: datetime,
     project: Project | None = None,
-    progress: Callable[[Report], None] = lambda report: None,
-) -> Report:
-    """One whole cycle in the foreground, as the beat would run it at `now`."""
-    report = Report()
-    found = due(now, project)
-    while found.sessions:
+    progress: Callable[[CycleReport], None] = lambda report: None,
+) -> CycleReport:
+    """Run one whole cycle in the foreground, as the beat would run it at `now`."""
+    report = CycleReport()
+    work = due(now, project)
+    while work.sessions:
         written = 0
-        for session_id in found.sessions:
+        for session_id in work.sessions:
             entry = conversations.summarise(session_id, now)
             written += entry is not None
             report.failed += entry is None
             progress(report)
         report.summarised += written
-        found = due(now, project)
+        work = due(now, project)
         if not written:
             break
-    for entry_id in found.entries:
+    for entry_id in work.entries:
         report.rewritten += conversations.rewrite(entry_id, now) is not None
         progress(report)
-    if found.entries:
-        found = due(now, project)
-    for project_id in found.projects:
-        report.settled += digests.settle(project_id, now)
+    if work.entries:
+        work = due(now, project)
+    for project_id in work.projects:
+        report.settled += digests.update_layers(project_id, now)
         progress(report)
     return report

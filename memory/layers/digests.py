@@ -1,4 +1,4 @@
-"""Carries the ladder's plan out: rolls, rewrites, fades."""
+"""Digests: carry out the plan of `memory.layers.ladder` (roll up, rewrite, fade)."""
 
 import hashlib
 import logging
@@ -9,251 +9,329 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, Func, IntegerField, OuterRef, Sum
+from django.db.models import Exists, OuterRef
 
+from memory import leases
 from memory.layers import (
     bank,
+    entry_text,
+    injection_detection,
     ladder,
-    leases,
+    ladder_query,
     losses,
-    nodes,
-    review,
     summarising,
-    suspicion,
-    texts,
 )
-from memory.layers.booking import Booking
-from memory.layers.leases import Lease
-from memory.layers.moments import at
+from memory.layers.model_calls import CallRecorder
 from memory.layers.periods import Granularity, label
-from memory.layers.summarising import Digest, audited
-from memory.models import Entry, Ladder, Nudge, State, Verb, Waiting
-from memory.models.activity import note
-from memory.models.entries import CONVERSATION
-from projects.models import Project, remove
+from memory.layers.summarising.base import Digest
+from memory.leases import Lease
+from memory.models import ActivityVerb, Entry, EntryStatus, Ladder, Nudge, ReviewReason
+from memory.models.activity import record_activity
+from memory.models.entries import history_clock
+from memory.moderation import entry_operations
+from projects.models import Project, delete_rows
 
 log = logging.getLogger(__name__)
 
-# What the writer of a digest is told of an earlier text that somebody corrected by hand.
-BY_HAND = "Corrected by hand, and right where it differs from the notes"
-# No digest is written from what is in one of these states.
-UNSETTLED = (*review.ASIDE, State.STALE)
-# More rounds than this in one go would mean that the plan does not converge.
-MOST_ROUNDS = 1_000
+# The label under which the summariser sees a text that somebody corrected by hand.
+CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the notes"
+# No digest is written from entries in these states.
+UNSETTLED = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
+# More rounds than this in one update would mean that the plan does not converge.
+MAX_ROUNDS = 1_000
 
 
-class SourcesChanged(Exception):
-    """A digest's children are no longer what it was written from."""
+class SourcesChangedError(Exception):
+    """The children of a digest changed after it was written from them."""
 
 
-def settle(project_id: UUID, now: datetime) -> bool:
-    """Lets a project's layers settle at `now`; False when there was nothing to do or it failed.
+def update_layers(project_id: UUID, now: datetime) -> bool:
+    """Roll up, rewrite and fade the entries of a project; return whether anything changed.
 
-    One worker at a time: the project's ladder is claimed. Each digest is written outside of any
-    transaction and committed on its own, so that a killed worker loses at most one call.
+    One worker at a time claims the project's `Ladder`. Each digest is written outside of any
+    transaction and committed on its own, so that a killed worker loses at most one model call.
     """
-    Ladder.objects.get_or_create(project_id=project_id)
-    lease = leases.claim(Ladder.objects.ready().within_allowance(), project_id)
-    if lease is None:
-        return False
-    with leases.working(lease, "project"):
-        # What changes from here on nudges again.
+
+    def work(lease: Lease) -> bool:
+        # Changes that happen after this point add new nudges.
         nudges = list(Nudge.objects.filter(project=project_id).values_list("pk", flat=True))
-        project = Project.objects.get(pk=project_id)
-        moved = _settle(lease, project, now)
-        _look_again(lease, project, now, nudges)
-        return moved
-    return False
+        update = LayerUpdate(lease, Project.objects.get(pk=project_id), now)
+        changed = update.run()
+        update.finish(nudges)
+        return changed
+
+    Ladder.objects.get_or_create(project_id=project_id)
+    rows = Ladder.objects.ready().within_allowance()
+    return leases.run(rows, project_id, "project", work) or False
 
 
-def _settle(lease: Lease, project: Project, now: datetime) -> bool:
-    moved = False
-    taken: Granularity | None = None
-    thresholds = _thresholds(project)
-    for _ in range(MOST_ROUNDS):
-        moved = _dissolve(lease, project, now) or _absorb(lease, project, now) or moved
-        found = nodes.moving(project)
-        rolls: Sequence[ladder.Roll] = ladder.outdated(found)
-        if not rolls:
-            step = ladder.next_step(found, now, _room(project), taken, thresholds)
-            if step is None:
-                break
-            taken, rolls = step.granularity, step.rolls
-        for roll in rolls:
-            try:
-                _write(lease, project, roll, now)
-            except SourcesChanged:
-                log.info("digest_overtaken project=%s period=%s", project.pk, roll.key)
-            moved = True
-    return _fade(lease, project, now) or moved
-
-
-@transaction.atomic
-def _look_again(lease: Lease, project: Project, now: datetime, nudges: list[int]) -> None:
-    """Notes when time alone makes the ladder due again, and forgets the nudges it has heeded."""
-    lease.fence()
-    standing = nodes.visible(project)
-    ripe_at = ladder.next_look(standing, now, _room(project), _thresholds(project))
-    Ladder.objects.filter(pk=project.pk).update(ripe_at=ripe_at)
-    Nudge.objects.filter(project=project, pk__in=nudges).delete()
-    lease.release()
-
-
-def _thresholds(project: Project) -> ladder.Thresholds:
-    return ladder.Thresholds(
-        trigger=project.roll_percent / 100,
-        ages={
-            Granularity.DAY: timedelta(days=project.day_after_days),
-            Granularity.WEEK: timedelta(days=project.week_after_days),
-            Granularity.MONTH: timedelta(days=project.month_after_days),
-        },
-    )
-
-
-def _room(project: Project) -> int:
-    """Tokens of the budget that entries may take, beside the bank's frame and headings."""
+def entry_budget(project: Project) -> int:
+    """Return the tokens of the bank's budget that are left for entries, without the frame."""
     return max(0, project.bank_max_tokens - bank.frame_tokens())
 
 
 @dataclass(frozen=True)
-class Sources:
-    """The children of a digest as they were when `fingerprint` was taken."""
+class DigestSources:
+    """The children of a digest; `fingerprint` changes when one of them does."""
 
     children: Sequence[Entry]
     fingerprint: str
 
-    @property
-    def are_settled(self) -> bool:
-        """Whether a digest may be written from them: none was pinned, put aside or outdated."""
-        return not any(child.pinned or child.state in UNSETTLED for child in self.children)
 
-
-def _sources(project: Project, children: Iterable[UUID]) -> Sources:
-    rows = project.entries.filter(pk__in=children).select_related("session")
-    found = list(rows.order_by("first_source_at", "pk"))
+def read_sources(project: Project, ids: Iterable[UUID]) -> DigestSources:
+    rows = project.entries.filter(pk__in=ids).select_related("session")
+    children = list(rows.order_by("first_source_at", "pk"))
     digest = hashlib.sha256()
-    for entry in found:
-        aside = entry.state in UNSETTLED
-        shown = f"{entry.pk} {entry.revision} {entry.pinned} {aside};"
-        digest.update(shown.encode())
-    return Sources(found, digest.hexdigest())
+    for child in children:
+        unsettled = child.state in UNSETTLED
+        digest.update(f"{child.pk} {child.revision} {child.pinned} {unsettled};".encode())
+    return DigestSources(children, digest.hexdigest())
 
 
-def _write(lease: Lease, project: Project, roll: ladder.Roll, now: datetime) -> None:
-    """Writes the digest of one period from all its children, and commits it.
+def review_reason(digest: Entry, text: str, children: Sequence[Entry]) -> ReviewReason | None:
+    """Return why a person has to see the digest first; None if it may be live.
 
-    One whose sources are those it was written from stands as it stood, and no model is asked.
-    Raises SourcesChanged when they are not what they were when the roll was planned.
+    It contains instructions that its approved children do not contain, or the words that somebody
+    wrote into it were based on forgotten text.
     """
-    sources = _sources(project, roll.children)
-    if len(sources.children) < len(roll.children) or not sources.are_settled:
-        raise SourcesChanged
-    there = project.entries.filter(pk=roll.digest).first() if roll.digest else None
-    booking = Booking(lease, project.pk)
-    written = None
-    if there is None or not there.summary or there.sources_hash != sources.fingerprint:
-        written = _written(booking, project, roll, sources, there.note if there else "")
-    _commit(lease, project, roll, sources, there, written, now)
+    approved = injection_detection.find_instructions("\n".join(child.summary for child in children))
+    if not injection_detection.find_instructions(text) <= approved:
+        return ReviewReason.INSTRUCTIONS
+    if digest.waits_because == ReviewReason.SOURCES:
+        return ReviewReason.SOURCES
+    return None
 
 
 @dataclass(frozen=True)
-class Written:
-    """A digest, by whom it was written, and what it cost."""
+class WrittenDigest:
+    """A digest, the name of its summariser, and the model calls that it took."""
 
     digest: Digest
     by: str
-    booking: Booking
+    calls: CallRecorder
 
 
-def _written(
-    booking: Booking, project: Project, roll: ladder.Roll, sources: Sources, by_hand: str
-) -> Written:
-    """An only child speaks for its period as it is: nothing is lost and nothing has to be called.
-    What somebody wrote into the digest `by_hand` is told last.
-    """
-    told = [(child.label, child.summary) for child in sources.children]
-    if len(told) == 1 and not by_hand:
-        [only] = sources.children
-        audit = losses.audit(told, only.summary)
-        return Written(audited(only.summary, audit), only.written_by, booking)
-    if by_hand:
-        told.append((BY_HAND, by_hand))
-    summariser = summarising.get(project)
-    period = label(roll.granularity, roll.key)
-    return Written(summariser.digest(period, told, booking), summariser.name, booking)
+@dataclass
+class LayerUpdate:
+    """One update of a project's layers under a lease."""
 
+    lease: Lease
+    project: Project
+    now: datetime
 
-@transaction.atomic
-def _commit(
-    lease: Lease,
-    project: Project,
-    roll: ladder.Roll,
-    sources: Sources,
-    there: Entry | None,
-    written: Written | None,
-    now: datetime,
-) -> None:
-    """Keeps a digest if the lease holds and its sources are what they were when it was written,
-    and so is its own text, `there`: it was told what somebody had written into that by hand.
-    Without anything `written`, the text that is there stands again.
+    def __post_init__(self) -> None:
+        project = self.project
+        self.budget = entry_budget(project)
+        self.thresholds = ladder.Thresholds(
+            trigger=project.roll_percent / 100,
+            ages={
+                Granularity.DAY: timedelta(days=project.day_after_days),
+                Granularity.WEEK: timedelta(days=project.week_after_days),
+                Granularity.MONTH: timedelta(days=project.month_after_days),
+            },
+        )
 
-    One that reads like instructions awaits review. Its children stand in until then: they are its
-    own, so that what becomes of them is known to it, but they are not absorbed; and it leaves the
-    digest above.
-    """
-    lease.fence()
-    ids = [child.pk for child in sources.children]
-    children = project.entries.filter(pk__in=ids)
-    list(children.select_for_update().order_by("pk").values_list("pk"))
-    if _sources(project, roll.children).fingerprint != sources.fingerprint:
-        raise SourcesChanged
-    digest = _digest(project, roll)
-    is_new = digest._state.adding
-    before = (there.revision, there.sources_hash) if there else (1, "")
-    if digest.state in review.ASIDE or (digest.revision, digest.sources_hash) != before:
-        raise SourcesChanged
-    above, waits = digest.parent, None
-    if written is not None:
-        waits = _waits_because(digest, written.digest.text, sources.children)
-        _keep(digest, written, now)
-    if waits:
-        digest.state, digest.parent = State.PROPOSED, None
-    else:
-        digest.state = State.ABSORBED if above and above.state != State.PROPOSED else State.LIVE
-    digest.waits_because = waits or ""
-    digest.withheld = False
-    digest.sources_hash = sources.fingerprint
-    digest.message_count = sum(child.message_count for child in sources.children)
-    digest.first_source_at = min(child.first_source_at for child in sources.children)
-    digest.last_source_at = max(child.last_source_at for child in sources.children)
-    digest.tokens = bank.item_tokens(digest.as_item())
-    with at(now):
-        digest.save()
-        if waits:
-            children.filter(state=State.ABSORBED).update(state=State.LIVE)
-            children.update(parent=digest)
+    def run(self) -> bool:
+        """Repeat the steps of the plan until nothing is left to do; return whether any changed."""
+        changed = False
+        layer: Granularity | None = None
+        for _ in range(MAX_ROUNDS):
+            changed = self.dissolve() or self.absorb() or changed
+            nodes = ladder_query.unsettled_nodes(self.project)
+            roll_ups: Sequence[ladder.RollUp] = ladder.rewrites(nodes)
+            if not roll_ups:
+                step = ladder.next_step(nodes, self.now, self.budget, layer, self.thresholds)
+                if step is None:
+                    break
+                layer, roll_ups = step.granularity, step.rolls
+            for roll_up in roll_ups:
+                try:
+                    self.write(roll_up)
+                except SourcesChangedError:
+                    log.info("digest_outdated project=%s period=%s", self.lease.pk, roll_up.key)
+                changed = True
+        return self.fade() or changed
+
+    @transaction.atomic
+    def finish(self, nudges: list[int]) -> None:
+        """Store when time alone makes the ladder due again, and delete the handled nudges."""
+        self.lease.fence()
+        nodes = ladder_query.visible_nodes(self.project)
+        ripe_at = ladder.next_due_at(nodes, self.now, self.budget, self.thresholds)
+        Ladder.objects.filter(pk=self.project.pk).update(ripe_at=ripe_at)
+        Nudge.objects.filter(project=self.project, pk__in=nudges).delete()
+        self.lease.release()
+
+    def write(self, roll_up: ladder.RollUp) -> None:
+        """Write and commit the digest of one period from all its children.
+
+        A digest whose sources did not change is reinstated without a model call. Raises
+        `SourcesChangedError` when the children changed after the roll-up was planned.
+        """
+        project = self.project
+        sources = read_sources(project, roll_up.children)
+        is_unsettled = any(row.pinned or row.state in UNSETTLED for row in sources.children)
+        if is_unsettled or len(sources.children) < len(roll_up.children):
+            raise SourcesChangedError
+        current = project.entries.filter(pk=roll_up.digest).first() if roll_up.digest else None
+        written = None
+        if current is None or not current.summary or current.sources_hash != sources.fingerprint:
+            written = self.call(roll_up, sources, current.note if current else "")
+        self.commit(roll_up, sources, current, written)
+
+    def call(
+        self, roll_up: ladder.RollUp, sources: DigestSources, correction: str
+    ) -> WrittenDigest:
+        """Call the summariser, unless there is a single child, whose text is used unchanged.
+
+        The summariser sees `correction`, the text that somebody wrote by hand, last.
+        """
+        calls = CallRecorder(self.lease, self.project.pk)
+        children = [(child.label, child.summary) for child in sources.children]
+        if len(children) == 1 and not correction:
+            [child] = sources.children
+            audit = losses.audit(children, child.summary)
+            return WrittenDigest(Digest.audited(child.summary, audit), child.written_by, calls)
+        if correction:
+            children.append((CORRECTED_BY_HAND, correction))
+        summariser = summarising.get_summariser(self.project)
+        digest = summariser.digest(label(roll_up.granularity, roll_up.key), children, calls)
+        return WrittenDigest(digest, summariser.name, calls)
+
+    @transaction.atomic
+    def commit(
+        self,
+        roll_up: ladder.RollUp,
+        sources: DigestSources,
+        current: Entry | None,
+        written: WrittenDigest | None,
+    ) -> None:
+        """Store a digest, or reinstate its `current` text if nothing was `written`.
+
+        The lease must hold, and both the sources and the current text, of which the summariser saw
+        the corrections, must be unchanged. Raises `SourcesChangedError`.
+
+        A digest that reads like instructions waits for review, and leaves the digest above. Until
+        then its children stay in the bank: they have it as parent, but are not absorbed.
+        """
+        self.lease.fence()
+        ids = [child.pk for child in sources.children]
+        children = self.project.entries.filter(pk__in=ids)
+        list(children.select_for_update().order_by("pk").values_list("pk"))
+        if read_sources(self.project, roll_up.children).fingerprint != sources.fingerprint:
+            raise SourcesChangedError
+        digest = self.lock_digest(roll_up)
+        is_new = digest._state.adding
+        seen = (current.revision, current.sources_hash) if current else (1, "")
+        outside = digest.state in entry_operations.OUTSIDE_LAYERS
+        if outside or (digest.revision, digest.sources_hash) != seen:
+            raise SourcesChangedError
+        above, reason = digest.parent, None
+        if written is not None:
+            reason = review_reason(digest, written.digest.text, sources.children)
+            self.set_text(digest, written)
+        if reason:
+            digest.state, digest.parent = EntryStatus.PROPOSED, None
         else:
-            children.update(parent=digest, state=State.ABSORBED)
-        if above is not None and written is not None:
-            review.mark_stale(above)
-    if written is not None:
-        verb = Verb.ROLLED_UP if is_new else Verb.REWRITTEN
-        verb = Verb.PROPOSED if waits else verb
-        totals = written.booking.totals()
-        _record(verb, digest, ids, reason=digest.waits_because, **totals)
+            absorbed = above and above.state != EntryStatus.PROPOSED
+            digest.state = EntryStatus.ABSORBED if absorbed else EntryStatus.LIVE
+        digest.waits_because = reason or ""
+        digest.withheld = False
+        digest.sources_hash = sources.fingerprint
+        digest.message_count = sum(child.message_count for child in sources.children)
+        digest.first_source_at = min(child.first_source_at for child in sources.children)
+        digest.last_source_at = max(child.last_source_at for child in sources.children)
+        digest.tokens = bank.item_tokens(digest.as_item())
+        with history_clock(self.now):
+            digest.save()
+            if reason:
+                children.filter(state=EntryStatus.ABSORBED).update(state=EntryStatus.LIVE)
+                children.update(parent=digest)
+            else:
+                children.update(parent=digest, state=EntryStatus.ABSORBED)
+            if above is not None and written is not None:
+                entry_operations.mark_stale(above)
+        if written is not None:
+            verb = ActivityVerb.ROLLED_UP if is_new else ActivityVerb.REWRITTEN
+            verb = ActivityVerb.PROPOSED if reason else verb
+            totals = written.calls.totals()
+            record(verb, digest, related=ids, reason=digest.waits_because, **totals)
+
+    def lock_digest(self, roll_up: ladder.RollUp) -> Entry:
+        """Return the digest of the period, locked, or a new one that is not saved."""
+        period = {
+            "project": self.project,
+            "granularity": roll_up.granularity,
+            "period_key": roll_up.key,
+        }
+        rows = Entry.objects.select_for_update(of=("self",)).select_related("parent")
+        return rows.filter(**period).first() or Entry(zone=self.project.timezone, **period)
+
+    def set_text(self, digest: Entry, written: WrittenDigest) -> None:
+        text = written.digest.text
+        if digest.summary or digest.withheld:
+            entry_text.replace_text(digest, text, written.by, self.now)
+        else:
+            digest.summary, digest.written_by, digest.written_at = text, written.by, self.now
+        digest.losses, digest.particulars = list(written.digest.losses), written.digest.particulars
+
+    @transaction.atomic
+    def dissolve(self) -> bool:
+        """Delete the digests that have no children left; return whether there were any."""
+        self.lease.fence()
+        children = Entry.objects.in_layers().filter(
+            project=self.project, parent=OuterRef("pk"), pinned=False
+        )
+        empty = list(self.project.entries.rewritable().filter(~Exists(children)))
+        if not empty:
+            return False
+        ids = [entry.pk for entry in empty]
+        with history_clock(self.now):
+            # Afterwards nothing shows that the digests above contain what was below these.
+            above = Entry.objects.parents_of([self.project.pk], ids)
+            entry_operations.withhold(above, for_good=True)
+            for entry in empty:
+                record(ActivityVerb.DISSOLVED, entry)
+            delete_rows(self.project.entries.filter(pk__in=ids))
+        return True
+
+    @transaction.atomic
+    def absorb(self) -> bool:
+        """Absorb the children of digests that were approved; return whether there were any."""
+        self.lease.fence()
+        visible = (EntryStatus.LIVE, EntryStatus.FADED)
+        digests = self.project.entries.filter(state__in=visible).values("pk")
+        children = self.project.entries.filter(state__in=visible, parent__in=digests)
+        with history_clock(self.now):
+            return bool(children.update(state=EntryStatus.ABSORBED))
+
+    @transaction.atomic
+    def fade(self) -> bool:
+        """Fade entries over the budget and return others to it; return whether any changed."""
+        self.lease.fence()
+        over_budget = ladder.fade(ladder_query.visible_nodes(self.project), self.budget)
+        entries = self.project.entries
+        live = entries.filter(state=EntryStatus.LIVE, pk__in=over_budget)
+        faded = entries.filter(state=EntryStatus.FADED).exclude(pk__in=over_budget)
+        changes = [
+            (ActivityVerb.FADED, live, EntryStatus.FADED),
+            (ActivityVerb.RETURNED, faded, EntryStatus.LIVE),
+        ]
+        changed = False
+        with history_clock(self.now):
+            for verb, rows, state in changes:
+                # A worker that holds a lock on an entry adds a nudge: a later update checks it.
+                free = rows.select_for_update(skip_locked=True, no_key=True)
+                ids = list(free.values_list("pk", flat=True))
+                if ids:
+                    entries.filter(pk__in=ids).update(state=state)
+                    record_activity(self.project.pk, verb, related=ids)
+                    changed = True
+        return changed
 
 
-def _keep(digest: Entry, written: Written, now: datetime) -> None:
-    """Gives `digest` its new text, in memory."""
-    if digest.summary or digest.withheld:
-        texts.rewrite(digest, written.digest.text, written.by, now)
-    else:
-        digest.summary, digest.written_by, digest.written_at = written.digest.text, written.by, now
-    digest.losses, digest.particulars = list(written.digest.losses), written.digest.particulars
-
-
-def _record(verb: Verb, digest: Entry, related: Iterable[UUID], **fields: Any) -> None:
-    note(
+def record(verb: ActivityVerb, digest: Entry, related: Iterable[UUID] = (), **fields: Any) -> None:
+    record_activity(
         digest.project_id,
         verb,
         entry_id=digest.pk,
@@ -262,102 +340,3 @@ def _record(verb: Verb, digest: Entry, related: Iterable[UUID], **fields: Any) -
         related=related,
         **fields,
     )
-
-
-def _waits_because(digest: Entry, text: str, children: Sequence[Entry]) -> Waiting | None:
-    """Why somebody has to look at it first: it reads like instructions, by more than was let pass
-    in its children, or somebody's own words in it rested on what was forgotten.
-    """
-    seen = suspicion.found_in("\n".join(child.summary for child in children))
-    if not suspicion.found_in(text) <= seen:
-        return Waiting.INSTRUCTIONS
-    return Waiting.SOURCES if digest.waits_because == Waiting.SOURCES else None
-
-
-def _digest(project: Project, roll: ladder.Roll) -> Entry:
-    """The digest of the roll's period: the one that is there, locked, or a new one."""
-    rows = Entry.objects.select_for_update(of=("self",)).select_related("parent")
-    there = rows.filter(project=project, granularity=roll.granularity, period_key=roll.key)
-    return there.first() or Entry(
-        project=project,
-        granularity=roll.granularity,
-        period_key=roll.key,
-        zone=project.timezone,
-    )
-
-
-def kept_by_layer(project: Project) -> dict[str, float]:
-    """The share of their children's particulars that the digests of each layer carry.
-
-    By granularity, over those that are live, absorbed or faded, in one query; a layer whose
-    children hold no particulars is left out.
-    """
-    found = project.entries.filter(state__in=(State.LIVE, State.ABSORBED, State.FADED))
-    layers = found.exclude(granularity=CONVERSATION).values("granularity").order_by()
-    sums = layers.annotate(held=Sum("particulars"), lost=Sum(_Lost("losses"))).filter(held__gt=0)
-    return {row["granularity"]: 1 - row["lost"] / row["held"] for row in sums}
-
-
-class _Lost(Func):
-    """The length of a list of losses, of which the last may tell how many more there are."""
-
-    template = (
-        "(jsonb_array_length(%(expressions)s) + CASE %(expressions)s->-1->>'kind'"
-        f" WHEN '{losses.MORE}' THEN (%(expressions)s->-1->>'text')::int - 1 ELSE 0 END)"
-    )
-    output_field = IntegerField()
-
-
-@transaction.atomic
-def _dissolve(lease: Lease, project: Project, now: datetime) -> bool:
-    """Removes digests that nothing is left to write from; True when there were any."""
-    lease.fence()
-    sources = Entry.objects.in_the_layers().filter(
-        project=project, parent=OuterRef("pk"), pinned=False
-    )
-    empty = project.entries.rewritable().filter(~Exists(sources))
-    gone = list(empty)
-    if not gone:
-        return False
-    ids = [entry.pk for entry in gone]
-    with at(now):
-        # Nothing will know any more that what was below them had a part in what is above.
-        review.withhold(Entry.objects.above([project.pk], ids), for_good=True)
-        for entry in gone:
-            _record(Verb.DISSOLVED, entry, ())
-        remove(project.entries.filter(pk__in=ids))
-    return True
-
-
-@transaction.atomic
-def _absorb(lease: Lease, project: Project, now: datetime) -> bool:
-    """Lets digests that were taken in after review speak for the children that stood in for them;
-    True when there were any.
-    """
-    lease.fence()
-    told = (State.LIVE, State.FADED)
-    digests = project.entries.filter(state__in=told).values("pk")
-    standing = project.entries.filter(state__in=told, parent__in=digests)
-    with at(now):
-        return bool(standing.update(state=State.ABSORBED))
-
-
-@transaction.atomic
-def _fade(lease: Lease, project: Project, now: datetime) -> bool:
-    """Sets which entries are out of the budget, worked out anew; True when that changed."""
-    lease.fence()
-    out = ladder.fade(nodes.visible(project), _room(project))
-    live = project.entries.filter(state=State.LIVE, pk__in=out)
-    faded = project.entries.filter(state=State.FADED).exclude(pk__in=out)
-    changes = [(Verb.FADED, live, State.FADED), (Verb.RETURNED, faded, State.LIVE)]
-    moved = False
-    with at(now):
-        for verb, rows, state in changes:
-            # What somebody changes at this moment is looked at again when they have.
-            free = rows.select_for_update(skip_locked=True, no_key=True)
-            ids = list(free.values_list("pk", flat=True))
-            if ids:
-                project.entries.filter(pk__in=ids).update(state=state)
-                note(project.pk, verb, related=ids)
-                moved = True
-    return moved

@@ -1,4 +1,4 @@
-"""How the text of an entry is replaced, and what becomes of the one before."""
+"""The text of an entry: replace it and keep the earlier one as a revision, or erase both."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -7,16 +7,17 @@ from uuid import UUID
 from django.db.models import F
 
 from memory.layers import bank
-from memory.models import Entry, EntryRevision, Waiting
+from memory.models import Entry, EntryRevision, ReviewReason
 
-CHANGED = ("summary", "written_by", "written_at", "revision", "tokens", "withheld")
+# The fields that `replace_text` changes.
+TEXT_FIELDS = ("summary", "written_by", "written_at", "revision", "tokens", "withheld")
 
 
-def rewrite(entry: Entry, summary: str, written_by: str, at: datetime) -> None:
-    """Gives `entry` another text, in memory; its caller saves CHANGED.
+def replace_text(entry: Entry, summary: str, written_by: str, at: datetime) -> None:
+    """Set the text of `entry` in memory; the caller saves `TEXT_FIELDS`.
 
-    The earlier text is kept as a revision, unless it was withheld: then it and all before it may
-    tell what was hidden or deleted, and go.
+    The earlier text becomes a revision. If it was withheld, it and all earlier ones are deleted
+    instead, because they may contain hidden or deleted text.
     """
     if entry.withheld:
         entry.revisions.filter(project=entry.project_id).delete()
@@ -36,16 +37,15 @@ def rewrite(entry: Entry, summary: str, written_by: str, at: datetime) -> None:
     entry.tokens = bank.item_tokens(entry.as_item())
 
 
-def blank(projects: Collection[UUID], ids: Collection[UUID]) -> int:
-    """Empties the texts of entries of `projects`, by their ids, and removes all earlier ones;
-    returns how many those were.
+def erase_texts(projects: Collection[UUID], ids: Collection[UUID]) -> int:
+    """Empty the texts of the entries `ids` of `projects`; return how many revisions were deleted.
 
-    What somebody wrote into a digest by hand may rest on what goes, and goes too: somebody is to
-    look at it when it is written anew.
+    A correction that somebody wrote into a digest may be based on the erased text. It is erased
+    too, and the digest waits for review when it is rewritten.
     """
     removed, _ = EntryRevision.objects.filter(project__in=projects, entry__in=ids).delete()
     entries = Entry.objects.filter(project__in=projects, pk__in=ids)
-    entries.exclude(note="").update(waits_because=Waiting.SOURCES)
+    entries.exclude(note="").update(waits_because=ReviewReason.SOURCES)
     entries.update(
         summary="",
         note="",
@@ -53,7 +53,7 @@ def blank(projects: Collection[UUID], ids: Collection[UUID]) -> int:
         particulars=0,
         sources_hash="",
         tokens=0,
-        # Whatever is written next is another text, even if it reads the same.
+        # The next text counts as another one, even if it reads the same.
         revision=F("revision") + 1,
         withheld=True,
     )

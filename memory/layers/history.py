@@ -1,126 +1,111 @@
-"""How the layers stood at a moment: what the project believed then, minus what was forgotten."""
+"""The layers as they were at a moment, without anything that was forgotten since."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from django.utils.translation import gettext_noop as _
 
 from memory.layers import bank
-from memory.models import Entry, EntryRevision, EntryState, State
+from memory.models import Entry, EntryRevision, EntryState, EntryStatus
 from projects.models import Project
 
-# Why an entry that stood in the bank does not stand in the view of it.
+# The reasons why an entry that was in the bank is not in the view of it.
 FORGOTTEN = _("forgotten since")
-ASIDE = _("taken out since")
-_SPEAKING = (State.LIVE, State.FADED, State.ABSORBED, State.STALE)
+TAKEN_OUT = _("taken out since")
+# In these states a digest replaces its children in the bank.
+_REPLACES_CHILDREN = (EntryStatus.LIVE, EntryStatus.FADED, EntryStatus.ABSORBED, EntryStatus.STALE)
 
 
 @dataclass(frozen=True)
-class Stood:
-    """An entry as it stood; `summary` is None where that text is gone or withheld by now."""
+class PastEntry:
+    """An entry as it was; `summary` is None if that text is deleted or withheld now."""
 
     entry: Entry
     state: EntryState
     summary: str | None
 
+    @property
+    def is_taken_out(self) -> bool:
+        """Whether the entry is hidden or waits for review now."""
+        return self.entry.state in (EntryStatus.HIDDEN, EntryStatus.PROPOSED)
+
 
 def bank_as_of(project: Project, moment: datetime) -> bank.Bank:
-    """The bank as it stood at `moment`, rendered with the labels and the budget of today.
+    """Return the bank as it was at `moment`, with the labels and the budget of today.
 
-    Texts are those of then. What was forgotten, hidden or sent to review since is a gap: it is
-    listed as left out, and never told by a later text in its place.
+    The texts are those of that moment. Entries that were forgotten, hidden or sent to review since
+    are listed as left out, and no later text takes their place.
     """
-    stood = _standing(project, moment)
-    items, gaps = [], []
-    for one in stood.values():
-        if not _was_shown(one, stood):
-            continue
-        if one.entry.state in (State.HIDDEN, State.PROPOSED):
-            gaps.append((one.entry.pk, ASIDE))
-        elif one.summary is None:
-            gaps.append((one.entry.pk, FORGOTTEN))
+    items, missing = [], []
+    for past in bank_candidates(project, moment).values():
+        if past.is_taken_out:
+            missing.append((past.entry.pk, TAKEN_OUT))
+        elif past.summary is None:
+            missing.append((past.entry.pk, FORGOTTEN))
         else:
-            items.append(_item(one))
+            is_stale = past.state.state == EntryStatus.STALE
+            item = replace(past.entry.as_item(), summary=past.summary, stale=is_stale)
+            items.append(replace(item, pinned=past.state.pinned))
     rendered = bank.render(items, project.bank_max_tokens)
-    left_out = (*rendered.left_out, *sorted(gaps))
+    left_out = (*rendered.left_out, *sorted(missing))
     return bank.Bank(rendered.text, rendered.tokens, rendered.included, left_out)
 
 
-def shown(project: Project, moment: datetime) -> Mapping[UUID, Stood]:
-    """The entries that might have stood in the bank at `moment` and were not taken out since."""
-    stood = _standing(project, moment)
-    return {
-        pk: one
-        for pk, one in stood.items()
-        if _was_shown(one, stood) and one.entry.state not in (State.HIDDEN, State.PROPOSED)
-    }
+def shown_as_of(project: Project, moment: datetime) -> Mapping[UUID, PastEntry]:
+    """Return the entries that the bank of `moment` may have had and that are still visible."""
+    candidates = bank_candidates(project, moment)
+    return {pk: past for pk, past in candidates.items() if not past.is_taken_out}
 
 
-def entry_as_of(entry: Entry, moment: datetime) -> Stood | None:
-    """One entry as it stood at `moment`; None when it was not there yet."""
-    return _standing(entry.project, moment, entry).get(entry.pk)
+def entry_as_of(entry: Entry, moment: datetime) -> PastEntry | None:
+    """Return one entry as it was at `moment`; None if it did not exist yet."""
+    return _read(entry.project, moment, entry).get(entry.pk)
 
 
-def _standing(
+def bank_candidates(project: Project, moment: datetime) -> Mapping[UUID, PastEntry]:
+    """Return the entries that may have been in the bank at `moment`.
+
+    This is `EntryQuerySet.bank_candidates` for the past.
+    """
+    entries = _read(project, moment)
+
+    def is_candidate(past: PastEntry) -> bool:
+        state = past.state
+        if state.withheld:
+            return False
+        if state.state in (EntryStatus.LIVE, EntryStatus.FADED):
+            return True
+        above = entries.get(state.parent_id) if state.parent_id else None
+        replaced = (
+            above is not None
+            and not above.state.withheld
+            and above.state.state in _REPLACES_CHILDREN
+        )
+        return state.state in (EntryStatus.STALE, EntryStatus.ABSORBED) and not replaced
+
+    return {pk: past for pk, past in entries.items() if is_candidate(past)}
+
+
+def _read(
     project: Project, moment: datetime, entry: Entry | None = None
-) -> Mapping[UUID, Stood]:
-    states = EntryState.objects.filter(project=project, since__lte=moment)
+) -> Mapping[UUID, PastEntry]:
+    rows = EntryState.objects.filter(project=project, since__lte=moment)
     if entry is not None:
-        states = states.filter(entry=entry)
-    latest = states.order_by("entry", "-since", "-id").distinct("entry")
-    found = {state.entry_id: state for state in latest}
-    entries = project.entries.select_related("session").in_bulk(list(found))
-    earlier = _earlier_texts(project, entries, found)
-    return {
-        pk: Stood(entries[pk], state, _text(entries[pk], state, earlier))
-        for pk, state in found.items()
-        if pk in entries
+        rows = rows.filter(entry=entry)
+    latest = rows.order_by("entry", "-since", "-id").distinct("entry")
+    states = {state.entry_id: state for state in latest}
+    entries = project.entries.select_related("session").in_bulk(list(states))
+    replaced = {pk for pk, row in entries.items() if row.revision != states[pk].revision}
+    revisions = EntryRevision.objects.filter(project=project, entry__in=replaced)
+    earlier = {
+        pk: summary
+        for pk, revision, summary in revisions.values_list("entry", "revision", "summary")
+        if states[pk].revision == revision
     }
-
-
-def _earlier_texts(
-    project: Project, entries: Mapping[UUID, Entry], states: Mapping[UUID, EntryState]
-) -> dict[tuple[UUID, int], str]:
-    replaced = [pk for pk, entry in entries.items() if entry.revision != states[pk].revision]
-    rows = EntryRevision.objects.filter(project=project, entry__in=replaced)
-    return {
-        (entry, revision): summary
-        for entry, revision, summary in rows.values_list("entry", "revision", "summary")
-        if states[entry].revision == revision
-    }
-
-
-def _text(entry: Entry, state: EntryState, earlier: Mapping[tuple[UUID, int], str]) -> str | None:
-    if entry.withheld:
-        return None
-    if entry.revision == state.revision:
-        return entry.summary
-    return earlier.get((entry.pk, state.revision))
-
-
-def _was_shown(one: Stood, stood: Mapping[UUID, Stood]) -> bool:
-    """Whether it might stand in the bank of then: EntryQuerySet.in_the_bank, in the past."""
-    state = one.state
-    if state.withheld:
-        return False
-    if state.state in (State.LIVE, State.FADED):
-        return True
-    above = stood.get(state.parent_id) if state.parent_id else None
-    spoken_for = above is not None and not above.state.withheld and above.state.state in _SPEAKING
-    return state.state in (State.STALE, State.ABSORBED) and not spoken_for
-
-
-def _item(one: Stood) -> bank.Item:
-    now = one.entry.as_item()
-    return bank.Item(
-        id=now.id,
-        granularity=now.granularity,
-        key=now.key,
-        label=now.label,
-        summary=one.summary or "",
-        last_source_at=now.last_source_at,
-        pinned=one.state.pinned,
-        stale=one.state.state == State.STALE,
-    )
+    past = {}
+    for pk, row in entries.items():
+        summary = earlier.get(pk) if pk in replaced else row.summary
+        past[pk] = PastEntry(row, states[pk], None if row.withheld else summary)
+    return past

@@ -1,7 +1,7 @@
-"""The plan by which layers settle: what to roll, rewrite and fade next. Values in, values out.
+"""The plan of the layers: what to roll up, rewrite and fade next. Pure.
 
-A conversation rolls into its day, a day into its ISO week, a week into its month (DESIGN, "A
-cycle"). The caller carries a step out, reads the nodes again and asks again.
+A conversation rolls up into its day, a day into its ISO week, a week into its month. The caller
+carries out a step, reads the nodes again and asks for the next step.
 """
 
 from collections import defaultdict
@@ -13,21 +13,21 @@ from uuid import UUID
 
 from memory.layers.periods import Granularity, ancestor_key
 
-# The database's clock knows nothing shorter.
+# The resolution of the database clock.
 TICK = timedelta(microseconds=1)
-# What stands in the bank, or would if there were room.
+# The states of entries that are in the bank, or would be if there were room.
 VISIBLE = frozenset({"live", "faded"})
-# A digest in another state waits: for its moderator (proposed, hidden) or its rewrite (stale).
+# A digest in another state waits: for a moderator (proposed, hidden) or for its rewrite (stale).
 _OPEN = VISIBLE | {"absorbed"}
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """When layers move (DESIGN, "A cycle").
+    """When layers roll up.
 
-    `trigger`: the share of the budget that what could be rendered is over; above 1, so that not
-    every new entry sets a cycle of model calls going. `ages`: how old a layer has to be to roll
-    into the next, by the layer it rolls into.
+    `trigger` is the share of the budget that the visible entries must exceed. It is above 1, so
+    that not every new entry starts a series of model calls. `ages` is how old an entry must be to
+    roll up, by the layer that it rolls up into.
     """
 
     trigger: float = 1.25
@@ -40,15 +40,15 @@ class Thresholds:
     )
 
 
-USUAL = Thresholds()
+DEFAULT_THRESHOLDS = Thresholds()
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class LadderNode:
     """An entry as the plan sees it.
 
-    `tokens` is the length of its rendered item, `parent` the digest it is a child of, and `state`
-    one of proposed, live, absorbed, faded, hidden, stale.
+    `tokens` is the length of its rendered item, `parent` the digest that it is a child of, and
+    `state` one of proposed, live, absorbed, faded, hidden, stale.
     """
 
     id: UUID
@@ -62,10 +62,10 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
-    """Write the digest of one period from these children, all of them, oldest first.
+class RollUp:
+    """The digest of one period is to be written from all its `children`, oldest first.
 
-    `digest` is the entry to write anew, None when the period has none yet.
+    `digest` is the entry to rewrite, None if the period has none yet.
     """
 
     granularity: Granularity
@@ -75,44 +75,47 @@ class Roll:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """The rolls into one layer, the oldest period first; no two of them touch the same entry."""
+class RollUpStep:
+    """The roll-ups into one layer, oldest period first; no two of them share an entry."""
 
     granularity: Granularity
-    rolls: tuple[Roll, ...]
+    rolls: tuple[RollUp, ...]
 
 
 def next_step(
-    nodes: Sequence[Node],
+    nodes: Sequence[LadderNode],
     now: datetime,
     budget: int,
     passed: Granularity | None = None,
-    thresholds: Thresholds = USUAL,
-) -> Step | None:
-    """What to roll next at `now`, for a budget in tokens; None when rolling is done.
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+) -> RollUpStep | None:
+    """Return the next roll-ups at `now` for a budget in tokens; None when no more are needed.
 
-    `nodes` are all entries of a project, the proposed and hidden too: their periods wait. `passed`
-    is the layer of the step taken before in this cycle, None for the first: a cycle begins only
-    above the trigger × budget, goes on while above the budget itself, and never tries a layer
-    twice. What is over the budget after the last step is for `fade`.
+    `nodes` are all entries of a project, also the proposed and hidden ones, whose periods wait.
+    `passed` is the layer of the step before in this cycle. The first step is taken only above
+    trigger × budget, the later ones above the budget itself, and each layer is tried once. What is
+    over the budget after the last step is for `fade`.
     """
-    load = sum(node.tokens for node in nodes if node.state in VISIBLE)
-    if load <= budget * (thresholds.trigger if passed is None else 1):
+    visible_tokens = sum(node.tokens for node in nodes if node.state in VISIBLE)
+    if visible_tokens <= budget * (thresholds.trigger if passed is None else 1):
         return None
     for granularity, age in thresholds.ages.items():
         if passed is None or granularity.depth > passed.depth:
-            rolls = _rolls(nodes, now - age, granularity)
+            rolls = _roll_ups(nodes, now - age, granularity)
             if rolls:
-                return Step(granularity, rolls)
+                return RollUpStep(granularity, rolls)
     return None
 
 
-def next_look(
-    nodes: Iterable[Node], now: datetime, budget: int, thresholds: Thresholds = USUAL
+def next_due_at(
+    nodes: Iterable[LadderNode],
+    now: datetime,
+    budget: int,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> datetime | None:
-    """The first moment after `now` at which time alone may let something roll; None for never.
+    """Return the first moment after `now` at which time alone may allow a roll-up; None for never.
 
-    To be asked when nothing is left to do at `now`.
+    Call it when nothing is left to do at `now`.
     """
     visible = [node for node in nodes if node.state in VISIBLE]
     if sum(node.tokens for node in visible) <= budget * thresholds.trigger:
@@ -122,20 +125,26 @@ def next_look(
         for node in visible
         if node.granularity.older is not None and not node.pinned
     )
-    # One that is exactly as old as it has to be is not older yet.
-    return min((at + TICK for at in moments if at >= now), default=None)
+    # An entry that has exactly the required age is not older than it yet.
+    return min((moment + TICK for moment in moments if moment >= now), default=None)
 
 
-def outdated(nodes: Sequence[Node]) -> list[Roll]:
-    """The stale digests that can be rewritten now, from their current children, days first.
+def rewrites(nodes: Sequence[LadderNode]) -> list[RollUp]:
+    """Return the stale digests that can be rewritten now from their current children, days first.
 
-    One with anything stale below it waits until that is rewritten, so that nothing withheld finds
-    its way back upward, and none is written twice; ask again after each round. One without children
-    has nothing to be written from and is left to whoever took the last of them.
+    A digest above a stale entry waits, so that withheld text cannot return and no digest is written
+    twice; ask again after each round. A digest without children cannot be written. The caller that
+    took the last child has to delete it.
     """
     children = _children(nodes)
+    parents = {node.id: node.parent for node in nodes}
     stale = {node.id for node in nodes if node.state == "stale"}
-    waiting = _above(nodes, stale)
+    waiting: set[UUID] = set()
+    for node_id in stale:
+        above = parents[node_id]
+        while above is not None and above not in waiting:
+            waiting.add(above)
+            above = parents.get(above)
     ready = [
         node
         for node in nodes
@@ -145,27 +154,27 @@ def outdated(nodes: Sequence[Node]) -> list[Roll]:
         and children[node.id]
     ]
     ready.sort(key=lambda node: (node.granularity.depth, node.key))
-    return [_roll(node.granularity, node.key, node.id, children[node.id]) for node in ready]
+    return [_roll_up(node.granularity, node.key, node.id, children[node.id]) for node in ready]
 
 
-def fade(nodes: Iterable[Node], budget: int) -> set[UUID]:
-    """The visible nodes that are out of the budget, in tokens, as worked out from nothing.
+def fade(nodes: Iterable[LadderNode], budget: int) -> set[UUID]:
+    """Return the visible nodes that do not fit into `budget` tokens.
 
-    Pinned ones are kept. Of the others each is kept, newest first, that still fits beside those
-    kept before it; so a single one that is too large does not push all older ones out.
+    Pinned nodes stay. The others stay, newest first, if they fit beside those before them, so that
+    one large node does not push out all older ones.
     """
     visible = [node for node in nodes if node.state in VISIBLE]
     left = budget - sum(node.tokens for node in visible if node.pinned)
-    out = set()
+    faded = set()
     for node in newest_first(node for node in visible if not node.pinned):
         if node.tokens <= left:
             left -= node.tokens
         else:
-            out.add(node.id)
-    return out
+            faded.add(node.id)
+    return faded
 
 
-class _Dated(Protocol):
+class Dated(Protocol):
     @property
     def id(self) -> UUID: ...
     @property
@@ -174,11 +183,11 @@ class _Dated(Protocol):
     def last_source_at(self) -> datetime: ...
 
 
-_D = TypeVar("_D", bound=_Dated)
+D = TypeVar("D", bound=Dated)
 
 
-def newest_first(items: Iterable[_D]) -> list[_D]:
-    """The order in which room is given: by last source; at the same instant, the finer first."""
+def newest_first(items: Iterable[D]) -> list[D]:
+    """Sort by last source, newest first; at the same instant the younger layer comes first."""
     return sorted(
         items,
         key=lambda item: (item.last_source_at, -item.granularity.depth, item.id),
@@ -186,26 +195,30 @@ def newest_first(items: Iterable[_D]) -> list[_D]:
     )
 
 
-def _rolls(nodes: Sequence[Node], before: datetime, into: Granularity) -> tuple[Roll, ...]:
-    """The rolls into a layer of what was last said `before` a moment."""
+def _roll_ups(
+    nodes: Sequence[LadderNode], before: datetime, into: Granularity
+) -> tuple[RollUp, ...]:
+    """Return the roll-ups into a layer of nodes whose last source is older than `before`."""
     digests = {node.key: node for node in nodes if node.granularity == into}
     attached = _children(nodes)
     rolls = []
     for key, fresh in sorted(_ripe(nodes, before, into).items()):
         digest = digests.get(key)
         if digest is None:
-            rolls.append(_roll(into, key, None, fresh))
+            rolls.append(_roll_up(into, key, None, fresh))
         elif digest.state in _OPEN:
-            together = {node.id: node for node in [*attached[digest.id], *fresh]}
-            rolls.append(_roll(into, key, digest.id, together.values()))
+            children = {node.id: node for node in [*attached[digest.id], *fresh]}
+            rolls.append(_roll_up(into, key, digest.id, children.values()))
     return tuple(rolls)
 
 
-def _ripe(nodes: Iterable[Node], before: datetime, into: Granularity) -> dict[str, list[Node]]:
-    """What may roll into the layer `into`, by period.
+def _ripe(
+    nodes: Iterable[LadderNode], before: datetime, into: Granularity
+) -> dict[str, list[LadderNode]]:
+    """Return the nodes that may roll up into a layer, by the key of the period.
 
-    A period waits as long as anything unpinned in it, down to its conversations, is too fresh or
-    stale, so that it is not written today to be written again tomorrow.
+    A period waits while any unpinned node in it, down to its conversations, is too young or stale:
+    otherwise its digest would soon be written again.
     """
     ripe = defaultdict(list)
     waiting = set()
@@ -218,23 +231,11 @@ def _ripe(nodes: Iterable[Node], before: datetime, into: Granularity) -> dict[st
             waiting.add(key)
         elif node.state in VISIBLE and node.granularity.older == into:
             ripe[key].append(node)
-    return {key: rolled for key, rolled in ripe.items() if key not in waiting}
+    return {key: group for key, group in ripe.items() if key not in waiting}
 
 
-def _above(nodes: Iterable[Node], ids: Iterable[UUID]) -> set[UUID]:
-    """All digests above the nodes `ids`."""
-    parents = {node.id: node.parent for node in nodes}
-    found: set[UUID] = set()
-    for one in ids:
-        above = parents[one]
-        while above is not None and above not in found:
-            found.add(above)
-            above = parents.get(above)
-    return found
-
-
-def _children(nodes: Iterable[Node]) -> dict[UUID, list[Node]]:
-    """By digest, what it is to be written from. A pinned or hidden entry is nobody's child."""
+def _children(nodes: Iterable[LadderNode]) -> dict[UUID, list[LadderNode]]:
+    """Return the children of each digest. A pinned or hidden entry is nobody's child."""
     children = defaultdict(list)
     for node in nodes:
         if node.parent is not None and node.state in _OPEN and not node.pinned:
@@ -242,8 +243,8 @@ def _children(nodes: Iterable[Node]) -> dict[UUID, list[Node]]:
     return children
 
 
-def _roll(
-    granularity: Granularity, key: str, digest: UUID | None, children: Iterable[Node]
-) -> Roll:
+def _roll_up(
+    granularity: Granularity, key: str, digest: UUID | None, children: Iterable[LadderNode]
+) -> RollUp:
     ordered = reversed(newest_first(children))
-    return Roll(granularity, key, digest, tuple(node.id for node in ordered))
+    return RollUp(granularity, key, digest, tuple(node.id for node in ordered))

@@ -1,13 +1,18 @@
-"""Periods and their keys: which day, week and month something belongs to.
+"""Layers and periods: the keys of days, weeks and months, and their labels. Pure.
 
-Only conversation entries take a key from time: the day of their last message, in the project's
-zone. A week follows from the day's key and a month from the week's, so a key never moves when the
-zone is changed later, and a week belongs to exactly one month: that of its Thursday (ISO 8601).
+Only conversation entries take their key from a time: the day of their last message, in the
+project's time zone. The key of a week follows from that of the day, and the key of a month from
+that of the week. Therefore no key changes when the time zone does, and a week belongs to exactly
+one month: that of its Thursday (ISO 8601).
 """
 
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
+
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 
 class Granularity(StrEnum):
@@ -25,32 +30,39 @@ class Granularity(StrEnum):
 
     @property
     def older(self) -> "Granularity | None":
-        """The layer that this one settles into; None for the oldest."""
-        layers = list(Granularity)
-        place = layers.index(self) + 1
-        return layers[place] if place < len(layers) else None
+        """The layer that this one rolls up into; None for the oldest."""
+        return next((layer for layer in Granularity if layer.depth == self.depth + 1), None)
+
+
+# The names of the layers in the reader's language.
+LAYER_LABELS = {
+    Granularity.CONVERSATION: gettext_lazy("conversation"),
+    Granularity.DAY: gettext_lazy("day"),
+    Granularity.WEEK: gettext_lazy("week"),
+    Granularity.MONTH: gettext_lazy("month"),
+}
 
 
 def day_key(instant: datetime, zone: ZoneInfo) -> str:
-    """The day of an aware `instant` in `zone`: “2026-11-21”. Raises ValueError for a naive one."""
+    """Return the day of an aware `instant` in `zone`: “2026-11-21”. Raises ValueError."""
     if instant.tzinfo is None:
         raise ValueError("A period key needs an instant with a time zone.")
     return instant.astimezone(zone).date().isoformat()
 
 
 def week_of(day: str) -> str:
-    """The ISO week of a day's key: “2026-W47”."""
-    year, week, _ = date.fromisoformat(day).isocalendar()
+    """Return the ISO week of a day's key: “2026-W47”."""
+    year, week, _weekday = date.fromisoformat(day).isocalendar()
     return f"{year:04}-W{week:02}"
 
 
 def month_of(week: str) -> str:
-    """The month of a week's key, which is that of its Thursday: “2026-11”."""
+    """Return the month of a week's key, which is that of its Thursday: “2026-11”."""
     return (_monday(week) + timedelta(days=3)).isoformat()[:7]
 
 
 def parent_key(granularity: Granularity, key: str) -> str:
-    """The key of the next older period that holds this one. Raises ValueError for a month."""
+    """Return the key of the period one layer up. Raises ValueError for a month."""
     if granularity == Granularity.CONVERSATION:
         return key
     if granularity == Granularity.DAY:
@@ -61,14 +73,14 @@ def parent_key(granularity: Granularity, key: str) -> str:
 
 
 def ancestor_key(granularity: Granularity, key: str, into: Granularity) -> str:
-    """The key of the period of layer `into`, older than `granularity`, that holds this one."""
+    """Return the key of the period of the older layer `into` that contains this one."""
     while granularity.depth < into.depth:
         key, granularity = parent_key(granularity, key), list(Granularity)[granularity.depth + 1]
     return key
 
 
 def days(granularity: Granularity, key: str) -> tuple[date, date]:
-    """The first and the last day of a period; a month's are those of its weeks."""
+    """Return the first and the last day of a period; a month has those of its weeks."""
     if granularity in (Granularity.CONVERSATION, Granularity.DAY):
         day = date.fromisoformat(key)
         return day, day
@@ -80,20 +92,37 @@ def days(granularity: Granularity, key: str) -> tuple[date, date]:
 
 
 def label(granularity: Granularity, key: str) -> str:
-    """A period's name for people: “Thu 12 Mar 2026”, “Week 10, 2–8 Mar 2026”, “March 2026”."""
+    """Return the English name that prompts use.
+
+    “Thu 12 Mar 2026”, “Week 10, 2–8 Mar 2026”, “March 2026”.
+    """
     first, last = days(granularity, key)
     if granularity in (Granularity.CONVERSATION, Granularity.DAY):
         return f"{first:%a} {first.day} {first:%b %Y}"
     if granularity == Granularity.MONTH:
         return f"{date.fromisoformat(key + '-01'):%B %Y}"
-    opening = f"{first.day}"
+    start, dash = f"{first.day}", "–"
+    if first.month != last.month:
+        start, dash = f"{first.day} {first:%b}", " – "
     if first.year != last.year:
-        opening = f"{first.day} {first:%b %Y} "
-    elif first.month != last.month:
-        opening = f"{first.day} {first:%b} "
-    closing = f"{last.day} {last:%b %Y}"
-    gap = " " if " " in opening else ""
-    return f"Week {int(key[-2:])}, {opening.strip()}{gap}–{gap}{closing}"
+        start += f" {first.year}"
+    return f"Week {int(key[-2:])}, {start}{dash}{last.day} {last:%b %Y}"
+
+
+def localized_label(granularity: Granularity, key: str) -> str:
+    """Return the name of a period in the reader's language, as `label` does in English."""
+    first, last = days(granularity, key)
+    if granularity in (Granularity.CONVERSATION, Granularity.DAY):
+        return date_format(first, "WEEKDAY_FORMAT")
+    if granularity == Granularity.MONTH:
+        return date_format(date.fromisoformat(f"{key}-01"), "YEAR_MONTH_FORMAT")
+    first_format, dash = "DAY_FORMAT", "–"
+    if first.month != last.month:
+        first_format, dash = "MONTH_DAY_FORMAT", " – "
+    if first.year != last.year:
+        first_format = "DATE_FORMAT"
+    name = f"{date_format(first, first_format)}{dash}{date_format(last, 'DATE_FORMAT')}"
+    return _("Week %(number)s, %(days)s") % {"number": int(key[-2:]), "days": name}
 
 
 def _monday(week: str) -> date:

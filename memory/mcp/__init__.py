@@ -1,6 +1,6 @@
-"""The Model Context Protocol: what a project remembers, as tools for other assistants.
+"""The Model Context Protocol: a project's memory as tools for other assistants.
 
-`door` answers HTTP with the official SDK and knows who asks; `tools` says what there is to call;
-`memories` does it, by the functions behind pages and API. The SDK takes a second to import, so the
-package is imported with the first request.
+`server` answers HTTP with the official SDK and authenticates; `tools` lists the tools; `handlers`
+runs them with the functions behind pages and API. Importing the SDK takes a second, so the first
+request imports this package.
 """

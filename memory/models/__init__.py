@@ -1,13 +1,19 @@
-from memory.models.activity import Activity, Reason, Verb
-from memory.models.banks import RenderedBank
+from memory.models.activity import Activity, ActivityVerb, ModerationReason
 from memory.models.blocks import Block
 from memory.models.calls import Call, CallKind
 from memory.models.chunks import Chunk, Corpus, IndexCursor, SourceType, Vector
 from memory.models.cursors import Cursor, EntriesChanged, Ladder, Nudge
-from memory.models.entries import Entry, EntryRevision, EntryState, State, Waiting
-from memory.models.facts import Fact, FactSource, Standing
-from memory.models.tombstones import Grave, Tombstone
-from memory.models.webhooks import Delivery, DeliveryState, Event, OffBecause, Webhook
+from memory.models.entries import (
+    Entry,
+    EntryRevision,
+    EntryState,
+    EntryStatus,
+    RenderedBank,
+    ReviewReason,
+)
+from memory.models.facts import Fact, FactSource, FactStatus
+from memory.models.tombstones import Tombstone, TombstoneKind
+from memory.models.webhooks import Delivery, DeliveryState, Webhook, WebhookEvent, WebhookOffReason
 
 __all__ = [
     "Activity",
@@ -23,22 +29,22 @@ __all__ = [
     "Entry",
     "EntryRevision",
     "EntryState",
-    "Event",
+    "WebhookEvent",
     "Fact",
     "FactSource",
-    "Grave",
+    "TombstoneKind",
     "IndexCursor",
     "Ladder",
     "Nudge",
-    "OffBecause",
-    "Reason",
+    "WebhookOffReason",
+    "ModerationReason",
     "RenderedBank",
     "SourceType",
-    "Standing",
-    "State",
+    "FactStatus",
+    "EntryStatus",
     "Tombstone",
     "Vector",
-    "Verb",
-    "Waiting",
+    "ActivityVerb",
+    "ReviewReason",
     "Webhook",
 ]

@@ -1,4 +1,4 @@
-"""What was done to memory, by whom or by what: the live log and the audit trail in one."""
+"""The activity log: every change to memory and membership, with its actor, reason and cost."""
 
 from collections.abc import Iterable
 from typing import NoReturn
@@ -8,14 +8,14 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
+from projects.core.ids import new_id
+from projects.models import Project, ProjectScopedModel
 
-# Of the ids of what else an act touched; `count` tells of all.
-MOST_RELATED = 100
+# Ids kept in `Activity.related`; `Activity.count` is the number of all of them.
+MAX_RELATED_IDS = 100
 
 
-class Verb(models.TextChoices):
+class ActivityVerb(models.TextChoices):
     SUMMARISED = "summarised", _("summarised a conversation")
     ROLLED_UP = "rolled_up", _("rolled up a period")
     REWRITTEN = "rewritten", _("wrote anew")
@@ -46,8 +46,8 @@ class Verb(models.TextChoices):
     JOINED = "joined", _("came in by an invitation")
 
 
-class Reason(models.TextChoices):
-    """Why somebody changed what is remembered."""
+class ModerationReason(models.TextChoices):
+    """The reason that a person gives for a change to memory."""
 
     WRONG = "wrong", _("It is wrong")
     OUTDATED = "outdated", _("It is outdated")
@@ -64,22 +64,23 @@ class ActivityQuerySet(models.QuerySet["Activity"]):
         return self.order_by("-id")
 
     def update(self, **changes: object) -> NoReturn:
-        raise TypeError("What was done stays on the record.")
+        raise TypeError("The activity log is append-only.")
 
     def delete(self) -> NoReturn:
-        raise TypeError("What was done stays on the record.")
+        raise TypeError("The activity log is append-only.")
 
 
-class Activity(OfProject):
-    """One act. Only ids, verbs and numbers, never a text of people or models.
+class Activity(ProjectScopedModel):
+    """One action in the log: ids, verbs and numbers, never text of people or models.
 
-    It points by bare ids, so that it outlives what it tells of; with its project it goes.
+    The ids are no foreign keys, so that the row outlives the objects that it names. It is deleted
+    with its project.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="activities")
     at = models.DateTimeField(auto_now_add=True)
-    verb = models.CharField(max_length=12, choices=Verb.choices)
+    verb = models.CharField(max_length=12, choices=ActivityVerb.choices)
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
@@ -142,16 +143,18 @@ class Activity(OfProject):
         return f"{self.verb} at {self.at:%Y-%m-%d %H:%M}"
 
     def save(self, *args, **kwargs) -> None:
-        """Writes it once. Raises TypeError when it is there already."""
+        """Insert the row. Raises TypeError if it exists already."""
         if not self._state.adding:
-            raise TypeError("What was done stays on the record.")
+            raise TypeError("The activity log is append-only.")
         super().save(*args, **kwargs)
 
 
-def note(project_id: UUID, verb: Verb, *, related: Iterable[UUID] = (), **fields) -> Activity:
-    """Puts an act on the record, in the transaction of the act. `fields` are those of Activity."""
-    ids = [str(one) for one in related]
+def record_activity(
+    project_id: UUID, verb: ActivityVerb, *, related: Iterable[UUID] = (), **fields
+) -> Activity:
+    """Log an action, in the transaction of the action. `fields` are those of `Activity`."""
+    ids = [str(pk) for pk in related]
     fields.setdefault("count", len(ids))
     return Activity.objects.create(
-        project_id=project_id, verb=verb, related=ids[:MOST_RELATED], **fields
+        project_id=project_id, verb=verb, related=ids[:MAX_RELATED_IDS], **fields
     )

@@ -1,4 +1,4 @@
-"""Working memory that people write themselves, and that always stands in the prompt."""
+"""Blocks: pinned text that people write themselves and that is part of every prompt."""
 
 import re
 
@@ -9,16 +9,16 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.identifiers import new_id
-from projects.models import Membership, OfProject, Project
+from projects.core.ids import new_id
+from projects.models import Membership, Project, ProjectScopedModel
 
-NAME = re.compile(r"[^\W_][\w-]{0,59}")
-# Characters of one block, some 5,000 tokens of prose.
-LONGEST_BLOCK = 20_000
+BLOCK_NAME = re.compile(r"[^\W_][\w-]{0,59}")
+# Some 5,000 tokens of prose.
+MAX_BLOCK_CHARS = 20_000
 
 
 def validate_block_name(name: str) -> None:
-    if not NAME.fullmatch(name):
+    if not BLOCK_NAME.fullmatch(name):
         raise ValidationError(
             _("A name has up to 60 letters, digits, hyphens and underscores, such as house-rules.")
         )
@@ -26,24 +26,24 @@ def validate_block_name(name: str) -> None:
 
 class BlockQuerySet(models.QuerySet["Block"]):
     def of(self, user) -> "BlockQuerySet":
-        """Those that only `user` is told, or with None those of the whole project."""
+        """Return the blocks of `user`, or with None those of the whole project."""
         return self.filter(user=user)
 
     def visible_to(self, member: Membership) -> "BlockQuerySet":
-        """Those of the member's project, and the member's own there."""
+        """Return the blocks of the member's project and the member's own blocks in it."""
         mine = Q(user=None) | Q(user=member.user_id)
         return self.filter(mine, project=member.project_id)
 
     def in_order(self) -> "BlockQuerySet":
-        """As they stand in the prompt: the project's first."""
+        """Sort as in the prompt: the project's blocks first."""
         return self.order_by(models.F("user").asc(nulls_first=True), "position", "name")
 
 
-class Block(OfProject):
-    """A named text, of a project or of one user in it. `version` rises with every change."""
+class Block(ProjectScopedModel):
+    """A named text of a project, or of one user in it. `version` rises with every change."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # The constraint's index begins with it.
+    # The index of the constraint begins with this column.
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="blocks", db_index=False
     )
@@ -56,7 +56,7 @@ class Block(OfProject):
         help_text="Whose own block it is. Empty: the whole project's.",
     )
     name = models.CharField(max_length=60, validators=[validate_block_name])
-    content = models.TextField(blank=True, max_length=LONGEST_BLOCK)
+    content = models.TextField(blank=True, max_length=MAX_BLOCK_CHARS)
     position = models.PositiveIntegerField(default=0, help_text="Its place, from 0.")
     tokens = models.PositiveIntegerField(help_text="As it stands in prompts (cl100k_base).")
     version = models.PositiveIntegerField(default=1)
@@ -76,9 +76,7 @@ class Block(OfProject):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["project", "user", "name"],
-                name="one_block_a_name",
-                nulls_distinct=False,
+                fields=["project", "user", "name"], name="one_block_a_name", nulls_distinct=False
             )
         ]
 

@@ -1,25 +1,25 @@
-"""What the writing of memories costs: each call of a model, booked."""
+"""The log of model calls that write memories, and the tokens that they used."""
 
 from django.db import models
 from django.db.models import DateTimeField, F, Func, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
+from projects.core.ids import new_id
+from projects.models import Project, ProjectScopedModel
 
 
 class CallKind(models.TextChoices):
     CONVERSATION = "conversation", _("a conversation, or a part of one")
     MERGE = "merge", _("merging the parts of a conversation")
     DIGEST = "digest", _("a digest")
-    AGAIN = "again", _("a digest once more, with what it had left out")
+    DIGEST_RETRY = "again", _("a digest once more, with what it had left out")
 
 
-class Call(OfProject):
-    """One request to a model: written before it is made, completed when the answer is there.
+class Call(ProjectScopedModel):
+    """One request to a model: inserted before the request, completed after the response.
 
-    A call whose worker died stays without an outcome; its tokens are not known.
+    A call whose worker died has no outcome, and its tokens are unknown.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -45,8 +45,8 @@ class Call(OfProject):
         return f"{self.kind} by {self.model}"
 
 
-class Midnight(Func):
-    """The last midnight in the time zone that its argument names, by the database's clock."""
+class LocalMidnight(Func):
+    """The last midnight in the time zone given by name, by the database clock."""
 
     template = (
         "(date_trunc('day', statement_timestamp() AT TIME ZONE %(expressions)s)"
@@ -55,15 +55,15 @@ class Midnight(Func):
     output_field = DateTimeField()
 
 
-def spent_today(project: str) -> Coalesce:
-    """In a query, the tokens that models took today for the project that `project` leads to.
+def tokens_spent_today(project: str) -> Coalesce:
+    """Return a query expression for the tokens that the project's model calls used today.
 
-    `project` is a path of fields to the Project, such as "pk" or "project". A day begins at
-    midnight in the project's zone.
+    `project` is a field path to the Project, such as "pk" or "project". The day begins at midnight
+    in the project's time zone.
     """
     calls = Call.objects.filter(
-        project=OuterRef(project), started_at__gte=Midnight(F("project__timezone"))
+        project=OuterRef(project), started_at__gte=LocalMidnight(F("project__timezone"))
     )
     total = Sum(F("input_tokens") + F("output_tokens"))
-    summed = calls.order_by().values("project").annotate(total=total).values("total")
-    return Coalesce(Subquery(summed), 0)
+    sums = calls.order_by().values("project").annotate(total=total).values("total")
+    return Coalesce(Subquery(sums), 0)

@@ -1,4 +1,4 @@
-"""What recall finds: excerpts of the record, their vectors, and how far indexing has come."""
+"""The search index of recall: chunks, their vectors, and the progress of indexing."""
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -9,9 +9,9 @@ from django.db.models.functions import Cast
 from pgvector.django import HalfVectorField, HnswIndex
 
 from chat.models import Role, Session
-from memory.models.leased import Leased, LeasedQuerySet
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
+from memory.models.leased import LeasedModel, LeasedQuerySet
+from projects.core.ids import new_id
+from projects.models import Project, ProjectScopedModel
 
 
 class SourceType(models.TextChoices):
@@ -21,30 +21,31 @@ class SourceType(models.TextChoices):
 
     @classmethod
     def of(cls, session: Session) -> "SourceType":
-        """Of the excerpts of `session`."""
+        """Return the source type of the chunks of `session`."""
         return cls.NOTE if session.is_notes else cls.TURN
 
 
-# Of a large project pgvector's defaults, 16 and 64, find fewer of the nearest: docs/recall.md.
-HNSW = {"m": 24, "ef_construction": 128}
+# pgvector's defaults, 16 and 64, find fewer of the nearest vectors in a large project:
+# docs/recall.md.
+HNSW_PARAMETERS = {"m": 24, "ef_construction": 128}
 
-# Whose source is a session.
-OF_SESSIONS = (SourceType.TURN, SourceType.NOTE)
+# The source of these chunks is a session.
+SESSION_SOURCES = (SourceType.TURN, SourceType.NOTE)
 
 
-class Chunk(OfProject):
-    """An excerpt that can be recalled: consecutive messages of one speaker, or part of a long one.
+class Chunk(ProjectScopedModel):
+    """A unit of the search index: consecutive messages of one speaker, or part of a long message.
 
-    It is known by its source (for a turn and a note the session) and its first place there; one
-    that grows is updated. Nothing but its vectors points at it, so that the table can be
+    It is identified by its source (for a turn and a note the session) and its first `seq` there; a
+    chunk that grows is updated. Only its vectors reference it, so that the table can be
     partitioned by project.
 
-    `terms` stand for the words of the text as full text search sees them, each hashed together
-    with the project: so one index over all projects finds those of one project alone.
+    `terms` are hashes of the words of the text as full text search sees them, each hashed together
+    with the project, so that one index over all projects finds those of one project only.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # Other indexes begin with it.
+    # Other indexes begin with this column.
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     source_type = models.CharField(max_length=10, choices=SourceType.choices)
     source = models.UUIDField(help_text="For what was said its session, for a summary its entry.")
@@ -56,11 +57,7 @@ class Chunk(OfProject):
     part = models.PositiveIntegerField(default=0, help_text="Of a message that was split.")
     role = models.CharField(max_length=10, choices=Role.choices)
     author = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     speaker = models.CharField(max_length=300)
     text = models.TextField()
@@ -101,16 +98,17 @@ class Chunk(OfProject):
 
     @property
     def source_id(self) -> str:
-        """Which messages it holds, as `source:first-last`."""
+        """Return the range of messages in the chunk, as `source:first-last`."""
         return f"{self.source}:{self.first_seq}-{self.last_seq}"
 
 
-class Vector(OfProject):
-    """What an embedder makes of a chunk. Changing the embedder is adding vectors.
+class Vector(ProjectScopedModel):
+    """The embedding of a chunk by one embedder. A change of the embedder adds vectors.
 
     The column has no fixed dimensions; each embedder in use has an index over its own vectors.
-    Only large projects are taken into it, after a while: what is not `indexed` is compared one by
-    one, which is as quick where there is little, and costs nothing when it is written.
+    Only the vectors of large projects are added to the index, some time after they are written.
+    Vectors that are not `indexed` are compared one by one: that is as fast for a small project,
+    and costs nothing at write time.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -132,13 +130,13 @@ class Vector(OfProject):
             models.Index(
                 fields=["project", "embedder"], name="vector_loose", condition=Q(indexed=False)
             ),
-            # Of the built-in embedder. Others get theirs when they are first needed.
+            # The index of the built-in embedder. Those of other embedders are created on first use.
             HnswIndex(
                 OpClass(
                     Cast("embedding", HalfVectorField(dimensions=256)), name="halfvec_cosine_ops"
                 ),
                 name="vector_static_minilm_256",
-                **HNSW,
+                **HNSW_PARAMETERS,
                 condition=Q(embedder="static-minilm-256", indexed=True),
             ),
         ]
@@ -149,15 +147,15 @@ class Vector(OfProject):
 
 class IndexCursorQuerySet(LeasedQuerySet):
     def due(self) -> "IndexCursorQuerySet":
-        """Those whose session changed since it was indexed."""
+        """Return the cursors whose session changed since it was indexed."""
         return self.filter(wanted__gt=F("done"))
 
 
-class IndexCursor(Leased):
-    """How far the indexing of one session has come; chat does not know it.
+class IndexCursor(LeasedModel):
+    """The progress of indexing one session.
 
-    Each change of the session raises `wanted`. Indexing sets `done` to the `wanted` that it found
-    at its beginning, unless there is a newer one at its end: then it is to be done again.
+    Each change of the session raises `wanted`. Indexing reads `wanted` at its start and writes that
+    value to `done`. If `wanted` rose meanwhile, the cursor is due again.
     """
 
     session = models.OneToOneField(
@@ -184,11 +182,11 @@ class IndexCursor(Leased):
         return f"index of {self.session_id} at {self.indexed_through}"
 
 
-class Corpus(OfProject):
-    """What search knows of a project as a whole: how many chunks, and in how many a term stands.
+class Corpus(ProjectScopedModel):
+    """Term statistics of a project: the number of chunks, and of the chunks that contain a term.
 
-    Counted now and then, not kept exact: `changes` are the chunks written since. A term that is
-    not among `terms` stands in less than `floor` chunks.
+    They are recounted from time to time: `changes` is the number of chunks written since. A term
+    that is not among `terms` occurs in fewer than `floor` chunks.
     """
 
     project = models.OneToOneField(

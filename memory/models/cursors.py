@@ -1,4 +1,4 @@
-"""How far memory has come: with each conversation, and with each project's layers."""
+"""The progress of memory: per session (`Cursor`) and per project (`Ladder`)."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -8,16 +8,16 @@ from django.db.models import ExpressionWrapper, F, Q, Value
 
 from chat.models import Session
 from chat.models.sessions import SessionStatus
-from memory.models.leased import SLACK, Leased, LeasedQuerySet
-from projects.models import OfProject, Project
+from memory.models.leased import CLOCK_SLACK, LeasedModel, LeasedQuerySet
+from projects.models import Project, ProjectScopedModel
 
-# A conversation that never falls idle is summarised at so many tokens too.
-FULL_TOKENS = 4_000
+# A conversation that never falls idle is due at this number of tokens.
+MAX_UNSUMMARISED_TOKENS = 4_000
 
 
 class CursorQuerySet(LeasedQuerySet):
     def waiting(self) -> "CursorQuerySet":
-        """Those with something that no entry covers yet, in projects that remember."""
+        """Return the cursors with messages that no entry covers, in projects with memory on."""
         return self.filter(
             unsummarised_messages__gt=0,
             project__memory_enabled=True,
@@ -26,32 +26,33 @@ class CursorQuerySet(LeasedQuerySet):
         )
 
     def due(self, now: datetime) -> "CursorQuerySet":
-        """Those to summarise at `now`, that nobody works on."""
-        return self.pending(now).unheld()
+        """Return the pending cursors that no worker has leased."""
+        return self.pending(now).unleased()
 
     def pending(self, now: datetime) -> "CursorQuerySet":
-        """Those to summarise at `now`, or being summarised: closed, idle or full, and neither
-        backing off, nor over their project's allowance of today.
+        """Return the cursors to summarise at `now`, including those that are leased.
 
-        `now` decides what is idle; leases, retries and allowances go by the database's clock.
+        Their session is closed, idle or full; they are neither backing off after a failure nor in
+        a project that used its tokens for today. `now` decides which sessions are idle; leases,
+        retries and allowances use the database clock.
         """
-        silence = ExpressionWrapper(
+        idle_time = ExpressionWrapper(
             F("project__idle_minutes") * Value(timedelta(minutes=1)),
             output_field=models.DurationField(),
         )
-        idle = Q(session__last_activity_at__lte=Value(now) - silence)
-        # As well as what is later than now: it was said before the clock was set back.
-        idle |= Q(session__last_activity_at__gt=Value(now) + Value(SLACK))
-        full = Q(unsummarised_tokens__gte=FULL_TOKENS)
+        idle = Q(session__last_activity_at__lte=Value(now) - idle_time)
+        # A later time than `now` was written before the clock was set back.
+        idle |= Q(session__last_activity_at__gt=Value(now) + Value(CLOCK_SLACK))
+        full = Q(unsummarised_tokens__gte=MAX_UNSUMMARISED_TOKENS)
         closed = Q(session__status=SessionStatus.CLOSED)
         return self.waiting().filter(idle | full | closed).ready().within_allowance()
 
 
-class Cursor(Leased):
-    """Memory's bookkeeping of one session; chat does not know it.
+class Cursor(LeasedModel):
+    """The progress of summarising one session.
 
-    `summarised_through` is the last `seq` that an entry covers. The counts are those of what is
-    not covered yet and would contribute: a cursor whose counts are zero has nothing to do.
+    `summarised_through` is the last `seq` that an entry covers. The counts are those of the
+    messages after it that would contribute to a summary: at zero there is nothing to do.
     """
 
     session = models.OneToOneField(
@@ -73,8 +74,8 @@ class Cursor(Leased):
 
     @property
     def due_at(self) -> datetime | None:
-        """When it will have been idle long enough; None when it is full or closed, and due now."""
-        is_full = self.unsummarised_tokens >= FULL_TOKENS
+        """Return when the session will count as idle; None if it is full or closed, so due now."""
+        is_full = self.unsummarised_tokens >= MAX_UNSUMMARISED_TOKENS
         if is_full or self.session.status == SessionStatus.CLOSED:
             return None
         return self.session.last_activity_at + timedelta(minutes=self.project.idle_minutes)
@@ -83,8 +84,8 @@ class Cursor(Leased):
         return f"cursor of {self.session_id} at {self.summarised_through}"
 
 
-class Ladder(Leased):
-    """A project's layers as work: one worker at a time rolls, rewrites and fades."""
+class Ladder(LeasedModel):
+    """The layers of one project as work: one worker at a time rolls up, rewrites and fades."""
 
     project = models.OneToOneField(
         Project, primary_key=True, on_delete=models.CASCADE, related_name="ladder"
@@ -102,11 +103,11 @@ class Ladder(Leased):
         return f"ladder of {self.project_id}"
 
 
-class Nudge(OfProject):
-    """Something changed in a project's layers since they were last looked through.
+class Nudge(ProjectScopedModel):
+    """A mark that a project's layers changed since they were last processed.
 
-    Rows are only added, and removed by who has looked, so that no two writers ever wait for each
-    other here.
+    Writers only insert rows and the worker deletes them, so that no two writers wait for each
+    other.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -116,8 +117,8 @@ class Nudge(OfProject):
         return f"nudge of {self.project_id}"
 
 
-class EntriesChanged(OfProject):
-    """Something changed in a project's entries since recall looked through them; as Nudge."""
+class EntriesChanged(ProjectScopedModel):
+    """A mark, like `Nudge`, that a project's entries changed since recall indexed them."""
 
     id = models.BigAutoField(primary_key=True)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
@@ -129,7 +130,7 @@ class EntriesChanged(OfProject):
         return f"change of the entries of {self.project_id}"
 
 
-def nudge(project_id: UUID) -> None:
-    """Has the project's layers looked through at the next cycle, and its summaries by recall."""
+def mark_layers_changed(project_id: UUID) -> None:
+    """Schedule the project's layers for the next cycle, and its entries for recall's index."""
     Nudge.objects.create(project_id=project_id)
     EntriesChanged.objects.create(project_id=project_id)

@@ -1,24 +1,26 @@
-"""What is kept: one node of the layers, and its earlier texts."""
+"""Entries, their earlier texts, the log of their states, and the rendered bank."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from uuid import UUID
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector
-from django.db import models
+from django.db import connection, models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Session
 from memory.layers import bank
-from memory.layers.bank import Item
+from memory.layers.bank import BankItem
 from memory.layers.periods import Granularity
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
+from projects.core.ids import new_id
+from projects.models import Project, ProjectScopedModel
 
 
-class State(models.TextChoices):
+class EntryStatus(models.TextChoices):
     PROPOSED = "proposed", _("waits for review")
     LIVE = "live", _("in the prompt")
     ABSORBED = "absorbed", _("spoken for by its parent")
@@ -27,8 +29,8 @@ class State(models.TextChoices):
     STALE = "stale", _("waits to be rewritten")
 
 
-class Waiting(models.TextChoices):
-    """Why an entry awaits review."""
+class ReviewReason(models.TextChoices):
+    """The reason why an entry or a fact awaits review."""
 
     ASKED = "asked", _("the project reviews new memories")
     PRIVATE = "private", _("it quotes a private chat")
@@ -40,67 +42,68 @@ class Waiting(models.TextChoices):
 # Plain strings, so that migrations do not depend on the enumeration.
 GRANULARITIES = [granularity.value for granularity in Granularity]
 CONVERSATION = Granularity.CONVERSATION.value
-# The words by which entries, and their earlier texts, are searched.
-WORDS = SearchVector("summary", "note", config="simple")
-REVISED_WORDS = SearchVector("summary", config="simple")
+
+ENTRY_SEARCH_VECTOR = SearchVector("summary", "note", config="simple")
+ENTRY_REVISION_SEARCH_VECTOR = SearchVector("summary", config="simple")
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
     def matching(self, text: str) -> "EntryQuerySet":
-        """Those with the words of `text`, as people write them into a search; a text that is
-        withheld is not found by what it said.
-        """
+        """Return the entries that match the search `text`, except withheld ones."""
         query = SearchQuery(text.replace("\0", ""), config="simple", search_type="websearch")
-        return self.alias(words=WORDS).filter(words=query, withheld=False)
+        return self.alias(words=ENTRY_SEARCH_VECTOR).filter(words=query, withheld=False)
 
     def live(self) -> "EntryQuerySet":
-        return self.filter(state=State.LIVE)
+        return self.filter(state=EntryStatus.LIVE)
 
-    def in_the_bank(self) -> "EntryQuerySet":
-        """What may stand in the rendered bank.
+    def bank_candidates(self) -> "EntryQuerySet":
+        """Return the candidates for the rendered bank.
 
-        Live ones; faded ones, should they fit again; those about to be rewritten, which until then
-        show their last text; and where a digest is withheld, or waits for review, what it was made
-        of stands in.
+        These are live entries; faded ones, which may fit again; stale ones, which show their last
+        text until they are rewritten; and the children of a digest that is withheld or awaits
+        review, in place of that digest.
         """
-        # By two ways that an index knows: most of a long history stands in neither.
-        alone = self.filter(
-            Q(state__in=(State.LIVE, State.FADED)) | Q(state=State.STALE, parent=None)
+        # Two conditions that have an index each: most of a long history matches neither.
+        own = self.filter(
+            Q(state__in=(EntryStatus.LIVE, EntryStatus.FADED))
+            | Q(state=EntryStatus.STALE, parent=None)
         )
-        # What is withheld is stale, or aside.
-        aside = Q(state__in=(State.PROPOSED, State.HIDDEN))
-        silent = self.filter(aside | Q(state=State.STALE, withheld=True))
-        standing_in = self.filter(state__in=(State.STALE, State.ABSORBED), parent__in=silent)
-        either = alone.values("pk").union(standing_in.values("pk"))
-        return self.filter(pk__in=either, withheld=False)
+        # A withheld entry is stale, proposed or hidden.
+        outside = Q(state__in=(EntryStatus.PROPOSED, EntryStatus.HIDDEN))
+        unshown = self.filter(outside | Q(state=EntryStatus.STALE, withheld=True))
+        replacements = self.filter(
+            state__in=(EntryStatus.STALE, EntryStatus.ABSORBED), parent__in=unshown
+        )
+        return self.filter(pk__in=own.values("pk").union(replacements.values("pk")), withheld=False)
 
-    def in_the_layers(self) -> "EntryQuerySet":
-        """What settles: all but what awaits review or was hidden."""
-        return self.exclude(state__in=(State.PROPOSED, State.HIDDEN))
+    def in_layers(self) -> "EntryQuerySet":
+        """Return the entries that take part in the layers: neither proposed nor hidden."""
+        return self.exclude(state__in=(EntryStatus.PROPOSED, EntryStatus.HIDDEN))
 
     def rewritable(self) -> "EntryQuerySet":
-        """Digests whose children are no longer what they were written from."""
-        return self.filter(state=State.STALE).exclude(granularity=CONVERSATION)
+        """Return the digests whose children changed since they were written."""
+        return self.filter(state=EntryStatus.STALE).exclude(granularity=CONVERSATION)
 
-    def above(self, projects: Collection[UUID], entries: Collection[UUID]) -> "EntryQuerySet":
-        """The digests that `entries` of `projects` are children of, or once were: a text of theirs,
-        an earlier one or one that is not rewritten yet, may tell of a child that was pinned or put
-        aside.
+    def parents_of(self, projects: Collection[UUID], entries: Collection[UUID]) -> "EntryQuerySet":
+        """Return the digests that `entries` of `projects` are, or once were, children of.
+
+        An earlier text of such a digest, or one that is not rewritten yet, may contain text of a
+        child that was pinned or hidden meanwhile.
         """
-        # The database notes each parent that an entry gets.
-        held = EntryState.objects.filter(project__in=projects, entry__in=entries)
-        above = held.exclude(parent_id=None).values("parent_id")
-        return self.filter(project__in=projects, pk__in=above)
+        # A trigger logs each parent that an entry gets.
+        logged = EntryState.objects.filter(project__in=projects, entry__in=entries)
+        parents = logged.exclude(parent_id=None).values("parent_id")
+        return self.filter(project__in=projects, pk__in=parents)
 
     def newest_first(self) -> "EntryQuerySet":
         return self.order_by("-last_source_at", "-id")
 
 
-class Entry(OfProject):
-    """A summary of a stretch of one conversation, or a digest of the entries of one period.
+class Entry(ProjectScopedModel):
+    """A summary of a range of one conversation, or a digest of the entries of one period.
 
-    A conversation entry covers `first_seq` to `last_seq` of its session; a digest is made of the
-    entries whose `parent` it is. `period_key` is in the zone in which it was made.
+    A conversation entry covers `first_seq` to `last_seq` of its session; a digest is made from the
+    entries whose `parent` it is. `period_key` is in the time zone `zone`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -121,14 +124,14 @@ class Entry(OfProject):
     message_count = models.PositiveIntegerField()
     first_source_at = models.DateTimeField()
     last_source_at = models.DateTimeField()
-    state = models.CharField(max_length=10, choices=State.choices, default=State.LIVE)
+    state = models.CharField(max_length=10, choices=EntryStatus.choices, default=EntryStatus.LIVE)
     pinned = models.BooleanField(default=False)
     withheld = models.BooleanField(
         default=False,
         help_text="A source was hidden, deleted or forgotten: no text until it is rewritten.",
     )
     waits_because = models.CharField(
-        max_length=12, choices=Waiting.choices, blank=True, help_text="Why it awaits review."
+        max_length=12, choices=ReviewReason.choices, blank=True, help_text="Why it awaits review."
     )
     note = models.TextField(
         blank=True,
@@ -161,7 +164,7 @@ class Entry(OfProject):
                 name="one_digest_a_period",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=State.values), name="entry_state_is_known"
+                condition=Q(state__in=EntryStatus.values), name="entry_state_is_known"
             ),
             models.CheckConstraint(
                 condition=Q(granularity__in=GRANULARITIES), name="entry_granularity_is_known"
@@ -184,8 +187,10 @@ class Entry(OfProject):
         ]
         indexes = [
             models.Index(fields=["project", "state", "-last_source_at"], name="entry_by_state"),
-            models.Index(fields=["project"], name="entry_stale", condition=Q(state=State.STALE)),
-            GinIndex(WORDS, name="entry_words"),
+            models.Index(
+                fields=["project"], name="entry_stale", condition=Q(state=EntryStatus.STALE)
+            ),
+            GinIndex(ENTRY_SEARCH_VECTOR, name="entry_words"),
         ]
 
     def __str__(self) -> str:
@@ -193,13 +198,13 @@ class Entry(OfProject):
 
     @property
     def label(self) -> str:
-        """What it is called in pages and prompts; a private session's title is not told."""
+        """Return its name for pages and prompts, without the title of a private session."""
         title = self.session.open_label if self.session is not None else ""
         return bank.item_label(Granularity(self.granularity), self.period_key, title)
 
-    def as_item(self) -> Item:
-        """As it may stand in the rendered bank."""
-        return Item(
+    def as_item(self) -> BankItem:
+        """Return the entry as an item of the rendered bank."""
+        return BankItem(
             id=self.pk,
             granularity=Granularity(self.granularity),
             key=self.period_key,
@@ -207,12 +212,12 @@ class Entry(OfProject):
             summary=self.summary,
             last_source_at=self.last_source_at,
             pinned=self.pinned,
-            stale=self.state == State.STALE,
+            stale=self.state == EntryStatus.STALE,
         )
 
 
-class EntryRevision(OfProject):
-    """An earlier text of an entry, kept when it was rewritten."""
+class EntryRevision(ProjectScopedModel):
+    """An earlier text of an entry, saved when the entry was rewritten."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
@@ -229,17 +234,17 @@ class EntryRevision(OfProject):
                 fields=["project", "entry", "revision"], name="one_text_a_revision"
             )
         ]
-        indexes = [GinIndex(REVISED_WORDS, name="entry_revision_words")]
+        indexes = [GinIndex(ENTRY_REVISION_SEARCH_VECTOR, name="entry_revision_words")]
 
     def __str__(self) -> str:
         return f"revision {self.revision} of {self.entry_id}"
 
 
-class EntryState(OfProject):
-    """How an entry stood from a moment on; no text. Written by the database itself.
+class EntryState(ProjectScopedModel):
+    """The state of an entry from a moment on, without text. A database trigger writes it.
 
-    A trigger adds a row whenever one of these columns changes, at the moment of the cycle that did
-    it (the setting `strata.now`), or at the database's own.
+    The trigger inserts a row whenever one of these columns changes. `since` is the time of the
+    cycle that made the change (the setting `strata.now`), else the time of the database.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -263,3 +268,40 @@ class EntryState(OfProject):
 
     def __str__(self) -> str:
         return f"{self.entry_id} {self.state} since {self.since:%Y-%m-%d %H:%M}"
+
+
+def set_history_clock(moment: datetime | None) -> None:
+    """Date later `EntryState` rows of this transaction at `moment`; None restores the real time."""
+    with connection.cursor() as cursor:
+        value = moment.isoformat() if moment else ""
+        cursor.execute("SELECT set_config('strata.now', %s, true)", [value])
+
+
+@contextmanager
+def history_clock(now: datetime) -> Iterator[None]:
+    """Date the `EntryState` rows written inside at `now`, the time of the running cycle."""
+    set_history_clock(now)
+    yield
+    set_history_clock(None)
+
+
+class RenderedBank(ProjectScopedModel):
+    """One project's rendered bank, and a fingerprint of the entries that it was rendered from.
+
+    `version` rises only when the text changes. The text is valid as long as `fingerprint` matches
+    the entries, so it needs no explicit invalidation.
+    """
+
+    project = models.OneToOneField(
+        Project, primary_key=True, on_delete=models.CASCADE, related_name="rendered_bank"
+    )
+    version = models.PositiveIntegerField(default=0)
+    text_hash = models.CharField(max_length=64, blank=True)
+    fingerprint = models.CharField(max_length=64, blank=True)
+    text = models.TextField(blank=True)
+    tokens = models.PositiveIntegerField(default=0)
+    included = models.JSONField(default=list)
+    left_out = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"version {self.version} of the bank of {self.project_id}"

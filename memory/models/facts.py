@@ -1,9 +1,9 @@
-"""Facts: what is held to be so, of what, since when; and where each was said.
+"""Facts and their sources.
 
-A fact has two times: when it is so (`valid_from`, and until another of its topic begins), and
-when the project held it so (`recorded_at` to `retired_at`). When it ends is not kept but asked: the
-next fact of the same topic ends it. So whatever becomes of that next one, be it forgotten, hidden,
-withheld with its summary or told late, the one before ends where it should.
+A fact is bi-temporal: it is valid from `valid_from` until the next fact of its topic begins, and
+the project recorded it from `recorded_at` until `retired_at`. The end of its validity is not
+stored but computed in the query. So whatever happens to the next fact (forgotten, hidden, withheld
+with its summary, recorded late), the one before ends where it should.
 """
 
 import hashlib
@@ -20,111 +20,116 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Message, Session
-from memory.models.entries import Entry, State, Waiting
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
+from memory.models.entries import Entry, EntryStatus, ReviewReason
+from projects.core.ids import new_id
+from projects.models import Project, ProjectScopedModel
 
-LONGEST_SUBJECT = 200
-LONGEST_PREDICATE = 100
-LONGEST_OBJECT = 500
-# By which facts are searched.
-WORDS = SearchVector("subject", "predicate", "object", config="simple")
+MAX_SUBJECT_CHARS = 200
+MAX_PREDICATE_CHARS = 100
+MAX_OBJECT_CHARS = 500
+
+FACT_SEARCH_VECTOR = SearchVector("subject", "predicate", "object", config="simple")
 
 
-class Standing(models.TextChoices):
+class FactStatus(models.TextChoices):
     PROPOSED = "proposed", _("waits for review")
     LIVE = "live", _("held to be so")
     HIDDEN = "hidden", _("hidden by a moderator")
 
 
-def folded(text: str) -> str:
-    """`text` in the form in which subjects, predicates and objects are the same: without regard to
-    case, width, accents' encoding, spaces and what ends a sentence.
+def normalize_text(text: str) -> str:
+    """Return `text` in the form in which subjects, predicates and objects are compared.
+
+    It ignores case, width, the encoding of accents, extra spaces and closing punctuation.
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(plain.split()).strip(" .,;:!?'\"“”‘’")
 
 
-def topic_of(user_id: object, subject: str, predicate: str) -> str:
-    """What facts that can end one another have in common, as a SHA-256.
+def topic_key(user_id: object, subject: str, predicate: str) -> str:
+    """Return the SHA-256 of the topic: facts of one topic can end one another.
 
-    `user_id` is whom they are about; None for the project.
+    `user_id` is the user that the fact is about; None for the project.
     """
-    told = "\n".join((str(user_id or ""), folded(subject), folded(predicate)))
-    return hashlib.sha256(told.encode()).hexdigest()
+    key = "\n".join((str(user_id or ""), normalize_text(subject), normalize_text(predicate)))
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 class FactQuerySet(models.QuerySet["Fact"]):
     def current(self) -> "FactQuerySet":
-        """As they are now: no earlier versions, and none that was taken back."""
+        """Return the present versions, without earlier and withdrawn ones."""
         return self.filter(retired_at=None)
 
-    def recorded_at(self, moment: datetime) -> "FactQuerySet":
-        """Those, and those versions of them, that the project held at `moment`."""
+    def as_of(self, moment: datetime | None) -> "FactQuerySet":
+        """Return the facts, in the versions, that were recorded at `moment`; None for now."""
+        if moment is None:
+            return self.current()
         return self.filter(Q(retired_at=None) | Q(retired_at__gt=moment), recorded_at__lte=moment)
 
-    def standing(self) -> "FactQuerySet":
-        """Those that are taken in, and said by hand or in a summary that is neither hidden nor
-        withheld.
-        """
+    def supported(self) -> "FactQuerySet":
+        """Return live facts that were entered by hand or have a source in a visible summary."""
         # An earlier version has the sources of its fact.
         fact = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
-        told = FactSource.objects.filter(
+        sources = FactSource.objects.filter(
             project=OuterRef("project"), fact=fact, entry__withheld=False
         )
         return self.filter(
-            Q(by_hand=True) | Exists(told.exclude(entry__state=State.HIDDEN)),
-            state=Standing.LIVE,
+            Q(by_hand=True) | Exists(sources.exclude(entry__state=EntryStatus.HIDDEN)),
+            state=FactStatus.LIVE,
         )
 
-    def known(self, moment: datetime | None = None) -> "FactQuerySet":
-        """Those that stand, as known now or at `moment`, with `until`, the end of each, and
-        `closer`, the id of the fact that ended it; both None where there is none.
+    def with_validity(self, moment: datetime | None = None) -> "FactQuerySet":
+        """Return the supported facts as recorded now or at `moment`, with their ends.
+
+        Annotates `until`, the end of the fact's validity, and `closer`, the id of the fact that
+        ended it; both None if it has no end.
         """
-        held = Fact.objects.standing()
-        held = held.current() if moment is None else held.recorded_at(moment)
-        later = held.filter(
+        recorded = Fact.objects.supported().as_of(moment)
+        later = recorded.filter(
             project=OuterRef("project"),
             topic=OuterRef("topic"),
             valid_from__gt=OuterRef("valid_from"),
         ).order_by("valid_from", "pk")
-        mine = self.standing()
-        mine = mine.current() if moment is None else mine.recorded_at(moment)
-        return mine.annotate(
-            begun=Subquery(later.values("valid_from")[:1]),
-            closer=Subquery(later.values("pk")[:1]),
-            # LEAST leaves out what is null.
-            until=Least(F("valid_until"), F("begun")),
+        return (
+            self.supported()
+            .as_of(moment)
+            .annotate(
+                begun=Subquery(later.values("valid_from")[:1]),
+                closer=Subquery(later.values("pk")[:1]),
+                # LEAST ignores nulls.
+                until=Least(F("valid_until"), F("begun")),
+            )
         )
 
     def valid_at(self, moment: datetime) -> "FactQuerySet":
-        """Of those of `known`, what is so at `moment`."""
+        """Return, from the rows of `with_validity`, those that are valid at `moment`."""
         return self.filter(Q(until=None) | Q(until__gt=moment), valid_from__lte=moment)
 
-    def about(self, subject: str) -> "FactQuerySet":
-        return self.filter(subject_key=folded(subject)[:LONGEST_SUBJECT])
+    def with_subject(self, subject: str) -> "FactQuerySet":
+        return self.filter(subject_key=normalize_text(subject)[:MAX_SUBJECT_CHARS])
 
-    def saying(self, predicate: str) -> "FactQuerySet":
-        return self.filter(predicate_key=folded(predicate)[:LONGEST_PREDICATE])
+    def with_predicate(self, predicate: str) -> "FactQuerySet":
+        return self.filter(predicate_key=normalize_text(predicate)[:MAX_PREDICATE_CHARS])
 
     def matching(self, text: str) -> "FactQuerySet":
-        """Those with the words of `text`, as people write them into a search."""
+        """Return the facts that match the search `text`."""
         query = SearchQuery(text.replace("\0", ""), config="simple", search_type="websearch")
-        return self.alias(words=WORDS).filter(words=query)
+        return self.alias(words=FACT_SEARCH_VECTOR).filter(words=query)
 
     def newest_first(self) -> "FactQuerySet":
         return self.order_by("-valid_from", "-id")
 
 
-class Fact(OfProject):
-    """`subject` `predicate` `object`, of the project or about one of its people.
+class Fact(ProjectScopedModel):
+    """A statement `subject` `predicate` `object` of the project, or about one of its members.
 
-    Facts of one topic follow one another. `valid_until` is an end that somebody gave; most have
-    none. What was changed stays as an earlier version: a row with `retired_at`, below the fact.
+    Facts of one topic follow one another. `valid_until` is an end that somebody entered; most facts
+    have none. A change saves the former content as an earlier version: a row with `retired_at`
+    and `earlier_of`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # Other indexes begin with it.
+    # Other indexes begin with this column.
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="facts", db_index=False
     )
@@ -136,11 +141,11 @@ class Fact(OfProject):
         related_name="+",
         help_text="Whom alone it is about and shown to; empty: the project.",
     )
-    subject = models.CharField(max_length=LONGEST_SUBJECT)
-    predicate = models.CharField(max_length=LONGEST_PREDICATE)
-    object = models.CharField(max_length=LONGEST_OBJECT)
-    subject_key = models.CharField(max_length=LONGEST_SUBJECT, editable=False)
-    predicate_key = models.CharField(max_length=LONGEST_PREDICATE, editable=False)
+    subject = models.CharField(max_length=MAX_SUBJECT_CHARS)
+    predicate = models.CharField(max_length=MAX_PREDICATE_CHARS)
+    object = models.CharField(max_length=MAX_OBJECT_CHARS)
+    subject_key = models.CharField(max_length=MAX_SUBJECT_CHARS, editable=False)
+    predicate_key = models.CharField(max_length=MAX_PREDICATE_CHARS, editable=False)
     topic = models.CharField(max_length=64, editable=False)
     confidence = models.FloatField(default=1.0, help_text="From 0 to 1.")
     valid_from = models.DateTimeField()
@@ -159,9 +164,9 @@ class Fact(OfProject):
         related_name="earlier",
         help_text="The fact that this is an earlier version of.",
     )
-    state = models.CharField(max_length=8, choices=Standing.choices, default=Standing.LIVE)
+    state = models.CharField(max_length=8, choices=FactStatus.choices, default=FactStatus.LIVE)
     waits_because = models.CharField(
-        max_length=12, choices=Waiting.choices, blank=True, help_text="Why it awaits review."
+        max_length=12, choices=ReviewReason.choices, blank=True, help_text="Why it awaits review."
     )
     by_hand = models.BooleanField(
         default=False, help_text="Somebody gave it: it stands without a source."
@@ -174,7 +179,7 @@ class Fact(OfProject):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(state__in=Standing.values), name="fact_state_is_known"
+                condition=Q(state__in=FactStatus.values), name="fact_state_is_known"
             ),
             models.CheckConstraint(
                 condition=Q(confidence__gte=0, confidence__lte=1), name="fact_confidence_is_a_share"
@@ -191,7 +196,7 @@ class Fact(OfProject):
             models.Index(fields=["project", "topic", "valid_from"], name="fact_of_topic"),
             models.Index(fields=["project", "-valid_from", "-id"], name="fact_recent"),
             models.Index(fields=["project", "subject_key"], name="fact_of_subject"),
-            GinIndex(WORDS, name="fact_words"),
+            GinIndex(FACT_SEARCH_VECTOR, name="fact_words"),
         ]
 
     def __str__(self) -> str:
@@ -202,20 +207,20 @@ class Fact(OfProject):
         return f"{self.subject} {self.predicate} {self.object}"
 
     def set_keys(self) -> None:
-        """Sets what is worked out from the words."""
-        self.subject_key = folded(self.subject)[:LONGEST_SUBJECT]
-        self.predicate_key = folded(self.predicate)[:LONGEST_PREDICATE]
-        self.topic = topic_of(self.user_id, self.subject, self.predicate)
+        """Set the columns that are derived from the words."""
+        self.subject_key = normalize_text(self.subject)[:MAX_SUBJECT_CHARS]
+        self.predicate_key = normalize_text(self.predicate)[:MAX_PREDICATE_CHARS]
+        self.topic = topic_key(self.user_id, self.subject, self.predicate)
 
-    def says_the_same(self, object: str) -> bool:
-        return folded(self.object) == folded(object)
+    def has_object(self, object: str) -> bool:
+        return normalize_text(self.object) == normalize_text(object)
 
 
-class FactSource(OfProject):
-    """A message that tells a fact, and the entry in whose writing that was found.
+class FactSource(ProjectScopedModel):
+    """A message that states a fact, and the entry with which the fact was extracted.
 
-    `valid_from` and `confidence` are what it tells of them: the fact begins with its first source,
-    and is as certain as its most certain.
+    `valid_from` and `confidence` are those of this message. The fact begins with its first source
+    and has the confidence of its most certain source.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -233,8 +238,8 @@ class FactSource(OfProject):
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "fact", "message"], name="one_source_a_fact_and_message"
-            ),
+            )
         ]
 
     def __str__(self) -> str:
-        return f"{self.message_id} tells {self.fact_id}"
+        return f"{self.message_id} states {self.fact_id}"

@@ -1,4 +1,4 @@
-"""Work that one worker at a time may do, and that is tried again later when it fails."""
+"""The base of rows that are work for one worker at a time, with retries after failures."""
 
 from datetime import timedelta
 
@@ -7,37 +7,37 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from memory.models.calls import spent_today
-from projects.models import OfProject
+from memory.models.calls import tokens_spent_today
+from projects.models import ProjectScopedModel
 
-# A lease outlives the longest single model call, and is renewed before each of them.
-LONGEST_LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
-LONGEST_WAIT = timedelta(hours=6)
-# What ends later than that, or was said later than now, is from before the clock was set back, and
-# would hold until it is as late again.
-SLACK = timedelta(minutes=1)
+# A lease is longer than the longest single model call, and is renewed before each call.
+MAX_LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
+MAX_RETRY_WAIT = timedelta(hours=6)
+# A lease, retry or message that is further in the future was written before the clock was set
+# back. Without this limit it would block the work until that time.
+CLOCK_SLACK = timedelta(minutes=1)
 
 
 class LeasedQuerySet(models.QuerySet):
-    def unheld(self):
-        """Those that nobody works on, by the database's clock."""
-        held = Q(lease_until__gt=Now(), lease_until__lte=Now() + LONGEST_LEASE + SLACK)
-        return self.filter(Q(lease_until=None) | ~held)
+    def unleased(self):
+        """Return the rows that no worker has leased, by the database clock."""
+        leased = Q(lease_until__gt=Now(), lease_until__lte=Now() + MAX_LEASE + CLOCK_SLACK)
+        return self.filter(Q(lease_until=None) | ~leased)
 
     def ready(self):
-        """Those that are not backing off after a failure, by the database's clock."""
-        waits = Q(next_try_at__gt=Now(), next_try_at__lte=Now() + LONGEST_WAIT + SLACK)
+        """Return the rows that are not backing off after a failure, by the database clock."""
+        waits = Q(next_try_at__gt=Now(), next_try_at__lte=Now() + MAX_RETRY_WAIT + CLOCK_SLACK)
         return self.filter(Q(next_try_at=None) | ~waits)
 
     def within_allowance(self):
-        """Those whose project may still spend tokens today, by the database's clock."""
-        today = self.annotate(spent=spent_today("project"))
+        """Return the rows whose project has tokens left for today, by the database clock."""
+        today = self.annotate(spent=tokens_spent_today("project"))
         return today.filter(
             Q(project__memory_daily_tokens=None) | Q(spent__lt=F("project__memory_daily_tokens"))
         )
 
 
-class Leased(OfProject):
+class LeasedModel(ProjectScopedModel):
     lease_holder = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveIntegerField(default=0, help_text="Since it last went well.")

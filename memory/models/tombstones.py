@@ -1,15 +1,15 @@
-"""What must not come back."""
+"""Tombstones: records of forgotten things, so that a restore or a re-import omits them."""
 
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
+from projects.core.ids import new_id
+from projects.models import Project, ProjectScopedModel
 
 
-class Grave(models.TextChoices):
-    """What kind of thing lies there."""
+class TombstoneKind(models.TextChoices):
+    """The kind of the forgotten thing."""
 
     MESSAGE = "message", _("Message")
     SESSION = "session", _("Session")
@@ -24,15 +24,15 @@ class Grave(models.TextChoices):
     PROJECT = "project", _("a project that was deleted")
 
 
-class Tombstone(OfProject):
-    """One thing that was forgotten: its id, or the digest of what it is called at its source.
+class Tombstone(ProjectScopedModel):
+    """One forgotten thing: its id, or the hash of its id in the program that it came from.
 
-    Of a user: the id, and when. A project that was deleted has its own in the file alone.
+    For a user it holds the id and the time. The tombstone of a deleted project is only in the file.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tombstones")
-    kind = models.CharField(max_length=8, choices=Grave.choices)
+    kind = models.CharField(max_length=8, choices=TombstoneKind.choices)
     subject = models.CharField(max_length=64, help_text="An id, or a SHA-256.")
     at = models.DateTimeField(default=timezone.now)
 

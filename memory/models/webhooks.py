@@ -1,4 +1,4 @@
-"""Who is told of what happens in a project, and what they were told."""
+"""Webhooks of a project and their deliveries."""
 
 import secrets
 from datetime import timedelta
@@ -11,14 +11,14 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from memory.models.leased import Leased, LeasedQuerySet
-from projects.identifiers import new_id
-from projects.models import OfProject, Project
-from projects.outbound import MAX_URL_LENGTH
+from memory.models.leased import LeasedModel, LeasedQuerySet
+from projects.core.ids import new_id
+from projects.core.outbound_http import MAX_URL_CHARS
+from projects.models import Project, ProjectScopedModel
 
 
-class Event(models.TextChoices):
-    """What a receiver is told of. Others script against the values: they stay put."""
+class WebhookEvent(models.TextChoices):
+    """An event that a webhook delivers. The values are public: they must not change."""
 
     MESSAGE_POSTED = "message.posted", _("A message is posted")
     REPLY_FINISHED = "reply.finished", _("A reply is finished")
@@ -30,11 +30,13 @@ class Event(models.TextChoices):
     TEST = "webhook.test", _("A test")
 
 
-# What may be asked for; a test is told to whoever asked for it alone.
-ANNOUNCED = [(event.value, event.label) for event in Event if event != Event.TEST]
+# A test is delivered only to the webhook that is tested.
+SUBSCRIBABLE_EVENTS = [
+    (event.value, event.label) for event in WebhookEvent if event != WebhookEvent.TEST
+]
 
 
-class OffBecause(models.TextChoices):
+class WebhookOffReason(models.TextChoices):
     OWNER = "owner", _("An owner switched it off.")
     STAFF = "staff", _("An administrator of this server switched it off.")
     FAILING = "failing", _("Nothing could be delivered for three days.")
@@ -46,33 +48,33 @@ def new_salt() -> str:
 
 
 class WebhookQuerySet(LeasedQuerySet):
-    def listening(self, project_id: UUID, event: str) -> "WebhookQuerySet":
-        """Those to be told of an event in a project."""
+    def subscribed_to(self, project_id: UUID, event: str) -> "WebhookQuerySet":
+        """Return the active webhooks of a project that subscribe to `event`."""
         return self.filter(project=project_id, off_because="", events__contains=[event])
 
-    def with_something_due(self) -> "WebhookQuerySet":
+    def with_due_deliveries(self) -> "WebhookQuerySet":
         due = Delivery.objects.due().filter(webhook=OuterRef("pk"))
-        return self.filter(Exists(due), off_because="").unheld().ready()
+        return self.filter(Exists(due), off_because="").unleased().ready()
 
 
-class Webhook(Leased):
-    """An address that a program of a project's owners is told at.
+class Webhook(LeasedModel):
+    """A URL to which events of a project are posted.
 
-    Its secret is made of the salt and the server's key, and stands nowhere. One worker at a time
-    delivers to it; after a failure it is left alone until `next_try_at`.
+    Its secret is derived from the salt and the server's key, and is not stored. One worker at a
+    time delivers to it; after a failure the next attempt is at `next_try_at`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="webhooks")
-    url = models.CharField(max_length=MAX_URL_LENGTH)
-    events = ArrayField(models.CharField(max_length=20, choices=ANNOUNCED))
+    url = models.CharField(max_length=MAX_URL_CHARS)
+    events = ArrayField(models.CharField(max_length=20, choices=SUBSCRIBABLE_EVENTS))
     salt = models.CharField(max_length=32, default=new_salt, editable=False)
     previous_salt = models.CharField(max_length=32, blank=True, editable=False)
     previous_until = models.DateTimeField(
         null=True, blank=True, help_text="Until then the secret before this one signs too."
     )
     off_because = models.CharField(
-        max_length=10, choices=OffBecause.choices, blank=True, help_text="Empty: it is on."
+        max_length=10, choices=WebhookOffReason.choices, blank=True, help_text="Empty: it is on."
     )
     off_since = models.DateTimeField(null=True, blank=True)
     failing_since = models.DateTimeField(null=True, blank=True)
@@ -98,7 +100,7 @@ class Webhook(Leased):
 
     @property
     def host(self) -> str:
-        """What of the address may be told: the rest of it may be a secret."""
+        """Return the host of the URL, for display: the rest of the URL may be a secret."""
         return self.url.partition("://")[2].partition("/")[0].partition("?")[0]
 
     @property
@@ -117,16 +119,17 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return self.filter(state=DeliveryState.WAITING)
 
     def due(self) -> "DeliveryQuerySet":
-        """By the database's clock."""
+        """Return the deliveries to attempt now, by the database clock."""
         return self.waiting().filter(next_try_at__lte=Now())
 
     def older_than(self, age: timedelta) -> "DeliveryQuerySet":
         return self.filter(created_at__lt=Now() - age)
 
 
-class Delivery(OfProject):
-    """One event for one webhook, written in the transaction of the event: what is still to be
-    told, and for a while what was. Ids and numbers, never a text.
+class Delivery(ProjectScopedModel):
+    """One event for one webhook, written in the transaction of the event.
+
+    It holds ids and numbers, never text, and stays for a while after it was delivered.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -134,7 +137,7 @@ class Delivery(OfProject):
     webhook = models.ForeignKey(
         Webhook, on_delete=models.CASCADE, related_name="deliveries", db_index=False
     )
-    event = models.CharField(max_length=20, choices=Event.choices)
+    event = models.CharField(max_length=20, choices=WebhookEvent.choices)
     data = models.JSONField(default=dict)
     state = models.CharField(
         max_length=10, choices=DeliveryState.choices, default=DeliveryState.WAITING

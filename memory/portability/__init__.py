@@ -1,12 +1,12 @@
-"""A project, or what one user has in it, as a file that another Strata takes in.
+"""Project export and import: a project, or one user's data in it, as a zip file.
 
-A zip of JSON Lines: one file for each table, one line for each row, with `manifest.json` and
-`schema.json` (JSON Schema) beside them, and the images under `images/`.
+The file holds one JSON Lines file for each table, with `manifest.json` and `schema.json` (JSON
+Schema) beside them, and the images under `images/`.
 """
 
+from memory.portability.archive import members_of
 from memory.portability.exporting import export, file_name
 from memory.portability.importing import import_project
-from memory.portability.reading import members_of
-from memory.portability.tables import Extent
+from memory.portability.tables import ExportScope
 
-__all__ = ["Extent", "export", "file_name", "import_project", "members_of"]
+__all__ = ["ExportScope", "export", "file_name", "import_project", "members_of"]

@@ -1,4 +1,4 @@
-"""A project on its way out: read from one snapshot, written to one zip file."""
+"""Export a project: read from one database snapshot, written to one zip file."""
 
 import json
 import logging
@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
+from tempfile import TemporaryFile
 from typing import IO, Any
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -13,9 +14,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from django.contrib.auth import get_user_model
 from django.db import connections, transaction
 from django.db.models import Field, Model, QuerySet
+from django.http import StreamingHttpResponse
 from django.utils import timezone
 
-from chat import replica
 from chat.models import Attachment, Message, Session, Status
 from memory.portability.tables import (
     FORMAT,
@@ -24,141 +25,142 @@ from memory.portability.tables import (
     SETTINGS,
     TABLES,
     VERSION,
-    Extent,
-    Table,
-    is_person,
-    schema,
+    ExportScope,
+    ExportTable,
+    is_user,
+    json_schema,
     setting_columns,
 )
-from memory.recall import corpus
+from memory.recall import fulltext
+from projects.core.db import replica
+from projects.core.http.file_responses import stream_file
 from projects.models import Membership
 
 log = logging.getLogger(__name__)
 
+MEDIA_TYPE = "application/zip"
 # Rows that are in memory at a time.
-AT_ONCE = 500
-UNTOLD = {"text": "", "receipt": {}, "error": ""}
+BATCH_SIZE = 500
 
 
-def file_name(extent: Extent) -> str:
-    """`billing-2026-03-12.zip`; of one user's own, `billing-olive-2026-03-12.zip`."""
-    who = f"-{extent.viewer.get_username()}" if extent.only_own else ""
-    return f"{extent.project.slug}{who}-{timezone.now():%Y-%m-%d}.zip"
+def file_name(scope: ExportScope) -> str:
+    """Return `billing-2026-03-12.zip`; for the data of one user `billing-olive-2026-03-12.zip`."""
+    username = f"-{scope.viewer.get_username()}" if scope.only_own else ""
+    return f"{scope.project.slug}{username}-{timezone.now():%Y-%m-%d}.zip"
 
 
-def export(extent: Extent, file: IO[bytes]) -> dict[str, int]:
-    """Writes everything in `extent` to `file`; returns how many rows of each table.
+def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
+    """Write everything in `scope` to `file`; return the number of rows by table.
 
-    All of it is of one moment, however long it takes. Of a deleted message only the place is told,
-    of what others keep private neither words nor titles.
+    All rows are from one moment, however long the export takes. Deleted messages are exported
+    without their text, private sessions of others without text and title.
     """
-    # So that whoever imports it, and counts anew, weighs words as they are weighed here.
-    corpus.recount(extent.project.pk)
+    # An importing server counts again; with current counts here both rank words the same way.
+    fulltext.recount(scope.project.pk)
+    counts: dict[str, int] = {}
     with (
-        replica.caught_up() as database,
+        replica.caught_up_replica() as database,
         transaction.atomic(using=database, durable=True),
         connections[database].cursor() as cursor,
+        ZipFile(file, "w", ZIP_DEFLATED) as archive,
     ):
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        return _export(extent, file)
-
-
-def _export(extent: Extent, file: IO[bytes]) -> dict[str, int]:
-    names = dict(get_user_model().objects.values_list("pk", "username"))
-    counts: dict[str, int] = {}
-    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        usernames = dict(get_user_model().objects.values_list("pk", "username"))
         for table in TABLES:
             with archive.open(f"{table.name}.jsonl", "w", force_zip64=True) as lines:
-                counts[table.name] = _write(table, extent, names, lines)
-        _images(extent, archive)
-        archive.writestr(SETTINGS, _written(_row(setting_columns(), extent.project, {})))
-        archive.writestr(SCHEMA, json.dumps(schema(), indent=1))
-        archive.writestr(MANIFEST, json.dumps(_manifest(extent, counts), indent=1))
+                counts[table.name] = write_table(table, scope, usernames, lines)
+        write_images(scope, archive)
+        project = row_of(setting_columns(), scope.project, {})
+        archive.writestr(SETTINGS, json.dumps(project, ensure_ascii=False))
+        archive.writestr(SCHEMA, json.dumps(json_schema(), indent=1))
+        archive.writestr(MANIFEST, json.dumps(manifest(scope, counts), indent=1))
     return counts
 
 
-def _manifest(extent: Extent, counts: Mapping[str, int]) -> dict[str, Any]:
-    project = extent.project
+def manifest(scope: ExportScope, counts: Mapping[str, int]) -> dict[str, Any]:
+    project = scope.project
     members = Membership.objects.filter(project=project).select_related("user")
+    if scope.only_own:
+        members = members.none()
     return {
         "format": FORMAT,
         "version": VERSION,
         "exported_at": timezone.now().isoformat(),
         "project": {"id": str(project.pk), "name": project.name, "slug": project.slug},
-        "of": extent.viewer.get_username() if extent.only_own else None,
+        "of": scope.viewer.get_username() if scope.only_own else None,
         "rows": dict(counts),
-        "members": []
-        if extent.only_own
-        else [{"username": one.user.get_username(), "role": one.role} for one in members],
+        "members": [{"username": row.user.get_username(), "role": row.role} for row in members],
     }
 
 
-def _write(table: Table, extent: Extent, names: Mapping[int, str], lines: IO[bytes]) -> int:
+def write_table(
+    table: ExportTable, scope: ExportScope, usernames: Mapping[int, str], lines: IO[bytes]
+) -> int:
+    """Write the rows of a table as JSON Lines, and return how many."""
     count = 0
-    rows = table.rows(extent)
-    hidden = _hidden_sessions(extent) if table.model is Session else set()
-    for row in _one_by_one(rows):
-        told = _row(table.columns, row, names)
-        if isinstance(row, Message):
-            told |= _of_message(row)
-        if row.pk in hidden:
-            told |= {"title": "", "head": None}
-        lines.write(_written(told).encode() + b"\n")
+    unreadable: set[UUID] = set()
+    if table.model is Session and scope.viewer:
+        rows = scope.sessions().exclude(scope.readable(""))
+        unreadable = set(rows.values_list("pk", flat=True))
+    for instance in iterate(table.rows(scope)):
+        row = row_of(table.columns, instance, usernames)
+        if isinstance(instance, Message):
+            if instance.deleted_at is not None:
+                row |= {"text": "", "receipt": {}, "error": ""}
+            if not instance.is_final:
+                row["status"] = Status.INTERRUPTED
+        if instance.pk in unreadable:
+            row |= {"title": "", "head": None}
+        lines.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
         count += 1
     return count
 
 
-def _one_by_one(rows: QuerySet[Any]) -> Iterator[Any]:
-    """Rows in the order of their keys, some in memory at a time.
+def iterate(rows: QuerySet[Any]) -> Iterator[Any]:
+    """Yield the rows in the order of their keys, with BATCH_SIZE in memory at a time.
 
-    Not by a cursor of the server's, which a pooler of connections might give to another.
+    Server-side cursors do not work behind a connection pooler.
     """
     rows, last = rows.order_by("pk"), None
-    while batch := list((rows if last is None else rows.filter(pk__gt=last))[:AT_ONCE]):
+    while batch := list((rows if last is None else rows.filter(pk__gt=last))[:BATCH_SIZE]):
         yield from batch
         last = batch[-1].pk
 
 
-def _hidden_sessions(extent: Extent) -> set[UUID]:
-    """Those whose words are kept from the viewer."""
-    hidden = (
-        extent.sessions().exclude(extent.readable("")) if extent.viewer else Session.objects.none()
-    )
-    return set(hidden.values_list("pk", flat=True))
-
-
-def _of_message(message: Message) -> dict[str, Any]:
-    """What is told differently from what is kept: of a deleted one, and of one still being said."""
-    told: dict[str, Any] = dict(UNTOLD) if message.deleted_at is not None else {}
-    return told if message.is_final else told | {"status": Status.INTERRUPTED}
-
-
-def _row(columns: Iterable[Field], row: Model, names: Mapping[int, str]) -> dict[str, Any]:
-    told = {}
+def row_of(
+    columns: Iterable[Field], instance: Model, usernames: Mapping[int, str]
+) -> dict[str, Any]:
+    """Return the values of an instance as JSON: usernames for users, times to the microsecond."""
+    row = {}
     for field in columns:
-        value = field.value_from_object(row)
-        told[field.name] = names.get(value) if is_person(field) else _plain(value)
-    return told
+        value = field.value_from_object(instance)
+        if is_user(field):
+            value = usernames.get(value)
+        elif isinstance(value, datetime):
+            value = value.isoformat()
+        elif isinstance(value, UUID | Decimal):
+            value = str(value)
+        row[field.name] = value
+    return row
 
 
-def _plain(value: Any) -> Any:
-    """As JSON tells it, times to the microsecond."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, UUID | Decimal) else value
-
-
-def _written(told: dict[str, Any]) -> str:
-    return json.dumps(told, ensure_ascii=False)
-
-
-def _images(extent: Extent, archive: ZipFile) -> None:
-    for image in _one_by_one(extent.of_messages(Attachment.objects.all())):
+def write_images(scope: ExportScope, archive: ZipFile) -> None:
+    for image in iterate(scope.of_messages(Attachment.objects.all())):
         try:
-            with (
-                image.file.open("rb") as data,
-                archive.open(f"images/{image.pk}", "w") as kept,
-            ):
-                shutil.copyfileobj(data, kept)
+            with image.file.open("rb") as data, archive.open(f"images/{image.pk}", "w") as target:
+                shutil.copyfileobj(data, target)
         except FileNotFoundError:
             log.error("image_missing attachment=%s", image.pk)
+
+
+def download(scope: ExportScope) -> StreamingHttpResponse:
+    """Return everything in `scope` as a file.
+
+    The file is complete before it is sent: it shows one moment, and a slow client holds no
+    connection.
+    """
+    file = TemporaryFile()  # noqa: SIM115  (the response closes it)
+    export(scope, file)
+    size = file.tell()
+    file.seek(0)
+    return stream_file(file, file_name(scope), MEDIA_TYPE, size=size)

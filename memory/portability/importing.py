@@ -1,4 +1,4 @@
-"""A project on its way in: into an empty one, whole or not at all."""
+"""Import a project export into an empty project, completely or not at all."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,185 +13,182 @@ from django.core.files.base import ContentFile
 from django.db import DataError, IntegrityError, transaction
 from django.db.models import Model
 
-from chat import images
-from chat.importers.archives import member
-from chat.importers.base import FileResult, Refused
-from chat.importers.sources import mark_of
+from chat.attachments import images
+from chat.importers.base import FileResult, ImportRejectedError
+from chat.importers.source_keys import source_digest
+from chat.importers.zip_files import open_member
 from chat.models import Attachment, Message, Session
-from memory.forgetting import Scope, forget
+from memory.forgetting.service import ForgetScope, forget
 from memory.layers.bank import item_tokens
-from memory.models import Block, Entry, EntryState, Fact, Grave, IndexCursor, Tombstone
-from memory.models.cursors import nudge
-from memory.portability import reading
-from memory.portability.identity import renamed
-from memory.portability.reading import Row, recognises
-from memory.portability.rows import Arrival, rows, value_of
-from memory.portability.tables import SETTINGS, TABLES, Table, setting_columns
-from memory.tasks import wake_indexing
-from projects.models import Project, Role
+from memory.models import Block, Entry, EntryState, Fact, IndexCursor, Tombstone, TombstoneKind
+from memory.models.cursors import mark_layers_changed
+from memory.portability.archive import Row, check_archive, read_ids, read_settings, recognises
+from memory.portability.rows import ImportContext, convert_rows, derived_id, parse_value
+from memory.portability.tables import SETTINGS, TABLES, ExportTable, setting_columns
+from memory.wakeups import wake_indexing
+from projects.models import MemberRole, Project
 
-__all__ = ["import_project", "recognises", "take_in"]
+__all__ = ["import_project", "recognises", "import_archive"]
 
-# Rows that are written at a time.
-AT_ONCE = 1_000
-# What is forgotten again when it comes in again.
-_FORGOTTEN = (Grave.MESSAGE, Grave.SESSION, Grave.SOURCE)
+# Rows that are written together.
+BATCH_SIZE = 1_000
+# The kinds of tombstones that messages and sessions of an import may have here.
+TOMBSTONE_KINDS = (TombstoneKind.MESSAGE, TombstoneKind.SESSION, TombstoneKind.SOURCE)
 
 
-def take_in(project: Project, owner, archive: ZipFile, result: FileResult) -> None:
-    """As `import_project`, for an owner of the project. Raises Refused."""
-    if not project.memberships.filter(user=owner, role=Role.OWNER).exists():
-        raise Refused("The export of a project is brought in by an owner.")
+def import_archive(project: Project, owner, archive: ZipFile, result: FileResult) -> None:
+    """Import an export that `owner` uploaded. Raises `ImportRejectedError` for other roles."""
+    if not project.memberships.filter(user=owner, role=MemberRole.OWNER).exists():
+        raise ImportRejectedError("Only an owner of the project can import a project export.")
     import_project(project, archive, result)
 
 
 def import_project(project: Project, archive: ZipFile, result: FileResult) -> None:
-    """Brings all that `archive` holds into `project`, which has to be empty.
+    """Import everything in `archive` into `project`, which must be empty.
 
-    Members of the project are who they were there, by their usernames; what belongs to anybody
-    else alone stays out, and what anybody else said stands under their name. What was forgotten
-    here before does not come back. Raises Refused, and nothing is written then.
+    Users are matched by their usernames with the members of the project. Objects that belong to an
+    unknown user alone are skipped; messages of an unknown user keep the name. Objects that were
+    forgotten in this project before are not imported again. Raises `ImportRejectedError`, and
+    then writes nothing.
     """
-    reading.check(archive)
-    with _refusing(), _kept_files() as files, transaction.atomic():
+    check_archive(archive)
+    with database_errors_refused(), files_removed_on_error() as files, transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        _refuse_unless_empty(project)
+        for model in (Session, Entry, Block, Fact):
+            if model._default_manager.filter(project=project).exists():
+                raise ImportRejectedError(
+                    "A project export needs an empty project: create a new one."
+                )
         users = get_user_model().objects.filter(memberships__project=project)
-        arrival = Arrival(project, {user.get_username(): user for user in users})
+        context = ImportContext(project, {user.get_username(): user for user in users})
         for table in TABLES:
-            arrival.ids[table.model] = set(reading.ids(archive, table))
-        stones = Tombstone.objects.filter(project=project, kind__in=_FORGOTTEN)
-        buried = set(stones.values_list("subject", flat=True))
+            context.ids[table.model] = set(read_ids(archive, table))
+        tombstones = Tombstone.objects.filter(project=project, kind__in=TOMBSTONE_KINDS)
+        forgotten = set(tombstones.values_list("subject", flat=True))
         for table in TABLES:
-            found = rows(archive, table, arrival)
+            rows = convert_rows(archive, table, context)
             if table.model is Attachment:
-                _images(archive, found, files, result)
+                import_images(archive, rows, files, result)
             else:
-                _bring_in(table, found, project)
-        _settings(archive, project)
-        _set_going(arrival)
-        _forget_again(arrival, buried)
-    sessions = Session.objects.filter(project=project)
-    result.sessions = sessions.count()
+                import_table(table, rows, project)
+        import_settings(archive, project)
+        start_memory(project)
+        if forgotten:
+            forget_again(context, forgotten)
+    result.sessions = Session.objects.filter(project=project).count()
     result.imported = Message.objects.filter(project=project, forgotten_at=None).count()
 
 
 @contextmanager
-def _kept_files() -> Iterator[list[Attachment]]:
-    """The images whose files were written: should the import fail, they go again."""
-    kept: list[Attachment] = []
+def files_removed_on_error() -> Iterator[list[Attachment]]:
+    """Yield a list for the images whose files were written, and delete these files on an error.
+
+    This includes a stop of the process: the rows go with the transaction, files do not.
+    """
+    written: list[Attachment] = []
     try:
-        yield kept
+        yield written
     except BaseException:
-        # Also when the process is told to stop: the rows go with the transaction, files do not.
-        for image in kept:
+        for image in written:
             image.file.delete(save=False)
         raise
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def database_errors_refused() -> Iterator[None]:
+    """Raise `ImportRejectedError` for database errors, with the broken constraint but no row
+    data.
+    """
     try:
         yield
     except (IntegrityError, DataError) as error:
-        # What the database says names rows; only the rule is for people.
         rule = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
-        raise Refused(
+        raise ImportRejectedError(
             f"The export contradicts itself ({rule or 'a value does not fit'})."
         ) from error
 
 
-def _refuse_unless_empty(project: Project) -> None:
-    for model in (Session, Entry, Block, Fact):
-        if model._default_manager.filter(project=project).exists():
-            raise Refused(
-                "The export of a project is brought into an empty project: make a new one."
-            )
-
-
-def _bring_in(table: Table, found: Iterator[tuple[Any, Row]], project: Project) -> None:
+def import_table(table: ExportTable, rows: Iterator[tuple[Any, Row]], project: Project) -> None:
     if table.model is EntryState:
-        # The trigger has noted how the entries stand at this moment.
+        # The trigger noted the current state of the entries, which the export replaces.
         EntryState.objects.filter(project=project).delete()
-    written = (row for row, _ in found)
-    while some := list(islice(written, AT_ONCE)):
-        # One of the same forgotten thing may be here already.
-        table.model._default_manager.bulk_create(some, ignore_conflicts=table.model is Tombstone)
+    instances = (instance for instance, _ in rows)
+    while batch := list(islice(instances, BATCH_SIZE)):
+        # The project may have a tombstone of the same object.
+        ignore_conflicts = table.model is Tombstone
+        table.model._default_manager.bulk_create(batch, ignore_conflicts=ignore_conflicts)
 
 
-def _images(
+def import_images(
     archive: ZipFile,
-    found: Iterator[tuple[Attachment, Row]],
-    kept: list[Attachment],
+    rows: Iterator[tuple[Attachment, Row]],
+    written: list[Attachment],
     result: FileResult,
 ) -> None:
-    """Each made anew, like any upload. A damaged one costs only itself, with a reason."""
+    """Re-encode each image like an upload. A damaged image is skipped, with an error message."""
     names = set(archive.namelist())
-    for image, told in found:
-        name = f"images/{told.get('id')}"
+    for image, row in rows:
+        name = f"images/{row.get('id')}"
         try:
             if name not in names:
-                raise images.Refused("it is not in the export.")
-            file = member(archive, name)
-            encoded = images.reencode(file.read(images.MOST_BYTES + 1))
-        except (Refused, images.Refused) as reason:
-            result.errors.append(f"Image “{image.name}”: {reason}")
+                raise images.ImageRejectedError("it is not in the export.")
+            file = open_member(archive, name)
+            encoded = images.reencode(file.read(images.MAX_IMAGE_BYTES + 1))
+        except (ImportRejectedError, images.ImageRejectedError) as error:
+            result.errors.append(f"Image “{image.name}”: {error}")
             continue
         image.media_type, image.sha256 = encoded.media_type, encoded.sha256
         image.width, image.height, image.size = encoded.width, encoded.height, len(encoded.data)
-        kept.append(image)
+        written.append(image)
         image.file.save(image.name, ContentFile(encoded.data), save=False)
         image.save(force_insert=True)
 
 
-def _settings(archive: ZipFile, project: Project) -> None:
-    """How the project answers and remembers; its name and slug stay. Raises Refused."""
-    told = reading.settings(archive)
-    changed = [column for column in setting_columns() if column.name in told]
+def import_settings(archive: ZipFile, project: Project) -> None:
+    """Set the settings of the project; its name and slug stay. Raises `ImportRejectedError`."""
+    values = read_settings(archive)
+    changed = [column for column in setting_columns() if column.name in values]
     for column in changed:
-        setattr(project, column.attname, value_of(column, told[column.name], SETTINGS))
+        setattr(project, column.attname, parse_value(column, values[column.name], SETTINGS))
     try:
         project.clean_fields()
     except ValidationError as error:
-        raise Refused(f"{SETTINGS}: {'; '.join(error.messages)}") from error
+        raise ImportRejectedError(f"{SETTINGS}: {'; '.join(error.messages)}") from error
     project.save(update_fields=[column.name for column in changed])
 
 
-def _set_going(arrival: Arrival) -> None:
-    """Memory takes over: what is told is measured here, and found again soon."""
-    project = arrival.project
-    measured = []
-    for entry in project.entries.select_related("session").iterator(chunk_size=AT_ONCE):
+def start_memory(project: Project) -> None:
+    """Count the tokens of the entries, and schedule the project for indexing and its cycle."""
+    entries = []
+    for entry in project.entries.select_related("session").iterator(chunk_size=BATCH_SIZE):
         entry.tokens = item_tokens(entry.as_item())
-        measured.append(entry)
-    Entry.objects.bulk_update(measured, ["tokens"], batch_size=AT_ONCE)
+        entries.append(entry)
+    Entry.objects.bulk_update(entries, ["tokens"], batch_size=BATCH_SIZE)
     sessions = Session.objects.filter(project=project).values_list("pk", flat=True)
     cursors = [IndexCursor(session_id=pk, project=project, wanted=1) for pk in sessions]
-    IndexCursor.objects.bulk_create(cursors, batch_size=AT_ONCE)
-    nudge(project.pk)
+    IndexCursor.objects.bulk_create(cursors, batch_size=BATCH_SIZE)
+    mark_layers_changed(project.pk)
     wake_indexing()
 
 
-def _forget_again(arrival: Arrival, buried: set[str]) -> None:
-    """What was forgotten here before the export was brought in."""
-    if not buried:
-        return
-    project = arrival.project
+def forget_again(context: ImportContext, forgotten: set[str]) -> None:
+    """Forget the imported sessions and messages that have a tombstone in this project."""
+    project = context.project
 
-    def gone(model: type[Model]) -> list[UUID]:
-        new = {given: renamed(project.pk, given) for given in arrival.ids[model]}
-        return [pk for given, pk in new.items() if {str(given), str(pk)} & buried]
+    def forgotten_ids(model: type[Model]) -> set[UUID]:
+        ids = {exported: derived_id(project.pk, exported) for exported in context.ids[model]}
+        return {pk for exported, pk in ids.items() if {str(exported), str(pk)} & forgotten}
 
-    sessions = set(gone(Session))
+    sessions = forgotten_ids(Session)
     for session in Session.objects.filter(project=project).exclude(source_key=None):
-        if mark_of(session.source_key or "") in buried:
+        if source_digest(session.source_key or "") in forgotten:
             sessions.add(session.pk)
-    messages = set(gone(Message))
-    keyed = Message.objects.filter(project=project).exclude(source_key=None)
-    for pk, key, session_key in keyed.values_list("pk", "source_key", "session__source_key"):
-        if mark_of(session_key or "", key or "") in buried:
+    messages = forgotten_ids(Message)
+    imported = Message.objects.filter(project=project).exclude(source_key=None)
+    for pk, key, session_key in imported.values_list("pk", "source_key", "session__source_key"):
+        if source_digest(session_key or "", key or "") in forgotten:
             messages.add(pk)
     for pk in sessions:
-        forget(project, Scope(session=pk))
+        forget(project, ForgetScope(session=pk))
     for pk in messages:
-        forget(project, Scope(message=pk))
+        forget(project, ForgetScope(message=pk))

@@ -1,7 +1,8 @@
-"""A line of an export becomes a row of the project that it is brought into."""
+"""Convert the rows of an export archive into rows of the project that imports it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 from zipfile import ZipFile
@@ -9,132 +10,154 @@ from zipfile import ZipFile
 from django.core.exceptions import ValidationError
 from django.db.models import Field, ForeignKey, Model
 
-from chat import tokens, tooling
-from chat.importers.base import Refused
+from chat.importers.base import ImportRejectedError
 from chat.models import Message, Status
 from chat.models.messages import FINAL
-from chat.storable import storable
-from memory.models import Entry, EntryState, Fact, Grave, State, Tombstone
-from memory.portability.identity import renamed
-from memory.portability.reading import Row, lines, uuid_in
-from memory.portability.tables import Table, is_person
+from chat.prompt.types import dump_tool_calls, load_tool_calls
+from memory.models import Entry, EntryState, EntryStatus, Fact, Tombstone, TombstoneKind
+from memory.portability.archive import MAX_NAME_CHARS, Row, parse_uuid, read_rows
+from memory.portability.tables import ExportTable, is_user
+from projects.core import token_counting
+from projects.core.text import storable
 from projects.models import Project
+
+# The bits of a UUIDv7: the first half sorts it by time, the second half is random but for two.
+TIME_BITS = ~((1 << 64) - 1)
+VARIANT = 0b10 << 62
+RANDOM_BITS = (1 << 62) - 1
+
+
+def derived_id(project: UUID, exported: UUID) -> UUID:
+    """Return the id in `project` of the row that an export calls `exported`, always the same.
+
+    So one file can be imported into several projects, and no line of a file can name a row outside
+    of the file. The new id sorts among others as the exported one does.
+    """
+    digest = blake2b(project.bytes + exported.bytes, digest_size=8).digest()
+    random = VARIANT | (int.from_bytes(digest) & RANDOM_BITS)
+    return UUID(int=(exported.int & TIME_BITS) | random)
 
 
 @dataclass
-class Arrival:
-    """One import: where to, who may be whom, and which ids the file has; `strangers` are those of
-    what is nobody's here.
+class ImportContext:
+    """One import: its target, the users by username, and the ids in the file by model.
+
+    `skipped` are the exported ids of rows that belong to users who are unknown here.
     """
 
     project: Project
-    people: Mapping[str, Any]
+    users: Mapping[str, Any]
     ids: dict[type[Model], set[UUID]] = field(default_factory=dict)
-    strangers: set[object] = field(default_factory=set)
+    skipped: set[object] = field(default_factory=set)
 
-    def new_id(self, told: object, model: type[Model]) -> UUID | None:
-        """What the id `told` of a row of `model` is here; None for one that is not in the file."""
-        given = uuid_in(told)
-        there = self.ids.get(model)
-        if given is None or (there is not None and given not in there):
+    def new_id(self, value: object, model: type[Model]) -> UUID | None:
+        """Return the id in the project for the exported id `value` of a row of `model`.
+
+        Returns None for an id that is not in the file.
+        """
+        exported, ids = parse_uuid(value), self.ids.get(model)
+        if exported is None or (ids is not None and exported not in ids):
             return None
-        return renamed(self.project.pk, given)
+        return derived_id(self.project.pk, exported)
 
 
-def rows(archive: ZipFile, table: Table, arrival: Arrival) -> Iterator[tuple[Any, Row]]:
-    """What is to be written of a table, each beside its line."""
-    for place, told in lines(archive, table):
-        row = _row(table, place, told, arrival)
-        if row is not None:
-            yield row, told
+def convert_rows(
+    archive: ZipFile, table: ExportTable, context: ImportContext
+) -> Iterator[tuple[Any, Row]]:
+    """Yield (instance to save, exported row) of a table. Raises `ImportRejectedError`."""
+    for position, row in read_rows(archive, table):
+        instance = convert_row(table, position, row, context)
+        if instance is not None:
+            yield instance, row
 
 
-def _row(table: Table, place: str, told: Row, arrival: Arrival) -> Model | None:
-    """The row of a line, not saved yet; None for one that is nobody's here. What the line does not
-    tell is as in a new row. Raises Refused.
+def convert_row(
+    table: ExportTable, position: str, row: Row, context: ImportContext
+) -> Model | None:
+    """Return an unsaved instance, or None if the row belongs to a user who is unknown here.
+
+    Columns that are missing in the row keep their defaults. Raises `ImportRejectedError`.
     """
-    row = table.model(project_id=arrival.project.pk)  # type: ignore[misc]
+    instance = table.model(project_id=context.project.pk)  # type: ignore[misc]
     for column in table.columns:
-        if column.name not in told:
+        if column.name not in row:
             continue
-        value = told[column.name]
-        if is_person(column):
-            person = arrival.people.get(value) if isinstance(value, str) else None
-            if person is None and value is not None and column.name in table.whose:
-                arrival.strangers.add(told.get("id"))
+        value = row[column.name]
+        if is_user(column):
+            user = context.users.get(value) if isinstance(value, str) else None
+            if user is None and value is not None and column.name in table.owners:
+                context.skipped.add(row.get("id"))
                 return None
-            setattr(row, column.name, person)
+            setattr(instance, column.name, user)
         elif value is not None and (isinstance(column, ForeignKey) or column.primary_key):
-            if isinstance(value, str) and value in arrival.strangers:
+            if isinstance(value, str) and value in context.skipped:
                 return None
             model = column.related_model if isinstance(column, ForeignKey) else table.model
-            found = arrival.new_id(value, model)  # type: ignore[arg-type]
-            if found is None and not column.null:
-                raise Refused(f"{place}: it names a row that the export does not hold.")
-            setattr(row, column.attname, found)
+            pk = context.new_id(value, model)  # type: ignore[arg-type]
+            if pk is None and not column.null:
+                raise ImportRejectedError(
+                    f"{position}: the row refers to a row that is not in the export."
+                )
+            setattr(instance, column.attname, pk)
         else:
-            setattr(row, column.attname, value_of(column, value, place))
-    adjust = _ADJUSTMENTS.get(table.model)
-    if adjust:
-        adjust(row, told, arrival)
-    return row
+            setattr(instance, column.attname, parse_value(column, value, position))
+    if adjust := ADJUSTMENTS.get(table.model):
+        adjust(instance, row, context)
+    return instance
 
 
-def value_of(column: Field, told: Any, place: str) -> Any:
-    text = storable(told) if isinstance(told, str) else told
+def parse_value(column: Field, value: Any, position: str) -> Any:
+    """Return `value` as the column stores it. Raises `ImportRejectedError`."""
+    text = storable(value) if isinstance(value, str) else value
     try:
         return column.to_python(text)
     except (ValidationError, ValueError, TypeError, OverflowError) as error:
-        raise Refused(f"{place}: {column.name} is not what it should be.") from error
+        raise ImportRejectedError(
+            f"{position}: the value of {column.name} is not valid."
+        ) from error
 
 
-def _message(message: Message, told: Row, arrival: Arrival) -> None:
-    """Whoever is nobody here speaks under the name they had."""
+def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
+    """Keep the author's name if the author is unknown here, and the ids in the receipt valid."""
     if message.author is None and not message.author_name:
-        message.author_name = storable(str(told.get("author") or ""))[:120]
+        message.author_name = storable(str(row.get("author") or ""))[:MAX_NAME_CHARS]
     if message.status not in FINAL:
         message.status = Status.INTERRUPTED
-    message.tokens = tokens.count(message.text)
-    message.tool_calls = tooling.written(tooling.read(message.tool_calls))
-    message.receipt = _receipt(message.receipt, arrival)
-
-
-def _receipt(told: object, arrival: Arrival) -> Row:
-    """With the ids that things have here."""
-    if not isinstance(told, dict):
-        return {}
-    for section in told.get("sections", ()):
+    message.tokens = token_counting.count(message.text)
+    message.tool_calls = dump_tool_calls(load_tool_calls(message.tool_calls))
+    receipt = message.receipt if isinstance(message.receipt, dict) else {}
+    for section in receipt.get("sections", ()):
         for item in section.get("items", ()):
-            given = uuid_in(item.get("id"))
-            item["id"] = str(renamed(arrival.project.pk, given)) if given else ""
-    return told
+            exported = parse_uuid(item.get("id"))
+            item["id"] = str(derived_id(context.project.pk, exported)) if exported else ""
+    message.receipt = receipt
 
 
-def _entry(entry: Entry, told: Row, arrival: Arrival) -> None:
-    """One whose digest stayed behind speaks for itself again."""
-    if entry.state == State.ABSORBED and entry.parent_id is None:
-        entry.state = State.LIVE
+def adjust_entry(entry: Entry, row: Row, context: ImportContext) -> None:
+    """Make an absorbed entry live again if its digest is not in the export."""
+    if entry.state == EntryStatus.ABSORBED and entry.parent_id is None:
+        entry.state = EntryStatus.LIVE
 
 
-def _entry_state(state: EntryState, told: Row, arrival: Arrival) -> None:
-    state.parent_id = arrival.new_id(told.get("parent_id"), Entry)
+def adjust_entry_state(state: EntryState, row: Row, context: ImportContext) -> None:
+    state.parent_id = context.new_id(row.get("parent_id"), Entry)
 
 
-def _fact(fact: Fact, told: Row, arrival: Arrival) -> None:
-    """What is worked out from its words hangs on who is whom here."""
+def adjust_fact(fact: Fact, row: Row, context: ImportContext) -> None:
+    """Set the keys that depend on the members of this project."""
     fact.set_keys()
 
 
-def _tombstone(stone: Tombstone, told: Row, arrival: Arrival) -> None:
-    given = uuid_in(stone.subject)
-    if stone.kind != Grave.SOURCE and given is not None:
-        stone.subject = str(renamed(arrival.project.pk, given))
+def adjust_tombstone(tombstone: Tombstone, row: Row, context: ImportContext) -> None:
+    exported = parse_uuid(tombstone.subject)
+    if tombstone.kind != TombstoneKind.SOURCE and exported is not None:
+        tombstone.subject = str(derived_id(context.project.pk, exported))
 
 
-_ADJUSTMENTS: dict[type[Model], Callable[[Any, Row, Arrival], None]] = {
-    Message: _message,
-    Entry: _entry,
-    EntryState: _entry_state,
-    Fact: _fact,
-    Tombstone: _tombstone,
+ADJUSTMENTS: dict[type[Model], Callable[[Any, Row, ImportContext], None]] = {
+    Message: adjust_message,
+    Entry: adjust_entry,
+    EntryState: adjust_entry_state,
+    Fact: adjust_fact,
+    Tombstone: adjust_tombstone,
 }

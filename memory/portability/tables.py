@@ -1,9 +1,10 @@
-"""What is exported, table by table, in the order in which it is imported."""
+"""The tables of an export, in the order in which they are imported, and the rows of each."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.db.models import Exists, Field, ForeignKey, Model, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
@@ -31,15 +32,15 @@ from memory.models import (
     Entry,
     EntryRevision,
     EntryState,
+    EntryStatus,
     Fact,
     FactSource,
-    Grave,
     IndexCursor,
     Ladder,
     Nudge,
     RenderedBank,
-    State,
     Tombstone,
+    TombstoneKind,
     Vector,
     Webhook,
 )
@@ -56,14 +57,14 @@ from projects.models import (
 FORMAT = "strata-project"
 VERSION = 1
 MANIFEST, SCHEMA, SETTINGS = "manifest.json", "schema.json", "project.json"
-# Of a project's row, what is about its place here.
-NOT_SETTINGS = ("id", "name", "slug", "archived_at", "created_at")
+# Columns of a project that depend on this server.
+LOCAL_COLUMNS = ("id", "name", "slug", "archived_at", "created_at")
 
 
 @dataclass(frozen=True)
-class Extent:
-    """How much of a project is exported: what `viewer` may read, or with `only_own` what is the
-    viewer's own; all of it for nobody in particular.
+class ExportScope:
+    """The part of a project to export: what `viewer` may read, or with `only_own` the viewer's own
+    data. Without a viewer everything is exported.
     """
 
     project: Project
@@ -71,92 +72,97 @@ class Extent:
     only_own: bool = False
 
     def sessions(self) -> QuerySet[Session]:
-        """Those of which something is told."""
-        rows = Session.objects.standing().filter(project=self.project)
+        """Return the sessions to export, including those whose messages the viewer may not read."""
+        rows = Session.objects.not_deleted().filter(project=self.project)
         if not self.only_own:
             return rows
-        said = Message.objects.filter(session=OuterRef("pk"), author=self.viewer)
-        spoken = Q(Exists(said), visibility=Visibility.PROJECT)
-        return rows.filter(Q(creator=self.viewer) | spoken)
+        written = Message.objects.filter(session=OuterRef("pk"), author=self.viewer)
+        shared = Q(Exists(written), visibility=Visibility.PROJECT)
+        return rows.filter(Q(creator=self.viewer) | shared)
 
     def readable(self, path: str) -> Q:
-        """That the session at `path` may be read word for word."""
+        """Return the condition that the viewer may read the transcript of the session at `path`."""
         if self.viewer is None:
             return Q()
         own = Q(**{f"{path}creator": self.viewer})
         return own if self.only_own else own | Q(**{f"{path}visibility": Visibility.PROJECT})
 
-    def of_sessions(self, rows: QuerySet, path: str = "session") -> QuerySet:
-        """The rows of the sessions of which something is told."""
+    def of_sessions(self, rows: QuerySet) -> QuerySet:
         sessions = self.sessions().order_by().values("pk")
-        return rows.filter(**{"project": self.project, f"{path}__in": sessions})
+        return rows.filter(project=self.project, session__in=sessions)
 
     def messages(self) -> QuerySet[Message]:
-        said = self.readable("session__")
+        readable = self.readable("session__")
         if self.only_own:
-            shared = Q(session__visibility=Visibility.PROJECT)
-            said |= shared & Q(author=self.viewer)
-        return self.of_sessions(Message.objects.all()).filter(said)
+            readable |= Q(session__visibility=Visibility.PROJECT, author=self.viewer)
+        return self.of_sessions(Message.objects.all()).filter(readable)
 
     def of_messages(self, rows: QuerySet) -> QuerySet:
-        """The rows of messages that stand and are told."""
-        told = self.messages().filter(deleted_at=None).order_by().values("pk")
-        return rows.filter(project=self.project, message__in=told)
+        """Return the rows of exported messages that are not deleted."""
+        messages = self.messages().filter(deleted_at=None).order_by().values("pk")
+        return rows.filter(project=self.project, message__in=messages)
 
-    def own(self, rows: QuerySet, whose: str = "user") -> QuerySet:
-        """Of rows that are the project's or a user's: the viewer's, and the project's."""
+    def own(self, rows: QuerySet, path: str = "user") -> QuerySet:
+        """Return the viewer's rows, and those without a user unless `only_own`."""
         rows = rows.filter(project=self.project)
         if self.viewer is None:
             return rows
-        mine = Q(**{whose: self.viewer})
-        return rows.filter(mine if self.only_own else mine | Q(**{whose: None}))
+        own = Q(**{path: self.viewer})
+        return rows.filter(own if self.only_own else own | Q(**{path: None}))
 
     def entries(self) -> QuerySet[Entry]:
-        """As pages tell them: what waits for review and may quote a private session is its
-        creator's.
+        """Return the entries that pages would show to the viewer.
+
+        A proposed entry of a private session may quote it, so only the creator gets it.
         """
         rows = Entry.objects.filter(project=self.project)
         if self.viewer is None:
             return rows
         if self.only_own:
             return rows.filter(session__creator=self.viewer)
-        unread = Q(session=None) | self.readable("session__")
-        return rows.filter(~Q(state=State.PROPOSED) | unread)
-
-    def sources(self) -> QuerySet[FactSource]:
-        """What messages that are told tell of facts."""
-        told = self.messages().order_by().values("pk")
-        rows = self.own(FactSource.objects.all(), "fact__user")
-        return rows.filter(message__in=told, entry__in=self.entries().order_by().values("pk"))
-
-    def facts(self) -> QuerySet[Fact]:
-        """Those given by hand, and those that such a message tells, with their earlier versions."""
-        fact = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
-        told = self.sources().filter(fact=fact)
-        return self.own(Fact.objects.all()).filter(Q(by_hand=True) | Exists(told))
+        readable = Q(session=None) | self.readable("session__")
+        return rows.filter(~Q(state=EntryStatus.PROPOSED) | readable)
 
     def of_entries(self, rows: QuerySet) -> QuerySet:
-        kept = self.entries().order_by().values("pk")
-        return rows.filter(project=self.project, entry__in=kept)
+        entries = self.entries().order_by().values("pk")
+        return rows.filter(project=self.project, entry__in=entries)
 
-    def earlier_texts(self) -> QuerySet[EntryRevision]:
+    def entry_revisions(self) -> QuerySet[EntryRevision]:
         rows = self.of_entries(EntryRevision.objects.all())
         if self.viewer is None:
             return rows
         return rows.filter(Q(entry__session=None) | self.readable("entry__session__"))
 
+    def fact_sources(self) -> QuerySet[FactSource]:
+        """Return the sources of facts in exported messages and entries."""
+        messages = self.messages().order_by().values("pk")
+        rows = self.own(FactSource.objects.all(), "fact__user")
+        return rows.filter(message__in=messages, entry__in=self.entries().order_by().values("pk"))
+
+    def tombstones(self) -> QuerySet[Tombstone]:
+        """Return all tombstones but those of users, who have other ids on other servers."""
+        rows = Tombstone.objects.filter(project=self.project)
+        return rows.exclude(kind=TombstoneKind.USER)
+
+    def facts(self) -> QuerySet[Fact]:
+        """Return the handwritten facts, and those with an exported source, in all versions."""
+        fact = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
+        sources = self.fact_sources().filter(fact=fact)
+        return self.own(Fact.objects.all()).filter(Q(by_hand=True) | Exists(sources))
+
 
 @dataclass(frozen=True)
-class Table:
-    """One file of an export. `left_out` are the columns that stay behind; what is `whose` of
-    nobody who is known where it is imported stays out there.
+class ExportTable:
+    """One file of an export. Columns in `left_out` are not exported.
+
+    A row whose user in one of the `owners` columns is unknown to the importing project is skipped.
     """
 
     name: str
     model: type[Model]
-    rows: Callable[[Extent], QuerySet]
+    rows: Callable[[ExportScope], QuerySet]
     left_out: tuple[str, ...] = ()
-    whose: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[Field]:
@@ -167,101 +173,84 @@ class Table:
         ]
 
 
-LEASE = ("lease_holder", "lease_until", "failures", "next_try_at", "last_error")
+def rows_of_messages(model: type[Model]) -> Callable[[ExportScope], QuerySet]:
+    return lambda scope: scope.of_messages(model._default_manager.all())
+
+
+LEASE_COLUMNS = ("lease_holder", "lease_until", "failures", "next_try_at", "last_error")
 TABLES = (
-    Table("sessions", Session, lambda extent: extent.sessions(), ("deleted_at",)),
-    Table(
-        "messages",
-        Message,
-        lambda extent: extent.messages(),
-        ("stop_requested", "heartbeat_at"),
+    ExportTable("sessions", Session, ExportScope.sessions, ("deleted_at",)),
+    ExportTable("messages", Message, ExportScope.messages, ("stop_requested", "heartbeat_at")),
+    ExportTable("revisions", MessageRevision, rows_of_messages(MessageRevision)),
+    ExportTable("reactions", Reaction, rows_of_messages(Reaction), owners=("user",)),
+    ExportTable(
+        "attachments", Attachment, rows_of_messages(Attachment), ("file", "size", "sha256")
     ),
-    Table("revisions", MessageRevision, lambda extent: extent.of_messages(_all(MessageRevision))),
-    Table(
-        "reactions",
-        Reaction,
-        lambda extent: extent.of_messages(_all(Reaction)),
-        whose=("user",),
+    ExportTable(
+        "cursors", Cursor, lambda scope: scope.of_sessions(Cursor.objects.all()), LEASE_COLUMNS
     ),
-    Table(
-        "attachments",
-        Attachment,
-        lambda extent: extent.of_messages(_all(Attachment)),
-        ("file", "size", "sha256"),
+    ExportTable("entries", Entry, ExportScope.entries),
+    ExportTable("entry_revisions", EntryRevision, ExportScope.entry_revisions),
+    ExportTable(
+        "entry_states",
+        EntryState,
+        lambda scope: scope.of_entries(EntryState.objects.all()),
+        ("id",),
     ),
-    Table("cursors", Cursor, lambda extent: extent.of_sessions(_all(Cursor)), LEASE),
-    Table("entries", Entry, lambda extent: extent.entries()),
-    Table("entry_revisions", EntryRevision, lambda extent: extent.earlier_texts()),
-    Table("entry_states", EntryState, lambda extent: extent.of_entries(_all(EntryState)), ("id",)),
-    Table("blocks", Block, lambda extent: extent.own(_all(Block)), whose=("user",)),
-    Table("facts", Fact, lambda extent: extent.facts(), whose=("user",)),
-    Table("fact_sources", FactSource, lambda extent: extent.sources()),
-    Table(
-        "tombstones",
-        Tombstone,
-        # Users have other numbers elsewhere.
-        lambda extent: Tombstone.objects.filter(project=extent.project).exclude(kind=Grave.USER),
-    ),
+    ExportTable("blocks", Block, lambda scope: scope.own(Block.objects.all()), owners=("user",)),
+    ExportTable("facts", Fact, ExportScope.facts, owners=("user",)),
+    ExportTable("fact_sources", FactSource, ExportScope.fact_sources),
+    ExportTable("tombstones", Tombstone, ExportScope.tombstones),
 )
 
 
-# What belongs to a project and stays behind, and why; a test finds what is in neither list.
+# Models of a project that are not exported, and why. A test finds a model that is in neither list.
 LEFT_OUT: dict[type[Model], str] = {
-    Membership: "Who may do what is decided where it is imported; --members makes editors.",
-    Token: "It opens this Strata.",
-    Invitation: "It leads into this Strata.",
-    SpentInvitation: "It is about a link into this Strata.",
-    Bucket: "How much was asked of here.",
-    IdempotencyKey: "What was asked of here, for a day.",
-    Seen: "How far somebody has read here.",
-    Import: "How a file came in here.",
-    ImportedStretch: "What came in here with which file.",
-    FileRemoval: "Bookkeeping of the work here.",
-    Activity: "What was done here; it points by ids that an import renames.",
-    Call: "What was paid here.",
-    Chunk: "Cut anew from what was said.",
-    Vector: "Made anew, by the embedder there.",
-    Corpus: "Counted anew.",
-    IndexCursor: "How far the index here has come.",
-    RenderedBank: "Rendered anew.",
-    Ladder: "Bookkeeping of the work here.",
-    Nudge: "Bookkeeping of the work here.",
-    EntriesChanged: "Bookkeeping of the work here.",
-    Webhook: "Its receiver trusts this Strata's secret and reads from this address.",
-    Delivery: "What was told from here.",
+    Membership: "The importing server decides who may do what; --members creates editors.",
+    Token: "It gives access to this server.",
+    Invitation: "It gives access to this server.",
+    SpentInvitation: "It belongs to a link to this server.",
+    Bucket: "A rate limit of this server.",
+    IdempotencyKey: "Requests to this server of the last day.",
+    Seen: "What users have read on this server.",
+    Import: "How a file was imported here.",
+    ImportedStretch: "Which messages came with which file.",
+    FileRemoval: "Work that is pending on this server.",
+    Activity: "What was done here; it refers to ids that an import replaces.",
+    Call: "What model calls of this server cost.",
+    Chunk: "The importing server creates the chunks from the messages.",
+    Vector: "The importing server creates the vectors with its embedder.",
+    Corpus: "The importing server counts again.",
+    IndexCursor: "The progress of the index on this server.",
+    RenderedBank: "The importing server renders the bank.",
+    Ladder: "Work that is pending on this server.",
+    Nudge: "Work that is pending on this server.",
+    EntriesChanged: "Work that is pending on this server.",
+    Webhook: "Its receiver trusts the secret of this server.",
+    Delivery: "What was sent from this server.",
 }
 
 
-def _all(model: type[Model]) -> QuerySet:
-    return model._default_manager.all()
-
-
-def is_person(field: Field) -> bool:
-    """Whether a column names a user; in a file that is a username."""
-    return isinstance(field, ForeignKey) and field.related_model is _user_model()
-
-
-def _user_model() -> type[Model]:
-    from django.contrib.auth import get_user_model
-
-    return get_user_model()
+def is_user(field: Field) -> bool:
+    """Return whether a column refers to a user; exports hold the username."""
+    return isinstance(field, ForeignKey) and field.related_model is get_user_model()
 
 
 def setting_columns() -> Iterable[Field]:
-    return (field for field in Project._meta.concrete_fields if field.name not in NOT_SETTINGS)
+    return (field for field in Project._meta.concrete_fields if field.name not in LOCAL_COLUMNS)
 
 
-def schema() -> dict[str, Any]:
-    """JSON Schema of a line of each file."""
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a line of each file."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$defs": {table.name: _schema_of(table.columns) for table in TABLES}
-        | {"project": _schema_of(setting_columns())},
+        "$defs": {table.name: row_schema(table.columns) for table in TABLES}
+        | {"project": row_schema(setting_columns())},
     }
 
 
-def _schema_of(columns: Iterable[Field]) -> dict[str, Any]:
-    properties = {field.name: _schema_of_column(field) for field in columns}
+def row_schema(columns: Iterable[Field]) -> dict[str, Any]:
+    properties = {field.name: column_schema(field) for field in columns}
     return {
         "type": "object",
         "properties": properties,
@@ -270,7 +259,7 @@ def _schema_of(columns: Iterable[Field]) -> dict[str, Any]:
     }
 
 
-_TYPES: dict[str, dict[str, Any]] = {
+COLUMN_SCHEMAS: dict[str, dict[str, Any]] = {
     "BooleanField": {"type": "boolean"},
     "DateTimeField": {"type": "string", "format": "date-time"},
     "DecimalField": {"type": "string", "pattern": r"^-?\d+(\.\d+)?$"},
@@ -280,20 +269,21 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 
 
-def _schema_of_column(field: Field) -> dict[str, Any]:
-    kind = field.get_internal_type()
-    if is_person(field):
-        told: dict[str, Any] = {"type": "string", "description": "A username."}
-    elif isinstance(field, ForeignKey) or kind == "OneToOneField":
-        told = {"type": "string", "format": "uuid"}
-    elif "Integer" in kind or kind == "BigAutoField":
-        told = {"type": "integer"}
+def column_schema(field: Field) -> dict[str, Any]:
+    type_name = field.get_internal_type()
+    if is_user(field):
+        schema: dict[str, Any] = {"type": "string", "description": "A username."}
+    elif isinstance(field, ForeignKey) or type_name == "OneToOneField":
+        schema = {"type": "string", "format": "uuid"}
+    elif "Integer" in type_name or type_name == "BigAutoField":
+        schema = {"type": "integer"}
     else:
-        told = dict(_TYPES.get(kind, {"type": "string"}))
+        schema = dict(COLUMN_SCHEMAS.get(type_name, {"type": "string"}))
     if field.choices:
-        told["enum"] = [value for value, _ in field.flatchoices] + ([""] if field.blank else [])
+        values = [value for value, _ in field.flatchoices]
+        schema["enum"] = values + ([""] if field.blank else [])
     if field.null:
-        told = {"anyOf": [told, {"type": "null"}]}
+        schema = {"anyOf": [schema, {"type": "null"}]}
     if field.help_text:
-        told["description"] = str(field.help_text)
-    return told
+        schema["description"] = str(field.help_text)
+    return schema

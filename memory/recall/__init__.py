@@ -1,6 +1,26 @@
-"""Recall: what was said comes back, by meaning and by word. The package offers `recall`."""
+"""Recall: search over messages, notes and summaries, by meaning and by word."""
 
-from memory.recall.recalling import Result, in_time_order, recall
-from memory.recall.search import SAID, Scope
+from memory.recall.search import TRANSCRIPT_SOURCES, RecallScope
+from memory.recall.service import (
+    MIN_SUMMARY_SCORE,
+    RecallResult,
+    filter_relevant,
+    format_excerpt,
+    in_time_order,
+    is_small_talk,
+    pack_into_budget,
+    recall,
+)
 
-__all__ = ["SAID", "Result", "Scope", "in_time_order", "recall"]
+__all__ = [
+    "MIN_SUMMARY_SCORE",
+    "TRANSCRIPT_SOURCES",
+    "RecallResult",
+    "RecallScope",
+    "filter_relevant",
+    "format_excerpt",
+    "in_time_order",
+    "is_small_talk",
+    "pack_into_budget",
+    "recall",
+]

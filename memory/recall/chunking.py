@@ -1,4 +1,4 @@
-"""Messages become turns: the excerpts that recall finds. Pure."""
+"""Chunking: messages become turns, the units of the search index. Pure functions."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,21 +7,21 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Protocol
 
-from chat import tokens
+from projects.core import token_counting
 
-# Tokens of a chunk's text (cl100k_base).
-MOST_TOKENS = 256
-# Characters. A shorter message says too little by itself to be worth a place among the results.
-MIN_CHARS = 20
-ROLES = frozenset({"user", "assistant"})
+# Tokens of the text (cl100k_base).
+MAX_CHUNK_TOKENS = 256
+# A shorter message has too little content to be a useful result.
+MIN_MESSAGE_CHARS = 20
+INDEXED_ROLES = frozenset({"user", "assistant"})
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"')\]»”’]*\s+|\n+")
-_ASKING = re.compile(r"[?？¿؟]")
+_QUESTION_MARK = re.compile(r"[?？¿؟]")
 _VOWELS = "aeiou"
 
 
-class Said(Protocol):
-    """A message as the chunker reads it; `author` tells people of one role apart."""
+class ChunkableMessage(Protocol):
+    """A message as chunking reads it. `author` distinguishes people with the same role."""
 
     @property
     def seq(self) -> int: ...
@@ -36,19 +36,19 @@ class Said(Protocol):
 
 
 @dataclass(frozen=True)
-class Rules:
-    """How messages are cut. `task_verbs` are infinitives; a short message with one is kept."""
+class ChunkingRules:
+    """Parameters of chunking. `task_verbs` are infinitives; short messages with one are indexed."""
 
-    roles: frozenset[str] = ROLES
-    min_chars: int = MIN_CHARS
-    most_tokens: int = MOST_TOKENS
+    roles: frozenset[str] = INDEXED_ROLES
+    min_chars: int = MIN_MESSAGE_CHARS
+    max_tokens: int = MAX_CHUNK_TOKENS
     merge: bool = True
     task_verbs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One excerpt: the messages from `first_seq` to `last_seq`, or the given part of one."""
+class TurnChunk:
+    """The messages from `first_seq` to `last_seq`, or part number `part` of one long message."""
 
     first_seq: int
     last_seq: int
@@ -61,52 +61,56 @@ class Turn:
 
 @dataclass
 class _Buffer:
-    """What has been merged so far and may still grow."""
+    """The messages of the current turn."""
 
-    messages: list[Said] = field(default_factory=list)
+    messages: list[ChunkableMessage] = field(default_factory=list)
     tokens: int = 0
 
-    def takes(self, message: Said, count: int, rules: Rules) -> bool:
-        return rules.merge and bool(self.messages) and self.tokens + count + 1 <= rules.most_tokens
+    def has_room(self, tokens: int, rules: ChunkingRules) -> bool:
+        return rules.merge and bool(self.messages) and self.tokens + tokens + 1 <= rules.max_tokens
 
-    def speaks_as(self, message: Said) -> bool:
+    def has_speaker_of(self, message: ChunkableMessage) -> bool:
         last = self.messages[-1]
         return (last.role, last.author) == (message.role, message.author)
 
-    def flush(self) -> Iterator[Turn]:
+    def flush(self) -> Iterator[TurnChunk]:
         if self.messages:
             first, last = self.messages[0], self.messages[-1]
             text = "\n".join(message.text.strip() for message in self.messages)
-            yield Turn(first.seq, last.seq, 0, first.role, first.author, text, first.at)
+            yield TurnChunk(first.seq, last.seq, 0, first.role, first.author, text, first.at)
         self.messages, self.tokens = [], 0
 
 
-def turns(messages: Iterable[Said], rules: Rules = Rules()) -> Iterator[Turn]:
-    """The turns of one conversation, whose messages come in order.
+def chunk_messages(
+    messages: Iterable[ChunkableMessage], rules: ChunkingRules = ChunkingRules()
+) -> Iterator[TurnChunk]:
+    """Return the turns of a conversation, whose messages are in order.
 
-    Messages of one role and author are merged as long as they fit; another role, a full buffer
-    and the end flush. What is not indexed ends a turn; what says too little is left out. Started
-    at the first message of any turn, the rest comes out the same.
+    Messages of one role and author are merged as long as they fit. A message of another role ends
+    a turn even if it is not indexed. Chunking that starts at the first message of any turn returns
+    the same turns from there.
     """
     buffer = _Buffer()
     for message in messages:
-        if buffer.messages and not buffer.speaks_as(message):
+        if buffer.messages and not buffer.has_speaker_of(message):
             yield from buffer.flush()
-        if message.role not in rules.roles or not worth_keeping(message.text, rules):
+        if message.role not in rules.roles or not is_indexable(message.text, rules):
             continue
-        count = tokens.count(message.text.strip())
-        if not buffer.takes(message, count, rules):
+        tokens = token_counting.count(message.text.strip())
+        if not buffer.has_room(tokens, rules):
             yield from buffer.flush()
-        if count > rules.most_tokens:
-            yield from _parts(message, rules.most_tokens)
+        if tokens > rules.max_tokens:
+            seq, role, author = message.seq, message.role, message.author
+            for part, text in enumerate(split_text(message.text.strip(), rules.max_tokens)):
+                yield TurnChunk(seq, seq, part, role, author, text, message.at)
         else:
             buffer.messages.append(message)
-            buffer.tokens += count + 1
+            buffer.tokens += tokens + 1
     yield from buffer.flush()
 
 
-def worth_keeping(text: str, rules: Rules = Rules()) -> bool:
-    """Whether a message is long enough, asks something or speaks of a task."""
+def is_indexable(text: str, rules: ChunkingRules = ChunkingRules()) -> bool:
+    """Return whether a message is long enough, asks a question or mentions a task."""
     text = text.strip()
     if len(text) >= rules.min_chars:
         return True
@@ -114,78 +118,66 @@ def worth_keeping(text: str, rules: Rules = Rules()) -> bool:
         return False
     words = re.findall(r"[^\W\d_]+", text.lower())
     forms = inflections(rules.task_verbs)
-    return bool(_ASKING.search(text)) or any(word in forms for word in words)
+    return bool(_QUESTION_MARK.search(text)) or any(word in forms for word in words)
 
 
-def _parts(message: Said, most: int) -> Iterator[Turn]:
-    for number, text in enumerate(split(message.text.strip(), most)):
-        seq = message.seq
-        yield Turn(seq, seq, number, message.role, message.author, text, message.at)
+def split_text(text: str, max_tokens: int) -> Iterator[str]:
+    """Split `text` into parts of at most `max_tokens` tokens, at sentence ends where possible.
 
-
-def split(text: str, most: int) -> Iterator[str]:
-    """`text` in pieces of at most `most` tokens that end where sentences do, if they can.
-
-    Nothing but white space between the pieces is lost.
+    Only white space between the parts is lost.
     """
-    piece = ""
-    for sentence in _sentences(text, most):
-        longer = f"{piece} {sentence}" if piece else sentence
-        if piece and tokens.count(longer) > most:
-            yield piece
-            piece = sentence
+    part = ""
+    for sentence in _sentences(text, max_tokens):
+        longer = f"{part} {sentence}" if part else sentence
+        if part and token_counting.count(longer) > max_tokens:
+            yield part
+            part = sentence
         else:
-            piece = longer
-    if piece:
-        yield piece
+            part = longer
+    if part:
+        yield part
 
 
-def _sentences(text: str, most: int) -> Iterator[str]:
+def _sentences(text: str, max_tokens: int) -> Iterator[str]:
+    """Return the sentences of `text`; a sentence that is too long is cut at spaces."""
     start = 0
     for end in [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]:
         sentence = text[start:end].strip()
         start = end
-        while tokens.count(sentence) > most:
-            piece = _cut(sentence, most)
-            yield piece.strip()
-            sentence = sentence[len(piece) :].strip()
+        while token_counting.count(sentence) > max_tokens:
+            head = token_counting.truncate(sentence, max_tokens) or sentence[:1]
+            space = head.rfind(" ")
+            # A space in the first half would make the part too short.
+            head = head[:space] if space > len(head) // 2 else head
+            yield head.strip()
+            sentence = sentence[len(head) :].strip()
         if sentence:
             yield sentence
 
 
-def _cut(sentence: str, most: int) -> str:
-    """The beginning of an endless sentence: up to a space if there is one in its second half."""
-    piece = tokens.cut(sentence, most) or sentence[:1]
-    space = piece.rfind(" ")
-    return piece[:space] if space > len(piece) // 2 else piece
-
-
 @lru_cache(maxsize=8)
 def inflections(verbs: frozenset[str]) -> frozenset[str]:
-    """Every form of English `verbs`, given as infinitives: decide, decides, decided, deciding."""
+    """Return every form of English infinitives: decide, decides, decided, deciding."""
     return frozenset(form for verb in verbs for form in _forms(verb.lower()))
 
 
 def _forms(verb: str) -> Iterator[str]:
     yield from (verb, *_IRREGULAR.get(verb, ()))
     stem = verb
-    if verb.endswith("e"):
-        stem = verb[:-1]
-    elif verb.endswith("y") and verb[-2:-1] not in _VOWELS:
-        yield from (f"{verb[:-1]}ies", f"{verb[:-1]}ied")
-    elif _doubles(verb):
-        yield from (f"{verb}{verb[-1]}ing", f"{verb}{verb[-1]}ed")
-    yield from (f"{verb}s", f"{verb}es", f"{stem}ing", f"{verb}ing", f"{stem}ed")
-
-
-def _doubles(verb: str) -> bool:
-    """Whether the last consonant may double: ship, shipping; commit, committed."""
-    return (
+    # The last consonant may double: ship, shipping; commit, committed.
+    may_double = (
         len(verb) > 2
         and verb[-1] not in _VOWELS + "wxy"
         and verb[-2] in _VOWELS
         and verb[-3] not in _VOWELS
     )
+    if verb.endswith("e"):
+        stem = verb[:-1]
+    elif verb.endswith("y") and verb[-2:-1] not in _VOWELS:
+        yield from (f"{verb[:-1]}ies", f"{verb[:-1]}ied")
+    elif may_double:
+        yield from (f"{verb}{verb[-1]}ing", f"{verb}{verb[-1]}ed")
+    yield from (f"{verb}s", f"{verb}es", f"{stem}ing", f"{verb}ing", f"{stem}ed")
 
 
 _IRREGULAR: dict[str, Sequence[str]] = {

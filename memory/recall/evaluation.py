@@ -1,9 +1,9 @@
-"""How much of the evidence recall finds, on labelled conversations (LoCoMo): the measure.
+"""Evaluation of recall on labelled conversations (LoCoMo).
 
-The conversations are imported, indexed and asked as any others, in a project of their own.
-R@k is the mean share of a question's evidence among the k best turns; A@b the share of questions
-for which all evidence is among the best excerpts that fit into b tokens, each with its date and
-speaker as it stands in prompts. Questions of category 5 ask for what was never said.
+The conversations are imported, indexed and searched like any others, in a project of their own.
+R@k is the mean share of a question's evidence among the k best turns. A@b is the share of questions
+for which all evidence is in the best excerpts that fit into b tokens, each with its date and
+speaker as in prompts. Questions of category 5 have no answer in the conversation and are left out.
 """
 
 import json
@@ -18,73 +18,92 @@ from uuid import UUID, uuid4
 
 from django.contrib.auth import get_user_model
 
-from chat.importers import Refused, import_file
+from chat.importers import ImportRejectedError, import_file
 from chat.models import Message
 from memory.recall import reindexing
-from memory.recall.recalling import Result, recall
-from memory.recall.search import Scope
-from projects.creation import create_project, free_slug
-from projects.deletion import delete_project
+from memory.recall.search import RecallScope
+from memory.recall.service import RecallResult, recall
 from projects.models import Project
+from projects.services import create_project, delete_project, unused_slug
 
 RANKS = (5, 10)
 ADVERSARIAL = 5
-_TURN = re.compile(r"D\d+:\d+")
+_TURN_KEY = re.compile(r"D\d+:\d+")
 
-# A turn by its session and its place there.
-Place = tuple[UUID, int]
+# A session and the `seq` of a message in it.
+Position = tuple[UUID, int]
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """A question and the turns that hold its answer."""
+class LabelledQuestion:
+    """A question and the messages that answer it."""
 
     question: str
     category: int
-    evidence: frozenset[Place]
+    evidence: frozenset[Position]
 
 
 @dataclass
-class Figures:
-    """What was measured, question by question; times in milliseconds."""
+class EvaluationResult:
+    """Measurements for each question: evidence by rank, evidence by budget, times in ms."""
 
-    ranked: dict[int, list[float]] = field(default_factory=dict)
-    complete: dict[int, list[bool]] = field(default_factory=dict)
+    recall_at: dict[int, list[float]] = field(default_factory=dict)
+    all_found_at: dict[int, list[bool]] = field(default_factory=dict)
     times: list[float] = field(default_factory=list)
 
     @property
     def questions(self) -> int:
-        return len(next(iter(self.ranked.values()), []))
+        return len(next(iter(self.recall_at.values()), []))
 
-    def told(self) -> dict[str, float]:
-        """The figures by their names."""
+    def summary(self) -> dict[str, float]:
+        """Return the means and the percentiles by name."""
         cuts = quantiles(self.times, n=100) if len(self.times) > 1 else [0.0] * 99
         return {
             "questions": self.questions,
-            **{f"R@{k}": round(fmean(shares), 4) for k, shares in self.ranked.items()},
-            **{f"A@{b}": round(fmean(found), 4) for b, found in self.complete.items()},
+            **{f"R@{k}": round(fmean(shares), 4) for k, shares in self.recall_at.items()},
+            **{f"A@{b}": round(fmean(found), 4) for b, found in self.all_found_at.items()},
             "p50_ms": round(cuts[49], 2),
             "p95_ms": round(cuts[94], 2),
         }
 
+    def time_recall(self, scope: RecallScope, query: str, **options: int) -> list[RecallResult]:
+        """Return the results of a search and record its time."""
+        start = time.perf_counter()
+        results = recall(scope, query, **options)
+        self.times.append(1_000 * (time.perf_counter() - start))
+        return results
+
+    def measure(self, scope: RecallScope, labelled: LabelledQuestion) -> None:
+        """Search for one question, once for the ranks and once for each budget."""
+        evidence = labelled.evidence
+        best = self.time_recall(scope, labelled.question, limit=max(RANKS))
+        turns = list(dict.fromkeys(position for result in best for position in positions(result)))
+        for k, shares in self.recall_at.items():
+            shares.append(len(evidence.intersection(turns[:k])) / len(evidence))
+        for budget, all_found in self.all_found_at.items():
+            packed = self.time_recall(scope, labelled.question, token_budget=budget)
+            found = {position for result in packed for position in positions(result)}
+            all_found.append(evidence <= found)
+
 
 @contextmanager
-def imported(path: Path) -> Iterator[tuple[Project, object]]:
-    """The conversation in `path` in a project of its own, indexed, and its owner; both go again.
+def temporary_project(path: Path) -> Iterator[tuple[Project, object]]:
+    """Import the conversation in `path` into a new project and index it.
 
-    Raises chat.importers.Refused, and OSError.
+    Return the project and its owner, and delete both at the end. Raises ImportRejectedError and
+    OSError.
     """
     name = f"evaluation-{uuid4().hex[:12]}"
     owner = get_user_model().objects.create_user(name, password=None, is_active=False)
     try:
-        project = create_project(owner, name=name, slug=free_slug(name))
+        project = create_project(owner, name=name, slug=unused_slug(name))
         try:
             with path.open("rb") as file:
                 try:
                     import_file(project, owner, path.name, file, "locomo")
-                except Refused as reason:
-                    raise Refused(f"{path}: {reason}") from reason
-            reindexing.settle(project)
+                except ImportRejectedError as reason:
+                    raise ImportRejectedError(f"{path}: {reason}") from reason
+            reindexing.index_until_done(project)
             yield project, owner
         finally:
             delete_project(project)
@@ -92,55 +111,35 @@ def imported(path: Path) -> Iterator[tuple[Project, object]]:
         owner.delete()
 
 
-def labelled(path: Path, project: Project) -> list[Labelled]:
-    """The questions of `path` that name at least one turn as evidence."""
-    rows = Message.objects.filter(project=project)
-    places = {
-        key: (session, seq)
-        for key, session, seq in rows.values_list("source_key", "session", "seq")
-    }
-    found = []
-    for one in json.loads(path.read_text()).get("qa", []):
-        evidence = _TURN.findall(" ".join(one.get("evidence", [])))
-        turns = frozenset(places[key] for key in evidence if key in places)
-        if turns and one.get("category") != ADVERSARIAL:
-            found.append(Labelled(one["question"], one["category"], turns))
-    return found
+def labelled_questions(path: Path, project: Project) -> list[LabelledQuestion]:
+    """Return the questions in `path` that have at least one message as evidence."""
+    rows = Message.objects.filter(project=project).values_list("source_key", "session", "seq")
+    positions_by_key = {key: (session, seq) for key, session, seq in rows}
+    questions = []
+    for item in json.loads(path.read_text()).get("qa", []):
+        keys = _TURN_KEY.findall(" ".join(item.get("evidence", [])))
+        evidence = frozenset(positions_by_key[key] for key in keys if key in positions_by_key)
+        if evidence and item.get("category") != ADVERSARIAL:
+            questions.append(LabelledQuestion(item["question"], item["category"], evidence))
+    return questions
 
 
 def evaluate(
-    paths: Iterable[Path], budgets: Sequence[int], progress: Callable[[str], None] = lambda _: None
-) -> Figures:
-    """Asks every question of every conversation in `paths`, for the ranks and for each budget."""
-    figures = Figures({k: [] for k in RANKS}, {budget: [] for budget in budgets})
+    paths: Iterable[Path], budgets: Sequence[int], report: Callable[[str], None] = lambda _: None
+) -> EvaluationResult:
+    """Measure recall for every question of every conversation in `paths`."""
+    result = EvaluationResult({k: [] for k in RANKS}, {budget: [] for budget in budgets})
     for path in paths:
-        with imported(path) as (project, owner):
-            scope = Scope(project, owner)
-            for one in labelled(path, project):
-                _ask(scope, one, figures)
-            progress(f"{path.name}: {figures.questions} questions so far")
-    return figures
+        with temporary_project(path) as (project, owner):
+            scope = RecallScope(project, owner)
+            for question in labelled_questions(path, project):
+                result.measure(scope, question)
+            report(f"{path.name}: {result.questions} questions so far")
+    return result
 
 
-def _ask(scope: Scope, one: Labelled, figures: Figures) -> None:
-    best = _timed(figures, scope, one.question, limit=max(RANKS))
-    turns = list(dict.fromkeys(place for result in best for place in _places(result)))
-    for k, shares in figures.ranked.items():
-        shares.append(len(one.evidence.intersection(turns[:k])) / len(one.evidence))
-    for budget, complete in figures.complete.items():
-        packed = _timed(figures, scope, one.question, token_budget=budget)
-        complete.append(one.evidence <= {place for result in packed for place in _places(result)})
-
-
-def _timed(figures: Figures, scope: Scope, question: str, **kwargs: int) -> list[Result]:
-    began = time.perf_counter()
-    results = recall(scope, question, **kwargs)
-    figures.times.append(1_000 * (time.perf_counter() - began))
-    return results
-
-
-def _places(result: Result) -> Iterator[Place]:
-    """The turns in an excerpt. One that was split counts as found with each of its parts."""
+def positions(result: RecallResult) -> Iterator[Position]:
+    """Return the messages in an excerpt. A split message counts as found with each of its parts."""
     if result.session is not None:
         for seq in range(result.first_seq, result.last_seq + 1):
             yield result.session, seq

@@ -1,9 +1,9 @@
-"""Chunks and vectors follow the record: what changed in a session is cut and embedded anew.
+"""Indexing: keeps chunks and vectors up to date with the sessions.
 
-A change of a session raises its cursor's `wanted`, in the transaction of the change. Indexing
-claims the sessions that are behind, reads them, embeds outside of any transaction, and commits in
-one that checks that it still holds them and that nothing changed meanwhile. The database is the
-truth: a lost message or a killed worker delays, and loses nothing.
+A change of a session increments `wanted` of its cursor, in the transaction of the change. Indexing
+claims the sessions that are behind, reads them, embeds outside of any transaction, and commits only
+what it still holds and what did not change meanwhile. The database is the source of truth: a lost
+task or a killed worker causes a delay, and loses nothing.
 """
 
 import logging
@@ -11,34 +11,33 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import connection, transaction
-from django.db.models import Case, F, IntegerField, QuerySet, Value, When
-from django.db.models.functions import Least, Now
+from django.db.models import F
+from django.db.models.functions import Now
 
-from chat.compiled import CompiledUpdate
 from chat.models import Session
-from memory.layers.leases import Lease, LeaseLost
+from memory.leases import Lease, LeaseLostError
 from memory.models import Chunk, IndexCursor, SourceType
 from memory.models.chunks import IndexCursorQuerySet
-from memory.recall import corpus, embedders, reading, summaries, writing
+from memory.recall import chunk_writer, embedders, fulltext, session_chunks, summaries
 from memory.recall.embedders import Embedder, EmbedderError
-from memory.recall.reading import Extent
-from projects.models import Project, remove
+from memory.recall.session_chunks import SessionStretch
+from projects.models import Project, delete_rows
 
 log = logging.getLogger(__name__)
 
 # Sessions that are indexed together.
-BATCH = 50
-# Renewed before each batch of texts that is embedded; a killed worker's sessions are free after it.
+BATCH_SIZE = 50
+# Renewed before each batch of texts that is embedded. After a worker was killed, its sessions are
+# free again when the lease has expired.
 LEASE = timedelta(seconds=60)
 
 
 @dataclass
-class Progress:
-    """What indexing did so far: sessions, chunks written, and sessions that failed."""
+class IndexingProgress:
+    """Sessions indexed so far, chunks written, and sessions that failed."""
 
     sessions: int = 0
     chunks: int = 0
@@ -47,7 +46,7 @@ class Progress:
 
 @dataclass
 class Claim:
-    """Sessions that one worker holds, with what their cursors said when it took them."""
+    """Sessions that one worker holds, with their cursors as they were when it claimed them."""
 
     holder: UUID
     cursors: list[IndexCursor] = field(default_factory=list)
@@ -62,7 +61,7 @@ class Claim:
 
     @property
     def held(self) -> IndexCursorQuerySet:
-        """Those of the cursors that are still this worker's, by the database's clock."""
+        """Return the cursors that the worker still holds, by the clock of the database."""
         return IndexCursor.objects.filter(
             project__in=self.projects,
             pk__in=self.ids,
@@ -71,118 +70,121 @@ class Claim:
         )
 
     def renew(self) -> None:
-        """Starts the lease's time anew. Raises LeaseLost when all were taken over."""
+        """Extend the lease. Raises LeaseLostError if other workers hold all of the sessions."""
         if not self.held.update(lease_until=Now() + LEASE):
-            raise LeaseLost
+            raise LeaseLostError
 
 
-def mark(session: Session, seq: int) -> None:
-    """Has the session indexed from the place `seq` on; in the transaction of the change."""
-    if not _marked(session.project_id, session.pk, seq):
+# Plain SQL: it runs twice for each message, and Django takes 2 ms to compile it.
+_MARK_CHANGED = """
+    UPDATE memory_indexcursor
+    SET wanted = wanted + 1,
+        dirty_from = CASE WHEN wanted > done THEN LEAST(dirty_from, %(seq)s) ELSE %(seq)s END
+    WHERE project_id = %(project)s AND session_id = %(session)s
+"""
+
+
+def mark_changed(session: Session, seq: int) -> None:
+    """Mark the session to be indexed from `seq` on. Call it in the transaction of the change."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _MARK_CHANGED, {"project": session.project_id, "session": session.pk, "seq": seq}
+        )
+        is_known = cursor.rowcount
+    if not is_known:
         IndexCursor.objects.create(
             session_id=session.pk, project_id=session.project_id, wanted=1, dirty_from=seq
         )
 
 
-def _marking(project: UUID, session: UUID, seq: int) -> tuple[QuerySet, dict[str, Any]]:
-    sooner = Case(
-        When(wanted__gt=F("done"), then=Least(F("dirty_from"), Value(seq))),
-        default=Value(seq),
-        output_field=IntegerField(),
-    )
-    rows = IndexCursor.objects.filter(project=project, pk=session)
-    return rows, {"wanted": F("wanted") + 1, "dirty_from": sooner}
-
-
-_marked = CompiledUpdate(_marking, UUID, UUID, int)
-
-
-def mark_all(project: Project) -> None:
-    """Has every session and summary of the project indexed from its beginning."""
+def mark_project(project: Project) -> None:
+    """Mark every session and summary of the project to be indexed from the beginning."""
     IndexCursor.objects.filter(project=project).update(
         wanted=F("wanted") + 1, dirty_from=1, next_try_at=None
     )
-    summaries.mark(Project.objects.filter(pk=project.pk))
+    summaries.mark_changed(Project.objects.filter(pk=project.pk))
 
 
 def catch_up(
     project: Project | None = None,
-    progress: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[IndexingProgress], None] = lambda progress: None,
     seconds: float = float("inf"),
-    done: Progress | None = None,
-) -> Progress:
-    """Indexes what is behind, of one project or of all, until nothing is left to do or so many
-    seconds are over. Counts on in `done`.
+    progress: IndexingProgress | None = None,
+) -> IndexingProgress:
+    """Index what is due in one project or in all, for at most `seconds`.
+
+    Adds to `progress` and returns it; `report` is called after each batch of sessions.
     """
-    done = done or Progress()
+    progress = progress or IndexingProgress()
     embedder = embedders.get()
     end = time.monotonic() + seconds
     due = IndexCursor.objects.due()
     if project is not None:
         due = due.filter(project=project)
-    while time.monotonic() < end and (claim := _claim(due)).cursors:
-        index(claim, embedder, done)
-        progress(done)
-    done.chunks += summaries.catch_up(embedder, project, lambda: time.monotonic() < end)
-    corpus.recount_changed(project)
-    return done
+    while time.monotonic() < end and (claim := claim_sessions(due)).cursors:
+        index_claim(claim, embedder, progress)
+        report(progress)
+    progress.chunks += summaries.catch_up(embedder, project, lambda: time.monotonic() < end)
+    fulltext.recount_due(project)
+    return progress
 
 
-def index_at_once(project: UUID, session: UUID) -> None:
-    """Indexes the session here and now, unless somebody else is at it or its texts go to a server
-    to be embedded: then, and where it fails, it waits as any other does.
+def index_session_now(project: UUID, session: UUID) -> None:
+    """Index the session at once, unless another worker holds it or its embedder is remote.
+
+    In these cases, and after a failure, the session stays due.
     """
-    if not (embedder := embedders.get()).is_here:
+    if not (embedder := embedders.get()).is_local:
         return
     due = IndexCursor.objects.due().filter(project=project, pk=session)
-    if (claim := _claim(due)).cursors:
-        index(claim, embedder, Progress())
+    if (claim := claim_sessions(due)).cursors:
+        index_claim(claim, embedder, IndexingProgress())
 
 
 def is_behind() -> bool:
-    """Whether there is something to index that nobody is at."""
-    return IndexCursor.objects.due().unheld().ready().exists() or summaries.is_behind()
+    """Return whether there is something to index that no worker holds."""
+    return IndexCursor.objects.due().unleased().ready().exists() or summaries.is_behind()
 
 
-def _claim(due: IndexCursorQuerySet) -> Claim:
-    """The next of the sessions that are `due`, the longest waiting first. None waits for
-    another.
-    """
+def claim_sessions(due: IndexCursorQuerySet) -> Claim:
+    """Claim the next of the sessions that are `due`, without waiting for other workers."""
     claim = Claim(uuid4())
     with transaction.atomic():
         rows = (
-            due.unheld()
+            due.unleased()
             .ready()
             .select_related("session", "project")
             .select_for_update(skip_locked=True, of=("self",))
         )
-        claim.cursors = list(rows.order_by("pk")[:BATCH])
+        claim.cursors = list(rows.order_by("pk")[:BATCH_SIZE])
         IndexCursor.objects.filter(project__in=claim.projects, pk__in=claim.ids).update(
             lease_holder=claim.holder, lease_until=Now() + LEASE
         )
     return claim
 
 
-def index(claim: Claim, embedder: Embedder, done: Progress) -> None:
-    """Indexes the claimed sessions together; where that fails, each by itself, so that one that
-    cannot be indexed costs the others nothing.
+def index_claim(claim: Claim, embedder: Embedder, progress: IndexingProgress) -> None:
+    """Index the claimed sessions together. If that fails, index each by itself, so that one session
+    that cannot be indexed does not affect the others.
     """
     try:
-        done.chunks += _index(claim, embedder)
-        done.sessions += len(claim.cursors)
-    except LeaseLost:
+        stretches = session_chunks.read_stretches(claim.cursors)
+        plan = session_chunks.plan_chunks(stretches, embedder, claim.renew)
+        progress.chunks += _commit(claim, stretches, plan)
+        progress.sessions += len(claim.cursors)
+    except LeaseLostError:
         log.info("lease_lost sessions=%s", len(claim.cursors))
     except Exception as error:
         if len(claim.cursors) == 1:
-            done.failed += 1
-            _give_back(claim, error)
+            progress.failed += 1
+            _record_failure(claim, error)
             return
         for cursor in claim.cursors:
-            index(Claim(claim.holder, [cursor]), embedder, done)
+            index_claim(Claim(claim.holder, [cursor]), embedder, progress)
 
 
-def _give_back(claim: Claim, error: Exception) -> None:
-    """It stays due, tried again later; the admin shows why."""
+def _record_failure(claim: Claim, error: Exception) -> None:
+    """Release the session, to be tried again later; the admin shows the reason."""
     [session_id] = claim.ids
     if isinstance(error, EmbedderError):
         log.warning("memory_ingest_failed session=%s reason=%s", session_id, error)
@@ -194,18 +196,12 @@ def _give_back(claim: Claim, error: Exception) -> None:
     Lease(IndexCursor, project_id, session_id, claim.holder).fail(reason)
 
 
-def _index(claim: Claim, embedder: Embedder) -> int:
-    extents = reading.extents(claim.cursors)
-    plan = writing.plan(extents, embedder, claim.renew)
-    return _commit(claim, extents, plan)
-
-
 @transaction.atomic
-def _commit(claim: Claim, extents: Sequence[Extent], plan: writing.Plan) -> int:
-    """Writes the chunks of the sessions that are still held and did not change meanwhile.
+def _commit(claim: Claim, stretches: Sequence[SessionStretch], plan: chunk_writer.WritePlan) -> int:
+    """Write the chunks of the sessions that are still held and did not change meanwhile.
 
-    First the sessions' rows, then the cursors', as whoever writes into a session does: nobody
-    then waits for the other in a circle.
+    Locks first the rows of the sessions and then the cursors, in the same order as a write to a
+    session, so that there are no deadlocks.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -213,18 +209,18 @@ def _commit(claim: Claim, extents: Sequence[Extent], plan: writing.Plan) -> int:
             " ORDER BY id FOR KEY SHARE",
             [list(claim.projects), claim.ids],
         )
-    now = {cursor.pk: cursor for cursor in claim.held.order_by("pk").select_for_update()}
-    seen = {cursor.pk: cursor.wanted for cursor in claim.cursors}
-    same = {pk for pk, cursor in now.items() if cursor.wanted == seen[pk]}
-    written = writing.write(plan, same)
-    _move(extents, same)
-    # What changed meanwhile is free again, and still due.
-    changed = IndexCursor.objects.filter(project__in=claim.projects, pk__in=now.keys() - same)
+    held = {cursor.pk: cursor for cursor in claim.held.order_by("pk").select_for_update()}
+    wanted = {cursor.pk: cursor.wanted for cursor in claim.cursors}
+    unchanged = {pk for pk, cursor in held.items() if cursor.wanted == wanted[pk]}
+    written = chunk_writer.write(plan, unchanged)
+    _advance_cursors(stretch for stretch in stretches if stretch.cursor.pk in unchanged)
+    # Sessions that changed meanwhile are released and still due.
+    changed = IndexCursor.objects.filter(project__in=claim.projects, pk__in=held.keys() - unchanged)
     changed.update(lease_holder=None, lease_until=None)
     return written
 
 
-_MOVE = """
+_ADVANCE = """
     UPDATE memory_indexcursor SET lease_holder = NULL, lease_until = NULL, next_try_at = NULL,
         failures = 0, last_error = '', indexed_through = through, dirty_from = through + 1,
         done = read.done
@@ -234,41 +230,41 @@ _MOVE = """
 """
 
 
-def _move(extents: Iterable[Extent], same: set[UUID]) -> None:
-    """The cursors behind what was read; one whose session is longer than that stays due."""
-    moved = [
+def _advance_cursors(stretches: Iterable[SessionStretch]) -> None:
+    """Move the cursors behind the stretches; a session with more messages stays due."""
+    rows = [
         (
-            cursor.project_id,
-            cursor.pk,
-            extent.through,
-            cursor.done if extent.goes_on else cursor.wanted,
+            stretch.cursor.project_id,
+            stretch.cursor.pk,
+            stretch.through,
+            stretch.cursor.done if stretch.has_more else stretch.cursor.wanted,
         )
-        for extent in extents
-        if (cursor := extent.cursor).pk in same
+        for stretch in stretches
     ]
-    if moved:
+    if rows:
         with connection.cursor() as database:
-            database.execute(_MOVE, [list(column) for column in zip(*moved, strict=True)])
+            database.execute(_ADVANCE, [list(column) for column in zip(*rows, strict=True)])
 
 
-def withdraw(session: Session, seqs: Sequence[int]) -> int:
-    """Takes the chunks that hold any of these places out of recall at once, in the transaction of
-    the change, and returns how many; what is left of them comes back when the session is indexed.
+def remove_chunks(session: Session, seqs: Sequence[int]) -> int:
+    """Remove the chunks with any of these messages from recall at once. Return their number.
+
+    Call it in the transaction of the change. Indexing adds the remaining messages again.
     """
     if not seqs:
         return 0
-    holding = Chunk.objects.filter(
+    overlapping = Chunk.objects.filter(
         project_id=session.project_id,
         source_type=SourceType.of(session),
         source=session.pk,
         first_seq__lte=max(seqs),
         last_seq__gte=min(seqs),
     )
-    places = set(seqs)
-    gone = [
+    removed = set(seqs)
+    ids = [
         pk
-        for pk, first, last in holding.values_list("pk", "first_seq", "last_seq")
-        if any(first <= seq <= last for seq in places)
+        for pk, first, last in overlapping.values_list("pk", "first_seq", "last_seq")
+        if any(first <= seq <= last for seq in removed)
     ]
-    remove(Chunk.objects.filter(project_id=session.project_id, pk__in=gone))
-    return len(gone)
+    delete_rows(Chunk.objects.filter(project_id=session.project_id, pk__in=ids))
+    return len(ids)

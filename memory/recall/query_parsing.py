@@ -1,4 +1,7 @@
-"""What a question asks for beside its words: a time, a name, days it names. Pure."""
+"""Parsing of recall queries: whether they ask for a time or a name, and the dates they mention.
+
+Pure functions.
+"""
 
 import calendar
 import re
@@ -24,110 +27,119 @@ _DATE = re.compile(
     rf"\b(?:{_DAY}(?: of)? )?({_MONTH})\b(?:[ ,]+{_DAY}\b(?!\d))?(?:,? (?:of )?((?:19|20)\d\d))?",
     re.IGNORECASE,
 )
-_ISO = re.compile(r"\b((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?\b")
+_ISO_DATE = re.compile(r"\b((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?\b")
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
-# "May" is a month only where the words around it say so.
-_MAY = re.compile(r"\b(?:in|of|on|by|during|since|until|last|this|early|late|mid) may\b", re.I)
+# "May" without a day or a year is only a month after one of these words.
+_MONTH_OF_MAY = re.compile(
+    r"\b(?:in|of|on|by|during|since|until|last|this|early|late|mid) may\b", re.IGNORECASE
+)
+# The first and the last month. Winter is the default.
 _SEASONS = {"spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11)}
 _SEASON = re.compile(
     r"\b(?:in|during|of|this|last|over|that) (?:the )?(?:early |late )?"
     r"(spring|summer|autumn|fall|winter)\b",
     re.IGNORECASE,
 )
+# A shorter prefix of a name is not recognised as that name.
+MIN_NAME_PREFIX = 3
 
 
 @dataclass(frozen=True)
-class Days:
-    """From one day to another, both included; without a year, of any year."""
+class DateRange:
+    """Two (year, month, day), both inclusive. Without a year, the range exists in every year."""
 
     first: tuple[int | None, int, int]
     last: tuple[int | None, int, int]
 
+    @classmethod
+    def of(cls, year: int | None, month: int, day: int | None) -> "DateRange":
+        """Return the range of one day, or without a day of the whole month."""
+        return cls((year, month, day or 1), (year, month, day or 31))
+
     def distance(self, day: date) -> int:
-        """How many days `day` lies after the last one (positive) or before the first (negative)."""
+        """Return the days from the range to `day`: negative before it, 0 inside, positive after."""
         years = [self.first[0]] if self.first[0] else [day.year - 1, day.year, day.year + 1]
         return min((self._distance(day, year) for year in years if year), key=abs)
 
     def _distance(self, day: date, year: int) -> int:
-        turns = self.last[1:] < self.first[1:]
-        first, last = _day(year, *self.first[1:]), _day(year + turns, *self.last[1:])
+        crosses_new_year = self.last[1:] < self.first[1:]
+        first = _existing_day(year, *self.first[1:])
+        last = _existing_day(year + crosses_new_year, *self.last[1:])
         if day < first:
             return (day - first).days
         return max((day - last).days, 0)
 
 
-def _day(year: int, month: int, day: int) -> date:
+def _existing_day(year: int, month: int, day: int) -> date:
     return date(year, month, min(day, calendar.monthrange(year, month)[1]))
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question taken apart: what kind of answer it wants, and the days it names."""
+class ParsedQuery:
+    """A query, the kind of answer it asks for, and the dates it mentions."""
 
     text: str
     asks_when: bool
     asks_names: bool
-    days: tuple[Days, ...]
+    dates: tuple[DateRange, ...]
     words: frozenset[str]
 
-    def names(self, speaker: str) -> bool:
-        """Whether it names `speaker`, by any of their names or the beginning of one: Mel, Melanie.
-
-        A beginning counts from three letters on.
+    def mentions(self, speaker: str) -> bool:
+        """Return whether the query contains a name of `speaker`, or a prefix of one: Mel for
+        Melanie.
         """
         return any(
-            word == name or (len(word) >= 3 and name.startswith(word))
+            word == name or (len(word) >= MIN_NAME_PREFIX and name.startswith(word))
             for name in map(str.lower, _WORD.findall(speaker))
             if len(name) >= 2
             for word in self.words
         )
 
 
-def read(text: str) -> Question:
-    return Question(
+def parse_query(text: str) -> ParsedQuery:
+    """Return the kind of answer that `text` asks for, its dates and its words."""
+    return ParsedQuery(
         text=text,
         asks_when=bool(_WHEN.search(text)),
         asks_names=bool(_NAMES.search(text)),
-        days=tuple(_days(text)),
+        dates=tuple(find_dates(text)),
         words=frozenset(word.lower() for word in _WORD.findall(text)),
     )
 
 
-def without(text: str, names: Iterable[str]) -> str:
-    """`text` without the names of speakers, which are met by who speaks and not by what is said."""
-    known = {name.lower() for full in names for name in _WORD.findall(full)}
-    return _WORD.sub(lambda word: "" if _is_name(word[0].lower(), known) else word[0], text)
+def remove_names(text: str, speakers: Iterable[str]) -> str:
+    """Return `text` without the names of `speakers`: who speaks is a signal of its own."""
+    names = {name.lower() for speaker in speakers for name in _WORD.findall(speaker)}
+
+    def is_name(word: str) -> bool:
+        is_prefix = any(name.startswith(word) for name in names)
+        return word in names or (len(word) >= MIN_NAME_PREFIX and is_prefix)
+
+    return _WORD.sub(lambda word: "" if is_name(word[0].lower()) else word[0], text)
 
 
-def _is_name(word: str, known: set[str]) -> bool:
-    return word in known or (len(word) >= 3 and any(name.startswith(word) for name in known))
-
-
-def _days(text: str) -> Iterator[Days]:
+def find_dates(text: str) -> Iterator[DateRange]:
+    """Return the days, months and seasons in `text`; years only if there is none of these."""
     found = False
-    for match in _ISO.finditer(text):
+    for match in _ISO_DATE.finditer(text):
         if 1 <= int(match[2]) <= 12:
             found = True
-            yield _stretch(int(match[1]), int(match[2]), _day_number(match[3]))
+            yield DateRange.of(int(match[1]), int(match[2]), _day_number(match[3]))
     for match in _DATE.finditer(text):
-        before, name, after, year = match.groups()
-        bare = not (before or after or year)
-        if name.lower() == "may" and bare and not _MAY.search(text):
+        day_before, month, day_after, year = match.groups()
+        is_bare = not (day_before or day_after or year)
+        if month.lower() == "may" and is_bare and not _MONTH_OF_MAY.search(text):
             continue
         found = True
-        day = _day_number(before or after)
-        yield _stretch(int(year) if year else None, _MONTHS[name.lower()], day)
+        day = _day_number(day_before or day_after)
+        yield DateRange.of(int(year) if year else None, _MONTHS[month.lower()], day)
     for match in _SEASON.finditer(text):
         found = True
         first, last = _SEASONS.get(match[1].lower(), (12, 2))
-        yield Days((None, first, 1), (None, last, 31))
+        yield DateRange((None, first, 1), (None, last, 31))
     if not found:
         for match in _YEAR.finditer(text):
-            yield Days((int(match[1]), 1, 1), (int(match[1]), 12, 31))
-
-
-def _stretch(year: int | None, month: int, day: int | None) -> Days:
-    return Days((year, month, day or 1), (year, month, day or 31))
+            yield DateRange((int(match[1]), 1, 1), (int(match[1]), 12, 31))
 
 
 def _day_number(text: str | None) -> int | None:

@@ -1,11 +1,11 @@
-"""Everything anew, beside a living system: the record into chunks, and chunks into vectors.
+"""Reindexing of all sessions, and replacing of vectors after a change of the embedder.
 
-Both go on where they were stopped. Chunks that are right already are not touched, and vectors that
-are there are not made again; search goes on meanwhile on what is there.
+Both run beside a live system and continue where they were stopped: correct chunks and existing
+vectors are not written again, and search uses what is in the index meanwhile.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -14,85 +14,67 @@ from django.db.models import F, QuerySet
 
 from chat.models import Session
 from memory.models import Chunk, IndexCursor, Vector
-from memory.recall import embedders, indexing, summaries, vector_index, writing
+from memory.recall import chunk_writer, embedders, indexing, summaries, vector_index
 from memory.recall.embedders import Embedder
-from memory.recall.indexing import Progress
+from memory.recall.embedders.base import Matrix
+from memory.recall.indexing import IndexingProgress
 from projects.models import Project
 
 # Chunks that are embedded and committed together.
-BATCH = 500
-# Chunks whose vectors are looked for together.
-LOOKED_AT = 5_000
-# Sessions that are marked together.
-MARKED = 5_000
-# Seconds between two looks at what other workers are still at.
-WAIT = 0.5
+BATCH_SIZE = 500
+# Ids that are read together.
+PAGE_SIZE = 5_000
+# The wait before checking again whether other workers are done.
+POLL_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True)
-class Step:
-    """How far one step is."""
+class ReindexProgress:
+    """Progress of one step."""
 
-    what: str
+    step: str
     done: int
     total: int
 
 
-Tell = Callable[[Step], None]
+Report = Callable[[ReindexProgress], None]
 
 
-def rebuild(project: Project | None, user, tell: Tell) -> Progress:
-    """Has every session indexed from its beginning, and waits until it is."""
+def reindex(project: Project | None, user, report: Report) -> IndexingProgress:
+    """Index every session from the beginning, and return when all are done."""
     sessions = Session.objects.all()
     if project is not None:
         sessions = sessions.filter(project=project)
     if user is not None:
         sessions = sessions.filter(creator=user)
-    total = _mark(sessions)
+    total = sum(_mark_sessions(page) for page in _id_pages(sessions))
     if user is None:
-        summaries.mark(Project.objects.filter(pk=project.pk) if project else Project.objects.all())
-    return settle(project, lambda done: tell(Step("Sessions", done.sessions, total)))
+        projects = Project.objects.all()
+        summaries.mark_changed(projects.filter(pk=project.pk) if project else projects)
+    return index_until_done(
+        project, lambda progress: report(ReindexProgress("Sessions", progress.sessions, total))
+    )
 
 
-def settle(
-    project: Project | None, progress: Callable[[Progress], None] = lambda progress: None
-) -> Progress:
-    """Indexes what is behind and waits for what other workers hold. What failed is left."""
-    done = Progress()
+def index_until_done(
+    project: Project | None, report: Callable[[IndexingProgress], None] = lambda progress: None
+) -> IndexingProgress:
+    """Index what is due and wait for other workers. Sessions that failed stay due."""
+    progress = IndexingProgress()
     while True:
-        indexing.catch_up(project, progress, done=done)
+        indexing.catch_up(project, report, progress=progress)
         held = IndexCursor.objects.due().ready()
         if project is not None:
             held = held.filter(project=project)
         if not held.exists():
-            return done
-        time.sleep(WAIT)
+            return progress
+        time.sleep(POLL_INTERVAL_S)
 
 
-def _mark(sessions: QuerySet[Session]) -> int:
-    """Marks the sessions to be indexed from their beginning; how many they are."""
-    marked = 0
-    last: UUID | None = None
-    while True:
-        rows = sessions.filter(pk__gt=last) if last else sessions
-        batch = list(rows.order_by("pk").values_list("pk", "project_id")[:MARKED])
-        if not batch:
-            return marked
-        last, marked = batch[-1][0], marked + len(batch)
-        with transaction.atomic():
-            IndexCursor.objects.bulk_create(
-                [IndexCursor(session_id=pk, project_id=project) for pk, project in batch],
-                ignore_conflicts=True,
-            )
-            cursors = IndexCursor.objects.filter(
-                project__in={project for _, project in batch}, pk__in=[pk for pk, _ in batch]
-            )
-            cursors.update(wanted=F("wanted") + 1, dirty_from=1, next_try_at=None)
+def replace_vectors(project: Project | None, user, report: Report) -> tuple[int, int]:
+    """Embed every chunk that lacks a vector of the current embedder, then delete other vectors.
 
-
-def embed(project: Project | None, user, tell: Tell) -> tuple[int, int]:
-    """Gives every chunk its vector of the embedder that is set now, and then removes those of
-    others; how many were added and removed. Raises EmbedderError.
+    Return the numbers of added and deleted vectors. Raises EmbedderError.
     """
     embedder = embedders.get()
     chunks = Chunk.objects.all()
@@ -100,59 +82,70 @@ def embed(project: Project | None, user, tell: Tell) -> tuple[int, int]:
         chunks = chunks.filter(project=project)
     if user is not None:
         chunks = chunks.filter(session__creator=user)
-    added = _add(chunks, embedder, tell)
-    vector_index.fill(embedder)
+    total, done, added = chunks.count(), 0, 0
+    for page in _id_pages(chunks):
+        for batch in _without_vector(page, embedder):
+            vectors = embedder.embed_documents([chunk.text for chunk in batch])
+            added += _add_vectors(batch, vectors, embedder)
+        done += len(page)
+        report(ReindexProgress("Vectors", done, total))
+    vector_index.add_all(embedder)
     others = Vector.objects.exclude(embedder=embedder.name)
     if project is not None:
         others = others.filter(project=project)
-    removed, _ = others.filter(chunk__in=chunks).delete()
-    return added, removed
+    deleted, _ = others.filter(chunk__in=chunks).delete()
+    return added, deleted
 
 
-def _add(chunks: QuerySet[Chunk], embedder: Embedder, tell: Tell) -> int:
-    total, seen, added = chunks.count(), 0, 0
-    last: UUID | None = None
-    while True:
-        rows = chunks.filter(pk__gt=last) if last else chunks
-        some = dict(rows.order_by("pk").values_list("pk", "project")[:LOOKED_AT])
-        if not some:
-            return added
-        last, seen = max(some), seen + len(some)
-        for batch in _without(some, embedder):
-            vectors = embedder.documents([chunk.text for chunk in batch])
-            added += _keep(batch, vectors, embedder)
-        tell(Step("Vectors", seen, total))
+def _id_pages(rows: QuerySet) -> Iterator[dict[UUID, UUID]]:
+    """Return the projects of the rows by their ids, in pages in the order of the ids."""
+    page = dict(rows.order_by("pk").values_list("pk", "project")[:PAGE_SIZE])
+    while page:
+        yield page
+        rest = rows.filter(pk__gt=max(page))
+        page = dict(rest.order_by("pk").values_list("pk", "project")[:PAGE_SIZE])
 
 
-def _without(some: Mapping[UUID, UUID], embedder: Embedder) -> Iterator[list[Chunk]]:
-    """Those chunks that have no vector of `embedder`, BATCH by BATCH; `some` are the projects of
-    chunks by their ids, in the order of these.
+@transaction.atomic
+def _mark_sessions(page: dict[UUID, UUID]) -> int:
+    """Mark sessions to be indexed from the beginning. Return their number."""
+    IndexCursor.objects.bulk_create(
+        [IndexCursor(session_id=pk, project_id=project) for pk, project in page.items()],
+        ignore_conflicts=True,
+    )
+    cursors = IndexCursor.objects.filter(project__in=set(page.values()), pk__in=list(page))
+    cursors.update(wanted=F("wanted") + 1, dirty_from=1, next_try_at=None)
+    return len(page)
 
-    They are looked up by id: a join of all chunks with all vectors would be as slow as the
-    planner's idea of two tables that have just been filled.
+
+def _without_vector(page: dict[UUID, UUID], embedder: Embedder) -> Iterator[list[Chunk]]:
+    """Return the chunks that have no vector of `embedder`, in batches of BATCH_SIZE.
+
+    They are looked up by id: for a join of all chunks with all vectors, the planner would have to
+    estimate two tables that have just been filled.
     """
-    projects = set(some.values())
-    own = Vector.objects.filter(project__in=projects, chunk__in=some, embedder=embedder.name)
-    there = set(own.values_list("chunk", flat=True))
-    missing = [pk for pk in some if pk not in there]
-    for place in range(0, len(missing), BATCH):
-        batch = missing[place : place + BATCH]
-        rows = Chunk.objects.filter(project__in={some[pk] for pk in batch}, pk__in=batch)
+    projects = set(page.values())
+    own = Vector.objects.filter(project__in=projects, chunk__in=page, embedder=embedder.name)
+    existing = set(own.values_list("chunk", flat=True))
+    missing = [pk for pk in page if pk not in existing]
+    for start in range(0, len(missing), BATCH_SIZE):
+        batch = missing[start : start + BATCH_SIZE]
+        rows = Chunk.objects.filter(project__in={page[pk] for pk in batch}, pk__in=batch)
         if chunks := list(rows.order_by("pk").only("project", "text")):
             yield chunks
 
 
 @transaction.atomic
-def _keep(batch, vectors, embedder: Embedder) -> int:
-    """Keeps the vectors of the chunks that are still what they were when they were read."""
+def _add_vectors(batch: Sequence[Chunk], vectors: Matrix, embedder: Embedder) -> int:
+    """Write the vectors of the chunks whose text has not changed since it was read."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, text FROM memory_chunk WHERE project_id = ANY(%s) AND id = ANY(%s)"
             " ORDER BY id FOR SHARE",
             [[chunk.project_id for chunk in batch], [chunk.pk for chunk in batch]],
         )
-        now = dict(cursor.fetchall())
-    places = [place for place, one in enumerate(batch) if now.get(one.pk) == one.text]
-    chunks = [batch[place] for place in places]
-    writing.add_vectors(chunks, vectors[places], embedder.name)
+        texts = dict(cursor.fetchall())
+    indexes = [index for index, chunk in enumerate(batch) if texts.get(chunk.pk) == chunk.text]
+    chunks = [batch[index] for index in indexes]
+    chunk_writer.add_vectors(chunks, vectors[indexes], embedder.name)
     return len(chunks)

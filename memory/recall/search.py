@@ -1,6 +1,8 @@
-"""Candidates in SQL: what is near the question in meaning or shares its words, and what stands
-around it. Who asks and every filter are conditions of the queries, so that nothing is found that
-may not be shown, and a filter never leaves fewer results than there are.
+"""Candidates from the database: chunks that are similar to the query or share its words, with the
+chunks around them.
+
+The permissions and all filters are conditions of the queries. Thus recall never reads what the
+viewer may not see, and a filter does not reduce the number of results.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,32 +15,34 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.backends.postgresql.base import ServerBindingCursor
 
-from chat import replica
-from memory.models.chunks import OF_SESSIONS
-from memory.recall import vector_index, words
+from memory.models.chunks import SESSION_SOURCES
+from memory.recall import fulltext, vector_index
 from memory.recall.embedders.base import Matrix
-from memory.recall.words import Term
+from memory.recall.fulltext import Term
+from projects.core.db import replica
 from projects.models import Project
 
-# Candidates of each kind; each brings its neighbours along.
-CANDIDATES = 80
-NEIGHBOURS = 3
-# What was said, word for word.
-SAID = OF_SESSIONS
-# A summary is what all members may know, as long as it stands (memory.recall.summaries).
-TELLABLE = (
+# Candidates by vector, and as many by words. Each brings its neighbours on both sides.
+MAX_CANDIDATES = 80
+MAX_NEIGHBOURS = 3
+# Messages and notes, word for word.
+TRANSCRIPT_SOURCES = SESSION_SOURCES
+# All members may see a summary of the current revision (see memory.recall.summaries).
+VISIBLE_SUMMARY = (
     "EXISTS (SELECT FROM memory_entry e WHERE e.id = c.source AND (e.project_id = %(project)s) "
     "IS TRUE AND e.revision = c.last_seq AND NOT e.withheld "
     "AND e.state NOT IN ('proposed', 'hidden'))"
 )
 # https://github.com/pgvector/pgvector#iterative-index-scans
-ITERATIVE = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "200"}
+ITERATIVE_SCAN_SETTINGS = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "200"}
 
 
 @dataclass(frozen=True)
-class Scope:
-    """Who asks for what. Without `viewer` nobody's own is seen; `shared_only` is what every member
-    of the project may see, for answers that all of them read.
+class RecallScope:
+    """The viewer and the filters of a search.
+
+    Without a `viewer` no private content is visible. With `shared_only` the scope is what every
+    member of the project may see, for answers that all of them read.
     """
 
     project: Project
@@ -48,12 +52,12 @@ class Scope:
     until: datetime | None = None
     session: UUID | None = None
     exclude_session: UUID | None = None
-    source_types: Sequence[str] = SAID
+    source_types: Sequence[str] = TRANSCRIPT_SOURCES
     author: Any = None
 
     @property
-    def given(self) -> dict[str, Any]:
-        """The parameters of the conditions, and the project among them."""
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the conditions."""
         return {
             "project": self.project.pk,
             "viewer": self.viewer.pk if self.viewer is not None else None,
@@ -67,41 +71,43 @@ class Scope:
 
     @property
     def conditions(self) -> str:
-        """SQL over `c`, a chunk of the project, and `s`, its session if it has one."""
-        return f"({self._visible()}) AND {self.own}"
+        """Return SQL over `c`, a chunk of the project, and `s`, its session if it has one."""
+        return f"({self.visibility_condition()}) AND {self.chunk_conditions}"
 
     @property
-    def own(self) -> str:
-        """The part of the conditions that asks nothing but the chunk."""
-        found = ["c.source_type = ANY(%(types)s)"]
+    def chunk_conditions(self) -> str:
+        """Return the part of the conditions that only uses `c`."""
+        conditions = ["c.source_type = ANY(%(types)s)"]
         if self.author is not None:
-            # Whoever is not saved has said nothing.
-            found.append("c.author_id = %(author)s")
+            # An unsaved user has no id, and so no chunks.
+            conditions.append("c.author_id = %(author)s")
         if self.since is not None:
-            found.append("c.occurred_at >= %(since)s")
+            conditions.append("c.occurred_at >= %(since)s")
         if self.until is not None:
-            found.append("c.occurred_at < %(until)s")
+            conditions.append("c.occurred_at < %(until)s")
         if self.session is not None:
-            found.append("c.session_id = %(session)s")
+            conditions.append("c.session_id = %(session)s")
         if self.exclude_session is not None:
-            found.append("c.session_id IS DISTINCT FROM %(exclude)s")
-        return " AND ".join(found)
+            conditions.append("c.session_id IS DISTINCT FROM %(exclude)s")
+        return " AND ".join(conditions)
 
-    def _visible(self) -> str:
-        """DESIGN, Privacy: one's own sessions; others' where shared and quoted, as notes are."""
+    def visibility_condition(self) -> str:
+        """Return SQL for: own sessions, and shared ones if members may quote each other."""
         own = "s.creator_id = %(viewer)s"
-        quoted = "s.visibility = 'project'"
+        quotable = "s.visibility = 'project'"
         if not self.project.share_raw_turns:
-            quoted += f" AND ({own} OR c.author_id = %(viewer)s OR c.source_type = 'note')"
-        turn = quoted if self.shared_only else f"{own} OR ({quoted})"
-        said = f"s.deleted_at IS NULL AND ({turn})"
-        return f"CASE WHEN c.source_type = 'entry' THEN {TELLABLE} ELSE {said} END"
+            quotable += f" AND ({own} OR c.author_id = %(viewer)s OR c.source_type = 'note')"
+        visible = quotable if self.shared_only else f"{own} OR ({quotable})"
+        in_session = f"s.deleted_at IS NULL AND ({visible})"
+        return f"CASE WHEN c.source_type = 'entry' THEN {VISIBLE_SUMMARY} ELSE {in_session} END"
 
 
-class Found(NamedTuple):
-    """A row of the search. `fits` says whether it may be a result, or only stands around one;
-    `met` has a bit for each of the terms it holds; `occurred` is in seconds since 1970, since a
-    thousand times are slow to read.
+class RecallRow(NamedTuple):
+    """A row of the search.
+
+    `occurred` is in seconds since 1970, because a thousand datetimes are slow to read; `matched`
+    has a bit for each matched term. A row that is not `in_scope` is only a neighbour of another
+    and must not be a result.
     """
 
     id: UUID
@@ -117,188 +123,192 @@ class Found(NamedTuple):
     tokens: int
     text: str
     pieces: bytes
-    likeness: float | None
-    met: int
-    fits: bool
+    similarity: float | None
+    matched: int
+    in_scope: bool
 
     @property
-    def at(self) -> datetime:
+    def occurred_at(self) -> datetime:
         return datetime.fromtimestamp(self.occurred, UTC)
 
 
+# The columns of RecallRow up to `pieces`.
 COLUMNS = (
     "c.id, c.source_type, c.source, c.session_id, c.first_seq, c.last_seq, c.part, c.role, "
     "c.speaker, extract(epoch FROM c.occurred_at)::float8, c.tokens, c.text, c.pieces"
 )
-# By what a candidate is told to the search for what stands around it.
-NAMES = "source_type, source, first_seq, part"
-PLACE = "c.source_type, c.source, c.first_seq, c.part"
+# The columns that identify a candidate.
+KEY = "source_type, source, first_seq, part"
+CHUNK_KEY = "c.source_type, c.source, c.first_seq, c.part"
 
-# What is found is looked up by its id. That it is of the project stands in `IS TRUE` beside it: as
-# a plain condition, a planner without statistics may go through all of the project's rows for each.
-# All vectors are put in order first, and only the nearest looked up, until enough may be shown:
-# `OFFSET 0` keeps the planner from looking up each of them before.
+# Matches are looked up by id, with the project in `IS TRUE`: as a plain condition, a planner
+# without statistics may scan all rows of the project for each.
+# Ranks all vectors first, then looks up the nearest until enough are visible: `OFFSET 0` keeps the
+# planner from looking up each chunk before.
 _COMPARED = """
-    SELECT {place}, v.distance FROM (
+    SELECT {columns}, v.distance FROM (
         SELECT chunk_id, embedding <=> %(vector)s::halfvec AS distance FROM memory_vector
-        WHERE project_id = %(project)s AND embedder = %(embedder)s {which}
+        WHERE project_id = %(project)s AND embedder = %(embedder)s {unindexed}
         ORDER BY distance OFFSET 0
     ) v
     JOIN memory_chunk c ON c.id = v.chunk_id AND (c.project_id = %(project)s) IS TRUE
     LEFT JOIN chat_session s ON s.id = c.session_id AND (s.project_id = %(project)s) IS TRUE
-    WHERE {conditions} ORDER BY v.distance LIMIT {candidates}
+    WHERE {conditions} ORDER BY v.distance LIMIT {max_candidates}
 """
-_EXACT = f"SELECT {NAMES} FROM ({_COMPARED.replace('{which}', '')}) near"
-# What is in the embedder's index, and beside it what is not yet. With its dimensions and the
-# embedder as written, so that the index can serve it.
+_EXACT = f"SELECT {KEY} FROM ({_COMPARED.replace('{unindexed}', '')}) near"
+# The vectors in the index, and those that are not in it yet. The expression contains the
+# dimensions, as the definition of the index does; otherwise the index cannot be used.
 _INDEXED = f"""
-    SELECT {NAMES} FROM ((
-        SELECT {{place}}, v.embedding::halfvec({{dimensions}})
+    SELECT {KEY} FROM ((
+        SELECT {{columns}}, v.embedding::halfvec({{dimensions}})
             <=> %(vector)s::halfvec({{dimensions}}) AS distance
         FROM memory_vector v
         JOIN memory_chunk c ON c.id = v.chunk_id AND (c.project_id = %(project)s) IS TRUE
         LEFT JOIN chat_session s ON s.id = c.session_id AND (s.project_id = %(project)s) IS TRUE
         WHERE v.project_id = %(project)s AND v.embedder = %(embedder)s AND v.indexed
             AND {{conditions}}
-        ORDER BY distance LIMIT {{candidates}}
-    ) UNION ALL ({_COMPARED.replace("{which}", "AND NOT indexed")})) near
-    ORDER BY distance LIMIT {{candidates}}
+        ORDER BY distance LIMIT {{max_candidates}}
+    ) UNION ALL ({_COMPARED.replace("{unindexed}", "AND NOT indexed")})) near
+    ORDER BY distance LIMIT {{max_candidates}}
 """
-# By their places in the table (ctid), which hold good within a statement: by their ids, all rows
-# would be looked up a second time. And each conversation once, not for each of its rows; and the
-# words of a chunk, which may lie elsewhere, once (`held`), not for each that is asked for.
-_AROUND = """
-    WITH hearts AS MATERIALIZED (({lexical}) UNION ({semantic})),
-    talk AS MATERIALIZED (
+# Three things are read only once: the rows, by their position in the table (ctid), which is stable
+# within a statement; each session, and not for each of its rows; and the terms of a chunk, which
+# may be stored out of line, and not for each term of the query (`chunk_terms`).
+_WITH_NEIGHBOURS = """
+    WITH candidates AS MATERIALIZED (({lexical}) UNION ({semantic})),
+    sessions AS MATERIALIZED (
         SELECT s.id, s.creator_id, s.visibility, s.deleted_at FROM chat_session s
-        WHERE s.id IN (SELECT source FROM hearts) AND (s.project_id = %(project)s) IS TRUE
+        WHERE s.id IN (SELECT source FROM candidates) AND (s.project_id = %(project)s) IS TRUE
     )
-    SELECT {columns}, 1 - (v.embedding <=> %(vector)s::halfvec), {met}, ({conditions}) IS TRUE
+    SELECT {all_columns}, 1 - (v.embedding <=> %(vector)s::halfvec), {matched},
+        ({conditions}) IS TRUE
     FROM (
-        SELECT DISTINCT beside.ctid FROM hearts heart
+        SELECT DISTINCT neighbour.ctid FROM candidates candidate
         CROSS JOIN LATERAL (
             (SELECT o.ctid FROM memory_chunk o WHERE o.project_id = %(project)s
-                AND o.source_type = heart.source_type AND o.source = heart.source
-                AND (o.first_seq, o.part) <= (heart.first_seq, heart.part)
-                ORDER BY o.first_seq DESC, o.part DESC LIMIT {neighbours} + 1)
+                AND o.source_type = candidate.source_type AND o.source = candidate.source
+                AND (o.first_seq, o.part) <= (candidate.first_seq, candidate.part)
+                ORDER BY o.first_seq DESC, o.part DESC LIMIT {max_neighbours} + 1)
             UNION ALL
             (SELECT o.ctid FROM memory_chunk o WHERE o.project_id = %(project)s
-                AND o.source_type = heart.source_type AND o.source = heart.source
-                AND (o.first_seq, o.part) > (heart.first_seq, heart.part)
-                ORDER BY o.first_seq, o.part LIMIT {neighbours})
-        ) beside
+                AND o.source_type = candidate.source_type AND o.source = candidate.source
+                AND (o.first_seq, o.part) > (candidate.first_seq, candidate.part)
+                ORDER BY o.first_seq, o.part LIMIT {max_neighbours})
+        ) neighbour
     ) near
     JOIN memory_chunk c ON c.ctid = near.ctid AND (c.project_id = %(project)s) IS TRUE
-    CROSS JOIN LATERAL (SELECT c.terms || '{{}}' AS terms OFFSET 0) held
-    LEFT JOIN talk s ON s.id = c.session_id
+    CROSS JOIN LATERAL (SELECT c.terms || '{{}}' AS hashes OFFSET 0) chunk_terms
+    LEFT JOIN sessions s ON s.id = c.session_id
     LEFT JOIN memory_vector v ON v.project_id = %(project)s AND v.embedder = %(embedder)s
         AND v.chunk_id = c.id
     ORDER BY c.source, c.first_seq, c.part
 """
-_NOTHING = f"SELECT {NAMES} FROM memory_chunk WHERE project_id = %(project)s AND false"
+_NO_ROWS = f"SELECT {KEY} FROM memory_chunk WHERE project_id = %(project)s AND false"
 
 
-def candidates(
-    scope: Scope, asked: Sequence[Term], size: int, embedder: str, vector: Matrix | None
-) -> list[Found]:
-    """What may answer the question, and what stands around it, by source and place in it.
+def find_candidates(
+    scope: RecallScope, terms: Sequence[Term], size: int, embedder: str, vector: Matrix | None
+) -> list[RecallRow]:
+    """Return the chunks that may answer the query and their neighbours, in order of their sources.
 
-    `size` is about how many chunks the project has. Without a vector, words alone find.
+    `size` is the approximate number of chunks in the project. Without a vector, only words match.
     """
-    indexed = vector is not None and size > vector_index.EXACT
-    lexical, weights = words.sharing(asked)
+    use_index = vector is not None and size > vector_index.MAX_EXACT_CHUNKS
+    lexical, weights = fulltext.lexical_query(terms)
     semantic = ""
     if vector is not None:
-        semantic = (_INDEXED if indexed else _EXACT).replace("{dimensions}", str(len(vector)))
-    fill = {
+        semantic = (_INDEXED if use_index else _EXACT).replace("{dimensions}", str(len(vector)))
+    parts = {
         "conditions": scope.conditions,
-        "own": scope.own,
-        "place": PLACE,
-        "candidates": CANDIDATES,
-        "neighbours": NEIGHBOURS,
-        "columns": COLUMNS,
-        "met": words.met(asked),
+        "chunk_conditions": scope.chunk_conditions,
+        "columns": CHUNK_KEY,
+        "max_candidates": MAX_CANDIDATES,
     }
-    query = _AROUND.format(
-        **fill,
-        lexical=(lexical or _NOTHING).format(**fill),
-        semantic=(semantic or _NOTHING).format(**fill),
+    query = _WITH_NEIGHBOURS.format(
+        all_columns=COLUMNS,
+        conditions=scope.conditions,
+        max_neighbours=MAX_NEIGHBOURS,
+        matched=fulltext.matched_terms(terms),
+        lexical=(lexical or _NO_ROWS).format(**parts),
+        semantic=(semantic or _NO_ROWS).format(**parts),
     )
-    given = scope.given | weights
-    given |= {
+    parameters = scope.parameters | weights
+    parameters |= {
         "embedder": embedder,
-        "vector": literal(vector) if vector is not None else None,
+        "vector": vector_literal(vector) if vector is not None else None,
     }
 
-    def ask(database: Any) -> list[Found]:
-        with _tuned(database) if indexed else nullcontext(), _cursor(database) as cursor:
-            cursor.execute(query, given)
-            return list(map(Found._make, cursor.fetchall()))
+    def run_query(database: Any) -> list[RecallRow]:
+        settings = _iterative_scan(database) if use_index else nullcontext()
+        with settings, _binary_cursor(database) as cursor:
+            cursor.execute(query, parameters)
+            return list(map(RecallRow._make, cursor.fetchall()))
 
-    found, copied = replica.ask(ask)
-    return _standing(scope, found) if copied else found
+    rows, from_replica = replica.query_replica(run_query)
+    return _recheck(scope, rows) if from_replica else rows
 
 
-def _standing(scope: Scope, found: Sequence[Found]) -> list[Found]:
-    """What the replica found as the primary has it: what went meanwhile, or may be seen no more,
-    is neither told nor weighed.
-    """
+def _recheck(scope: RecallScope, rows: Sequence[RecallRow]) -> list[RecallRow]:
+    """Return the rows of a replica as they are on the primary, without those deleted since."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS}, ({scope.conditions}) IS TRUE FROM memory_chunk c "
             "LEFT JOIN chat_session s ON s.id = c.session_id AND s.project_id = c.project_id "
             "WHERE c.project_id = %(project)s AND c.id = ANY(%(ids)s)",
-            scope.given | {"ids": [one.id for one in found]},
+            scope.parameters | {"ids": [row.id for row in rows]},
         )
-        rows = {row[0]: row for row in cursor.fetchall()}
+        current = {values[0]: values for values in cursor.fetchall()}
     return [
-        Found._make((*row[:-1], one.likeness, one.met, row[-1]))
-        for one in found
-        if (row := rows.get(one.id)) is not None
+        RecallRow._make((*values[:-1], row.similarity, row.matched, values[-1]))
+        for row in rows
+        if (values := current.get(row.id)) is not None
     ]
 
 
-def recent(scope: Scope, most: int) -> list[Found]:
-    """The latest of what may be shown, at most `most`."""
+def find_latest(scope: RecallScope, limit: int) -> list[RecallRow]:
+    """Return the latest chunks in the scope, at most `limit`."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS}, NULL, 0, true FROM memory_chunk c "
             "LEFT JOIN chat_session s ON s.id = c.session_id AND (s.project_id = %(project)s) "
             f"IS TRUE WHERE c.project_id = %(project)s AND {scope.conditions} "
-            "ORDER BY c.occurred_at DESC, c.first_seq DESC, c.part DESC LIMIT %(most)s",
-            scope.given | {"most": most},
+            "ORDER BY c.occurred_at DESC, c.first_seq DESC, c.part DESC LIMIT %(limit)s",
+            scope.parameters | {"limit": limit},
         )
-        return [Found(*row) for row in cursor.fetchall()]
+        return [RecallRow(*row) for row in cursor.fetchall()]
 
 
-def literal(vector: Matrix) -> str:
-    """A vector as pgvector reads it."""
-    form = ",".join(["%.5g"] * len(vector))
-    return f"[{form % tuple(vector.tolist())}]"
+def vector_literal(vector: Matrix) -> str:
+    """Return a vector in pgvector's text format."""
+    template = ",".join(["%.5g"] * len(vector))
+    return f"[{template % tuple(vector.tolist())}]"
 
 
-class _AsStored(ServerBindingCursor):
-    """Hundreds of rows with bytes and ids in them are read in half the time as they are stored;
-    but never from a plan that was made for another question.
+class _BinaryCursor(ServerBindingCursor):
+    """A cursor that reads results in the binary format.
+
+    Hundreds of rows with bytes and UUIDs are read in half the time. Statements are not prepared: a
+    cached plan would have been made for another query.
     """
 
-    def execute(self, query: Any, given: Any = None) -> Any:
+    def execute(self, query: Any, parameters: Any = None) -> Any:
         # The stubs are those of another driver.
-        return super().execute(query, given, prepare=False, binary=True)  # type: ignore[misc]
+        return super().execute(query, parameters, prepare=False, binary=True)  # type: ignore[misc]
 
 
-def _cursor(database: Any) -> Any:
+def _binary_cursor(database: Any) -> Any:
     database.ensure_connection()
-    made = database.make_debug_cursor if database.queries_logged else database.make_cursor
-    return made(_AsStored(database.connection))  # type: ignore[call-arg]
+    wrap = database.make_debug_cursor if database.queries_logged else database.make_cursor
+    return wrap(_BinaryCursor(database.connection))  # type: ignore[call-arg]
 
 
 @contextmanager
-def _tuned(database: Any) -> Iterator[None]:
-    """Lets the vector index go on until it has found enough rows that fulfil the conditions."""
+def _iterative_scan(database: Any) -> Iterator[None]:
+    """Let the vector index continue until enough rows meet the conditions."""
     with transaction.atomic(using=database.alias), database.cursor() as cursor:
-        settings_ = ", ".join(
-            f"set_config('{name}', '{it}', true)" for name, it in ITERATIVE.items()
+        calls = ", ".join(
+            f"set_config('{name}', '{value}', true)"
+            for name, value in ITERATIVE_SCAN_SETTINGS.items()
         )
-        cursor.execute(f"SELECT {settings_}")
+        cursor.execute(f"SELECT {calls}")
         yield

@@ -1,9 +1,10 @@
-"""Summaries of conversations, found as excerpts are: what no excerpt of may be quoted to someone is
-still told to them in short. They follow the entries.
+"""The summaries of conversations in the search index: kept up to date with the entries.
+
+A member may read summaries of conversations whose messages may not be quoted to them.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -12,78 +13,80 @@ from django.db.models import QuerySet
 from chat.models import Role
 from memory.models import Chunk, EntriesChanged, Entry, SourceType
 from memory.models.entries import CONVERSATION
-from memory.recall import writing
+from memory.recall import chunk_writer
 from memory.recall.embedders import Embedder, EmbedderError
-from projects.models import Project, remove
+from projects.models import Project, delete_rows
 
 log = logging.getLogger(__name__)
 
 # Entries that are read, embedded and committed together.
-BATCH = 500
-# A chunk of a summary is known by its entry, and bears the entry's revision as its last place.
-FIRST = 1
+BATCH_SIZE = 500
+# The chunk of a summary has this `first_seq`, and the revision of its entry as `last_seq`.
+FIRST_SEQ = 1
 
 
 def catch_up(
-    embedder: Embedder, project: Project | None = None, go_on: Callable[[], bool] = lambda: True
+    embedder: Embedder,
+    project: Project | None = None,
+    may_continue: Callable[[], bool] = lambda: True,
 ) -> int:
-    """Brings the excerpts of summaries up to date where entries changed, as long as `go_on()`;
-    returns how many were written. What fails stays due.
+    """Update the chunks of projects whose entries changed. Return the number of chunks written.
+
+    Stops between two projects when `may_continue()` is false. A project that fails stays due.
     """
     changed = EntriesChanged.objects.all()
     if project is not None:
         changed = changed.filter(project=project)
     written = 0
     for project_id in changed.order_by("project").values_list("project", flat=True).distinct():
-        if not go_on():
+        if not may_continue():
             break
         try:
-            written += follow(project_id, embedder)
+            written += update_project(project_id, embedder)
         except EmbedderError as error:
             log.warning("memory_ingest_failed project=%s reason=%s", project_id, error)
     return written
 
 
-def mark(projects: QuerySet[Project]) -> None:
-    """Has the summaries of these projects looked through."""
+def mark_changed(projects: QuerySet[Project]) -> None:
+    """Mark the summaries of these projects to be compared with the entries."""
     EntriesChanged.objects.bulk_create(
         EntriesChanged(project_id=pk) for pk in projects.values_list("pk", flat=True).iterator()
     )
 
 
-def is_behind(project: Project | None = None) -> bool:
-    changed = EntriesChanged.objects.all()
-    return (changed if project is None else changed.filter(project=project)).exists()
+def is_behind() -> bool:
+    """Return whether the entries of any project changed since they were indexed."""
+    return EntriesChanged.objects.exists()
 
 
-def follow(project_id: UUID, embedder: Embedder) -> int:
-    """Makes the excerpts of a project's summaries what its entries are; how many were written.
+def update_project(project_id: UUID, embedder: Embedder) -> int:
+    """Write the chunks of new and changed summaries, and delete those of summaries that are gone.
 
-    Raises EmbedderError.
+    Return the number of chunks written. Raises EmbedderError.
     """
-    # What changes from here on is looked at again.
-    heeded = list(EntriesChanged.objects.filter(project=project_id).values_list("pk", flat=True))
-    spoken = Project.objects.get(pk=project_id).search_language_name
-    wanted = dict(tellable(project_id).values_list("pk", "revision"))
-    there = {
-        source: (pk, revision)
-        for source, pk, revision, language in _chunks(project_id).values_list(
-            "source", "pk", "last_seq", "language"
-        )
-        if language == spoken or source not in wanted
+    # Rows that are added after this are handled by the next run.
+    handled = list(EntriesChanged.objects.filter(project=project_id).values_list("pk", flat=True))
+    search_language = Project.objects.get(pk=project_id).search_language_name
+    revisions = dict(searchable_entries(project_id).values_list("pk", "revision"))
+    rows = _chunks(project_id).values_list("source", "last_seq", "language")
+    indexed = {
+        source: revision
+        for source, revision, language in rows
+        if language == search_language or source not in revisions
     }
-    remove(_chunks(project_id).filter(source__in=there.keys() - wanted.keys()))
-    fresh = [pk for pk, revision in wanted.items() if there.get(pk, (None, None))[1] != revision]
+    delete_rows(_chunks(project_id).filter(source__in=indexed.keys() - revisions.keys()))
+    changed = [pk for pk, revision in revisions.items() if indexed.get(pk) != revision]
     written = 0
-    for start in range(0, len(fresh), BATCH):
-        written += _write(project_id, fresh[start : start + BATCH], embedder)
-    EntriesChanged.objects.filter(project=project_id, pk__in=heeded).delete()
+    for start in range(0, len(changed), BATCH_SIZE):
+        written += _write(project_id, changed[start : start + BATCH_SIZE], embedder)
+    EntriesChanged.objects.filter(project=project_id, pk__in=handled).delete()
     return written
 
 
-def tellable(project_id: UUID) -> QuerySet[Entry]:
-    """The summaries that anyone in the project may be told; search asks the same (search.py)."""
-    entries = Entry.objects.in_the_layers().filter(project=project_id, withheld=False)
+def searchable_entries(project_id: UUID) -> QuerySet[Entry]:
+    """Return the summaries that all members may read. VISIBLE_SUMMARY in search.py must match."""
+    entries = Entry.objects.in_layers().filter(project=project_id, withheld=False)
     return entries.filter(granularity=CONVERSATION).exclude(summary="")
 
 
@@ -92,20 +95,33 @@ def _chunks(project_id: UUID) -> QuerySet[Chunk]:
 
 
 def _write(project_id: UUID, ids: Sequence[UUID], embedder: Embedder) -> int:
-    entries = list(tellable(project_id).filter(pk__in=ids).select_related("project"))
-    known = dict(_chunks(project_id).filter(source__in=ids).values_list("source", "pk"))
-    plan = writing.prepare([_chunk(entry, known) for entry in entries], [], embedder)
+    """Embed and write the summaries of these entries, unless they change meanwhile."""
+    entries = list(searchable_entries(project_id).filter(pk__in=ids).select_related("project"))
+    existing = dict(_chunks(project_id).filter(source__in=ids).values_list("source", "pk"))
+    chunks = [make_chunk(entry) for entry in entries]
+    for chunk in chunks:
+        chunk.pk = existing.get(chunk.source, chunk.pk)
+    plan = chunk_writer.prepare(chunks, [], embedder)
+    revisions = {entry.pk: entry.revision for entry in entries}
     with transaction.atomic():
-        same = _unchanged(project_id, entries)
-        return writing.write(plan, same)
+        with connection.cursor() as cursor:
+            # Locked, so that the revisions stay the same until the commit.
+            cursor.execute(
+                "SELECT id, revision FROM memory_entry WHERE project_id = %s AND id = ANY(%s)"
+                " ORDER BY id FOR SHARE",
+                [project_id, list(revisions)],
+            )
+            rows = cursor.fetchall()
+        return chunk_writer.write(plan, {pk for pk, number in rows if revisions[pk] == number})
 
 
-def _chunk(entry: Entry, known: Mapping[UUID, UUID]) -> Chunk:
-    chunk = Chunk(
+def make_chunk(entry: Entry) -> Chunk:
+    """Return the unsaved chunk of a summary."""
+    return Chunk(
         project_id=entry.project_id,
         source_type=SourceType.ENTRY,
         source=entry.pk,
-        first_seq=FIRST,
+        first_seq=FIRST_SEQ,
         last_seq=entry.revision,
         role=Role.ASSISTANT,
         speaker="",
@@ -113,17 +129,3 @@ def _chunk(entry: Entry, known: Mapping[UUID, UUID]) -> Chunk:
         occurred_at=entry.last_source_at,
         language=entry.project.search_language_name,
     )
-    chunk.pk = known.get(entry.pk, chunk.pk)
-    return chunk
-
-
-def _unchanged(project_id: UUID, entries: Iterable[Entry]) -> set[UUID]:
-    """Those that are still at the revision that was read, locked so that they stay so."""
-    read = {entry.pk: entry.revision for entry in entries}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id, revision FROM memory_entry WHERE project_id = %s AND id = ANY(%s)"
-            " ORDER BY id FOR SHARE",
-            [project_id, list(read)],
-        )
-        return {pk for pk, revision in cursor.fetchall() if read[pk] == revision}

@@ -1,9 +1,10 @@
-"""Each embedder's own index over its vectors, and which vectors stand in it.
+"""The HNSW indexes over vectors, one for each embedder.
 
-To put a vector into an HNSW index takes a hundred times as long as to write it, and finds a
-project's own only by passing those of others. So no vector is written into the index: those of a
-project are compared one by one until it is large, and then taken in, some at a time, while people
-go on. Search asks the index for what is in it and compares the rest: it finds all at any time.
+Adding a vector to an HNSW index takes a hundred times as long as writing the row, and a search in
+the index also visits vectors of other projects. So vectors are written without the index. The
+vectors of a small project are compared one by one; those of a large project are added to the index
+in batches, in the background. Search uses the index for the vectors in it and compares the others,
+so that it finds all vectors at any time.
 """
 
 import time
@@ -14,23 +15,23 @@ from zlib import crc32
 from django.db import connection
 from psycopg import sql
 
-from memory.models.chunks import HNSW
+from memory.models.chunks import HNSW_PARAMETERS
 from memory.recall.embedders import Embedder
 
-# pgvector's HNSW takes half vectors of so many dimensions; longer ones are compared one by one.
-MOST_DIMENSIONS = 4_000
-# The embedder whose index comes with the tables, and that index.
+# The limit of pgvector's HNSW for half-precision vectors; longer ones are compared one by one.
+MAX_INDEXED_DIMENSIONS = 4_000
+# The embedder whose index is created by the migrations, and the name of that index.
 BUILT_IN, BUILT_IN_INDEX = "static-minilm-256", "vector_static_minilm_256"
-# Chunks of a project up to which every vector is compared; beyond it the index is asked.
-EXACT = 10_000
-# Vectors of a larger project that may wait: they are compared in two milliseconds.
-WAITING = 2_000
-# Vectors that are taken in together; their rows are locked for some tenths of a second.
-BATCH = 200
-# As many while there is no index.
-BULK = 10_000
+# In a project of up to so many chunks every vector is compared; a larger one uses the index.
+MAX_EXACT_CHUNKS = 10_000
+# Vectors of a large project that may wait: comparing them takes two milliseconds.
+MAX_UNINDEXED_VECTORS = 2_000
+# Vectors that are added together; their rows are locked for some tenths of a second.
+BATCH_SIZE = 200
+# The same while there is no index.
+BULK_BATCH_SIZE = 10_000
 
-_BEHIND = """
+_PROJECTS_BEHIND = """
     SELECT project_id FROM memory_corpus corpus
     WHERE chunks > %s AND EXISTS (
         SELECT FROM memory_vector v
@@ -38,133 +39,131 @@ _BEHIND = """
         OFFSET %s
     )
 """
-_HAS_LARGE = "SELECT EXISTS (SELECT FROM memory_corpus WHERE chunks > %s)"
-# Of what may be in the index, whether more than half is not.
-_MOSTLY_WAITS = """
+_HAS_LARGE_PROJECT = "SELECT EXISTS (SELECT FROM memory_corpus WHERE chunks > %s)"
+# Whether most vectors of large projects are not in the index.
+_IS_MOSTLY_UNINDEXED = """
     SELECT count(*) FILTER (WHERE NOT indexed) > count(*) FILTER (WHERE indexed)
     FROM memory_vector WHERE embedder = %s AND project_id IN (
         SELECT project_id FROM memory_corpus WHERE chunks > %s
     )
 """
-_TAKE_IN = """
+_ADD_BATCH = """
     UPDATE memory_vector SET indexed = true WHERE (project_id = %(project)s) IS TRUE AND id IN (
         SELECT id FROM memory_vector
         WHERE project_id = %(project)s AND embedder = %(embedder)s AND NOT indexed
-        LIMIT %(most)s FOR UPDATE SKIP LOCKED
+        LIMIT %(limit)s FOR UPDATE SKIP LOCKED
     )
 """
-
-
-def keep_up(embedder: Embedder, seconds: float = float("inf")) -> bool:
-    """Takes in what large projects have waiting, for at most so many seconds; whether that ended
-    before all was done. Not inside a transaction.
-    """
-    if not _has_large(embedder):
-        return False
-    ensure(embedder)
-    return _take_in(embedder, BATCH, seconds)
-
-
-def fill(embedder: Embedder) -> None:
-    """Takes in all that large projects have waiting. Not inside a transaction.
-
-    If that is more than is in the index, the index is made anew, which takes a quarter of the time
-    of putting so many in one by one; meanwhile search compares them all.
-    """
-    if not _has_large(embedder):
-        return
-    if _mostly_waits(embedder):
-        _drop(embedder)
-        _take_in(embedder, BULK)
-    ensure(embedder)
-    _take_in(embedder, BATCH)
-
-
-_STANDING = """
+_INDEX_STATE = """
     SELECT indisvalid, EXISTS (
         SELECT FROM pg_stat_progress_create_index WHERE index_relid = indexrelid
     ) FROM pg_index WHERE indexrelid = to_regclass(%s)
 """
 
 
-def ensure(embedder: Embedder) -> None:
-    """Makes the embedder's index unless it is there, while others go on reading and writing.
+def add_waiting(embedder: Embedder, seconds: float = float("inf")) -> bool:
+    """Add the waiting vectors of large projects to the index, for at most `seconds`.
 
-    One that was left half-made by a killed process is made again; one that another process is
-    making is left to it.
+    Return whether the time ran out before all were added. Do not call it inside a transaction.
+    """
+    if not has_large_project(embedder):
+        return False
+    ensure_index(embedder)
+    return _add_batches(embedder, BATCH_SIZE, seconds)
+
+
+def add_all(embedder: Embedder) -> None:
+    """Add all waiting vectors of large projects. Do not call it inside a transaction.
+
+    If more vectors wait than are in the index, the index is created again, which takes a quarter of
+    the time of adding them. Meanwhile search compares all vectors.
+    """
+    if not has_large_project(embedder):
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_IS_MOSTLY_UNINDEXED, [embedder.name, MAX_EXACT_CHUNKS])
+        is_mostly_unindexed = cursor.fetchone()[0]
+    if is_mostly_unindexed:
+        _drop_index(embedder)
+        _add_batches(embedder, BULK_BATCH_SIZE)
+    ensure_index(embedder)
+    _add_batches(embedder, BATCH_SIZE)
+
+
+def ensure_index(embedder: Embedder) -> None:
+    """Create the index of the embedder if it does not exist, without blocking reads and writes.
+
+    An index that a killed process left unfinished is created again, unless another process is
+    creating it.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_STANDING, [_name(embedder)])
-        valid, in_the_making = cursor.fetchone() or (False, False)
-        if valid or in_the_making:
+        cursor.execute(_INDEX_STATE, [index_name(embedder)])
+        is_valid, is_in_progress = cursor.fetchone() or (False, False)
+        if is_valid or is_in_progress:
             return
-        _drop(embedder)
+        _drop_index(embedder)
         cursor.execute(
             sql.SQL(
                 "CREATE INDEX CONCURRENTLY IF NOT EXISTS {} ON memory_vector USING hnsw "
                 "((embedding::halfvec({})) halfvec_cosine_ops) WITH (m = {}, ef_construction = {}) "
                 "WHERE embedder = {} AND indexed"
             ).format(
-                sql.Identifier(_name(embedder)),
+                sql.Identifier(index_name(embedder)),
                 sql.Literal(embedder.dimensions),
-                *map(sql.Literal, (HNSW["m"], HNSW["ef_construction"])),
+                *map(sql.Literal, (HNSW_PARAMETERS["m"], HNSW_PARAMETERS["ef_construction"])),
                 sql.Literal(embedder.name),
             )
         )
 
 
-def behind(embedder: Embedder) -> list[UUID]:
-    """The projects that are too large for so many vectors to wait."""
-    if embedder.dimensions > MOST_DIMENSIONS:
+def projects_behind(embedder: Embedder) -> list[UUID]:
+    """Return the large projects with too many vectors that are not in the index."""
+    if embedder.dimensions > MAX_INDEXED_DIMENSIONS:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(_BEHIND, [EXACT, embedder.name, WAITING])
+        cursor.execute(_PROJECTS_BEHIND, [MAX_EXACT_CHUNKS, embedder.name, MAX_UNINDEXED_VECTORS])
         return [project for (project,) in cursor.fetchall()]
 
 
-def _take_in(embedder: Embedder, batch: int, seconds: float = float("inf")) -> bool:
-    """As `keep_up`, so many at a time, whether there is an index or not. What another process is
-    at is left to it.
-    """
-    end = time.monotonic() + seconds
-    for project in behind(embedder):
-        with connection.cursor() as cursor:
-            moved = batch
-            while moved:
-                if time.monotonic() > end:
-                    return True
-                given: dict[str, Any] = {
-                    "project": project,
-                    "embedder": embedder.name,
-                    "most": batch,
-                }
-                cursor.execute(_TAKE_IN, given)
-                moved = cursor.rowcount
-    return False
-
-
-def _has_large(embedder: Embedder) -> bool:
-    """Whether there is a project for which the index is asked."""
-    if embedder.dimensions > MOST_DIMENSIONS:
+def has_large_project(embedder: Embedder) -> bool:
+    """Return whether any project is large enough to use the index."""
+    if embedder.dimensions > MAX_INDEXED_DIMENSIONS:
         return False
     with connection.cursor() as cursor:
-        cursor.execute(_HAS_LARGE, [EXACT])
+        cursor.execute(_HAS_LARGE_PROJECT, [MAX_EXACT_CHUNKS])
         return cursor.fetchone()[0]
 
 
-def _mostly_waits(embedder: Embedder) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(_MOSTLY_WAITS, [embedder.name, EXACT])
-        return cursor.fetchone()[0]
-
-
-def _name(embedder: Embedder) -> str:
+def index_name(embedder: Embedder) -> str:
+    """Return the name of the embedder's index."""
     if embedder.name == BUILT_IN:
         return BUILT_IN_INDEX
     return f"vector_{crc32(embedder.name.encode()):08x}_{embedder.dimensions}"
 
 
-def _drop(embedder: Embedder) -> None:
-    name = sql.Identifier(_name(embedder))
+def _add_batches(embedder: Embedder, size: int, seconds: float = float("inf")) -> bool:
+    """Add waiting vectors in batches, without waiting for rows that another process locked.
+
+    Return whether the time ran out.
+    """
+    end = time.monotonic() + seconds
+    for project in projects_behind(embedder):
+        parameters: dict[str, Any] = {
+            "project": project,
+            "embedder": embedder.name,
+            "limit": size,
+        }
+        with connection.cursor() as cursor:
+            added = size
+            while added:
+                if time.monotonic() > end:
+                    return True
+                cursor.execute(_ADD_BATCH, parameters)
+                added = cursor.rowcount
+    return False
+
+
+def _drop_index(embedder: Embedder) -> None:
+    name = sql.Identifier(index_name(embedder))
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))

@@ -1,4 +1,4 @@
-"""What was done, in words: who, why, how long it took and what it cost."""
+"""Filters for the activity log: actor, reason, duration and cost of an act."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -9,16 +9,15 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from memory.layers.periods import Granularity
-from memory.models import Activity, Reason, State, Verb, Waiting
-from memory.templatetags.layers import period_name
-from projects.models import Role
-from projects.templatetags.translated import translated
+from memory.layers.periods import Granularity, localized_label
+from memory.models import Activity, ActivityVerb, EntryStatus, ModerationReason, ReviewReason
+from projects.core.text import translate_reason
+from projects.models import MemberRole
 
 register = template.Library()
 
-# What a receipt counts, store by store.
-STORES = {
+# The counts of a forget receipt, in the order in which they are shown.
+REMOVED_LABELS = {
     "messages": gettext_lazy("messages, with the replies to them"),
     "sessions": gettext_lazy("chats"),
     "entries": gettext_lazy("summaries and digests"),
@@ -36,66 +35,69 @@ STORES = {
 
 
 @register.filter
-def doer(act: Activity) -> str:
-    """The name of who did it; Strata where nobody did it by hand."""
+def actor(act: Activity) -> str:
+    """Return the name of the user who did it, or Strata for automatic acts."""
     if act.by_id is None:
         return "Strata"
     return act.by.get_username() if act.by else _("somebody who left")
 
 
 @register.filter
-def belonging(act: Activity) -> str:
-    """Of an act on who belongs to the project: whom it concerned, and the roles; else empty."""
-    roles = [str(Role(role).label) for role in (act.role_before, act.role_after) if role]
+def membership_change(act: Activity) -> str:
+    """Return the member and the roles of a membership act; empty for other acts."""
+    roles = [str(MemberRole(role).label) for role in (act.role_before, act.role_after) if role]
     if not roles:
         return ""
-    whom = act.whom.get_username() if act.whom else _("somebody who left")
-    named = [whom] if act.whom_id and act.whom_id != act.by_id else []
-    return " · ".join([*named, " → ".join(roles)])
+    member = act.whom.get_username() if act.whom else _("somebody who left")
+    names = [member] if act.whom_id and act.whom_id != act.by_id else []
+    return " · ".join([*names, " → ".join(roles)])
 
 
 @register.filter
-def why(act: Activity) -> str:
-    """The reason for people, empty where none says more than the act itself."""
-    # Why something waits and why somebody did something share names, not meanings.
-    names = Waiting if act.verb == Verb.PROPOSED else Reason
-    if act.reason == Reason.OTHER:
+def reason_label(act: Activity) -> str:
+    """Return the reason of an act; empty if it adds nothing to the verb."""
+    # ReviewReason and ModerationReason share values, with different labels.
+    reasons = ReviewReason if act.verb == ActivityVerb.PROPOSED else ModerationReason
+    if act.reason == ModerationReason.OTHER:
         return ""
-    return str(dict(names.choices).get(act.reason) or translated(act.reason))
+    return str(dict(reasons.choices).get(act.reason) or translate_reason(act.reason))
 
 
 @register.filter
-def period_of(act: Activity) -> str:
-    """The period that the act was about; empty when it was about none."""
+def activity_period(act: Activity) -> str:
+    """Return the period that the act was about; empty if there is none."""
     if not act.period_key:
         return ""
-    return period_name(Granularity(act.granularity), act.period_key)
+    return localized_label(Granularity(act.granularity), act.period_key)
 
 
 @register.filter
-def seconds(milliseconds: int | None) -> str:
-    """“0.4 s”, “2 min 5 s”; empty when it is not known."""
+def duration(milliseconds: int | None) -> str:
+    """Return “0.4 s” or “2 min 5 s”; empty for None."""
     if milliseconds is None:
         return ""
-    whole = round(milliseconds / 1000)
-    if whole >= 60:
-        return _("%(minutes)s min %(seconds)s s") % {"minutes": whole // 60, "seconds": whole % 60}
+    seconds = round(milliseconds / 1000)
+    if seconds >= 60:
+        parts = {"minutes": seconds // 60, "seconds": seconds % 60}
+        return _("%(minutes)s min %(seconds)s s") % parts
     return _("%(seconds)s s") % {"seconds": number_format(milliseconds / 1000, 1)}
 
 
 @register.filter
 def dollars(cost: Decimal | None) -> str:
-    """“$0.0041”; empty when it is not known."""
+    """Return “$0.0041”; empty for None."""
     return "" if cost is None else f"${cost:.4f}"
 
 
 @register.filter
-def stores(removed: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """(what, how many went) for each store from which something did."""
-    ordered = [*STORES, *(name for name in removed if name not in STORES)]
-    return [(str(STORES.get(name, name)), removed[name]) for name in ordered if removed.get(name)]
+def removed_counts(removed: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Return (label, count) for each store from which a forget request removed something."""
+    names = [*REMOVED_LABELS, *(name for name in removed if name not in REMOVED_LABELS)]
+    return [
+        (str(REMOVED_LABELS.get(name, name)), removed[name]) for name in names if removed.get(name)
+    ]
 
 
 @register.filter
-def state_name(state: str) -> str:
-    return str(State(state).label)
+def state_label(state: str) -> str:
+    return str(EntryStatus(state).label)

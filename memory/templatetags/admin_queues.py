@@ -1,7 +1,5 @@
-"""What waits for somebody: the queues that the admin's first page shows."""
+"""The work queues on the first page of the admin."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from django import template
@@ -10,43 +8,29 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Import, ImportState
-from memory.models import Cursor, Entry, Fact, IndexCursor, Ladder, Standing, State
+from memory.models import Cursor, Entry, EntryStatus, Fact, FactStatus, IndexCursor, Ladder
 
 register = template.Library()
 
-
-@dataclass(frozen=True)
-class Queue:
-    """So many rows that wait, and the list in the admin that shows just these."""
-
-    name: Any
-    count: int
-    address: str
-
-
-# The name of each, its rows, and the query of the list that shows them.
-_QUEUES: tuple[tuple[Any, QuerySet, str], ...] = (
+# The label of each queue, its rows, and the query string of the change list that shows them.
+QUEUES: tuple[tuple[Any, QuerySet, str], ...] = (
     (
         _("Summaries that wait for review"),
-        Entry.objects.filter(state=State.PROPOSED),
+        Entry.objects.filter(state=EntryStatus.PROPOSED),
         "state=proposed",
     ),
     (
         _("Facts that wait for review"),
-        Fact.objects.filter(state=Standing.PROPOSED, retired_at=None),
+        Fact.objects.filter(state=FactStatus.PROPOSED, retired_at=None),
         "state__exact=proposed",
     ),
-    (_("Summaries to be rewritten"), Entry.objects.filter(state=State.STALE), "state=stale"),
+    (_("Summaries to be rewritten"), Entry.objects.filter(state=EntryStatus.STALE), "state=stale"),
     (
         _("Conversations that could not be summarised"),
         Cursor.objects.filter(failures__gt=0),
         "failing=yes",
     ),
-    (
-        _("Projects that could not be settled"),
-        Ladder.objects.filter(failures__gt=0),
-        "failing=yes",
-    ),
+    (_("Projects that could not be settled"), Ladder.objects.filter(failures__gt=0), "failing=yes"),
     (
         _("Conversations that could not be indexed"),
         IndexCursor.objects.filter(failures__gt=0),
@@ -61,15 +45,15 @@ _QUEUES: tuple[tuple[Any, QuerySet, str], ...] = (
 
 
 @register.simple_tag(takes_context=True)
-def queues(context: dict[str, Any]) -> list[Queue]:
-    """Those whose lists the user may open."""
-    return list(_open_to(context["request"].user))
-
-
-def _open_to(user: Any) -> Iterator[Queue]:
-    for name, rows, query in _QUEUES:
+def admin_queues(context: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return `name`, `count` and `address` of the queues that the user may open."""
+    user, queues = context["request"].user, []
+    for name, rows, query in QUEUES:
         model: type[Model] = rows.model
         meta = model._meta
         if user.has_perm(f"{meta.app_label}.view_{meta.model_name}"):
             address = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
-            yield Queue(name, rows.all().count(), f"{address}?{query}")
+            queues.append(
+                {"name": name, "count": rows.all().count(), "address": f"{address}?{query}"}
+            )
+    return queues

@@ -1,43 +1,81 @@
-"""The activity log: what memory did and people did to it, and what is due next."""
+"""The activity log, and its rows on other pages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from memory.forms import ActivityForm
-from memory.models import Activity
-from memory.schedule import due
-from memory.views.rows import ROWS_A_PAGE, rows
-from projects.access import membership
+from chat.models import Session
+from chat.permissions import sessions_for
+from memory.facts import facts_for
+from memory.forms.search import ActivityForm
+from memory.layers.pending import pending_work
+from memory.models import Activity, Entry, Fact
+from memory.permissions import entries_for
+from memory.views import render_page
+from projects.models import Membership
+from projects.permissions import membership
+
+PAGE_SIZE = 50
+
+
+@dataclass(frozen=True)
+class ActivityRow:
+    """An act, with the objects it names as far as they exist and the reader may open them."""
+
+    act: Activity
+    entry: Entry | None
+    session: Session | None
+    fact: Fact | None = None
 
 
 @login_required
 @require_GET
 def activity(request: HttpRequest, slug: str) -> HttpResponse:
-    """What was done, the newest first, and what is to come; `?part` gives this alone, which the
-    page asks for again and again.
-    """
+    """Show what was done, newest first, and what is due. `?part` returns the part that polls."""
     member = membership(request.user, slug)
     project = member.project
     form = ActivityForm(project, request.GET)
     acts = Activity.objects.filter(project=project)
-    found = rows(member, form.among(acts)) if form.is_valid() else []
+    rows = activity_rows(member, form.apply(acts)) if form.is_valid() else []
     older = request.GET.copy()
     older.pop("part", None)
-    if len(found) == ROWS_A_PAGE:
-        older["before"] = str(found[-1].act.pk)
+    if has_older := len(rows) == PAGE_SIZE:
+        older["before"] = str(rows[-1].act.pk)
     context = {
-        "project": project,
-        "membership": member,
         "form": form,
-        "rows": found,
-        "due": due(member),
-        "older": older.urlencode() if len(found) == ROWS_A_PAGE else "",
+        "rows": rows,
+        "due": pending_work(member),
+        "older": older.urlencode() if has_older else "",
         "is_first": not request.GET.get("before"),
-        "asked": request.GET.urlencode(),
+        "query_string": request.GET.urlencode(),
     }
-    template = "memory/_log.html" if "part" in request.GET else "memory/activity.html"
+    template = "_activity_log.html" if "part" in request.GET else "activity.html"
     with timezone.override(project.zone):
-        return render(request, template, context, status=200 if form.is_valid() else 400)
+        status = 200 if form.is_valid() else 400
+        return render_page(request, member, template, context, status)
+
+
+def activity_rows(
+    member: Membership, activities: QuerySet[Activity], limit: int = PAGE_SIZE
+) -> list[ActivityRow]:
+    """Return the newest `limit` rows of `activities`. Needs at most four queries."""
+    acts = list(activities.select_related("by", "whom").order_by("-id")[:limit])
+    entries = entries_for(member).in_bulk(_ids(acts, "entry_id"))
+    readable = sessions_for(member.user).filter(project=member.project)
+    sessions = readable.in_bulk(_ids(acts, "session_id"))
+    facts = facts_for(member).current().in_bulk(_ids(acts, "fact_id"))
+    return [
+        ActivityRow(
+            act, entries.get(act.entry_id), sessions.get(act.session_id), facts.get(act.fact_id)
+        )
+        for act in acts
+    ]
+
+
+def _ids(acts: Sequence[Activity], column: str) -> set:
+    return {getattr(act, column) for act in acts} - {None}

@@ -1,4 +1,4 @@
-"""What a project remembers, as a picture of its layers, and what still waits to be remembered."""
+"""The memory page: a chart of the layers, the rendered bank, and what waits for review."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,91 +6,78 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from memory.access import entries_for, may_decide, may_forget
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
-from memory.layers.rendering import rendered_bank
-from memory.models import Entry, State
-from memory.schedule import waiting
-from memory.views import lineage, picture
-from projects.access import membership
+from memory.layers.pending import pending_conversations
+from memory.models import Entry, EntryStatus
+from memory.permissions import entries_for, may_decide, may_forget
+from memory.views import layers_chart, lineage, render_page
 from projects.models import Membership
+from projects.permissions import membership
 
-PROPOSED_SHOWN = 20
-HIDDEN_SHOWN = 50
+MAX_PROPOSED = 20
+MAX_HIDDEN = 50
 
 
 @login_required
 @require_GET
-def memory(request: HttpRequest, slug: str) -> HttpResponse:
-    """The layers of a project, the text they come to, what did not fit and what is to come.
+def memory_bank(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the layers of a project, the rendered bank, left-out entries and pending sessions.
 
-    `at` shows them as they stood at the end of a day; `part` gives the picture alone; `tree` has
-    them as a tree instead, down to the messages.
+    `at` shows a past day; `part` returns the chart alone; `tree` draws the entries as a tree,
+    down to the messages.
     """
     member = membership(request.user, slug)
-    project = member.project
-    days = picture.days(project, request.GET.get("at", ""))
-    context: dict[str, Any] = {"project": project, "membership": member, "days": days}
-    context |= _today(request, member) if days.is_today else _then(member, days)
+    days = layers_chart.day_range(member.project, request.GET.get("at", ""))
+    context: dict[str, Any] = {"days": days}
+    if days.is_today:
+        context |= _current(request, member)
+    else:
+        moment = layers_chart.end_of_day(days.shown, member.project)
+        bank = bank_as_of(member.project, moment)
+        context |= {"chart": layers_chart.chart_as_of(member, moment), "bank": bank}
+    context["left_out"] = _left_out(member, context["bank"].left_out)
     if "tree" in request.GET:
-        context["tree"] = _tree(member, context["picture"].drawn)
-    template = "memory/_picture.html" if "part" in request.GET else "memory/bank.html"
-    return render(request, template, context)
+        context["tree"] = _tree(member, context["chart"].drawn)
+    template = "_layers_chart.html" if "part" in request.GET else "bank.html"
+    return render_page(request, member, template, context)
 
 
-def _today(request: HttpRequest, member: Membership) -> dict[str, Any]:
-    project = member.project
-    shown = picture.now(member)
-    bank = rendered_bank(project)
-    return {
-        "picture": shown,
-        "bank": bank,
-        "left_out": _left_out(member, bank.left_out),
-        "waiting": waiting(request.user, project),
-        "proposed": _proposed(member, shown) if member.may_write else [],
-        "hidden": _hidden(member) if member.may_write else [],
+def _current(request: HttpRequest, member: Membership) -> dict[str, Any]:
+    chart = layers_chart.current_chart(member)
+    context: dict[str, Any] = {
+        "chart": chart,
+        "bank": rendered_bank(member.project),
+        "waiting": pending_conversations(request.user, member.project),
         "may_forget": may_forget(member),
     }
+    if member.may_write:
+        proposed = [block.entry for block in chart.drawn if block.state == EntryStatus.PROPOSED]
+        context["proposed"] = [
+            (entry, may_decide(member, entry)) for entry in proposed[:MAX_PROPOSED]
+        ]
+        hidden = entries_for(member).filter(state=EntryStatus.HIDDEN)
+        context["hidden"] = list(hidden.newest_first()[:MAX_HIDDEN])
+    return context
 
 
-def _then(member: Membership, days: picture.Days) -> dict[str, Any]:
-    moment = picture.end_of(days.shown, member.project)
-    bank = bank_as_of(member.project, moment)
-    return {
-        "picture": picture.then(member, moment),
-        "bank": bank,
-        "left_out": _left_out(member, bank.left_out),
-    }
-
-
-def _tree(member: Membership, drawn: Sequence[picture.Block]) -> list[lineage.Source]:
-    """The drawn entries with what they were made of, the newest layer first."""
+def _tree(
+    member: Membership, drawn: Sequence[layers_chart.LayerBlock]
+) -> list[lineage.EntrySource]:
+    """Return the drawn entries with their sources, newest layer first."""
     entries = [block.entry for block in drawn]
-    spoken = {one.entry.pk: one for one in lineage.leaves(member, filter(_is_of_a_chat, entries))}
-    made_of = lineage.forest(member, (one for one in entries if not _is_of_a_chat(one)))
-    return [spoken.get(one.pk) or lineage.Source(one, made_of[one.pk]) for one in entries]
+    leaves = lineage.leaves(member, (entry for entry in entries if entry.session_id))
+    by_id = {leaf.entry.pk: leaf for leaf in leaves}
+    children = lineage.forest(member, (entry for entry in entries if not entry.session_id))
+    return [
+        by_id.get(entry.pk) or lineage.EntrySource(entry, children[entry.pk]) for entry in entries
+    ]
 
 
-def _is_of_a_chat(entry: Entry) -> bool:
-    return entry.session_id is not None
-
-
-def _proposed(member: Membership, shown: picture.Picture) -> list[tuple[Entry, bool]]:
-    """What waits for review, and for each whether the member decides on it."""
-    waits = [block.entry for block in shown.drawn if block.state == State.PROPOSED]
-    return [(entry, may_decide(member, entry)) for entry in waits[:PROPOSED_SHOWN]]
-
-
-def _hidden(member: Membership) -> list[Entry]:
-    entries = entries_for(member).filter(state=State.HIDDEN)
-    return list(entries.newest_first()[:HIDDEN_SHOWN])
-
-
-def _left_out(member: Membership, listed: Sequence[tuple[UUID, str]]) -> list[tuple[Entry, str]]:
-    """The entries that did not fit into the bank, newest first, each with its reason."""
-    reasons = dict(listed[: picture.ENTRIES_A_LAYER])
-    entries = entries_for(member).filter(pk__in=reasons).newest_first()
-    return [(entry, reasons[entry.pk]) for entry in entries]
+def _left_out(member: Membership, reasons: Sequence[tuple[UUID, str]]) -> list[tuple[Entry, str]]:
+    """Return the entries that did not fit into the bank with the reason, newest first."""
+    by_id = dict(reasons[: layers_chart.MAX_ENTRIES_PER_LAYER])
+    entries = entries_for(member).filter(pk__in=by_id).newest_first()
+    return [(entry, by_id[entry.pk]) for entry in entries]

@@ -1,76 +1,61 @@
-"""One entry: its texts, what it was made of, what it lost, and what was done to it."""
+"""The page of one entry: its revisions, sources, losses and activity."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
-from chat.access import sessions_for
 from chat.models import Message
-from memory.access import entries_for, may_decide, may_forget
-from memory.comparing import compared, texts_of
-from memory.forms import EntryForm
+from chat.permissions import sessions_for
+from memory.forms.entries import EntryForm
 from memory.layers import losses
 from memory.layers.coverage import CONTRIBUTING
-from memory.models import Activity, Entry, State
-from memory.views import lineage
-from memory.views.rows import rows
-from projects.access import membership
-from projects.models import Membership
+from memory.models import Activity, Entry, EntryStatus
+from memory.moderation.revisions import comparison, entry_texts
+from memory.permissions import entries_for, may_decide, may_forget
+from memory.views import lineage, render_page
+from memory.views.activity import activity_rows
+from projects.permissions import membership
 
-SOURCES_SHOWN = 200
-STATES_SHOWN = 50
-ACTS_SHOWN = 50
+MAX_SOURCES = 200
+MAX_STATES = 50
 
 
 @login_required
 @require_GET
-def entry(request: HttpRequest, slug: str, pk) -> HttpResponse:
-    """An entry with the digests it settled into, and with its children or its messages.
+def entry_detail(request: HttpRequest, slug: str, pk) -> HttpResponse:
+    """Show an entry with the digests above it, and its children or messages.
 
-    `from` and `to` are the revisions to be compared, the last two if there are several; `part`
-    gives the drawer beside the picture.
+    `from` and `to` are the revisions to compare, by default the last two; `part` returns the
+    drawer beside the layers chart.
     """
     member = membership(request.user, slug)
-    found = get_object_or_404(entries_for(member), pk=pk)
-    readable = _may_read_messages(request.user, found)
-    texts = texts_of(found) if readable or found.session_id is None else []
+    entry = get_object_or_404(entries_for(member), pk=pk)
+    is_digest = entry.session_id is None
+    readable = not is_digest and sessions_for(request.user).filter(pk=entry.session_id).exists()
+    acts = Activity.objects.filter(project=entry.project_id, entry_id=entry.pk)
     context = {
-        "project": member.project,
-        "membership": member,
-        "entry": found,
-        "above": lineage.above(member, found),
-        "sources": [] if found.session_id else lineage.sources(member, found),
+        "entry": entry,
+        "above": lineage.ancestors(member, entry),
+        "sources": lineage.forest(member, [entry])[entry.pk] if is_digest else [],
         "readable": readable,
-        "covered": _covered(found) if readable else [],
-        "may_edit": _may_edit(member, found),
-        "decides": may_decide(member, found),
-        "may_forget": may_forget(member, found.session),
-        "form": EntryForm(initial={"text": found.summary, "revision": found.revision}),
-        "kept": found.particulars - losses.number(found.losses),
-        "acts": rows(member, Activity.objects.filter(project=found.project_id, entry_id=found.pk))[
-            :ACTS_SHOWN
-        ],
-        "stood": found.states.order_by("-since", "-id")[:STATES_SHOWN],
+        "covered": _covered_messages(entry) if readable else [],
+        "may_edit": member.may_write and entry.state != EntryStatus.HIDDEN and not entry.withheld,
+        "decides": may_decide(member, entry),
+        "may_forget": may_forget(member, entry.session),
+        "form": EntryForm(initial={"text": entry.summary, "revision": entry.revision}),
+        "kept": entry.particulars - losses.count_losses(entry.losses),
+        "acts": activity_rows(member, acts),
+        "states": entry.states.order_by("-since", "-id")[:MAX_STATES],
     }
-    template = "memory/_entry.html" if "part" in request.GET else "memory/entry.html"
-    return render(request, template, context | compared(texts, request.GET))
+    context |= comparison(entry_texts(entry) if readable or is_digest else [], request.GET)
+    template = "_entry_drawer.html" if "part" in request.GET else "entry.html"
+    return render_page(request, member, template, context)
 
 
-def _may_edit(member: Membership, found: Entry) -> bool:
-    return member.may_write and found.state != State.HIDDEN and not found.withheld
-
-
-def _may_read_messages(user, found: Entry) -> bool:
-    return found.session_id is not None and sessions_for(user).filter(pk=found.session_id).exists()
-
-
-def _covered(found: Entry) -> list[Message]:
-    """The messages of the stretch that say something, in their order."""
-    stretch = Message.objects.filter(
-        CONTRIBUTING,
-        session=found.session_id,
-        seq__gte=found.first_seq,
-        seq__lte=found.last_seq,
+def _covered_messages(entry: Entry) -> list[Message]:
+    """Return the messages with content that the entry covers, in order."""
+    messages = Message.objects.filter(
+        CONTRIBUTING, session=entry.session_id, seq__gte=entry.first_seq, seq__lte=entry.last_seq
     )
-    return list(stretch.select_related("author").order_by("seq")[:SOURCES_SHOWN])
+    return list(messages.select_related("author").order_by("seq")[:MAX_SOURCES])

@@ -1,4 +1,4 @@
-"""Facts: what is held to be so, since when, who said it; added, changed and decided on."""
+"""The pages of facts: list, detail, and the forms that add, change and decide on facts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,57 +9,59 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory import facts
-from memory.facts import Refused, access
-from memory.facts.forms import CloseForm, FactForm, SearchForm, midnight
-from memory.forgetting import Scope, rights
-from memory.layers.summarising import EXTRACTIVE
-from memory.models import Activity, Fact, FactSource, Reason, Standing
-from memory.views.rows import rows as rows_of
-from projects.access import WRITERS, membership
-from projects.models import Membership, Role
+from memory.facts import permissions
+from memory.forgetting import permissions as forgetting_permissions
+from memory.forgetting.service import ForgetScope
+from memory.forms.facts import FactCloseForm, FactForm, FactSearchForm, midnight
+from memory.layers.summarising.base import EXTRACTIVE
+from memory.models import Activity, Fact, FactSource, FactStatus, ModerationReason
+from memory.views import render_page
+from memory.views.activity import activity_rows
+from projects.core.errors import DomainError
+from projects.models import MemberRole, Membership
+from projects.permissions import WRITERS, membership
 
-FACTS_A_PAGE = 50
-HISTORY_SHOWN = 50
-ACTS_SHOWN = 50
+PAGE_SIZE = 50
+MAX_HISTORY = 50
 
 
 @dataclass(frozen=True)
-class Row:
-    """A fact with those of its sources that the reader may open, and how many there are in all."""
+class FactRow:
+    """A fact with the sources that the reader may open, and the number of all its sources."""
 
     fact: Fact
     sources: Sequence[FactSource]
-    told: int
+    source_count: int
     decides: bool = False
 
     @property
     def unreadable(self) -> int:
-        return self.told - len(self.sources)
+        return self.source_count - len(self.sources)
 
 
 @login_required
 @require_GET
-def listed(request: HttpRequest, slug: str) -> HttpResponse:
-    """What is so today or on another day, as known today or then; or what waits or is hidden.
+def fact_list(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the facts that are valid today or on another day, or those that wait or are hidden.
 
-    `add` opens the form for another one, with what the query says of it.
+    `add` opens the form for a new fact, filled in from the query string.
     """
     member = membership(request.user, slug)
     names = ("subject", "predicate", "object") if "add" in request.GET else ()
-    told = {name: request.GET.get(name, "") for name in names}
-    return _list(request, member, FactForm(member.project, initial=told))
+    initial = {name: request.GET.get(name, "") for name in names}
+    return _list_page(request, member, FactForm(member.project, initial=initial))
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def add(request: HttpRequest, slug: str) -> HttpResponse:
+def fact_create(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method == "GET":
         return redirect(reverse("facts", args=[slug]) + "?add")
     member = membership(request.user, slug, WRITERS)
@@ -67,198 +69,178 @@ def add(request: HttpRequest, slug: str) -> HttpResponse:
     with timezone.override(member.project.zone):
         if form.is_valid():
             try:
-                fact, made = facts.give(member, form.statement(request.user))
-            except Refused as refused:
-                form.add_error(None, str(refused))
+                fact, is_new = facts.create_fact(member, form.statement(request.user))
+            except DomainError as error:
+                form.add_error(None, str(error))
             else:
-                _tell(request, fact, made)
+                if fact.state == FactStatus.PROPOSED:
+                    messages.warning(request, _("Recorded. It waits for an owner to approve it."))
+                elif is_new:
+                    messages.success(request, _("Recorded."))
+                else:
+                    messages.success(request, _("This was known already."))
                 return redirect("fact", slug, fact.pk)
-    return _list(request, member, form, status=400)
+    return _list_page(request, member, form, status=400)
 
 
-def _tell(request: HttpRequest, fact: Fact, made: bool) -> None:
-    if fact.state == Standing.PROPOSED:
-        messages.warning(request, _("Recorded. It waits for an owner to approve it."))
-    elif made:
-        messages.success(request, _("Recorded."))
-    else:
-        messages.success(request, _("This was known already."))
-
-
-def _list(
-    request: HttpRequest, member: Membership, adding: FactForm, status: int = 200
+def _list_page(
+    request: HttpRequest, member: Membership, new_fact: FactForm, status: int = 200
 ) -> HttpResponse:
     project = member.project
-    form = SearchForm(request.GET)
-    chosen = request.GET.get("state", Standing.LIVE)
-    if chosen not in Standing.values:
+    form = FactSearchForm(request.GET)
+    state = request.GET.get("state", FactStatus.LIVE)
+    if state not in FactStatus.values:
         raise Http404
+    is_live = state == FactStatus.LIVE
     with timezone.override(project.zone):
-        found = access.facts_for(member).select_related("user")
-        if chosen != Standing.LIVE:
-            found = found.current().filter(state=chosen)
+        rows = permissions.facts_for(member).select_related("user")
+        if not is_live:
+            rows = rows.current().filter(state=state)
         elif form.is_valid():
-            found = form.among(found, project.zone)
+            rows = form.among(rows, project.zone)
         else:
-            found, status = found.none(), 400
-        page = Paginator(found.newest_first(), FACTS_A_PAGE).get_page(request.GET.get("page"))
+            rows, status = rows.none(), 400
+        page = Paginator(rows.newest_first(), PAGE_SIZE).get_page(request.GET.get("page"))
+        groups = (
+            permissions.contradictions(member)
+            if is_live and member.role == MemberRole.OWNER
+            else []
+        )
         context = {
-            "project": project,
-            "membership": member,
             "form": form,
-            "adding": adding,
-            "states": _by_state(member),
-            "chosen": chosen,
+            "adding": new_fact,
+            "states": _counts_by_state(member),
+            "chosen": state,
             "page": page,
-            "rows": _rows(member, list(page), deciding=chosen != Standing.LIVE),
-            "contradictions": _contradictions(member) if chosen == Standing.LIVE else [],
+            "rows": _rows(member, list(page), deciding=not is_live),
+            "contradictions": [_rows(member, group) for group in groups],
             "finds_none": project.system_model_name == EXTRACTIVE,
             "back": request.get_full_path() if request.method == "GET" else "",
         }
-        return render(request, "memory/facts.html", context, status=status)
+        return render_page(request, member, "facts.html", context, status)
 
 
-def _by_state(member: Membership) -> list[tuple[str, str, int]]:
-    """(state, its name, how many facts are in it), as far as the member sees them."""
-    counted = access.facts_for(member).current().order_by().values_list("state")
-    counts = dict(counted.annotate(Count("pk")))
+def _counts_by_state(member: Membership) -> list[tuple[str, str, int]]:
+    """Return (state, label, number of facts that the member may see)."""
+    rows = permissions.facts_for(member).current().order_by().values_list("state")
+    counts = dict(rows.annotate(Count("pk")))
     return [
         (value, str(label), counts.get(value, 0))
-        for value, label in Standing.choices
-        if value == Standing.LIVE or counts.get(value)
+        for value, label in FactStatus.choices
+        if value == FactStatus.LIVE or counts.get(value)
     ]
 
 
-def _rows(member: Membership, found: Sequence[Fact], deciding: bool = False) -> list[Row]:
-    readable = access.readable_sources(member, found)
-    ids = {fact.earlier_of_id or fact.pk for fact in found}
-    counted = FactSource.objects.filter(fact__in=ids).order_by().values_list("fact")
-    told = dict(counted.annotate(Count("pk")))
+def _rows(member: Membership, rows: Sequence[Fact], deciding: bool = False) -> list[FactRow]:
+    # An earlier version has the sources of its fact.
+    ids = [fact.earlier_of_id or fact.pk for fact in rows]
+    readable = permissions.readable_sources(member, rows)
+    counts = FactSource.objects.filter(fact__in=ids).order_by().values_list("fact")
+    source_counts = dict(counts.annotate(Count("pk")))
     return [
-        Row(
+        FactRow(
             fact,
-            readable.get(fact.earlier_of_id or fact.pk, []),
-            told.get(fact.earlier_of_id or fact.pk, 0),
-            deciding and access.may_decide(member, fact),
+            readable.get(pk, []),
+            source_counts.get(pk, 0),
+            deciding and permissions.may_decide(member, fact),
         )
-        for fact in found
+        for pk, fact in zip(ids, rows, strict=True)
     ]
-
-
-def _contradictions(member: Membership) -> list[list[Row]]:
-    """For owners: facts that cannot all be so."""
-    if member.role != Role.OWNER:
-        return []
-    return [_rows(member, alike) for alike in access.contradictions(member)]
 
 
 @login_required
 @require_GET
-def one(request: HttpRequest, slug: str, pk) -> HttpResponse:
-    """One fact: its sources, what was so before and after, and what can be done with it."""
+def fact_detail(request: HttpRequest, slug: str, pk) -> HttpResponse:
+    """Show one fact with its sources, its history, and the forms to change it."""
     member = membership(request.user, slug)
-    fact = _found(member, pk)
-    return _page(request, member, fact, FactForm.of(member.project, fact))
+    fact = permissions.fact_for_reading(member, pk)
+    return _detail_page(request, member, fact, FactForm.of(member.project, fact))
 
 
-def _found(member: Membership, pk: Any) -> Fact:
-    """The fact as it is now, with its end where it stands. Raises Http404."""
-    current = access.facts_for(member).current().select_related("user", "project")
-    return current.known().filter(pk=pk).first() or get_object_or_404(current, pk=pk)
-
-
-def _page(
+def _detail_page(
     request: HttpRequest, member: Membership, fact: Fact, form: FactForm, status: int = 200
 ) -> HttpResponse:
     project = member.project
-    history = list(facts.history(member, fact).select_related("user")[:HISTORY_SHOWN])
-    earlier = fact.earlier.order_by("-version")
-    [row] = _rows(member, [fact])
+    history = list(facts.topic_history(member, fact).select_related("user")[:MAX_HISTORY])
     acts = Activity.objects.filter(project=project, fact_id=fact.pk)
     with timezone.override(project.zone):
         context = {
-            "project": project,
-            "membership": member,
             "fact": fact,
-            "row": row,
+            "row": _rows(member, [fact])[0],
             "history": history if len(history) > 1 else [],
-            "earlier": list(earlier[:HISTORY_SHOWN]),
+            "earlier": list(fact.earlier.order_by("-version")[:MAX_HISTORY]),
             "form": form,
-            "closing": CloseForm(initial={"at": timezone.localdate()}),
-            "decides": access.may_decide(member, fact),
-            "may_forget": rights.may_forget(member, Scope(fact=fact.pk)),
-            "acts": rows_of(member, acts)[:ACTS_SHOWN],
+            "closing": FactCloseForm(initial={"at": timezone.localdate()}),
+            "decides": permissions.may_decide(member, fact),
+            "may_forget": forgetting_permissions.may_forget(member, ForgetScope(fact=fact.pk)),
+            "acts": activity_rows(member, acts),
         }
-        return render(request, "memory/fact.html", context, status=status)
+        return render_page(request, member, "fact.html", context, status)
+
+
+DECISIONS: dict[str, Callable[[Fact, Any], Fact]] = {
+    "approve": facts.approve,
+    "reject": lambda fact, by: facts.hide(fact, by, ModerationReason.WRONG),
+    "hide": facts.hide,
+    "show": facts.unhide,
+}
 
 
 @login_required
 @require_POST
-def change(request: HttpRequest, slug: str, pk) -> HttpResponse:
-    """Does `action` to a fact: edit, close, approve, reject, hide or show."""
+def fact_action(request: HttpRequest, slug: str, pk) -> HttpResponse:
+    """Apply `action` to a fact: edit, close, approve, reject, hide or show."""
     member = membership(request.user, slug, WRITERS)
-    fact = _found(member, pk)
+    fact = permissions.fact_for_reading(member, pk)
     action = request.POST.get("action", "")
     if action == "edit":
         return _edit(request, member, fact)
     if action == "close":
         return _close(request, member, fact)
-    act = DECISIONS.get(action)
-    if act is None:
+    decide = DECISIONS.get(action)
+    if decide is None:
         raise Http404
-    if not access.may_decide(member, fact):
+    if not permissions.may_decide(member, fact):
         messages.error(request, _("An owner decides on it."))
     else:
-        _do(request, lambda: act(fact, request.user))
-    return redirect(_back(request, slug, pk))
-
-
-DECISIONS: dict[str, Callable[[Fact, Any], Fact]] = {
-    "approve": facts.approve,
-    "reject": lambda fact, by: facts.hide(fact, by, Reason.WRONG),
-    "hide": facts.hide,
-    "show": facts.show,
-}
+        _apply(request, lambda: decide(fact, request.user))
+    if request.POST.get("queue") in FactStatus.values:
+        return redirect(f"{reverse('facts', args=[slug])}?state={request.POST['queue']}")
+    return redirect("fact", slug, pk)
 
 
 def _edit(request: HttpRequest, member: Membership, fact: Fact) -> HttpResponse:
     form = FactForm(member.project, request.POST, fact=fact)
     if form.is_valid():
-        given = form.cleaned_data
+        version = form.cleaned_data["version"]
         try:
-            facts.edit(fact, form.statement(request.user), request.user, given["version"])
-        except Refused as refused:
-            # What was written is not lost with the refusal.
-            form.add_error(None, str(refused))
+            facts.edit(fact, form.statement(request.user), request.user, version)
+        except DomainError as error:
+            # The page keeps the text that was refused.
+            form.add_error(None, str(error))
         else:
             messages.success(request, _("Changed. What it said before is kept."))
             return redirect("fact", member.project.slug, fact.pk)
-    return _page(request, member, fact, form, status=400)
+    return _detail_page(request, member, fact, form, status=400)
 
 
 def _close(request: HttpRequest, member: Membership, fact: Fact) -> HttpResponse:
-    form = CloseForm(request.POST)
+    form = FactCloseForm(request.POST)
     if form.is_valid():
-        day, reason = form.cleaned_data["at"], form.cleaned_data["reason"]
-        today = timezone.localdate(timezone=member.project.zone)
-        at = midnight(day, member.project.zone) if day and day != today else timezone.now()
-        _do(request, lambda: facts.close(fact, at, request.user, reason or Reason.OUTDATED))
+        day, zone = form.cleaned_data["at"], member.project.zone
+        reason = form.cleaned_data["reason"] or ModerationReason.OUTDATED
+        today = timezone.localdate(timezone=zone)
+        end = midnight(day, zone) if day and day != today else timezone.now()
+        _apply(request, lambda: facts.close(fact, end, request.user, reason))
     else:
         messages.error(request, _("That is no day."))
     return redirect("fact", member.project.slug, fact.pk)
 
 
-def _do(request: HttpRequest, act: Callable[[], object]) -> None:
+def _apply(request: HttpRequest, change: Callable[[], object]) -> None:
     try:
-        act()
-    except Refused as refused:
-        messages.error(request, str(refused))
+        change()
+    except DomainError as error:
+        messages.error(request, str(error))
     else:
         messages.success(request, _("Done."))
-
-
-def _back(request: HttpRequest, slug: str, pk: Any) -> Any:
-    """Where to go on: to the queue that it was decided in, or to the fact."""
-    if request.POST.get("queue") in Standing.values:
-        return f"{reverse('facts', args=[slug])}?state={request.POST['queue']}"
-    return reverse("fact", args=[slug, pk])

@@ -1,4 +1,4 @@
-"""Having something forgotten: what would go, the deed, and the receipt."""
+"""The pages of a forget request: scope, preview and receipt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,29 +6,30 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect, resolve_url
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
-from chat import files
-from chat.access import message_for_reading, session_for_reading, sessions_for
-from chat.imports import reach_of
+from chat.attachments import file_removal
+from chat.importers.jobs import revocation_scope
 from chat.models import Import, Message, Session
-from memory import forgetting
-from memory.access import entries_for, may_forget
+from chat.permissions import message_for_reading, session_for_reading, sessions_for
 from memory.facts import facts_for
-from memory.forgetting import Scope, rights
-from memory.forgetting.origins import Origins, origins
-from memory.forms import ForgetForm, ReasonForm
-from memory.models import Activity, Entry, Fact, Verb
-from memory.schedule import still_awaiting
-from projects.access import WRITERS, membership
+from memory.forgetting import permissions, service
+from memory.forgetting.origins import Origins, find_origins
+from memory.forgetting.service import ForgetScope
+from memory.forms.forgetting import ForgetForm, ForgetReasonForm
+from memory.layers.pending import count_awaiting_rewrite
+from memory.models import Activity, ActivityVerb, Entry, Fact
+from memory.permissions import entries_for, may_forget
+from memory.views import render_page
 from projects.models import Membership
+from projects.permissions import WRITERS, membership
 
 
 @dataclass(frozen=True)
-class Meant:
-    """What a wish names, as far as it is one thing. `session` is the chat it is of."""
+class ForgetTarget:
+    """The objects that a scope names. `session` is also the chat of `message`."""
 
     message: Message | None = None
     session: Session | None = None
@@ -40,51 +41,43 @@ class Meant:
 @login_required
 @require_http_methods(["GET", "POST"])
 def forget(request: HttpRequest, slug: str) -> HttpResponse:
-    """Asks what is to be forgotten, says what would go, and then has it forgotten."""
+    """Ask for the scope, then show a preview, then forget and redirect to the receipt."""
     member = membership(request.user, slug, WRITERS)
     project = member.project
     with timezone.override(project.zone):
-        given = request.POST if request.method == "POST" else request.GET
-        form = ForgetForm(project, given or None)
+        data = request.POST if request.method == "POST" else request.GET
+        form = ForgetForm(project, data or None)
         if not form.is_valid():
-            return _question(request, member, form)
-        meant = _meant(member, form.scope())
-        reason = ReasonForm(request.POST or None)
+            return _scope_page(request, member, form)
+        scope = form.scope()
+        target = _target(member, scope)
+        reason = ForgetReasonForm(request.POST or None)
         if request.method == "POST" and reason.is_valid():
-            why = reason.cleaned_data["reason"]
-            receipt = forgetting.forget(project, form.scope(), request.user, why)
+            receipt = service.forget(project, scope, request.user, reason.cleaned_data["reason"])
             return redirect("memory-receipt", slug, receipt.id)
         context = {
-            "project": project,
-            "membership": member,
             "form": form,
-            "meant": meant,
+            "target": target,
             "reason": reason,
-            "total": forgetting.preview(project, form.scope(), request.user),
-            "origins": _origins(member, form.scope()),
-            "reach": reach_of(meant.upload) if meant.upload else None,
+            "total": service.preview(project, scope, request.user),
+            "origins": _origins(member, scope),
+            "reach": revocation_scope(target.upload) if target.upload else None,
+            "keep_url": _page_of(target, slug),
         }
-        status = 400 if reason.errors else 200
-        return render(request, "memory/forget.html", context, status=status)
+        return render_page(request, member, "forget.html", context, 400 if reason.errors else 200)
 
 
-def _question(request: HttpRequest, member: Membership, form: ForgetForm) -> HttpResponse:
-    """For owners: whose words, or words of before when."""
+def _scope_page(request: HttpRequest, member: Membership, form: ForgetForm) -> HttpResponse:
+    """Ask an owner for a user or a moment."""
     if not may_forget(member):
         raise Http404
     people = member.project.memberships.select_related("user").order_by("user__username")
-    context = {
-        "project": member.project,
-        "membership": member,
-        "form": form,
-        "people": [one.user.get_username() for one in people],
-    }
-    status = 400 if form.errors else 200
-    return render(request, "memory/forget_what.html", context, status=status)
+    context = {"form": form, "people": [person.user.get_username() for person in people]}
+    return render_page(request, member, "forget_scope.html", context, 400 if form.errors else 200)
 
 
-def _meant(member: Membership, scope: Scope) -> Meant:
-    """What `scope` names. Raises Http404 for what the member may not see or have forgotten."""
+def _target(member: Membership, scope: ForgetScope) -> ForgetTarget:
+    """Return the objects in `scope`. Raises Http404 if the member may not see or forget one."""
     message = message_for_reading(member.user, scope.message) if scope.message else None
     session = session_for_reading(member.user, scope.session) if scope.session else None
     entry = get_object_or_404(entries_for(member), pk=scope.entry) if scope.entry else None
@@ -92,79 +85,99 @@ def _meant(member: Membership, scope: Scope) -> Meant:
     fact = get_object_or_404(facts, pk=scope.fact) if scope.fact else None
     uploads = member.project.imports.select_related("user")
     upload = get_object_or_404(uploads, pk=scope.upload) if scope.upload else None
-    chats = [one.session for one in (message, entry) if one is not None]
-    chats += [session] if session is not None else []
-    if not rights.may_forget(member, scope):
+    sessions = [session, *(part.session for part in (message, entry) if part is not None)]
+    if not permissions.may_forget(member, scope):
         raise Http404
-    if any(chat.project_id != member.project_id for chat in chats if chat is not None):
+    if any(chat is not None and chat.project_id != member.project_id for chat in sessions):
         raise Http404
-    return Meant(message, session or (message.session if message else None), entry, fact, upload)
+    session = session or (message.session if message else None)
+    return ForgetTarget(message, session, entry, fact, upload)
 
 
-def _origins(member: Membership, scope: Scope) -> Origins:
-    """What the thing that is named comes from, as far as the member may have all of it forgotten:
-    what somebody poisoned is rid of everything that was made of it.
+def _page_of(target: ForgetTarget, slug: str) -> str:
+    """Return the page of the target, which is where Cancel leads; without one, the memory."""
+    if target.message:
+        seq = target.message.seq
+        url = resolve_url("session", slug, target.message.session_id)
+        return f"{url}?through={seq}#m{seq}"
+    if target.session:
+        return resolve_url("session", slug, target.session.pk)
+    if target.entry:
+        return resolve_url("entry", slug, target.entry.pk)
+    if target.fact:
+        return resolve_url("fact", slug, target.fact.pk)
+    return resolve_url("imports" if target.upload else "memory", slug)
+
+
+def _origins(member: Membership, scope: ForgetScope) -> Origins:
+    """Return the origins of the scope that the member may forget as a whole.
+
+    This is how everything that came from a poisoned source is removed.
     """
-    found = origins(member.project, scope)
-    seen = set(sessions_for(member.user).filter(pk__in=[one.pk for one in found.sessions]))
+    sources = find_origins(member.project, scope)
+    ids = [session.pk for session in sources.sessions]
+    readable = set(sessions_for(member.user).filter(pk__in=ids))
+
+    def allowed(**fields: object) -> bool:
+        return permissions.may_forget(member, ForgetScope(**fields))  # type: ignore[arg-type]
+
     return Origins(
-        [one for one in found.people if rights.may_forget(member, Scope(user=one.pk))],
+        [user for user in sources.people if allowed(user=user.pk)],
         [
-            one
-            for one in found.sessions
-            if one in seen and rights.may_forget(member, Scope(session=one.pk))
+            session
+            for session in sources.sessions
+            if session in readable and allowed(session=session.pk)
         ],
-        [one for one in found.uploads if rights.may_forget(member, Scope(upload=one.pk))],
+        [upload for upload in sources.uploads if allowed(upload=upload.pk)],
     )
 
 
 @login_required
 @require_GET
-def receipt(request: HttpRequest, slug: str, pk) -> HttpResponse:
-    """What was removed from where, and what is left to be done; `?part` gives the latter alone."""
+def forget_receipt(request: HttpRequest, slug: str, pk) -> HttpResponse:
+    """Show what was removed and what is pending; `?part` returns the latter alone."""
     member = membership(request.user, slug)
-    acts = Activity.objects.filter(project=member.project, verb=Verb.FORGOTTEN)
+    acts = Activity.objects.filter(project=member.project, verb=ActivityVerb.FORGOTTEN)
     act = get_object_or_404(acts.select_related("by"), pk=pk)
-    told = act.receipt
     context = {
-        "project": member.project,
-        "membership": member,
         "act": act,
-        "waiting": still_awaiting(act),
-        "files": files.left_by(act.project_id, act.pk),
+        "waiting": count_awaiting_rewrite(act),
+        "files": file_removal.count_pending_removals(act.project_id, act.pk),
     }
     if "part" in request.GET:
-        return render(request, "memory/_awaiting.html", context)
-    saw_it = [UUID(one) for one in told.get("saw_it", [])]
-    search = told.get("search", {})
-    found = [(one["where"], UUID(one["id"])) for one in search.get("found", [])]
-    replies = _readable(member, saw_it)
+        return render_page(request, member, "_rewrite_progress.html", context)
+    reply_ids = [UUID(pk) for pk in act.receipt.get("saw_it", [])]
+    search = act.receipt.get("search", {})
+    replies = _readable_messages(member, reply_ids)
     context |= {
         "phrases": search.get("phrases", 0),
         "replies": replies,
-        "replies_elsewhere": len(saw_it) - len(replies),
+        "replies_elsewhere": len(reply_ids) - len(replies),
     }
-    return render(request, "memory/receipt.html", context | _places(member, found))
+    context |= _matches(member, search.get("found", []))
+    return render_page(request, member, "receipt.html", context)
 
 
-def _readable(member: Membership, ids: Sequence[UUID]) -> list[Message]:
-    """Those of these messages that the member may read, oldest first."""
+def _readable_messages(member: Membership, ids: Sequence[UUID]) -> list[Message]:
+    """Return the messages that the member may read, oldest first."""
     sessions = sessions_for(member.user).filter(project=member.project)
     rows = Message.objects.filter(project=member.project, pk__in=ids, session__in=sessions)
     return list(rows.select_related("session").order_by("created_at", "pk"))
 
 
-def _places(member: Membership, found: Sequence[tuple[str, UUID]]) -> dict[str, object]:
-    """Where the search found the same words after all, as far as the member may look there."""
-    messages = _readable(member, [pk for where, pk in found if where == "message"])
-    named = [pk for where, pk in found if where == "entry"]
-    entries = list(entries_for(member).filter(pk__in=named).newest_first())
-    told = [pk for where, pk in found if where == "fact"]
-    facts = list(facts_for(member).current().filter(pk__in=told).newest_first())
+def _matches(member: Membership, places: Sequence[dict[str, str]]) -> dict[str, object]:
+    """Return where the search after forgetting found the same text, as far as it is readable."""
+
+    def ids(kind: str) -> list[UUID]:
+        return [UUID(place["id"]) for place in places if place["where"] == kind]
+
+    messages = _readable_messages(member, ids("message"))
+    entries = list(entries_for(member).filter(pk__in=ids("entry")).newest_first())
+    facts = list(facts_for(member).current().filter(pk__in=ids("fact")).newest_first())
     return {
-        "found": len(found),
+        "found": len(places),
         "found_messages": messages,
         "found_entries": entries,
         "found_facts": facts,
-        "found_elsewhere": len(found) - len(messages) - len(entries) - len(facts),
+        "found_elsewhere": len(places) - len(messages) - len(entries) - len(facts),
     }

@@ -1,41 +1,37 @@
-"""A project's home: who is here, what happened lately, and its memory at a glance."""
+"""The home page of a project: members, recent activity and memory statistics."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from memory.glance import Glance
-from memory.layers.rendering import rendered_bank
+from memory.layers.bank_cache import rendered_bank
+from memory.layers.statistics import MemoryStatistics
 from memory.models import Activity
-from memory.views.rows import rows
-from projects.access import membership
+from memory.views import render_page
+from memory.views.activity import activity_rows
+from projects.permissions import membership
 
-LATELY = 12
-PEOPLE_SHOWN = 50
+RECENT_ACTS = 12
+MAX_PEOPLE = 50
 
 
 @login_required
 @require_GET
 def overview(request: HttpRequest, slug: str) -> HttpResponse:
-    """`?part` gives what happened lately alone, which the page asks for again and again."""
+    """Show the overview. `?part` returns the recent activity alone, which the page polls."""
     member = membership(request.user, slug)
     project = member.project
     acts = Activity.objects.filter(project=project)
-    context: dict[str, object] = {
-        "project": project,
-        "membership": member,
-        "rows": rows(member, acts, LATELY),
-    }
-    template = "memory/_lately.html"
+    context: dict[str, object] = {"rows": activity_rows(member, acts, RECENT_ACTS)}
+    template = "_recent_activity.html"
     if "part" not in request.GET:
-        template = "memory/overview.html"
+        template = "overview.html"
         people = project.memberships.select_related("user").order_by("created_at", "id")
         context |= {
-            "people": people[:PEOPLE_SHOWN],
+            "people": people[:MAX_PEOPLE],
             "bank": rendered_bank(project),
-            "glance": Glance(project),
+            "glance": MemoryStatistics(project),
         }
     with timezone.override(project.zone):
-        return render(request, template, context)
+        return render_page(request, member, template, context)

@@ -1,4 +1,4 @@
-"""What a reply was told: as a page, and as the drawer beside its chat."""
+"""The sources of a reply: what its prompt contained, as a page and as a drawer beside the chat."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
@@ -6,25 +6,26 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat import pages
-from chat.access import message_for_reading
-from memory import told
-from projects.access import membership
+from chat.permissions import message_for_reading
+from chat.views import presenters
+from memory.prompt.receipt_sources import readable_sections
+from projects.permissions import membership
 
 
 @login_required
 @require_GET
-def message_told(request: HttpRequest, pk) -> HttpResponse:
-    """The things that stood in a reply's prompt; `?part` gives the drawer alone."""
+def reply_sources(request: HttpRequest, pk) -> HttpResponse:
+    """Show the sources of a reply; `?part` returns the drawer alone."""
     message = message_for_reading(request.user, pk)
     if not message.receipt:
         raise Http404(_("It was told nothing: it is no reply, or has not begun."))
     chat_session = message.session
     member = membership(request.user, chat_session.project.slug)
-    context = pages.chat_context(request, chat_session) | {
+    context = presenters.page_context(request, chat_session) | {
         "message": message,
         "receipt": message.receipt,
-        "parts": told.parts(message.receipt, member),
+        "sections": readable_sections(message.receipt, member),
     }
-    template = "memory/_told.html" if "part" in request.GET else "memory/told.html"
+    part = "part" in request.GET
+    template = "memory/_reply_sources.html" if part else "memory/reply_sources.html"
     return render(request, template, context)

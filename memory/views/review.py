@@ -1,77 +1,60 @@
-"""The queue: entries by state, layer, reason, time and words, to be decided on one by one or many
-at once.
-"""
+"""The review queue: entries by state, layer, reason, time and words."""
 
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from memory.access import entries_for, may_decide, may_forget
 from memory.facts import facts_for
-from memory.forms import QueueForm
-from memory.models import Standing, State, Waiting
-from memory.moderation import WORDED, Act
-from projects.access import membership
+from memory.forms.entries import ReviewQueueForm
+from memory.models import EntryStatus, FactStatus, ReviewReason
+from memory.moderation.actions import TEXT_ACTIONS, ModerationAction
+from memory.permissions import entries_for, may_decide, may_forget
+from memory.views import render_page
 from projects.models import Membership
+from projects.permissions import membership
 
-ENTRIES_A_PAGE = 50
-# What many at once may be asked for.
-IN_BULK = [act for act in Act if act not in WORDED]
+PAGE_SIZE = 50
 
 
 @login_required
 @require_GET
 def review(request: HttpRequest, slug: str) -> HttpResponse:
-    """The entries asked for, those that wait for review first if nothing is asked."""
+    """List the entries that match the filters; without filters, those that wait for review."""
     member = membership(request.user, slug)
-    asked = request.GET if request.GET else {"state": State.PROPOSED}
-    form = QueueForm(asked)
+    form = ReviewQueueForm(request.GET or {"state": EntryStatus.PROPOSED})
     with timezone.override(member.project.zone):
-        found = entries_for(member)
-        found = form.among(found) if form.is_valid() else found.none()
-        page = Paginator(found.newest_first(), ENTRIES_A_PAGE).get_page(request.GET.get("page"))
+        entries = entries_for(member)
+        entries = form.apply(entries) if form.is_valid() else entries.none()
+        page = Paginator(entries.newest_first(), PAGE_SIZE).get_page(request.GET.get("page"))
+        proposed_facts = facts_for(member).current().filter(state=FactStatus.PROPOSED)
+        reasons = _counts(member, "waits_because", ReviewReason.choices)
         context = {
-            "project": member.project,
-            "membership": member,
             "form": form,
-            "states": _by_state(member),
-            "reasons": _by_reason(member),
+            "states": _counts(member, "state", EntryStatus.choices),
+            "reasons": [row for row in reasons if row[2]],
             "chosen": form.data.get("state", ""),
             "because": form.data.get("because", ""),
             "page": page,
             "rows": [(entry, may_decide(member, entry)) for entry in page],
-            "acts": _acts(member),
+            "acts": _bulk_actions(member),
             "back": request.get_full_path(),
-            "facts_wait": facts_for(member).current().filter(state=Standing.PROPOSED).count(),
+            "facts_wait": proposed_facts.count(),
         }
-        return render(
-            request, "memory/review.html", context, status=200 if form.is_valid() else 400
-        )
+        status = 200 if form.is_valid() else 400
+        return render_page(request, member, "review.html", context, status)
 
 
-def _by_state(member: Membership) -> list[tuple[str, str, int]]:
-    """(state, its name, how many entries are in it), what waits for review first."""
-    return _counted(member, "state", State.choices)
-
-
-def _by_reason(member: Membership) -> list[tuple[str, str, int]]:
-    """As `_by_state`, of why what waits for review waits."""
-    return [one for one in _counted(member, "waits_because", Waiting.choices) if one[2]]
-
-
-def _counted(member: Membership, column: str, choices) -> list[tuple[str, str, int]]:
+def _counts(member: Membership, column: str, choices) -> list[tuple[str, str, int]]:
+    """Return (value, label, number of entries) for each choice of a column."""
     rows = entries_for(member).order_by().values_list(column)
     counts = dict(rows.annotate(Count("pk")))
     return [(value, label, counts.get(value, 0)) for value, label in choices]
 
 
-def _acts(member: Membership) -> list[Act]:
-    """What the member may at all ask for many at once."""
-    if not member.may_write:
-        return []
-    owned = (Act.FORGET,) if not may_forget(member) else ()
-    return [act for act in IN_BULK if act not in owned]
+def _bulk_actions(member: Membership) -> list[ModerationAction]:
+    """Return the actions that the member may apply to several entries at once."""
+    excluded = TEXT_ACTIONS if may_forget(member) else (*TEXT_ACTIONS, ModerationAction.FORGET)
+    return [act for act in ModerationAction if act not in excluded] if member.may_write else []

@@ -1,4 +1,4 @@
-"""The first run: a model, a project, or the demo to look around in."""
+"""The first-run page: choose a model, create a project, or load the demo."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from chat.providers import finding
+from chat.providers import discovery
 from memory import demo
-from projects.creation import create_project
 from projects.models import Project, validate_model_name
+from projects.services import create_project
 
-# The choice of a model that is not listed.
+# The choice for a model that is not listed.
 OTHER = "other"
 
 
 class WelcomeForm(forms.ModelForm):
-    """A first project, and which of the models at hand answers in it; empty is the server's own."""
+    """The first project and its model; an empty choice means the server's default model."""
 
     model = forms.ChoiceField(required=False, widget=forms.RadioSelect)
     other = forms.CharField(
@@ -37,55 +37,49 @@ class WelcomeForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choice = self.fields["model"]
-        assert isinstance(choice, forms.ChoiceField)
-        found = dict.fromkeys([*finding.ollama(), *finding.with_keys()])
-        own = _("The server’s: %(name)s") % {"name": settings.CHAT_MODEL}
-        listed = [(name, name) for name in found if name != settings.CHAT_MODEL]
-        choice.choices = [("", own), *listed, (OTHER, _("Another one"))]
+        field = self.fields["model"]
+        assert isinstance(field, forms.ChoiceField)
+        names = dict.fromkeys([*discovery.list_ollama_models(), *discovery.list_models_with_keys()])
+        default = _("The server’s: %(name)s") % {"name": settings.CHAT_MODEL}
+        choices = [(name, name) for name in names if name != settings.CHAT_MODEL]
+        field.choices = [("", default), *choices, (OTHER, _("Another one"))]
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or self.cleaned_data
-        if given.get("model") == OTHER:
+        data = super().clean() or self.cleaned_data
+        if data.get("model") == OTHER:
             try:
-                validate_model_name(given.get("other", ""))
+                validate_model_name(data.get("other", ""))
             except forms.ValidationError as error:
                 self.add_error("other", error)
-            if not given.get("other"):
+            if not data.get("other"):
                 self.add_error("other", _("Which one?"))
-        return given
+        return data
 
     @property
-    def chosen(self) -> str:
-        """The name of the chosen model; empty for the server's own."""
-        given = self.cleaned_data
-        return str(given.get("other", "") if given["model"] == OTHER else given["model"])
+    def model_name(self) -> str:
+        """The chosen model; empty for the server's default."""
+        data = self.cleaned_data
+        return str(data.get("other", "") if data["model"] == OTHER else data["model"])
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
 def welcome(request: HttpRequest) -> HttpResponse:
-    """Asks which model answers, tries it if wished, and makes a project or takes the demo."""
+    """Try a model, create a project, or load the demo."""
     action = request.POST.get("action", "")
     form = WelcomeForm(request.POST or None, initial={"model": ""})
+    context: dict[str, Any] = {"form": form}
     if action == "demo":
-        return redirect("memory", demo.make(request.user).slug)
+        return redirect("memory", demo.create_demo(request.user).slug)
     if action == "try":
-        return _tried(request, form)
-    if request.method == "POST" and form.is_valid():
-        fields = {"name": form.cleaned_data["name"], "chat_model": form.chosen}
+        # Trying a model needs no project name.
+        form.fields["name"].required = False
+        if form.is_valid():
+            name = form.model_name or settings.CHAT_MODEL
+            context |= {"tried": discovery.try_model(name), "tried_name": name}
+            return render(request, "memory/welcome.html", context)
+    elif request.method == "POST" and form.is_valid():
+        fields = {"name": form.cleaned_data["name"], "chat_model": form.model_name}
         return redirect("project", create_project(request.user, **fields).slug)
-    return _page(request, form, status=400 if form.is_bound else 200)
-
-
-def _tried(request: HttpRequest, form: WelcomeForm) -> HttpResponse:
-    # Trying needs no name yet.
-    form.fields["name"].required = False
-    if not form.is_valid():
-        return _page(request, form, status=400)
-    name = form.chosen or settings.CHAT_MODEL
-    return _page(request, form, tried=finding.ask(name), tried_name=name)
-
-
-def _page(request: HttpRequest, form: WelcomeForm, status: int = 200, **told: Any) -> HttpResponse:
-    return render(request, "memory/welcome.html", {"form": form} | told, status=status)
+    status = 400 if form.is_bound else 200
+    return render(request, "memory/welcome.html", context, status=status)

@@ -1,5 +1,5 @@
-"""Webhooks: other programs are told what happens in a project, at least once each.
+"""Webhooks: report events in a project to other programs, at least once each.
 
-What is to be told is written down in the transaction of what happened; workers deliver it. The
-database is the truth: a lost message or a killed worker only makes it later.
+An event is stored as a `Delivery` in the transaction of the event; workers send it. The database
+is the source of truth: a lost broker message or a killed worker only delays a delivery.
 """

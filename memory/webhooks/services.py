@@ -1,4 +1,4 @@
-"""A project's webhooks are made, changed and switched off: the one path behind page and API."""
+"""Create, change and switch off webhooks. The pages and the API share these functions."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -8,64 +8,60 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory.models import DeliveryState, OffBecause, Webhook
+from memory.models import DeliveryState, Webhook, WebhookOffReason
 from memory.models.webhooks import new_salt
-from projects import outbound
+from projects.core import outbound_http
+from projects.core.errors import InvalidInputError
 from projects.models import Project
 
-MOST_WEBHOOKS = 20
-# The secret before the last change signs too for so long, so that a receiver can change over.
-OVERLAP = timedelta(hours=24)
-
-
-class Refused(Exception):
-    """A wish that cannot be met; the text says why, for people."""
+MAX_WEBHOOKS = 20
+# The previous secret also signs for this long, so that a receiver can switch to the new one.
+SECRET_OVERLAP = timedelta(hours=24)
 
 
 def check_url(url: str) -> str:
-    """`url` if it leads to the public internet now. Raises Refused, with the reason."""
+    """Return `url` if it leads to the public internet now. Raises InvalidInputError."""
     try:
-        outbound.check(url)
-    except outbound.OutboundError as error:
-        raise Refused(str(error)) from error
+        outbound_http.check_url(url)
+    except outbound_http.OutboundError as error:
+        raise InvalidInputError(str(error)) from error
     return url
 
 
 @transaction.atomic
 def register(project: Project, url: str, events: Collection[str], by) -> Webhook:
-    """A new webhook for `events`, at a `url` that check_url let pass. Raises Refused."""
-    # As writers do: two at once do not pass the limit together.
+    """Create a webhook. check_url must have accepted `url`. Raises InvalidInputError."""
+    # Locks the project, so that two requests cannot pass the limit together.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-    if Webhook.objects.filter(project=project).count() >= MOST_WEBHOOKS:
-        raise Refused(_("A project takes at most %(most)d webhooks.") % {"most": MOST_WEBHOOKS})
+    if Webhook.objects.filter(project=project).count() >= MAX_WEBHOOKS:
+        most = {"most": MAX_WEBHOOKS}
+        raise InvalidInputError(_("A project takes at most %(most)d webhooks.") % most)
     return Webhook.objects.create(project=project, url=url, events=sorted(events), created_by=by)
 
 
 def change(webhook: Webhook, **changes) -> None:
-    """Changes `url` (that check_url let pass) or `events`; what waits goes to the new address at
-    once.
-    """
+    """Change `url` (which check_url accepted) or `events`. Pending deliveries are due at once."""
     if "events" in changes:
         changes["events"] = sorted(changes["events"])
     _save(webhook, next_try_at=None, **changes)
 
 
 def change_secret(webhook: Webhook) -> None:
-    """Gives it another secret; the one until now signs too for OVERLAP."""
-    until = timezone.now() + OVERLAP
+    """Give the webhook a new secret; the previous one also signs for SECRET_OVERLAP."""
+    until = timezone.now() + SECRET_OVERLAP
     _save(webhook, previous_salt=webhook.salt, previous_until=until, salt=new_salt())
 
 
 def switch_on(webhook: Webhook) -> None:
-    """As if nothing had ever failed. What happened meanwhile is not told."""
+    """Switch on and clear all failures. Events since it was switched off are not sent."""
     if not webhook.is_on:
-        fresh = {"failing_since": None, "failures": 0, "next_try_at": None, "last_error": ""}
-        _save(webhook, off_because="", off_since=None, **fresh)
+        reset = {"failing_since": None, "failures": 0, "next_try_at": None, "last_error": ""}
+        _save(webhook, off_because="", off_since=None, **reset)
 
 
 @transaction.atomic
-def switch_off(webhook: Webhook, because: OffBecause) -> None:
-    """Nothing more is told; what still waits is given up."""
+def switch_off(webhook: Webhook, because: WebhookOffReason) -> None:
+    """Switch off and give up the pending deliveries."""
     on = Webhook.objects.filter(pk=webhook.pk, off_because="")
     if on.update(off_because=because, off_since=Now()):
         webhook.deliveries.waiting().update(state=DeliveryState.GIVEN_UP, next_try_at=None)

@@ -1,7 +1,7 @@
-"""Signatures, as https://www.standardwebhooks.com says: HMAC-SHA256 over id.timestamp.body.
+"""Signatures as in https://www.standardwebhooks.com: HMAC-SHA256 over id.timestamp.body.
 
-A secret is not kept. It is made of the webhook's salt and the server's key, so that neither the
-database nor a copy of it tells it, and another salt is another secret.
+Secrets are not stored. A secret is derived from the webhook's salt and the server's key, so a copy
+of the database does not reveal it, and a new salt gives a new secret.
 """
 
 import base64
@@ -18,15 +18,18 @@ PREFIX = "whsec_"
 
 
 def secret_of(webhook: Webhook) -> str:
-    """What its receiver is given once, to check signatures with."""
+    """Return the secret with which the receiver checks signatures."""
     return PREFIX + base64.b64encode(_key(webhook, webhook.salt)).decode()
 
 
-def signed(webhook: Webhook, message_id: str, moment: int, body: bytes) -> Mapping[str, str]:
-    """The headers for `body`, sent at `moment` (seconds since 1970, UTC). For a while after a
-    change of the secret there are two signatures, of which a receiver needs to know one.
+def signature_headers(
+    webhook: Webhook, message_id: str, timestamp: int, body: bytes
+) -> Mapping[str, str]:
+    """Return the headers for `body`, sent at `timestamp` (Unix time in seconds).
+
+    After a change of the secret there are two signatures for a while; one of them has to match.
     """
-    content = f"{message_id}.{moment}.".encode() + body
+    content = f"{message_id}.{timestamp}.".encode() + body
     salts = [webhook.salt]
     if webhook.previous_until is not None and webhook.previous_until > timezone.now():
         salts.append(webhook.previous_salt)
@@ -36,11 +39,11 @@ def signed(webhook: Webhook, message_id: str, moment: int, body: bytes) -> Mappi
     ]
     return {
         "webhook-id": message_id,
-        "webhook-timestamp": str(moment),
+        "webhook-timestamp": str(timestamp),
         "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
     }
 
 
 def _key(webhook: Webhook, salt: str) -> bytes:
-    """32 bytes."""
+    """Return 32 bytes."""
     return salted_hmac("memory.webhooks", f"{webhook.pk}:{salt}", algorithm="sha256").digest()

@@ -1,1 +1,1 @@
-"""How people sign in and look after their accounts: django-allauth, in Strata's manner."""
+"""Sign-in and accounts, with django-allauth."""

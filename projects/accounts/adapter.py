@@ -1,4 +1,4 @@
-"""Where django-allauth asks how things are done here: who may sign up, and what mail is sent."""
+"""django-allauth's account adapter: sign-up by invitation, and mail."""
 
 import logging
 from contextlib import suppress
@@ -16,16 +16,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from projects import invitations
-from projects.accounts.addresses import client_address
-from projects.invitations import NotAdmitted
-from projects.models import Standing
+from projects.core.http.client_ip import client_ip
+from projects.models import InvitationStatus
 
 log = logging.getLogger(__name__)
 
 
-class Accounts(DefaultAccountAdapter):
-    """Sign-up takes an invitation, unless the server is open to everybody; who signs up by one is
-    a member in the same transaction, so that it lets in as many as it says.
+class AccountAdapter(DefaultAccountAdapter):
+    """Sign-up requires an invitation, unless the server is open to everybody.
+
+    A user who signs up by invitation becomes a member in the same transaction, so that the number
+    of uses is exact.
     """
 
     error_messages = DefaultAccountAdapter.error_messages | {
@@ -49,27 +50,28 @@ class Accounts(DefaultAccountAdapter):
 
     def save_user(self, request: HttpRequest, user, form, commit: bool = True):
         with transaction.atomic():
-            saved = super().save_user(request, user, form, commit)
-            admit_by_hand(request, saved)
-        return saved
+            user = super().save_user(request, user, form, commit)
+            admit_pending(request, user)
+        return user
 
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
-        # The page of the invitation leads on to the project.
-        invited = invitations.in_hand(request)
-        return reverse("join") if invited else super().get_signup_redirect_url(request)
+        # The page of the invitation redirects to the project.
+        if invitations.pending_invitation(request):
+            return reverse("join")
+        return super().get_signup_redirect_url(request)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        return client_address(request)
+        return client_ip(request)
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("account")
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Raises ImmediateHttpResponse, which leads back, when nobody takes the mail."""
+        """Send mail. Raises ImmediateHttpResponse, a redirect back, if the server refuses it."""
         try:
             super().send_mail(template_prefix, email, context)
         except OSError as error:
-            log.error("mail_not_sent what=%s reason=%s", template_prefix, error)
+            log.error("email_failed what=%s reason=%s", template_prefix, error)
             messages.error(
                 self.request,
                 _("The mail could not be sent. Try again later, or tell who runs this server."),
@@ -82,12 +84,12 @@ class Accounts(DefaultAccountAdapter):
         try:
             super().send_confirmation_mail(request, emailconfirmation, signup)
         except ImmediateHttpResponse:
-            # A new account is there all the same; its address can be confirmed later.
+            # The new account exists nevertheless; its address can be confirmed later.
             if not signup:
                 raise
 
     def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
-        # What it tells of is done.
+        # The notified change is complete, with or without the mail.
         with suppress(ImmediateHttpResponse):
             super().send_notification_mail(*args, **kwargs)
 
@@ -96,20 +98,20 @@ class Accounts(DefaultAccountAdapter):
 
 
 def is_invited(request: HttpRequest) -> bool:
-    """Whether this browser came by a link that lets somebody in now."""
-    invitation = invitations.in_hand(request)
-    return invitation is not None and invitation.state == Standing.OPEN
+    """Return whether this browser opened a link that can be used now."""
+    invitation = invitations.pending_invitation(request)
+    return invitation is not None and invitation.state == InvitationStatus.OPEN
 
 
-def admit_by_hand(request: HttpRequest, user) -> None:
-    """Makes a new user a member by the link that their browser came by, if it came by one.
+def admit_pending(request: HttpRequest, user) -> None:
+    """Make a new user a member by the link that their browser opened, if it opened one.
 
-    Raises ImmediateHttpResponse, which says so, when it lets nobody in any more.
+    Raises ImmediateHttpResponse, a redirect to the reason, if the link is closed.
     """
-    invitation = invitations.in_hand(request)
+    invitation = invitations.pending_invitation(request)
     if invitation is None:
         return
     try:
         invitations.admit(invitation, user)
-    except NotAdmitted as late:
-        raise ImmediateHttpResponse(redirect("join")) from late
+    except invitations.NotAdmittedError as error:
+        raise ImmediateHttpResponse(redirect("join")) from error

@@ -1,4 +1,4 @@
-"""Which browsers somebody is signed in with, and when each was last here."""
+"""Browser sessions: the list of signed-in browsers, with the time of their last visit."""
 
 import time
 
@@ -13,34 +13,34 @@ from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 from django.utils.deprecation import MiddlewareMixin
 
-# Seconds. No visit sooner than that after the last that was noted is written down.
-NOTED_EVERY = 600
-_NOTED_AT = "visit_noted_at"
+# Within this time after a recorded visit, further visits are not recorded.
+VISIT_INTERVAL_S = 600
+_VISITED_AT = "visit_noted_at"
 
 
-class NotesVisits(MiddlewareMixin):
-    """Writes down, now and then, from where a browser in which somebody is signed in asks."""
+class BrowserSessionMiddleware(MiddlewareMixin):
+    """Records from time to time the address from which a signed-in browser sends requests."""
 
     def process_request(self, request: HttpRequest) -> None:
         if settings.SESSION_COOKIE_NAME not in request.COOKIES:
             return
         session = request.session
         now = int(time.time())
-        if SESSION_KEY not in session or session.get(_NOTED_AT, 0) > now - NOTED_EVERY:
+        if SESSION_KEY not in session or session.get(_VISITED_AT, 0) > now - VISIT_INTERVAL_S:
             return
         if request.user.is_authenticated:
-            session[_NOTED_AT] = now
+            session[_VISITED_AT] = now
             UserSession.objects.create_from_request(request)
             try:
-                # Not after the answer, which may be a stream that should hold no connection.
+                # Not after the response, which may be a stream that should hold no connection.
                 session.save()
             except UpdateError as error:
                 raise SessionInterrupted("This browser was signed out just now.") from error
             session.modified = False
 
 
-def clear() -> None:
-    """Removes the sessions that are over, and what was noted of those that are no more."""
+def delete_expired() -> None:
+    """Delete expired sessions, and the visits of sessions that no longer exist."""
     SessionStore.clear_expired()
-    there = Session.objects.filter(session_key=OuterRef("session_key"))
-    UserSession.objects.filter(~Exists(there)).delete()
+    session = Session.objects.filter(session_key=OuterRef("session_key"))
+    UserSession.objects.filter(~Exists(session)).delete()

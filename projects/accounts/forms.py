@@ -1,4 +1,4 @@
-"""django-allauth's forms in Strata's words; each field says what it is once, in its label."""
+"""django-allauth's forms with Strata's labels and without placeholders."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ RULES = lazy(lambda: " ".join(password_validators_help_texts()), str)()
 NAME = {"autocapitalize": "none", "spellcheck": "false"}
 
 
-class InOurWords(forms.Form):
-    """`labels` and `helps` replace those of the fields that they name."""
+class RelabelledForm(forms.Form):
+    """A form whose `labels` and `helps` replace those of the fields with these names."""
 
     labels: dict[str, Any] = {}
     helps: dict[str, Any] = {}
@@ -30,24 +30,24 @@ class InOurWords(forms.Form):
             field.widget.attrs.pop("placeholder", None)
 
     def add_error(self, field: str | None, error: Any) -> None:
-        # All that django-allauth itself has to say of the second password.
-        is_said = field == "password2" and not isinstance(error, forms.ValidationError)
-        super().add_error(field, _("These are two passwords.") if is_said else error)
+        # For the second password, django-allauth itself has only this error.
+        is_mismatch = field == "password2" and not isinstance(error, forms.ValidationError)
+        super().add_error(field, _("The passwords don’t match.") if is_mismatch else error)
 
 
-class SignIn(InOurWords, account.LoginForm):
+class SignInForm(RelabelledForm, account.LoginForm):
     labels = {"login": _("Username or mail address"), "password": _("Password")}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["login"].widget.attrs |= NAME | {"autocomplete": "username"}
-        # What the field was called before there was a choice; scripts fill it in.
+        # Scripts may still use the field's former name.
         if self.is_bound and "login" not in self.data and "username" in self.data:
-            given = {name: self.data[name] for name in self.data}
-            self.data = given | {"login": given["username"]}
+            data = {name: self.data[name] for name in self.data}
+            self.data = data | {"login": data["username"]}
 
 
-class Joining(InOurWords):
+class AccountFieldsForm(RelabelledForm):
     labels = {
         "username": _("Username"),
         "email": _("Mail address (can wait)"),
@@ -61,19 +61,19 @@ class Joining(InOurWords):
         self.fields["username"].widget.attrs |= NAME
 
 
-class SignUp(Joining, account.SignupForm):
+class SignUpForm(AccountFieldsForm, account.SignupForm):
     """A new account."""
 
 
-class ProvidedSignUp(Joining, SocialSignupForm):
-    """The rest of a new account, of which a provider told something."""
+class SocialSignUpForm(AccountFieldsForm, SocialSignupForm):
+    """The fields of a new account that the provider does not supply."""
 
 
-class AddAddress(InOurWords, account.AddEmailForm):
+class AddEmailForm(RelabelledForm, account.AddEmailForm):
     labels = {"email": _("Another mail address")}
 
 
-class ChangePassword(InOurWords, account.ChangePasswordForm):
+class ChangePasswordForm(RelabelledForm, account.ChangePasswordForm):
     labels = {
         "oldpassword": _("Present password"),
         "password1": _("New password"),
@@ -82,37 +82,37 @@ class ChangePassword(InOurWords, account.ChangePasswordForm):
     helps = {"password1": RULES}
 
 
-class SetPassword(InOurWords, account.SetPasswordForm):
+class SetPasswordForm(RelabelledForm, account.SetPasswordForm):
     labels = {"password1": _("New password"), "password2": _("New password, again")}
     helps = {"password1": RULES}
 
 
-class ForgottenPassword(InOurWords, account.ResetPasswordForm):
+class ForgottenPasswordForm(RelabelledForm, account.ResetPasswordForm):
     labels = {"email": _("Mail address")}
 
 
-class NewPassword(InOurWords, account.ResetPasswordKeyForm):
+class NewPasswordForm(RelabelledForm, account.ResetPasswordKeyForm):
     labels = {"password1": _("New password"), "password2": _("New password, again")}
     helps = {"password1": RULES}
 
 
-class SamePassword(InOurWords, account.ReauthenticateForm):
+class ConfirmPasswordForm(RelabelledForm, account.ReauthenticateForm):
     labels = {"password": _("Password")}
 
 
-class Code(InOurWords, factor.AuthenticateForm):
+class CodeForm(RelabelledForm, factor.AuthenticateForm):
     labels = {"code": _("Code from your app, or a recovery code")}
 
 
-class CodeAgain(InOurWords, factor.ReauthenticateForm):
+class ConfirmCodeForm(RelabelledForm, factor.ReauthenticateForm):
     labels = {"code": _("Code from your app, or a recovery code")}
 
 
-class ActivateApp(InOurWords, ActivateTOTPForm):
+class ActivateAppForm(RelabelledForm, ActivateTOTPForm):
     labels = {"code": _("The code that the app shows now")}
 
 
-class AddPasskey(InOurWords, AddWebAuthnForm):
+class AddPasskeyForm(RelabelledForm, AddWebAuthnForm):
     labels = {"name": _("Name"), "passwordless": _("Sign in with it alone, without a password")}
     helps = {
         "name": _("Which one it is, such as “Phone”."),
@@ -127,5 +127,5 @@ class AddPasskey(InOurWords, AddWebAuthnForm):
         self.fields["passwordless"].initial = True
 
 
-class RenamePasskey(InOurWords, EditWebAuthnForm):
+class RenamePasskeyForm(RelabelledForm, EditWebAuthnForm):
     labels = {"name": _("Name")}

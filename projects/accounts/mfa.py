@@ -1,4 +1,4 @@
-"""Second factors: what they are called, and how what is kept of them is kept."""
+"""Second factors: encryption of their secrets, and names of passkeys."""
 
 import base64
 import hashlib
@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 
-class Factors(DefaultMFAAdapter):
-    """What codes are made of is kept encrypted by the server's key: who reads the database, or a
-    backup of it, cannot make any.
+class StrataMFAAdapter(DefaultMFAAdapter):
+    """Encrypts the secrets of codes with the server's key, so that a copy of the database, or a
+    backup, is not enough to compute codes.
     """
 
     error_messages = DefaultMFAAdapter.error_messages | {
@@ -26,7 +26,7 @@ class Factors(DefaultMFAAdapter):
         return _fernet().encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Something that nobody knows, when the server's key is another by now."""
+        """Return the plain text; a random secret if the server's key has changed."""
         try:
             return _fernet().decrypt(encrypted_text.encode()).decode()
         except InvalidToken:
@@ -41,11 +41,9 @@ class Factors(DefaultMFAAdapter):
 
 
 def _fernet() -> MultiFernet:
-    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    return MultiFernet([Fernet(_key(one)) for one in keys])
-
-
-def _key(secret: str | bytes) -> bytes:
-    """32 bytes for second factors alone, of the server's key, which is long and random."""
-    digest = hashlib.blake2b(force_bytes(secret), digest_size=32, person=b"strata-factors").digest()
-    return base64.urlsafe_b64encode(digest)
+    """Return the cipher of second factors. Its keys are derived from the server's long keys."""
+    ciphers = []
+    for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
+        derived = hashlib.blake2b(force_bytes(key), digest_size=32, person=b"strata-factors")
+        ciphers.append(Fernet(base64.urlsafe_b64encode(derived.digest())))
+    return MultiFernet(ciphers)

@@ -1,4 +1,4 @@
-"""Signing in through a provider of OpenID Connect that the server's settings name."""
+"""Sign-in through the OpenID Connect provider in the server's settings."""
 
 import logging
 
@@ -21,15 +21,16 @@ from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from requests import RequestException
 
-from projects.accounts.adapter import admit_by_hand
+from projects.accounts.adapter import admit_pending
 
 log = logging.getLogger(__name__)
 
 
-class Provided(DefaultSocialAccountAdapter):
-    """Who is new comes in by an invitation, unless the settings let everybody in whom the provider
-    knows. Who is known is known by the provider's own id of them; besides, by a mail address that
-    both the provider and this server have verified.
+class SocialAccountAdapter(DefaultSocialAccountAdapter):
+    """New users require an invitation, unless the settings admit all users of the provider.
+
+    Known users are recognised by the provider's id for them, or by a mail address that both the
+    provider and this server have verified.
     """
 
     error_messages = DefaultSocialAccountAdapter.error_messages | {
@@ -44,11 +45,11 @@ class Provided(DefaultSocialAccountAdapter):
         return settings.OIDC_SIGNUP or super().is_open_for_signup(request, sociallogin)
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data):
-        told = sociallogin.account.extra_data.values()
+        claims = sociallogin.account.extra_data.values()
         # https://openid.net/specs/openid-connect-core-1_0.html#UserInfoResponse
-        if len({one["sub"] for one in told}) > 1:
-            raise PermissionDenied("The provider tells of somebody else.")
-        # Some providers tell it as a text.
+        if len({claim["sub"] for claim in claims}) > 1:
+            raise PermissionDenied("The provider's claims are about different users.")
+        # Some providers send it as a text.
         for address in sociallogin.email_addresses:
             address.verified = str(address.verified).lower() == "true"
         return super().populate_user(request, sociallogin, data)
@@ -60,13 +61,13 @@ class Provided(DefaultSocialAccountAdapter):
         with transaction.atomic():
             user = super().save_user(request, sociallogin, form)
             if form is None:
-                # Else the form's own saving has.
-                admit_by_hand(request, user)
+                # With a form, its `save` has admitted the user.
+                admit_pending(request, user)
         return user
 
 
-class Provider(OpenIDConnectOAuth2Adapter):
-    """Believes no ID token that the provider has not signed, however it came."""
+class OIDCAdapter(OpenIDConnectOAuth2Adapter):
+    """Checks the signature of every ID token, also of one that came directly from the provider."""
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict:
         self.did_fetch_access_token = False
@@ -75,28 +76,26 @@ class Provider(OpenIDConnectOAuth2Adapter):
 
 @rate_limit(action="oidc")
 def login(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Leads to the provider by a page of ours: the content security policy lets no form do so."""
-    answer = _at_the_provider(request, provider_id, OAuth2LoginView)
-    if isinstance(answer, HttpResponseRedirect):
-        context = {"there": answer.url, "provider": settings.OIDC_NAME}
+    """Show a page with a link to the provider: forms may not lead there, by the security policy."""
+    response = _run_view(request, provider_id, OAuth2LoginView)
+    if isinstance(response, HttpResponseRedirect):
+        context = {"there": response.url, "provider": settings.OIDC_NAME}
         return render(request, "socialaccount/leaving.html", context)
-    return answer
+    return response
 
 
 @rate_limit(action="oidc", limit_get=True)
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Where the provider leads back to."""
-    return _at_the_provider(request, provider_id, OAuth2CallbackView)
+    """Finish the sign-in when the browser returns from the provider."""
+    return _run_view(request, provider_id, OAuth2CallbackView)
 
 
-def _at_the_provider(
-    request: HttpRequest, provider_id: str, view: type[OAuth2View]
-) -> HttpResponse:
+def _run_view(request: HttpRequest, provider_id: str, view: type[OAuth2View]) -> HttpResponse:
     if not settings.OIDC_ISSUER:
         raise Http404
     try:
-        return view.adapter_view(Provider(request, provider_id))(request)
+        return view.adapter_view(OIDCAdapter(request, provider_id))(request)
     except (RequestException, KeyError) as error:
-        # It cannot be reached, or what it says of itself lacks something.
+        # It cannot be reached, or its metadata is incomplete.
         log.error("oidc_failed issuer=%s reason=%r", settings.OIDC_ISSUER, error)
         return render_authentication_error(request, None, exception=error)

@@ -1,4 +1,4 @@
-"""The pages of accounts: those of django-allauth that are wanted, under the names it looks for."""
+"""The pages of accounts that we use, under the names that django-allauth expects."""
 
 from allauth.account import views as account
 from allauth.mfa.base import views as factors
@@ -11,7 +11,7 @@ from django.urls import path, re_path
 
 from projects.accounts import oidc, views
 
-sign_in = views.SignIn.as_view()
+sign_in = views.SignInView.as_view()
 
 urlpatterns = [
     path("login/", sign_in, name="login"),
@@ -21,11 +21,13 @@ urlpatterns = [
     path("signup/", account.signup, name="account_signup"),
     path("inactive/", account.account_inactive, name="account_inactive"),
     path("confirm/", account.reauthenticate, name="account_reauthenticate"),
-    path("mail/", views.Addresses.as_view(), name="account_email"),
+    path("mail/", views.EmailAddressView.as_view(), name="account_email"),
     path("mail/<str:key>/", account.confirm_email, name="account_confirm_email"),
     path("password/", account.password_change, name="account_change_password"),
     path("password/set/", account.password_set, name="account_set_password"),
-    path("password/forgotten/", views.ForgottenPassword.as_view(), name="account_reset_password"),
+    path(
+        "password/forgotten/", views.ForgottenPasswordView.as_view(), name="account_reset_password"
+    ),
     path(
         "password/forgotten/sent/", account.password_reset_done, name="account_reset_password_done"
     ),
@@ -59,7 +61,7 @@ urlpatterns = [
     path("provider/signup/", provided.signup, name="socialaccount_signup"),
     path("provider/cancelled/", provided.login_cancelled, name="socialaccount_login_cancelled"),
     path("provider/failed/", provided.login_error, name="socialaccount_login_error"),
-    # The one provider there is, by the parameter that django-allauth names it with.
+    # The only provider, as the parameter that django-allauth expects.
     re_path(r"^(?P<provider_id>oidc)/login/$", oidc.login, name="openid_connect_login"),
     re_path(r"^(?P<provider_id>oidc)/callback/$", oidc.callback, name="openid_connect_callback"),
 ]

@@ -1,4 +1,4 @@
-"""The pages of one's account, where django-allauth's do not say or do enough."""
+"""The pages of the user's account that extend those of django-allauth."""
 
 from typing import Any
 
@@ -24,9 +24,9 @@ from projects.models import Token
 @login_required
 @require_safe
 def account(request: HttpRequest) -> HttpResponse:
-    """How one signs in, and where one is signed in: the way to all that can be changed of it."""
+    """Show an overview of the account, with links to the pages that change it."""
     user = request.user
-    factors = [one.type for one in Authenticator.objects.filter(user=user)]
+    factors = [*Authenticator.objects.filter(user=user).values_list("type", flat=True)]
     context = {
         "addresses": EmailAddress.objects.filter(user=user).order_by("-primary", "email"),
         "app": Authenticator.Type.TOTP in factors,
@@ -43,24 +43,22 @@ def account(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def end_session(request: HttpRequest, pk: int) -> HttpResponse:
-    """Signs out one of one's browsers; its next request finds nobody signed in."""
+    """Sign out another browser of the user."""
     session = get_object_or_404(UserSession, user=request.user, pk=pk)
     end_sessions(request, [session])
     messages.success(request, _("That browser is signed out."))
     return redirect("usersessions_list")
 
 
-class SignIn(LoginView):
+class SignInView(LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        here = {
-            "oidc": settings.OIDC_ISSUER and settings.OIDC_NAME,
-            "is_open": settings.SIGNUP_OPEN,
-        }
-        return super().get_context_data(**kwargs) | here
+        oidc = settings.OIDC_ISSUER and settings.OIDC_NAME
+        extra = {"oidc": oidc, "is_open": settings.SIGNUP_OPEN}
+        return super().get_context_data(**kwargs) | extra
 
 
-class Addresses(EmailView):
-    """One's mail addresses. Where no mail is sent none can be confirmed, and so none is added."""
+class EmailAddressView(EmailView):
+    """The user's mail addresses. On a server that sends no mail, none can be added."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not settings.SENDS_MAIL and {"action_add", "action_send"} & {*request.POST}:
@@ -71,8 +69,8 @@ class Addresses(EmailView):
         return super().get_context_data(**kwargs) | {"sends_mail": settings.SENDS_MAIL}
 
 
-class ForgottenPassword(PasswordResetView):
-    """Where no mail is sent the page says who can help instead."""
+class ForgottenPasswordView(PasswordResetView):
+    """The form for a forgotten password. On a server without mail, the page names who can help."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not settings.SENDS_MAIL:

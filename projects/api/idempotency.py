@@ -1,141 +1,228 @@
-"""The header `Idempotency-Key`: a request that is sent again is answered again, not done again.
+"""The header `Idempotency-Key`: a repeated request gets the first response and is not carried out.
 
 After https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
+
+The objects that a request creates and the row that records them are committed together: after a
+crash either both exist or neither. Nothing waits: a repetition during the first request gets 409.
 """
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from hmac import HMAC
 from typing import Any
+from uuid import UUID
 
-from django.db import transaction
+from django.core.files.uploadedfile import UploadedFile
+from django.db import connection, transaction
 from django.http import Http404
 from django.http.response import HttpResponseBase
+from django.utils.crypto import salted_hmac
+from django.utils.datastructures import MultiValueDict
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import status
-from rest_framework.exceptions import APIException, ParseError
+from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 
-from projects.idempotency import OtherRequest, UnderWay, Use
+from projects.core.errors import ConflictError, NotFoundError
 from projects.models import IdempotencyKey
 
-KEY = OpenApiParameter(
+IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
     OpenApiParameter.HEADER,
     description=(
-        "A name of your own for this request, such as a random UUID. Sent again with it within 24 "
-        "hours, the request is not carried out again: it gets the first answer, as it would read "
-        "now, with the header `Idempotent-Replayed: true`."
+        "Your own name for this request, such as a random UUID. If you send the request again with "
+        "it within 24 hours, the request is not carried out again: the first response is sent, "
+        "rendered as of now, with the header `Idempotent-Replayed: true`."
     ),
 )
-_KEY = re.compile(r"[!-~]{1,255}")
-# The status of an answer to a key, with what it means.
-REFUSALS = {
-    "409": "Another request with this key is being carried out, or it makes no sense as things are "
-    "(see `detail`). `Retry-After` tells when to ask again for the first.",
-    "410": "What this key made is gone, or no longer yours to see.",
+KEY_PATTERN = re.compile(r"[!-~]{1,255}")
+# The statuses of responses to requests with a key, for the schema.
+ERROR_DESCRIPTIONS = {
+    "409": "Another request with this key is running, or the operation is not possible in the "
+    "present state (see `detail`). In the first case `Retry-After` is set.",
+    "410": "The object that this key created is deleted, or you may no longer see it.",
     "422": "This key was used for another request.",
 }
 
 
-class Doubled(APIException):
-    status_code = status.HTTP_409_CONFLICT
-    default_detail = "The same request is being carried out. Ask again for its answer."
-    # Seconds, as the header Retry-After.
-    wait = 1
+class RequestRunningError(ConflictError):
+    """Another request with this key is running and has not committed."""
+
+    default_message = "The same request is being carried out. Repeat it to get its response."
+    retry_after_s = 1
 
 
-class Reused(APIException):
-    status_code = status.HTTP_422_UNPROCESSABLE_ENTITY
-    default_detail = "This Idempotency-Key was used for another request."
+class KeyReusedError(ConflictError):
+    """The key was used for another request."""
+
+    status = 422
+    default_message = "This Idempotency-Key was used for another request."
 
 
-class Gone(APIException):
-    status_code = status.HTTP_410_GONE
-    default_detail = "What was made with this Idempotency-Key is gone."
+class ResultGoneError(NotFoundError):
+    """The object that the first request created is deleted or hidden."""
+
+    status = 410
+    default_message = "The object that this Idempotency-Key created is gone."
 
 
 @dataclass(frozen=True)
-class Made:
-    """What a request made, by ids, and the first answer, given when that is committed."""
+class IdempotentResult:
+    """The ids that a request created. `respond` runs after they are committed."""
 
     status: int
     ids: Mapping[str, object]
-    answer: Callable[[], HttpResponseBase]
+    respond: Callable[[], HttpResponseBase]
 
 
-# Tells again of what was made, by its ids. Raises Http404 when that is gone, or out of sight.
-Again = Callable[[Any, Request, Mapping[str, Any]], HttpResponseBase]
+# Renders what was created once more, from its ids. Raises Http404 when it is deleted or hidden.
+Replay = Callable[[Any, Request, Mapping[str, Any]], HttpResponseBase]
 
 
-def idempotent(again: Again) -> Callable[[Callable[..., Any]], Callable[..., HttpResponseBase]]:
-    """Has a view's `post` heed the header: carried out once, told `again` to who repeats it.
+@dataclass(frozen=True)
+class KeyUse:
+    """One request with a key: its user, and digests of the key and of the request."""
 
-    It returns Made, or a response whose data has the `id` of what was made. With a key it runs
-    inside a transaction, so that what takes time belongs into the answer of Made. What it refuses,
-    by raising or with a status from 400 on, leaves nothing and may be tried again.
+    user: int
+    # The project to which the token is limited, if any.
+    project: UUID | None
+    key: str
+    request: str
+
+    @classmethod
+    def of(cls, user, token, key: str, method: str, path: str, data: object) -> "KeyUse":
+        """Return the use of `key`. `data` is the parsed body; files in it are read in chunks."""
+        project = token.project_id if token is not None else None
+        return cls(
+            user.pk,
+            project,
+            digest("key", [str(user.pk), str(project), key]).hexdigest(),
+            digest("request", [method, path], data).hexdigest(),
+        )
+
+    def find(self) -> IdempotencyKey | None:
+        """Return the stored result of the key. Raises `KeyReusedError`."""
+        keys = IdempotencyKey.objects.filter(user=self.user, project=self.project, key=self.key)
+        stored = keys.first()
+        if stored is not None and stored.request != self.request:
+            raise KeyReusedError
+        return stored
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Open a transaction that excludes others with this key. Raises `RequestRunningError`."""
+        # PostgreSQL releases the lock with the transaction, also when the process dies.
+        number = int.from_bytes(bytes.fromhex(self.key)[:8], signed=True)
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
+            if cursor.fetchone() != (True,):
+                raise RequestRunningError
+            yield
+
+    def save(self, status: int, ids: Mapping[str, object]) -> None:
+        """Store the created `ids`, in the transaction that creates them."""
+        IdempotencyKey.objects.create(
+            user_id=self.user,
+            project_id=self.project,
+            key=self.key,
+            request=self.request,
+            status=status,
+            made={name: None if pk is None else str(pk) for name, pk in ids.items()},
+        )
+
+
+def idempotent(replay: Replay) -> Callable[[Callable[..., Any]], Callable[..., HttpResponseBase]]:
+    """Decorate a view's `post`, so that it runs once per key; repetitions get `replay`.
+
+    The view returns an `IdempotentResult`, or a response whose data has the `id` of the created
+    object. With a key it runs inside a transaction, so slow work belongs into `respond`. A request
+    that fails, by an exception or a status from 400 on, stores nothing and may be repeated.
     """
 
     def decorate(post: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
         @wraps(post)
-        def once(view: Any, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            use = _use(request)
+        def run_once(view: Any, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            use = _key_use(request)
             if use is None:
-                return _made(post(view, request, *args, **kwargs)).answer()
+                return _as_result(post(view, request, *args, **kwargs)).respond()
+            stored = use.find()
+            if stored is None:
+                with use.lock():
+                    stored = use.find()
+                    if stored is None:
+                        result = _as_result(post(view, request, *args, **kwargs))
+                        if result.status < status.HTTP_400_BAD_REQUEST:
+                            use.save(result.status, result.ids)
+                        else:
+                            transaction.set_rollback(True)
+                if stored is None:
+                    return result.respond()
             try:
-                known = use.known()
-                if known is None:
-                    with use.alone():
-                        known = use.known()
-                        if known is None:
-                            made = _made(post(view, request, *args, **kwargs))
-                            _keep(use, made)
-                if known is None:
-                    return made.answer()
-            except UnderWay as doubled:
-                raise Doubled from doubled
-            except OtherRequest as other:
-                raise Reused from other
-            return _tell(again, view, request, known)
+                response = replay(view, request, stored.made)
+            except Http404 as error:
+                raise ResultGoneError from error
+            if response.status_code == status.HTTP_200_OK and not response.streaming:
+                response.status_code = stored.status
+            response.headers["Idempotent-Replayed"] = "true"
+            return response
 
-        once.is_idempotent = True  # type: ignore[attr-defined]
-        return once
+        run_once.is_idempotent = True  # type: ignore[attr-defined]
+        return run_once
 
     return decorate
 
 
-def _use(request: Request) -> Use | None:
+def _key_use(request: Request) -> KeyUse | None:
     key = request.headers.get("Idempotency-Key")
     if key is None:
         return None
-    if not _KEY.fullmatch(key):
+    if not KEY_PATTERN.fullmatch(key):
         raise ParseError("An Idempotency-Key is 1 to 255 visible characters of ASCII.")
     path = request.get_full_path()
-    return Use.of(request.user, request.auth, key, request.method, path, request.data)
+    return KeyUse.of(request.user, request.auth, key, request.method, path, request.data)
 
 
-def _made(returned: Any) -> Made:
-    if isinstance(returned, Made):
+def _as_result(returned: Any) -> IdempotentResult:
+    if isinstance(returned, IdempotentResult):
         return returned
     ids = {"id": returned.data["id"]} if returned.status_code < 400 else {}
-    return Made(returned.status_code, ids, lambda: returned)
+    return IdempotentResult(returned.status_code, ids, lambda: returned)
 
 
-def _keep(use: Use, made: Made) -> None:
-    if made.status < 400:
-        use.keep(made.status, made.ids)
-    else:
-        transaction.set_rollback(True)
+def digest(purpose: str, words: list[str], data: object = None) -> HMAC:
+    """Return the keyed digest of `words` and of a parsed body."""
+    result: HMAC = salted_hmac(f"projects.idempotency.{purpose}", "", algorithm="sha256")
+    for word in words:
+        _add_word(result, word)
+    if isinstance(data, MultiValueDict):
+        for name in sorted(data):
+            for value in data.getlist(name):
+                _add_word(result, name)
+                _add_value(result, value)
+    elif data is not None:
+        # In chunks: a body may contain megabytes of images.
+        for chunk in json.JSONEncoder(sort_keys=True).iterencode(data):
+            result.update(chunk.encode())
+    return result
 
 
-def _tell(again: Again, view: Any, request: Request, known: IdempotencyKey) -> HttpResponseBase:
-    try:
-        response = again(view, request, known.made)
-    except Http404 as gone:
-        raise Gone from gone
-    if response.status_code == status.HTTP_200_OK and not response.streaming:
-        response.status_code = known.status
-    response.headers["Idempotent-Replayed"] = "true"
-    return response
+def _add_value(result: HMAC, value: object) -> None:
+    if not isinstance(value, UploadedFile):
+        _add_word(result, str(value))
+        return
+    _add_word(result, value.name or "")
+    _add_word(result, str(value.size))
+    for chunk in value.chunks():
+        result.update(chunk)
+    value.seek(0)
+
+
+def _add_word(result: HMAC, word: str) -> None:
+    """Add `word` after its length, so that no two lists of words have the same digest."""
+    text = word.encode("utf-8", "surrogatepass")
+    result.update(b"%d:" % len(text) + text)

@@ -4,34 +4,33 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from django.urls import path, reverse
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.response import Response
 
 from projects import invitations
-from projects.access import project_for_owning
-from projects.api.idempotency import Made, idempotent
-from projects.models import Invitation, Role, Standing
-from projects.models.invitations import MOST_USES
+from projects.api.idempotency import IdempotentResult, idempotent
+from projects.models import Invitation, InvitationStatus, MemberRole
+from projects.models.invitations import MAX_USES
+from projects.permissions import project_for_owning
 
 
 class InvitationSerializer(serializers.ModelSerializer):
-    """A link without what it leads in by."""
+    """An invitation without its link."""
 
-    role = serializers.ChoiceField(Role.choices, default=Role.EDITOR)
+    role = serializers.ChoiceField(MemberRole.choices, default=MemberRole.EDITOR)
     expires_at = serializers.DateTimeField(
         required=False, help_text="At most a year from now; by default a week."
     )
     max_uses = serializers.IntegerField(
         min_value=1,
-        max_value=MOST_USES,
+        max_value=MAX_USES,
         allow_null=True,
         default=1,
-        help_text="How many it lets in. Null: all who have it.",
+        help_text="How many people can use it. Null: everybody who has it.",
     )
-    state = serializers.ChoiceField(Standing.choices, read_only=True)
+    state = serializers.ChoiceField(InvitationStatus.choices, read_only=True)
     created_by = serializers.SlugRelatedField(slug_field="username", read_only=True)
 
     class Meta:
@@ -50,8 +49,8 @@ class InvitationSerializer(serializers.ModelSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         now = timezone.now()
-        until = attrs.setdefault("expires_at", now + invitations.USUAL_LIFETIME)
-        if not now < until <= now + invitations.LONGEST_LIFETIME:
+        expires_at = attrs.setdefault("expires_at", now + invitations.DEFAULT_LIFETIME)
+        if not now < expires_at <= now + invitations.MAX_LIFETIME:
             raise serializers.ValidationError({"expires_at": ["Within a year from now."]})
         return attrs
 
@@ -60,15 +59,15 @@ class NewInvitationSerializer(InvitationSerializer):
     link = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="What to hand on. Told this once: null when the answer is given again.",
+        help_text="The link to hand on. It is shown only once: null when the request is repeated.",
     )
 
     class Meta(InvitationSerializer.Meta):
         fields = (*InvitationSerializer.Meta.fields, "link")
 
 
-class OwnersOnly(generics.GenericAPIView):
-    """What both routes stand on: owners alone make and see links, with the scope `admin`."""
+class InvitationBaseView(generics.GenericAPIView):
+    """Only owners create and see links, with the scope `admin`."""
 
     queryset = Invitation.objects.none()
     serializer_class = InvitationSerializer
@@ -76,46 +75,37 @@ class OwnersOnly(generics.GenericAPIView):
 
     def get_queryset(self) -> QuerySet[Invitation]:
         project = project_for_owning(self.request.user, self.kwargs["slug"], self.request.auth)
-        return project.invitations.standing().select_related("created_by")
+        return project.invitations.unrevoked().select_related("created_by")
 
 
-def _tell_again(view: OwnersOnly, request, made) -> Response:
-    invitation = get_object_or_404(view.get_queryset(), pk=made["id"])
+def _replay_invitation(view: InvitationBaseView, request, ids) -> Response:
+    invitation = get_object_or_404(view.get_queryset(), pk=ids["id"])
     return Response({**InvitationSerializer(invitation).data, "link": None})
 
 
-class Invitations(OwnersOnly, generics.ListAPIView):
-    """The links that nobody has taken back, the newest first."""
+class InvitationListView(InvitationBaseView, generics.ListAPIView):
+    """The links that nobody has revoked, the newest first."""
 
     @extend_schema(request=InvitationSerializer, responses={201: NewInvitationSerializer})
-    @idempotent(_tell_again)
-    def post(self, request, slug: str) -> Made:
-        """Makes a link: who opens it becomes a member, with an account that they have or make."""
+    @idempotent(_replay_invitation)
+    def post(self, request, slug: str) -> IdempotentResult:
+        """Creates a link. Its user becomes a member, with an old or a new account."""
         project = project_for_owning(request.user, slug, request.auth)
-        wish = self.get_serializer(data=request.data)
-        wish.is_valid(raise_exception=True)
-        made, secret = invitations.invite(project, request.user, **wish.validated_data)
-        link = request.build_absolute_uri(reverse("invitation", args=[slug, secret]))
-        told = {**InvitationSerializer(made).data, "link": link}
-        code = status.HTTP_201_CREATED
-        return Made(code, {"id": made.pk}, lambda: Response(told, code))
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        invitation, secret = invitations.invite(project, request.user, **serializer.validated_data)
+        link = invitations.link_to(request, invitation, secret)
+        response = Response(
+            {**InvitationSerializer(invitation).data, "link": link}, status.HTTP_201_CREATED
+        )
+        return IdempotentResult(response.status_code, {"id": invitation.pk}, lambda: response)
 
 
-class OneInvitation(OwnersOnly, generics.RetrieveDestroyAPIView):
-    """One link. To delete it takes it back: it lets nobody in any more. Who came by it stays."""
+class InvitationDetailView(InvitationBaseView, generics.RetrieveDestroyAPIView):
+    """One link. Deleting it revokes it: nobody can join by it. Members who joined by it stay."""
 
     lookup_field = "pk"
     lookup_url_kwarg = "id"
 
     def perform_destroy(self, instance: Invitation) -> None:
         invitations.revoke(instance)
-
-
-urlpatterns = [
-    path("projects/<slug:slug>/invitations/", Invitations.as_view(), name="api-invitations"),
-    path(
-        "projects/<slug:slug>/invitations/<uuid:id>/",
-        OneInvitation.as_view(),
-        name="api-invitation",
-    ),
-]

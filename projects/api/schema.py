@@ -1,39 +1,137 @@
-"""What the schema tells of every route that the routes do not tell themselves."""
+"""The OpenAPI schema: headers and error responses that follow from how a route is made.
+
+Errors are {"detail": …}, or {"field": […]} for invalid input.
+"""
 
 from typing import Any
 
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import Direction
+from drf_spectacular.utils import Direction, OpenApiResponse
+from rest_framework import status
 from rest_framework.permissions import SAFE_METHODS
 
-from projects.api import idempotency
-from projects.api.errors import response
-from projects.api.throttles import TOO_OFTEN
-from projects.api.versions import IF_MATCH, IF_NONE_MATCH, Tagged
+from projects.api.idempotency import ERROR_DESCRIPTIONS, IDEMPOTENCY_KEY_HEADER
+from projects.core.api.etags import IF_MATCH, IF_NONE_MATCH, ETagMixin
+from projects.rate_limits import RATE_LIMIT_DESCRIPTION
+
+SchemaDict = dict[str, Any]
+
+_TEXT = {"type": "string"}
+COMPONENTS: SchemaDict = {
+    "Detail": {
+        "type": "object",
+        "description": "The reason.",
+        "properties": {"detail": _TEXT},
+        "required": ["detail"],
+        "example": {"detail": "Not found."},
+    },
+    "FieldErrors": {
+        "type": "object",
+        "description": (
+            "The errors of each field or parameter, by its name. Errors that concern several of "
+            "them are under `non_field_errors`."
+        ),
+        "additionalProperties": {"type": "array", "items": _TEXT, "minItems": 1},
+        "example": {"name": ["This field is required."]},
+    },
+}
+_DETAIL = {"$ref": "#/components/schemas/Detail"}
+_INVALID = {"oneOf": [_DETAIL, {"$ref": "#/components/schemas/FieldErrors"}]}
+_ETAG_HEADER = {"ETag": {"schema": {"type": "string"}, "description": "The version, for If-Match."}}
+_RETRY_AFTER_HEADER = {
+    "Retry-After": {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds to wait."}
+}
+
+COMMON_ERRORS: dict[int, str] = {
+    status.HTTP_401_UNAUTHORIZED: "The token is missing or invalid.",
+    status.HTTP_403_FORBIDDEN: "The token's scopes, or the role of its user, do not allow this.",
+}
+BODY_ERRORS: dict[int, str] = {
+    status.HTTP_413_REQUEST_ENTITY_TOO_LARGE: "The request is larger than the limit.",
+    status.HTTP_415_UNSUPPORTED_MEDIA_TYPE: "The request has another media type.",
+}
+INVALID_INPUT = "The input is invalid."
+# For views that declare these responses themselves.
+CONFLICT_RESPONSE = {
+    status.HTTP_409_CONFLICT: OpenApiResponse(_DETAIL, "Not possible in the present state.")
+}
+INVALID_INPUT_RESPONSE = {status.HTTP_400_BAD_REQUEST: OpenApiResponse(_INVALID, INVALID_INPUT)}
 
 
-class Schema(AutoSchema):
-    """Adds headers and answers that follow from how a route is made."""
+class TokenScheme(OpenApiAuthenticationExtension):
+    """The description of our tokens."""
+
+    target_class = "projects.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer"}
+
+
+class StrataAutoSchema(AutoSchema):
+    """Adds the parameters and responses of idempotency, entity tags and rate limits."""
 
     @property
     def is_idempotent(self) -> bool:
-        handler = getattr(self.view, self.method.lower(), None)
-        return getattr(handler, "is_idempotent", False)
+        return getattr(getattr(self.view, self.method.lower(), None), "is_idempotent", False)
 
     def get_override_parameters(self) -> list[Any]:
-        own = super().get_override_parameters()
+        parameters = [*super().get_override_parameters()]
         if self.is_idempotent:
-            own = [*own, idempotency.KEY]
-        # What is tagged can be asked for, and changed, on conditions.
-        if isinstance(self.view, Tagged):
-            own = [*own, IF_NONE_MATCH if self.method in SAFE_METHODS else IF_MATCH]
-        return own
+            parameters.append(IDEMPOTENCY_KEY_HEADER)
+        if isinstance(self.view, ETagMixin):
+            parameters.append(IF_NONE_MATCH if self.method in SAFE_METHODS else IF_MATCH)
+        return parameters
 
     def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
-        answers: dict[str, Any] = super()._get_response_bodies(direction)
+        responses: dict[str, Any] = super()._get_response_bodies(direction)
         if self.is_idempotent:
-            for code, meaning in idempotency.REFUSALS.items():
-                answers.setdefault(code, response(int(code), meaning))
+            for code, description in ERROR_DESCRIPTIONS.items():
+                responses.setdefault(code, error_response(int(code), description))
         if self.view.throttle_classes and self.get_auth():
-            answers.setdefault("429", response(429, TOO_OFTEN))
-        return answers
+            responses.setdefault("429", error_response(429, RATE_LIMIT_DESCRIPTION))
+        return responses
+
+
+def describe_errors(result: SchemaDict, generator: object, **_: object) -> SchemaDict:
+    """Add to each operation the errors with which it can respond.
+
+    A hook of drf-spectacular (POSTPROCESSING_HOOKS). Responses that a view declares are kept.
+    """
+    result["components"]["schemas"] |= COMPONENTS
+    for methods in result["paths"].values():
+        for operation in methods.values():
+            _describe_operation(operation)
+    return result
+
+
+def _describe_operation(operation: SchemaDict) -> None:
+    parameters = operation.get("parameters", [])
+    names = {parameter["name"] for parameter in parameters}
+    places = {parameter["in"] for parameter in parameters}
+    responses = operation["responses"]
+    errors = dict(COMMON_ERRORS)
+    if "requestBody" in operation:
+        errors |= BODY_ERRORS
+    if "requestBody" in operation or places & {"query", "header"}:
+        errors[status.HTTP_400_BAD_REQUEST] = INVALID_INPUT
+    if "path" in places or "cursor" in names:
+        errors[status.HTTP_404_NOT_FOUND] = "It does not exist, or you may not see it."
+    if "If-Match" in names:
+        errors[status.HTTP_412_PRECONDITION_FAILED] = "It was changed since you read it."
+    if "If-None-Match" in names:
+        responses["304"] = {"description": "It is unchanged.", "headers": _ETAG_HEADER}
+        responses["200"].setdefault("headers", {}).update(_ETAG_HEADER)
+    for code, description in errors.items():
+        responses.setdefault(str(code), error_response(code, description))
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def error_response(code: int, description: str) -> SchemaDict:
+    schema = _INVALID if code == status.HTTP_400_BAD_REQUEST else _DETAIL
+    content = {"application/json": {"schema": schema}}
+    response: SchemaDict = {"description": description, "content": content}
+    if code == status.HTTP_429_TOO_MANY_REQUESTS:
+        response["headers"] = _RETRY_AFTER_HEADER
+    return response

@@ -1,4 +1,4 @@
-"""Projects and members as JSON."""
+"""JSON of projects and members."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from rest_framework import serializers
 from projects.models import Membership, Project
 
 
-class SavesWhatChanged(serializers.ModelSerializer):
-    """An update writes the given fields only, so that two at once do not undo each other."""
+class PartialUpdateSerializer(serializers.ModelSerializer):
+    """Writes only the fields in the request, so that concurrent updates do not undo each other."""
 
     def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
         for name, value in validated_data.items():
@@ -18,7 +18,7 @@ class SavesWhatChanged(serializers.ModelSerializer):
         return instance
 
 
-class ProjectSerializer(SavesWhatChanged):
+class ProjectSerializer(PartialUpdateSerializer):
     class Meta:
         model = Project
         fields = (
@@ -50,11 +50,11 @@ class ProjectSerializer(SavesWhatChanged):
 
     def validate_slug(self, slug: str) -> str:
         if self.instance is not None and slug != self.instance.slug:
-            raise serializers.ValidationError("The slug of a project stays what it is.")
+            raise serializers.ValidationError("The slug of a project cannot be changed.")
         return slug
 
 
-class MemberSerializer(SavesWhatChanged):
+class MemberSerializer(PartialUpdateSerializer):
     # A user's str() is the username.
     username = serializers.CharField(source="user", max_length=150)
 
@@ -65,7 +65,7 @@ class MemberSerializer(SavesWhatChanged):
 
     def validate_username(self, username: str) -> Any:
         if self.instance is not None and username != self.instance.user.get_username():
-            raise serializers.ValidationError("A membership stays with its user.")
+            raise serializers.ValidationError("The user of a membership cannot be changed.")
         user = get_user_model().objects.filter(username=username, is_active=True).first()
         if user is None:
             raise serializers.ValidationError("There is no user of this name.")

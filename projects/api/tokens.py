@@ -1,49 +1,49 @@
-"""/api/v1/tokens/: what programs show instead of a password."""
+"""/api/v1/tokens/: your API tokens."""
 
 from typing import Any
 
 from django.core.validators import slug_re
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from django.urls import path
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.response import Response
 
-from projects.access import projects_for
-from projects.api.idempotency import Made, idempotent
-from projects.api.pagination import NewestFirst
+from projects.api.idempotency import IdempotentResult, idempotent
+from projects.core.api.pagination import NewestFirstPagination
 from projects.models import SCOPES, Project, Token
+from projects.permissions import projects_for
 
 
-class OwnProject(serializers.SlugRelatedField):
-    """The slug of a project that the request may open."""
+class ProjectSlugField(serializers.SlugRelatedField):
+    """The slug of a project to which the request has access."""
 
     def get_queryset(self) -> QuerySet[Project]:
         request = self.context["request"]
         return projects_for(request.user, request.auth)
 
     def to_internal_value(self, data: Any) -> Project:
-        # Nothing else is asked for: the database refuses NUL, and no answer can hold a surrogate.
+        # Other texts must not reach the query: PostgreSQL refuses NUL, and the error response
+        # could not contain a surrogate.
         if not isinstance(data, str) or not slug_re.fullmatch(data):
             raise serializers.ValidationError("There is no such project.")
         return super().to_internal_value(data)
 
 
 class TokenSerializer(serializers.ModelSerializer):
-    """A token without what opens anything. A new one can do no more than the context's `request`
-    was allowed to: by default, as much.
+    """A token without its secret. A new one cannot do more than the token of the context's
+    `request`; by default it can do the same.
     """
 
     id = serializers.UUIDField(source="public_id", read_only=True)
     name = serializers.CharField(max_length=120, allow_blank=True, default="")
-    project = OwnProject(
+    project = ProjectSlugField(
         slug_field="slug",
         queryset=Project.objects.none(),
         allow_null=True,
         required=False,
-        help_text="The slug of the one project it opens. Null: all of yours.",
+        help_text="The slug of the only project that it opens. Null: all of yours.",
     )
     scopes = serializers.ListField(
         child=serializers.ChoiceField(SCOPES), allow_empty=False, required=False
@@ -69,42 +69,42 @@ class TokenSerializer(serializers.ModelSerializer):
         )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        mine = self.context["request"].auth
-        given = {"project": mine.project, "scopes": mine.scopes, "expiry": mine.expiry} | attrs
-        given["scopes"] = [scope for scope in SCOPES if scope in given["scopes"]]
-        refused = {}
-        if given["project"] is None and mine.project_id:
-            refused["project"] = "This token opens one project, and makes tokens for that alone."
-        if set(given["scopes"]) - set(mine.scopes):
-            refused["scopes"] = f"This token may give {', '.join(mine.scopes)}."
-        if mine.expiry and (given["expiry"] is None or given["expiry"] > mine.expiry):
-            refused["expires_at"] = "Not after this token expires itself."
-        if given["expiry"] and given["expiry"] <= timezone.now():
-            refused["expires_at"] = "This is past."
-        if refused:
-            raise serializers.ValidationError({name: [why] for name, why in refused.items()})
-        return given
+        own = self.context["request"].auth
+        fields = {"project": own.project, "scopes": own.scopes, "expiry": own.expiry} | attrs
+        fields["scopes"] = [scope for scope in SCOPES if scope in fields["scopes"]]
+        errors = {}
+        if fields["project"] is None and own.project_id:
+            errors["project"] = "This token opens one project and creates tokens for that only."
+        if set(fields["scopes"]) - set(own.scopes):
+            errors["scopes"] = f"This token may give {', '.join(own.scopes)}."
+        if own.expiry and (fields["expiry"] is None or fields["expiry"] > own.expiry):
+            errors["expires_at"] = "Not after this token itself expires."
+        if fields["expiry"] and fields["expiry"] <= timezone.now():
+            errors["expires_at"] = "This is in the past."
+        if errors:
+            raise serializers.ValidationError({name: [error] for name, error in errors.items()})
+        return fields
 
 
 class NewTokenSerializer(TokenSerializer):
     token = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="What to show as `Authorization: Bearer TOKEN`. Told this once: null when the "
-        "answer is given again.",
+        help_text="For the header `Authorization: Bearer TOKEN`. It is shown only once: null when "
+        "the request is repeated.",
     )
 
     class Meta(TokenSerializer.Meta):
         fields = (*TokenSerializer.Meta.fields, "token")
 
 
-class ByPublicId(NewestFirst):
+class TokenPagination(NewestFirstPagination):
     ordering = "-public_id"
 
 
-class MyTokens(generics.GenericAPIView):
-    """What both routes stand on: one's own tokens, or those of the one project that the token
-    opens. They take the scope `admin`, reading too.
+class TokenBaseView(generics.GenericAPIView):
+    """Your tokens, or those of the one project that the request's token opens. Reading them takes
+    the scope `admin` too.
     """
 
     queryset = Token.objects.none()
@@ -112,43 +112,38 @@ class MyTokens(generics.GenericAPIView):
     scope = reading_scope = "admin"
 
     def get_queryset(self) -> QuerySet[Token]:
-        mine = Token.objects.filter(user=self.request.user).select_related("project")
+        tokens = Token.objects.filter(user=self.request.user).select_related("project")
         project = self.request.auth.project_id
-        return mine.filter(project=project) if project else mine
+        return tokens.filter(project=project) if project else tokens
 
 
-def _tell_again(view: MyTokens, request, made) -> Response:
-    token = get_object_or_404(view.get_queryset(), public_id=made["id"])
+def _replay_token(view: TokenBaseView, request, ids) -> Response:
+    token = get_object_or_404(view.get_queryset(), public_id=ids["id"])
     return Response({**TokenSerializer(token).data, "token": None})
 
 
-class Tokens(MyTokens, generics.ListAPIView):
+class TokenListView(TokenBaseView, generics.ListAPIView):
     """Your tokens, the newest first."""
 
-    pagination_class = ByPublicId
+    pagination_class = TokenPagination
 
     @extend_schema(request=TokenSerializer, responses={201: NewTokenSerializer})
-    @idempotent(_tell_again)
-    def post(self, request) -> Made:
-        """Makes one that can do no more than the one that asks: by default, as much."""
-        wish = self.get_serializer(data=request.data)
-        wish.is_valid(raise_exception=True)
-        made, secret = Token.issue(request.user, **wish.validated_data)
-        told = {**TokenSerializer(made).data, "token": secret}
-        code = status.HTTP_201_CREATED
-        return Made(code, {"id": made.public_id}, lambda: Response(told, code))
+    @idempotent(_replay_token)
+    def post(self, request) -> IdempotentResult:
+        """Creates a token that can do no more than the one of the request; by default, as much."""
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        token, secret = Token.issue(request.user, **serializer.validated_data)
+        response = Response(
+            {**TokenSerializer(token).data, "token": secret}, status.HTTP_201_CREATED
+        )
+        return IdempotentResult(response.status_code, {"id": token.public_id}, lambda: response)
 
 
-class OneToken(MyTokens, generics.RetrieveDestroyAPIView):
-    """One token. To delete it revokes it: its next request is refused, and its streams end within
+class TokenDetailView(TokenBaseView, generics.RetrieveDestroyAPIView):
+    """One token. Deleting it revokes it: its next request is refused, and its streams end within
     seconds.
     """
 
     lookup_field = "public_id"
     lookup_url_kwarg = "id"
-
-
-urlpatterns = [
-    path("", Tokens.as_view(), name="api-tokens"),
-    path("<uuid:id>/", OneToken.as_view(), name="api-token"),
-]

@@ -1,4 +1,4 @@
-"""Primary keys: UUIDv7, which sort by the time they were made."""
+"""Primary keys: UUIDv7, which sort by their creation time."""
 
 from uuid import UUID
 
@@ -6,5 +6,5 @@ from uuid_utils.compat import uuid7
 
 
 def new_id() -> UUID:
-    """A new UUIDv7 (RFC 9562, section 5.7)."""
+    """Return a new UUIDv7 (RFC 9562, section 5.7)."""
     return uuid7()

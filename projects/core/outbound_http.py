@@ -1,11 +1,10 @@
-"""Requests to addresses that people name: to the public internet alone, never to what lies inside.
+"""The SSRF guard: requests to addresses from users reach only the public internet.
 
-What is checked is what is connected to. A name is resolved once; only if every address that it has
-is public, one of them is connected to, by number. So no name, however it is spelled and whatever
-its resolver says the next time, leads to this machine, its network or a cloud's own services. TLS
-is verified against the name, no redirect is followed, no proxy of the environment is used, and
-everything about a request ends by one deadline. STRATA_OUTBOUND_ALLOW names inside addresses that
-may be reached all the same.
+A name is resolved once. The connection is opened by number to one of its addresses, and only if
+all of them are public. So no spelling of a name, and no later answer of its resolver, leads to
+this machine, its network or a cloud's own services. TLS is verified against the name. Redirects
+and proxies of the environment are not followed. One deadline ends the whole request.
+STRATA_OUTBOUND_ALLOW lists inside addresses that are allowed nevertheless.
 """
 
 import socket
@@ -26,19 +25,22 @@ from django.conf import settings
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 
+from projects.core.errors import DomainError, InvalidInputError, UnavailableError
+
 Address = IPv4Address | IPv6Address
 
-# Seconds, from the look-up of the name to the end of the answer, and for each try to connect.
-TOTAL_SECONDS = 10.0
-CONNECT_SECONDS = 4.0
-# Of a name with many addresses so many are tried.
-TRIED_ADDRESSES = 3
-MAX_URL_LENGTH = 2000
+# From the look-up of the name to the end of the response.
+TOTAL_TIMEOUT_S = 10.0
+# Of each attempt to connect.
+CONNECT_TIMEOUT_S = 4.0
+MAX_ADDRESSES_TRIED = 3
+MAX_URL_CHARS = 2000
 
-# Outside of it nothing is a public host: loopback, mapped IPv4, NAT64, unique local, link-local, …
+# All public hosts are inside this network. Outside are loopback, mapped IPv4, NAT64, unique local,
+# link-local, …
 # https://www.iana.org/assignments/ipv6-unicast-address-assignments/
 UNICAST_IPV6 = ip_network("2000::/3")
-# What Python's `is_global`, which differs by version, may let through, of
+# Networks that Python's `is_global`, which differs by version, may report as global, of
 # https://www.iana.org/assignments/iana-ipv4-special-registry/ and iana-ipv6-special-registry/.
 SPECIAL = [
     ip_network(network)
@@ -52,7 +54,7 @@ SPECIAL = [
         "192.175.48.0/24",
         "198.18.0.0/15",
         "224.0.0.0/3",
-        # Not special for IANA; on machines in Azure it is the cloud's own.
+        # Not special for IANA; on machines in Azure it belongs to the cloud.
         "168.63.129.16/32",
         # Teredo among others; documentation; 6to4, which carries an IPv4 address; documentation.
         "2001::/23",
@@ -61,15 +63,15 @@ SPECIAL = [
         "3fff::/20",
     )
 ]
-# Below 1024 only HTTP's own; above, no port on which something else is at home that would take a
-# request for its own language. https://fetch.spec.whatwg.org/#port-blocking
+# Below 1024 only the ports of HTTP; above, no port of another protocol whose server could take a
+# request for a command. https://fetch.spec.whatwg.org/#port-blocking
 LOW_PORTS = {80, 443}
-OTHERS_PORTS = set(map(int, "1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6679".split()))
-OTHERS_PORTS |= {6697, 10080, *range(6665, 6670)}
+BLOCKED_PORTS = set(map(int, "1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6679".split()))
+BLOCKED_PORTS |= {6697, 10080, *range(6665, 6670)}
 
 
-class Reason(TextChoices):
-    """Why nothing was sent, or nothing came back."""
+class OutboundFailure(TextChoices):
+    """The reason why nothing was sent, or no response came back."""
 
     MALFORMED = "malformed", _("This is not an http:// or https:// address.")
     CREDENTIALS = "credentials", _("An address here carries no user name and no password.")
@@ -82,39 +84,37 @@ class Reason(TextChoices):
     TOO_LARGE = "too_large", _("The answer is too large.")
 
 
-class OutboundError(Exception):
-    """`reason` says why; str() says it to people."""
+class OutboundError(DomainError):
+    """A request that failed; its message is the label of `reason`."""
 
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: OutboundFailure) -> None:
+        super().__init__(reason.label, code=reason.value)
         self.reason = reason
 
-    def __str__(self) -> str:
-        return str(self.reason.label)
+
+class AddressNotAllowedError(OutboundError, InvalidInputError):
+    """The address is invalid or not public: nothing was sent."""
 
 
-class Refused(OutboundError):
-    """The address is not one to go to: nothing was sent."""
-
-
-class Unreachable(OutboundError):
-    """It did not work this time: no such name, no connection, no answer in time or bounds."""
+class UnreachableError(OutboundError, UnavailableError):
+    """A temporary failure: no such name, no connection, or no response in time or size."""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """`headers` by their names in lower case; a redirect (3xx) is an answer like any other."""
+class OutboundResponse:
+    """A response. `headers` have names in lower case; redirects (3xx) are not followed."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
-def check(url: str, *, seconds: float = TOTAL_SECONDS) -> None:
-    """Resolves the host of `url` and connects to nothing. Raises Refused, and Unreachable when
-    the name is not known now.
+def check_url(url: str, *, seconds: float = TOTAL_TIMEOUT_S) -> None:
+    """Resolve the host of `url`, without connecting.
+
+    Raises `AddressNotAllowedError`, or `UnreachableError` if the name is unknown now.
     """
-    target = _target(url)
+    target = _parse(url)
     _public_addresses(target.host.decode(), _port(target), time.monotonic() + seconds)
 
 
@@ -125,60 +125,69 @@ def request(
     headers: Mapping[str, str] | None = None,
     content: bytes | None = None,
     max_bytes: int = 0,
-    seconds: float = TOTAL_SECONDS,
-) -> Answer:
-    """The answer to one request, which blocks: in async code, call it in a thread.
+    seconds: float = TOTAL_TIMEOUT_S,
+) -> OutboundResponse:
+    """Return the response to one request. This blocks: in async code, call it in a thread.
 
-    Of the body `max_bytes` are read, more raise Unreachable; with 0 the body is left unread.
-    Raises Refused and Unreachable.
+    The body is read up to `max_bytes`; a longer one raises `UnreachableError`. With 0 it is not
+    read. Raises `AddressNotAllowedError` and `UnreachableError`.
     """
-    target = _target(url)
+    target = _parse(url)
     deadline = time.monotonic() + seconds
     fields = {"User-Agent": "Strata", "Accept-Encoding": "identity", **(headers or {})}
     # Host as in the address, with the brackets that IPv6 needs.
     fields["Host"] = httpx2.URL(url).netloc.decode()
+    backend = PublicAddressBackend(deadline)
     try:
         with (
             httpcore2.ConnectionPool(
-                ssl_context=_trust(), network_backend=_Guarded(deadline)
+                ssl_context=_trusted_certificates(), network_backend=backend
             ) as pool,
             pool.stream(
                 method,
                 target,
                 headers=list(fields.items()),
                 content=content,
-                extensions={"timeout": {"connect": CONNECT_SECONDS}},
+                extensions={"timeout": {"connect": CONNECT_TIMEOUT_S}},
             ) as response,
         ):
-            body = _bounded(response.iter_stream(), max_bytes) if max_bytes else b""
-            return Answer(response.status, _readable(response.headers), body)
+            body = b""
+            for chunk in response.iter_stream() if max_bytes else ():
+                body += chunk
+                if len(body) > max_bytes:
+                    raise UnreachableError(OutboundFailure.TOO_LARGE)
+            response_headers = {
+                name.decode("latin-1").lower(): value.decode("latin-1")
+                for name, value in response.headers
+            }
+            return OutboundResponse(response.status, response_headers, body)
     except httpcore2.TimeoutException as error:
-        raise Unreachable(Reason.TIMEOUT) from error
+        raise UnreachableError(OutboundFailure.TIMEOUT) from error
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-        raise Unreachable(Reason.CONNECTION) from error
+        raise UnreachableError(OutboundFailure.CONNECTION) from error
 
 
-def _target(url: str) -> httpcore2.URL:
-    """`url` in parts, its name in IDNA. Raises Refused."""
+def _parse(url: str) -> httpcore2.URL:
+    """Return the parts of `url`, with its name in IDNA. Raises `AddressNotAllowedError`."""
     try:
         parsed = httpx2.URL(url)
         port = parsed.port
     except (httpx2.InvalidURL, UnicodeError, TypeError) as error:
-        raise Refused(Reason.MALFORMED) from error
+        raise AddressNotAllowedError(OutboundFailure.MALFORMED) from error
     host = parsed.raw_host
     # A percent sign would be an escape, or the zone of an address that is not public anyway.
     if parsed.scheme not in ("http", "https") or not host or b"%" in host or b"\\" in host:
-        raise Refused(Reason.MALFORMED)
-    if len(url) > MAX_URL_LENGTH:
-        raise Refused(Reason.MALFORMED)
+        raise AddressNotAllowedError(OutboundFailure.MALFORMED)
+    if len(url) > MAX_URL_CHARS:
+        raise AddressNotAllowedError(OutboundFailure.MALFORMED)
     if parsed.userinfo:
-        raise Refused(Reason.CREDENTIALS)
+        raise AddressNotAllowedError(OutboundFailure.CREDENTIALS)
     target = httpcore2.URL(
         scheme=parsed.raw_scheme, host=host, port=port, target=parsed.raw_path or b"/"
     )
     number = _port(target)
-    if not (number in LOW_PORTS or 1024 <= number <= 65535) or number in OTHERS_PORTS:
-        raise Refused(Reason.PORT)
+    if not (number in LOW_PORTS or 1024 <= number <= 65535) or number in BLOCKED_PORTS:
+        raise AddressNotAllowedError(OutboundFailure.PORT)
     return target
 
 
@@ -189,13 +198,13 @@ def _port(target: httpcore2.URL) -> int:
 
 
 @cache
-def _trust() -> ssl.SSLContext:
-    """The certificates that this machine trusts; SSL_CERT_FILE may name others."""
+def _trusted_certificates() -> ssl.SSLContext:
+    """Return the certificates that this machine trusts; SSL_CERT_FILE may name others."""
     return httpcore2.default_ssl_context()
 
 
-class _Guarded(httpcore2.SyncBackend):
-    """Connects to public addresses only, by number, and ends all it does by `deadline`."""
+class PublicAddressBackend(httpcore2.SyncBackend):
+    """Connects by number to public addresses only, and ends all work by `deadline`."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -208,32 +217,32 @@ class _Guarded(httpcore2.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.NetworkStream:
-        failed: Exception = httpcore2.ConnectError()
-        for address in _public_addresses(host, port, self._deadline)[:TRIED_ADDRESSES]:
-            seconds = _left(self._deadline, timeout)
+        failure: Exception = httpcore2.ConnectError()
+        for address in _public_addresses(host, port, self._deadline)[:MAX_ADDRESSES_TRIED]:
+            seconds = _seconds_left(self._deadline, timeout)
             try:
                 stream = super().connect_tcp(
                     str(address), port, seconds, local_address, socket_options
                 )
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failed = error
+                failure = error
             else:
-                return _Timed(stream, self._deadline)
-        raise failed
+                return DeadlineStream(stream, self._deadline)
+        raise failure
 
 
-class _Timed(httpcore2.NetworkStream):
-    """A stream that waits until `deadline` all in all, not for so long at each byte."""
+class DeadlineStream(httpcore2.NetworkStream):
+    """A stream whose reads and writes share one deadline, instead of a time-out for each."""
 
     def __init__(self, stream: httpcore2.NetworkStream, deadline: float) -> None:
         self._stream = stream
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(self._deadline, timeout))
+        return self._stream.read(max_bytes, _seconds_left(self._deadline, timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _left(self._deadline, timeout))
+        self._stream.write(buffer, _seconds_left(self._deadline, timeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -244,84 +253,73 @@ class _Timed(httpcore2.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore2.NetworkStream:
-        seconds = _left(self._deadline, timeout)
+        seconds = _seconds_left(self._deadline, timeout)
         try:
             secured = self._stream.start_tls(ssl_context, server_hostname, seconds)
         except httpcore2.ConnectError as error:
             if isinstance(error.__cause__, ssl.SSLError):
-                raise Unreachable(Reason.TLS) from error
+                raise UnreachableError(OutboundFailure.TLS) from error
             raise
-        return _Timed(secured, self._deadline)
+        return DeadlineStream(secured, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
-def _left(deadline: float, at_most: float | None = None) -> float:
-    """Seconds until `deadline`, or `at_most`. Raises Unreachable when there are none."""
+def _seconds_left(deadline: float, at_most: float | None = None) -> float:
+    """Return the seconds until `deadline`, or `at_most`. Raises `UnreachableError` for none."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
-        raise Unreachable(Reason.TIMEOUT)
+        raise UnreachableError(OutboundFailure.TIMEOUT)
     return seconds if at_most is None else min(seconds, at_most)
 
 
 def _public_addresses(host: str, port: int, deadline: float) -> list[Address]:
-    """All addresses of `host`, in the resolver's order. Raises Refused when one is not public."""
-    found = _resolved(host, port, deadline)
-    if not all(map(_may_reach, found)):
-        raise Refused(Reason.INSIDE)
-    return found
+    """Return all addresses of `host`, in the resolver's order.
+
+    Raises `AddressNotAllowedError` if any of them is not public.
+    """
+    addresses = _resolve(host, port, deadline)
+    if not all(map(is_allowed_address, addresses)):
+        raise AddressNotAllowedError(OutboundFailure.INSIDE)
+    return addresses
 
 
-def _resolved(host: str, port: int, deadline: float) -> list[Address]:
-    """The resolver knows no time-out, so it is asked in a thread that may be left behind."""
-    told: SimpleQueue[list | Exception] = SimpleQueue()
+def _resolve(host: str, port: int, deadline: float) -> list[Address]:
+    # The resolver has no time-out, so it runs in a thread that is abandoned after the deadline.
+    results: SimpleQueue[list | Exception] = SimpleQueue()
 
-    def ask() -> None:
+    def resolve() -> None:
         try:
-            told.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            results.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except (OSError, ValueError) as error:
-            told.put(error)
+            results.put(error)
 
-    threading.Thread(target=ask, daemon=True).start()
+    threading.Thread(target=resolve, daemon=True).start()
     try:
-        answer = told.get(timeout=_left(deadline))
+        result = results.get(timeout=_seconds_left(deadline))
     except Empty as error:
-        raise Unreachable(Reason.TIMEOUT) from error
-    if isinstance(answer, Exception) or not answer:
-        raise Unreachable(Reason.UNKNOWN_HOST)
-    return list(dict.fromkeys(ip_address(found[4][0]) for found in answer))
+        raise UnreachableError(OutboundFailure.TIMEOUT) from error
+    if isinstance(result, Exception) or not result:
+        raise UnreachableError(OutboundFailure.UNKNOWN_HOST)
+    return list(dict.fromkeys(ip_address(info[4][0]) for info in result))
 
 
-def _may_reach(address: Address) -> bool:
+def is_allowed_address(address: Address) -> bool:
     if any(address in network for network in settings.OUTBOUND_ALLOW):
         return True
     if address.version == 6 and address not in UNICAST_IPV6:
         return False
     if not address.is_global or any(address in network for network in SPECIAL):
         return False
-    # A public address of this very machine leads past its firewall to whatever listens here.
+    # A public address of this machine would bypass its firewall.
     return address not in _own_addresses()
 
 
 def _own_addresses() -> set[Address]:
-    internet = (socket.AF_INET, socket.AF_INET6)
     return {
-        ip_address(one.address.partition("%")[0])
-        for interface in psutil.net_if_addrs().values()
-        for one in interface
-        if one.family in internet
+        ip_address(address.address.partition("%")[0])
+        for addresses in psutil.net_if_addrs().values()
+        for address in addresses
+        if address.family in (socket.AF_INET, socket.AF_INET6)
     }
-
-
-def _bounded(chunks: Iterable[bytes], max_bytes: int) -> bytes:
-    body = b""
-    for chunk in chunks:
-        body += chunk
-        if len(body) > max_bytes:
-            raise Unreachable(Reason.TOO_LARGE)
-    return body
-
-
-def _readable(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}

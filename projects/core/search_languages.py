@@ -1,20 +1,20 @@
-"""The languages in which recall can read: PostgreSQL's text search configurations."""
+"""The languages of recall: PostgreSQL's text search configurations."""
 
 from django.core.exceptions import ValidationError
 from django.db import connection
 from django.utils.translation import gettext as _
 
-# Those whose names need no quoting.
-_KNOWN = """
+# Only names that need no quoting.
+_QUERY = """
     SELECT cfgname FROM pg_ts_config
     WHERE pg_ts_config_is_visible(oid) AND cfgname ~ '^[a-z_][a-z0-9_]*$' ORDER BY cfgname
 """
 
 
 def search_languages() -> list[str]:
-    """Their names in this database: english, german, …, and simple for any other."""
+    """Return the languages of this database: english, german, …, and simple for any other."""
     with connection.cursor() as cursor:
-        cursor.execute(_KNOWN)
+        cursor.execute(_QUERY)
         return [name for (name,) in cursor.fetchall()]
 
 

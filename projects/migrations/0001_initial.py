@@ -2,8 +2,8 @@
 
 import django.core.validators
 import django.db.models.deletion
-import projects.identifiers
-import projects.languages
+import projects.core.ids
+import projects.core.search_languages
 import projects.models.projects
 import projects.models.tokens
 from django.conf import settings
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Project',
             fields=[
-                ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=120)),
                 ('slug', models.SlugField(max_length=60, unique=True)),
                 ('instructions', models.TextField(blank=True, help_text='Who the assistant is and how it should answer. A template that knows project.name, session.title, user.name, members, date and time.', max_length=20000, validators=[projects.models.projects.validate_instructions])),
@@ -42,7 +42,7 @@ class Migration(migrations.Migration):
                 ('memory_daily_tokens', models.PositiveIntegerField(blank=True, help_text='Tokens that models may take a day to write memories; over it, the work waits for the next day. Empty: no limit.', null=True, validators=[django.core.validators.MinValueValidator(1000)], verbose_name='daily allowance')),
                 ('history_limit', models.PositiveIntegerField(default=100, help_text='Messages of the running conversation that the model sees.', validators=[django.core.validators.MinValueValidator(50), django.core.validators.MaxValueValidator(1000)])),
                 ('timezone', models.CharField(default='UTC', max_length=64, validators=[projects.models.projects.validate_timezone], verbose_name='time zone')),
-                ('search_language', models.CharField(blank=True, help_text="In which words are cut to their stems, so that “builds” is found by “build”. Empty: the server's default.", max_length=63, validators=[projects.languages.validate_search_language], verbose_name='language of recall')),
+                ('search_language', models.CharField(blank=True, help_text="In which words are cut to their stems, so that “builds” is found by “build”. Empty: the server's default.", max_length=63, validators=[projects.core.search_languages.validate_search_language], verbose_name='language of recall')),
                 ('archived_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
                 ('expiry', models.DateTimeField(blank=True, null=True)),
                 ('name', models.CharField(blank=True, max_length=120)),
                 ('scopes', models.JSONField(default=projects.models.tokens.all_scopes, validators=[projects.models.tokens.validate_scopes])),
-                ('public_id', models.UUIDField(default=projects.identifiers.new_id, editable=False, help_text="What it is called where its digest is nobody's business.", unique=True)),
+                ('public_id', models.UUIDField(default=projects.core.ids.new_id, editable=False, help_text="What it is called where its digest is nobody's business.", unique=True)),
                 ('last_used_at', models.DateTimeField(blank=True, editable=False, help_text='To the minute.', null=True)),
                 ('project', models.ForeignKey(blank=True, help_text="The one project it opens. Empty: all of the user's.", null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='auth_token_set', to=settings.AUTH_USER_MODEL)),
@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Membership',
             fields=[
-                ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('role', models.CharField(choices=[('owner', 'Owner'), ('editor', 'Editor'), ('viewer', 'Viewer')], default='editor', max_length=10)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
@@ -95,7 +95,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='IdempotencyKey',
             fields=[
-                ('id', models.UUIDField(default=projects.identifiers.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('key', models.CharField(help_text='A keyed digest of the key.', max_length=64)),
                 ('request', models.CharField(help_text='A keyed digest of the method, the path and the body.', max_length=64)),
                 ('status', models.PositiveSmallIntegerField(help_text='Of the first answer.')),

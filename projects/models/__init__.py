@@ -1,25 +1,24 @@
-"""Who: projects, members, who is invited, the tokens that open them, what was done with those."""
+"""Models of projects, members, invitations, API tokens, idempotency keys and rate limits."""
 
-from projects.models.belonging import OfProject, remove
+from projects.core.models import ProjectScopedModel, delete_rows
 from projects.models.idempotency import IdempotencyKey
-from projects.models.invitations import Invitation, SpentInvitation, Standing
-from projects.models.members import Membership, Role
+from projects.models.invitations import Invitation, InvitationStatus, SpentInvitation
+from projects.models.members import MemberRole, Membership
 from projects.models.projects import Project, validate_model_name
-from projects.models.throttles import Bucket
-from projects.models.tokens import SCOPES, Token
+from projects.models.tokens import SCOPES, Bucket, Token
 
 __all__ = [
     "SCOPES",
     "Bucket",
     "IdempotencyKey",
     "Invitation",
+    "InvitationStatus",
+    "MemberRole",
     "Membership",
-    "OfProject",
     "Project",
-    "Role",
+    "ProjectScopedModel",
     "SpentInvitation",
-    "Standing",
     "Token",
-    "remove",
+    "delete_rows",
     "validate_model_name",
 ]

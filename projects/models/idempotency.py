@@ -1,17 +1,28 @@
-"""What was done under an idempotency key."""
+"""Results of requests with an idempotency key."""
+
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
-from projects.identifiers import new_id
+from projects.core.ids import new_id
 from projects.models.projects import Project
+
+RETENTION = timedelta(hours=24)
+
+
+class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
+    def expired(self) -> "IdempotencyKeyQuerySet":
+        """Return the keys after whose `RETENTION` a repeated request is carried out again."""
+        return self.filter(created_at__lt=Now() - RETENTION)
 
 
 class IdempotencyKey(models.Model):
-    """That a request was carried out, and what it made. Ids alone: no text, neither of the request
-    nor of the answer, and no way back from the digests to what they were made of.
+    """A request that was carried out, and the ids that it created.
 
-    Keys belong to a user and to the project that their token opens: null for all of the user's.
+    It holds no text of the request or of the response, and the digests cannot be reversed. A key
+    belongs to a user and to the project to which the token is limited, null without such a limit.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -26,6 +37,8 @@ class IdempotencyKey(models.Model):
     status = models.PositiveSmallIntegerField(help_text="Of the first answer.")
     made = models.JSONField(default=dict, help_text="The ids of what was made.")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    objects = IdempotencyKeyQuerySet.as_manager()
 
     class Meta:
         ordering = ["-created_at", "-id"]

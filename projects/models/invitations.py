@@ -1,4 +1,4 @@
-"""Links by which people come into a project, and for whom they are spent."""
+"""Invitation links, and the users who can no longer use them."""
 
 import hashlib
 import secrets
@@ -11,16 +11,16 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.identifiers import new_id
-from projects.models.members import Role
+from projects.core.ids import new_id
+from projects.models.members import MemberRole
 from projects.models.projects import Project
 
 SECRET_BYTES = 24
-MOST_USES = 10_000
+MAX_USES = 10_000
 
 
-class Standing(models.TextChoices):
-    """Whether a link still lets anybody in, and why not."""
+class InvitationStatus(models.TextChoices):
+    """The state of a link: open, or the reason why it is closed."""
 
     OPEN = "open", _("open")
     EXPIRED = "expired", _("expired")
@@ -28,35 +28,35 @@ class Standing(models.TextChoices):
     REVOKED = "revoked", _("revoked")
 
 
-def digest_of(secret: str) -> str:
-    """What is kept of a secret, which is long and random, and so needs no salt."""
+def secret_digest(secret: str) -> str:
+    """Return the stored digest of a secret, which is long and random and so needs no salt."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):
-    def standing(self) -> "InvitationQuerySet":
-        """Those that nobody has taken back."""
+    def unrevoked(self) -> "InvitationQuerySet":
+        """Return the links that nobody has revoked."""
         return self.filter(revoked_at=None)
 
     def open(self) -> "InvitationQuerySet":
-        """Those that let somebody in now, by the database's clock."""
+        """Return the links that can be used now, by the database's clock."""
         unused = Q(max_uses=None) | Q(uses__lt=F("max_uses"))
-        return self.standing().filter(unused, expires_at__gt=Now())
+        return self.unrevoked().filter(unused, expires_at__gt=Now())
 
-    def of(self, slug: str, secret: str) -> "InvitationQuerySet":
-        """That of a link, in whatever standing."""
-        return self.filter(project__slug=slug, digest=digest_of(secret))
+    def for_link(self, slug: str, secret: str) -> "InvitationQuerySet":
+        """Return the invitation of a link, whatever its state."""
+        return self.filter(project__slug=slug, digest=secret_digest(secret))
 
 
 class Invitation(models.Model):
-    """A link that makes who opens it a member of a project. Only a digest of it is kept."""
+    """A link that makes its user a member of a project. Only a digest of its secret is stored."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="invitations", db_index=False
     )
     digest = models.CharField(max_length=64, editable=False)
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.EDITOR)
+    role = models.CharField(max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR)
     expires_at = models.DateTimeField()
     max_uses = models.PositiveIntegerField(
         null=True, blank=True, help_text="How many it lets in. Empty: all who have it."
@@ -75,7 +75,7 @@ class Invitation(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["project", "digest"], name="one_invitation_a_link"),
             models.CheckConstraint(
-                condition=Q(role__in=Role.values), name="invitation_role_is_known"
+                condition=Q(role__in=MemberRole.values), name="invitation_role_is_known"
             ),
             models.CheckConstraint(
                 condition=Q(max_uses=None) | Q(uses__lte=F("max_uses")),
@@ -88,24 +88,24 @@ class Invitation(models.Model):
 
     @classmethod
     def issue(cls, project: Project, **fields: Any) -> tuple["Invitation", str]:
-        """A new one, and the secret of its link, which is told this once."""
+        """Return a new invitation and the secret of its link, which is available only now."""
         secret = secrets.token_urlsafe(SECRET_BYTES)
-        return cls.objects.create(project=project, digest=digest_of(secret), **fields), secret
+        return cls.objects.create(project=project, digest=secret_digest(secret), **fields), secret
 
     @property
-    def state(self) -> Standing:
+    def state(self) -> InvitationStatus:
         if self.revoked_at is not None:
-            return Standing.REVOKED
+            return InvitationStatus.REVOKED
         if self.expires_at <= timezone.now():
-            return Standing.EXPIRED
+            return InvitationStatus.EXPIRED
         if self.max_uses is not None and self.uses >= self.max_uses:
-            return Standing.USED_UP
-        return Standing.OPEN
+            return InvitationStatus.USED_UP
+        return InvitationStatus.OPEN
 
 
 class SpentInvitation(models.Model):
-    """That a link lets somebody in no more: they came in by it, or were removed from the project
-    while it was open, and do not come back by it.
+    """A user who can no longer use a link: they joined by it, or were removed from the project
+    while it was open.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

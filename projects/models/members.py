@@ -1,15 +1,15 @@
-"""Who belongs to a project."""
+"""Members of projects, and their roles."""
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from projects.identifiers import new_id
+from projects.core.ids import new_id
 from projects.models.projects import Project
 
 
-class Role(models.TextChoices):
+class MemberRole(models.TextChoices):
     OWNER = "owner", _("Owner")
     EDITOR = "editor", _("Editor")
     VIEWER = "viewer", _("Viewer")
@@ -21,7 +21,7 @@ class Membership(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
     )
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.EDITOR)
+    role = models.CharField(max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -29,7 +29,7 @@ class Membership(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["project", "user"], name="one_membership_a_user"),
             models.CheckConstraint(
-                condition=Q(role__in=Role.values), name="membership_role_is_known"
+                condition=Q(role__in=MemberRole.values), name="membership_role_is_known"
             ),
         ]
 
@@ -38,4 +38,4 @@ class Membership(models.Model):
 
     @property
     def may_write(self) -> bool:
-        return self.role in (Role.OWNER, Role.EDITOR)
+        return self.role in (MemberRole.OWNER, MemberRole.EDITOR)

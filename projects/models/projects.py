@@ -1,4 +1,4 @@
-"""A team's room, and how it remembers."""
+"""The project: a team's workspace and its settings."""
 
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -8,9 +8,9 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from projects import instructions
-from projects.identifiers import new_id
-from projects.languages import validate_search_language
+from projects import persona_template
+from projects.core.ids import new_id
+from projects.core.search_languages import validate_search_language
 
 
 def validate_timezone(name: str) -> None:
@@ -21,7 +21,7 @@ def validate_timezone(name: str) -> None:
 
 
 def validate_model_name(name: str) -> None:
-    """`provider:model` as pydantic-ai names them, `demo`, or empty for the server's default."""
+    """Accept `provider:model` as in pydantic-ai, `demo`, or empty for the server's default."""
     provider, colon, model = name.partition(":")
     if name not in ("", "demo") and not (colon and provider and model):
         raise ValidationError(
@@ -31,27 +31,27 @@ def validate_model_name(name: str) -> None:
 
 
 def validate_system_model_name(name: str) -> None:
-    """As `validate_model_name`, or `extractive` for the summariser that only quotes."""
+    """Accept also `extractive`, the summariser that only quotes."""
     if name != "extractive":
         validate_model_name(name)
 
 
 def validate_instructions(template: str) -> None:
-    """A mistake in the persona is told when it is saved, not when someone chats."""
+    """Report an error in the persona when it is saved, not in the next chat."""
     try:
-        instructions.check(template)
-    except instructions.Mistake as mistake:
-        raise ValidationError(str(mistake)) from mistake
+        persona_template.check(template)
+    except persona_template.PersonaTemplateError as error:
+        raise ValidationError(str(error)) from error
 
 
 class ProjectQuerySet(models.QuerySet["Project"]):
     def visible_to(self, user) -> "ProjectQuerySet":
-        """The projects that `user` is a member of, archived ones included."""
+        """Return the projects of which `user` is a member, including archived ones."""
         return self.filter(memberships__user=user)
 
 
 class Project(models.Model):
-    """A team's room: its members, how its assistant speaks, and how it remembers."""
+    """A team's workspace: the settings of its assistant and of its memory."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=120)
@@ -191,15 +191,15 @@ class Project(models.Model):
 
     @property
     def search_language_name(self) -> str:
-        """PostgreSQL's text search configuration for what is said here."""
+        """Return PostgreSQL's text search configuration for this project."""
         return self.search_language or settings.SEARCH_LANGUAGE
 
     @property
     def chat_model_name(self) -> str:
-        """The model that answers here."""
+        """Return the model that writes replies."""
         return self.chat_model or settings.CHAT_MODEL
 
     @property
     def system_model_name(self) -> str:
-        """The model that summarises here, or `extractive`."""
+        """Return the model that writes summaries, or `extractive`."""
         return self.system_model or settings.SYSTEM_MODEL

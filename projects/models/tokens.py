@@ -1,4 +1,4 @@
-"""What programs show instead of a password."""
+"""API tokens, and the rate limits of their use."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,12 +11,12 @@ from django.utils import timezone
 from knox.models import AbstractAuthToken, AuthTokenManager, get_digest_token
 from knox.settings import CONSTANTS
 
-from projects.identifiers import new_id
+from projects.core.ids import new_id
 from projects.models.projects import Project
 
 SCOPES = ("read", "write", "admin")
-# How exactly is known when a token was used last: no request after the first writes that.
-USE_NOTED_EVERY = timedelta(minutes=1)
+# How exact `last_used_at` is: within this time only the first request writes it.
+LAST_USED_RESOLUTION = timedelta(minutes=1)
 
 
 def validate_scopes(scopes: object) -> None:
@@ -30,13 +30,12 @@ def all_scopes() -> list[str]:
 
 class TokenQuerySet(models.QuerySet["Token"]):
     def valid(self) -> "TokenQuerySet":
-        """Those that open something now: not expired, of somebody who may still sign in."""
-        lasting = Q(expiry=None) | Q(expiry__gt=Now())
-        return self.filter(lasting, user__is_active=True)
+        """Return the tokens that can be used now: not expired, and of an active user."""
+        return self.filter(Q(expiry=None) | Q(expiry__gt=Now()), user__is_active=True)
 
 
 class Token(AbstractAuthToken):
-    """What a program shows instead of a password. Only a digest of it is kept."""
+    """An API token of a user. Only a digest of it is stored."""
 
     name = models.CharField(max_length=120, blank=True)
     project = models.ForeignKey(
@@ -68,24 +67,40 @@ class Token(AbstractAuthToken):
 
     @classmethod
     def issue(cls, user, *, expiry: datetime | None = None, **fields: Any) -> tuple["Token", str]:
-        """A new token of `user`, and what a program has to show, which is told this once."""
+        """Return a new token of `user` and its secret, which is available only now."""
         digest, secret = get_digest_token()
-        made = cls(
-            digest=digest,
-            token_key=secret[: CONSTANTS.TOKEN_KEY_LENGTH],
-            user=user,
-            expiry=expiry,
-            **fields,
-        )
-        made.save(force_insert=True)
-        return made, secret
+        token_key = secret[: CONSTANTS.TOKEN_KEY_LENGTH]
+        token = cls(digest=digest, token_key=token_key, user=user, expiry=expiry, **fields)
+        token.save(force_insert=True)
+        return token, secret
 
     @property
     def is_expired(self) -> bool:
         return self.expiry is not None and self.expiry <= timezone.now()
 
     def note_use(self) -> None:
-        """Writes down that it is used now, unless that was written a moment ago."""
-        before = self.last_used_at
-        if before is None or before < timezone.now() - USE_NOTED_EVERY:
+        """Set `last_used_at`, unless it was set within `LAST_USED_RESOLUTION`."""
+        last = self.last_used_at
+        if last is None or last < timezone.now() - LAST_USED_RESOLUTION:
             Token.objects.filter(pk=self.pk).update(last_used_at=Now())
+
+
+class Bucket(models.Model):
+    """The use of one rate by a token or a user, as the time when all of it is available again.
+
+    The generic cell rate algorithm needs no more. The table is unlogged: a crash empties it, and
+    no write waits for the disk.
+    """
+
+    subject = models.CharField(
+        primary_key=True, max_length=80, help_text="Whose, and of which rate."
+    )
+    # Not indexed: each request writes a row, and without an index its new version stays on the
+    # same page.
+    free_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["subject"]
+
+    def __str__(self) -> str:
+        return self.subject

@@ -1,11 +1,11 @@
-"""What a browser calls itself, in words."""
+"""Names of browsers, from their User-Agent headers."""
 
 from django import template
 from django.utils.translation import gettext as _
 
 register = template.Library()
 
-# Each with how it shows; those that claim to be others as well come before them.
+# Substrings with the name to show. Browsers that also contain the name of another come first.
 BROWSERS = (
     ("Edg", "Edge"),
     ("OPR", "Opera"),
@@ -22,14 +22,14 @@ SYSTEMS = (
     ("CrOS", "ChromeOS"),
     ("Linux", "Linux"),
 )
-LONGEST = 60
+MAX_NAME_CHARS = 60
 
 
 @register.filter
 def browser(user_agent: str) -> str:
-    """Such as “Firefox on Linux”; of what is not known, what it says itself."""
+    """Return a name such as “Firefox on Linux”, or the header itself if it is unknown."""
     name = next((name for mark, name in BROWSERS if mark in user_agent), "")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     if name and system:
         return _("%(browser)s on %(system)s") % {"browser": name, "system": system}
-    return user_agent[:LONGEST] or _("A browser without a name")
+    return user_agent[:MAX_NAME_CHARS] or _("A browser without a name")

@@ -10,28 +10,33 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from projects.access import membership, project_for_owning
-from projects.creation import create_project
-from projects.deletion import delete_project
 from projects.forms import DeletionForm, InvitationForm, MemberForm, NewProjectForm, ProjectForm
-from projects.members import LastOwner, add, change_role, remove
-from projects.models import Membership, Project, Role
+from projects.models import MemberRole, Membership, Project
+from projects.permissions import membership, project_for_owning
+from projects.services import (
+    LastOwnerError,
+    add_member,
+    change_role,
+    create_project,
+    delete_project,
+    remove_member,
+)
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def projects(request: HttpRequest) -> HttpResponse:
-    """The projects of whoever asks, and a form for a new one.
+def project_list(request: HttpRequest) -> HttpResponse:
+    """Show the user's projects and a form for a new one.
 
-    An administrator who has none yet is welcomed, unless `all` are asked for.
+    An administrator without projects is led to the welcome page, unless `?all` is set.
     """
-    begins = request.user.is_superuser and not _memberships_of(request.user).exists()
-    if begins and request.method == "GET" and "all" not in request.GET:
+    is_new_admin = request.user.is_superuser and not _memberships_of(request.user).exists()
+    if is_new_admin and request.method == "GET" and "all" not in request.GET:
         return redirect("welcome")
     form = NewProjectForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        made = create_project(request.user, **form.cleaned_data)
-        return redirect("project", made.slug)
+        project = create_project(request.user, **form.cleaned_data)
+        return redirect("project", project.slug)
     memberships = _memberships_of(request.user).annotate(people=Count("project__memberships"))
     context = {"memberships": memberships.order_by("project__name", "project__id"), "form": form}
     status = 400 if form.is_bound else 200
@@ -44,13 +49,13 @@ def _memberships_of(user) -> QuerySet[Membership]:
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def settings(request: HttpRequest, slug: str) -> HttpResponse:
-    """How a project answers and remembers, and who belongs to it. Owners change it."""
+def project_settings(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the settings and members of a project to its members. Owners change them."""
     if request.method != "POST":
         return settings_page(request, membership(request.user, slug))
     form = ProjectForm(request.POST, instance=project_for_owning(request.user, slug))
     if not form.is_valid():
-        # The page names the project as it is kept, not as the refused form would have it.
+        # With a fresh project: the page must not show the name from the invalid form as its own.
         return settings_page(request, membership(request.user, slug), 400, form=form)
     form.instance.save(update_fields=form.changed_data)
     messages.success(request, _("Saved."))
@@ -59,8 +64,8 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def delete(request: HttpRequest, slug: str) -> HttpResponse:
-    """Deletes a project for its owner, who types its slug to say that it is meant."""
+def project_delete(request: HttpRequest, slug: str) -> HttpResponse:
+    """Delete a project for its owner, who types its slug to confirm."""
     if request.method != "POST":
         return redirect("project-settings", slug)
     project = project_for_owning(request.user, slug)
@@ -74,32 +79,32 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def members(request: HttpRequest, slug: str) -> HttpResponse:
-    """Adds a member, gives one another role, or removes one: `action` says which."""
+def project_members(request: HttpRequest, slug: str) -> HttpResponse:
+    """Add or remove a member or change a role, as the field `action` selects."""
     if request.method != "POST":
         return redirect("project-settings", slug)
     project = project_for_owning(request.user, slug)
     action = ACTIONS.get(request.POST.get("action", ""), _add)
     try:
-        refused = action(request, project)
-    except LastOwner:
-        refused = _("A project keeps at least one owner.")
-    if isinstance(refused, MemberForm):
-        return settings_page(request, membership(request.user, slug), 400, member_form=refused)
-    if refused:
-        messages.error(request, refused)
-    # An owner who gave the project up has no page of it left to go back to.
-    still_owner = _memberships_of(request.user).filter(project=project).exists()
-    return redirect("project-settings", slug) if still_owner else redirect("projects")
+        error = action(request, project)
+    except LastOwnerError as last_owner_error:
+        error = str(last_owner_error)
+    if isinstance(error, MemberForm):
+        return settings_page(request, membership(request.user, slug), 400, member_form=error)
+    if error:
+        messages.error(request, error)
+    # Owners who have just left the project cannot see its settings.
+    still_member = _memberships_of(request.user).filter(project=project).exists()
+    return redirect("project-settings", slug) if still_member else redirect("projects")
 
 
 def _add(request: HttpRequest, project: Project) -> MemberForm | None:
     form = MemberForm(request.POST)
     if not form.is_valid():
         return form
-    told = form.cleaned_data
-    _member, made = add(project, told["username"], told["role"], request.user)
-    if not made:
+    user, role = form.cleaned_data["username"], form.cleaned_data["role"]
+    _member, is_new = add_member(project, user, role, request.user)
+    if not is_new:
         form.add_error("username", _("They are a member already."))
         return form
     return None
@@ -107,28 +112,28 @@ def _add(request: HttpRequest, project: Project) -> MemberForm | None:
 
 def _change_role(request: HttpRequest, project: Project) -> str | None:
     role = request.POST.get("role", "")
-    if role not in Role.values:
+    if role not in MemberRole.values:
         return _("There is no such role.")
-    change_role(_member(request, project), role, request.user)
+    change_role(_member_in(request, project), role, request.user)
     return None
 
 
 def _remove(request: HttpRequest, project: Project) -> None:
-    remove(_member(request, project), request.user)
+    remove_member(_member_in(request, project), request.user)
 
 
 ACTIONS = {"add": _add, "role": _change_role, "remove": _remove}
 
 
-def _member(request: HttpRequest, project: Project) -> Membership:
+def _member_in(request: HttpRequest, project: Project) -> Membership:
     name = request.POST.get("username", "")
     return get_object_or_404(project.memberships, user__username=name)
 
 
 def settings_page(
-    request: HttpRequest, member: Membership, status: int = 200, **given: Any
+    request: HttpRequest, member: Membership, status: int = 200, **overrides: Any
 ) -> HttpResponse:
-    """The settings with fresh forms, but for what is `given`, by its name in the page."""
+    """Render the settings with new forms. `overrides` replaces context variables by name."""
     project = member.project
     context = {
         "project": project,
@@ -137,8 +142,8 @@ def settings_page(
         "member_form": MemberForm(),
         "deletion_form": DeletionForm(project),
         "invitation_form": InvitationForm(),
-        "invitations": project.invitations.standing().select_related("created_by"),
+        "invitations": project.invitations.unrevoked().select_related("created_by"),
         "members": project.memberships.select_related("user"),
-        "roles": Role.choices,
+        "roles": MemberRole.choices,
     }
-    return render(request, "projects/settings.html", context | given, status=status)
+    return render(request, "projects/settings.html", context | overrides, status=status)

@@ -1,2 +1,2 @@
-// The pages of an account, and those before one is in.
+// Entry module of the account and sign-in pages.
 import "./passkeys.js";

@@ -1,14 +1,16 @@
-// What is done to a chat from a list, in a small sheet beside it; without it the link leads to a page.
-import { refresh } from "./live.js";
+// The menu of a chat in a list, in a popover beside its link. Without JavaScript the link opens a
+// page.
+import { refresh } from "./live-updates.js";
 import { turns } from "./turns.js";
 
-const sheet = document.querySelector("[data-keeping]");
-const EDGE = 8; // pixels between the sheet and the window's edge
-// The link that opened the sheet.
+const menu = document.querySelector("[data-chat-menu]");
+// The distance between the menu and the edge of the window.
+const EDGE_PX = 8;
+// The link that opened the menu.
 let opener = null;
 
 async function open(event) {
-  const link = event.target.closest("[data-keep]");
+  const link = event.target.closest("[data-chat-menu-link]");
   if (!link || event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
   event.preventDefault();
   const response = await fetch(`${link.href}?part`);
@@ -16,47 +18,52 @@ async function open(event) {
     location.href = link.href;
     return;
   }
-  sheet.innerHTML = await response.text();
+  menu.innerHTML = await response.text();
   opener = link;
-  sheet.showPopover();
-  beside(link);
-  sheet.querySelector("input[name=title]").select();
+  menu.showPopover();
+  placeBeside(link);
+  menu.querySelector("input[name=title]").select();
 }
 
-/** Puts the sheet below the link, or where it has room. */
-function beside(link) {
+/** Places the menu below the link, inside the window. */
+function placeBeside(link) {
   const { left, bottom } = link.getBoundingClientRect();
-  const { width, height } = sheet.getBoundingClientRect();
-  sheet.style.left = `${Math.max(EDGE, Math.min(left, innerWidth - width - EDGE))}px`;
-  sheet.style.top = `${Math.max(EDGE, Math.min(bottom, innerHeight - height - EDGE))}px`;
+  const { width, height } = menu.getBoundingClientRect();
+  menu.style.left = `${Math.max(EDGE_PX, Math.min(left, innerWidth - width - EDGE_PX))}px`;
+  menu.style.top = `${Math.max(EDGE_PX, Math.min(bottom, innerHeight - height - EDGE_PX))}px`;
 }
 
-/** Goes back to the link, or to the one that took its place when the list was brought up to date. */
-function leave({ newState }) {
+/** Moves the focus back to the link, or to its replacement if the list was updated. */
+function restoreFocus({ newState }) {
   const { activeElement } = document;
-  if (newState !== "closed" || (activeElement !== document.body && !sheet.contains(activeElement))) return;
+  if (newState !== "closed" || (activeElement !== document.body && !menu.contains(activeElement)))
+    return;
   const href = opener.getAttribute("href");
-  const now = opener.isConnected ? opener : document.querySelector(`[data-keep][href="${CSS.escape(href)}"]`);
-  now?.focus({ preventScroll: true });
+  const link = opener.isConnected
+    ? opener
+    : document.querySelector(`[data-chat-menu-link][href="${CSS.escape(href)}"]`);
+  link?.focus({ preventScroll: true });
 }
 
 async function submit(event) {
   const { target: form, submitter } = event;
-  if (!form.matches("[data-keeps]") || "leaves" in submitter.dataset) return;
+  if (!form.matches("[data-chat-menu-form]") || "navigates" in submitter.dataset) return;
   event.preventDefault();
   const body = new FormData(form, submitter);
-  const response = await fetch(form.action, { method: "POST", body, redirect: "manual" }).catch(() => null);
+  const response = await fetch(form.action, { method: "POST", body, redirect: "manual" }).catch(
+    () => null,
+  );
   if (response?.type !== "opaqueredirect") {
     location.href = form.action;
     return;
   }
-  sheet.hidePopover();
+  menu.hidePopover();
   if (turns?.dataset.events) await refresh();
   else location.reload();
 }
 
-if (sheet) {
+if (menu) {
   document.addEventListener("click", open);
-  sheet.addEventListener("submit", submit);
-  sheet.addEventListener("toggle", leave);
+  menu.addEventListener("submit", submit);
+  menu.addEventListener("toggle", restoreFocus);
 }

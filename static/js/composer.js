@@ -1,73 +1,77 @@
-// Where people write: Enter sends, Shift+Enter begins a new line, the box grows with its text.
-import { Refused, isSpeaking, send } from "./chat.js";
-import { pictures } from "./images.js";
+// The composer: Enter sends, Shift+Enter starts a new line, the text box grows with its text.
+import { imageUploads } from "./image-uploads.js";
+import { SendError, isSending, send } from "./replies.js";
 
-export function begin(form) {
+export function initComposer(form) {
   const box = form.querySelector("textarea");
-  const images = pictures(form);
+  const images = imageUploads(form);
 
   box.addEventListener("keydown", (event) => {
     // While an input method composes, Enter belongs to it (229: the same, in older Safari).
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229)
+      return;
     event.preventDefault();
     form.requestSubmit();
   });
 
-  if ("streams" in form.dataset) form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    if ((box.value.trim() || images.any()) && !isSpeaking()) say(form, box, images);
-  });
-  else form.addEventListener("submit", (event) => {
-    if (!(box.value.trim() || images.any()) || form.dataset.sent) event.preventDefault();
-    else form.dataset.sent = "yes";
-  });
+  if ("streams" in form.dataset)
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if ((box.value.trim() || images.any()) && !isSending()) sendMessage(form, box, images);
+    });
+  else
+    form.addEventListener("submit", (event) => {
+      if (!(box.value.trim() || images.any()) || form.dataset.sent) event.preventDefault();
+      else form.dataset.sent = "yes";
+    });
   window.addEventListener("pageshow", () => delete form.dataset.sent);
-  letGrow(box);
+  autogrow(box);
 }
 
-async function say(form, box, images) {
+async function sendMessage(form, box, images) {
   const button = form.querySelector("[data-send]");
   if (button.disabled) return;
-  const trouble = document.querySelector("[data-trouble]");
-  trouble.hidden = true;
+  const errorBox = document.querySelector("[data-error]");
+  errorBox.hidden = true;
   button.disabled = true;
   try {
     await images.ready();
-    const sent = { text: box.value, images: images.kept() };
+    const sent = { text: box.value, images: images.list() };
     await send(form, () => {
-      // What was typed or added since goes with the next message.
+      // Text and images that were added since stay for the next message.
       if (box.value.startsWith(sent.text)) box.value = box.value.slice(sent.text.length);
       images.clear(sent.images);
-      grow(box);
+      resize(box);
     });
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    trouble.textContent = error.message;
-    trouble.hidden = false;
+    if (!(error instanceof SendError)) throw error;
+    errorBox.textContent = error.message;
+    errorBox.hidden = false;
   } finally {
     button.disabled = false;
   }
 }
 
-// Browsers that know field-sizing grow the box themselves.
-const grows = CSS.supports("field-sizing", "content");
+// Browsers with field-sizing grow the box by themselves.
+const growsByCss = CSS.supports("field-sizing", "content");
 
-function letGrow(box) {
-  if (grows) return;
-  box.addEventListener("input", () => grow(box));
-  grow(box);
+function autogrow(box) {
+  if (growsByCss) return;
+  box.addEventListener("input", () => resize(box));
+  resize(box);
 }
 
-function grow(box) {
-  if (grows) return;
+function resize(box) {
+  if (growsByCss) return;
   box.style.height = "auto";
   box.style.height = `${box.scrollHeight}px`;
 }
 
-for (const form of document.querySelectorAll("[data-composer]")) begin(form);
-for (const box of document.querySelectorAll("[data-grows]")) if (!box.closest("[data-composer]")) letGrow(box);
+for (const form of document.querySelectorAll("[data-composer]")) initComposer(form);
+for (const box of document.querySelectorAll("[data-autogrow]"))
+  if (!box.closest("[data-composer]")) autogrow(box);
 
-// On a touch screen this would cover half the page with a keyboard.
+// On a touch screen, the focus would open a keyboard that covers half the page.
 if (window.matchMedia("(pointer: fine)").matches) {
   document.querySelector("[data-composer] textarea")?.focus({ preventScroll: true });
 }

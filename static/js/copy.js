@@ -1,31 +1,32 @@
-// “Copy” under a reply and on its code, where the browser lets a page write to the clipboard.
+// Copy buttons of replies and code blocks, where the browser lets a page write to the clipboard.
 
-const names = document.querySelector("[data-copy-name]")?.dataset;
+const labels = document.querySelector("[data-copy-name]")?.dataset;
 
-/** Shows the buttons in `root`, which stay hidden where they could not work, and gives code its own. */
-export function reveal(root) {
+/** Shows the copy buttons in `root`, and adds one to each code block. */
+export function showCopyButtons(root) {
   if (!navigator.clipboard) return;
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
-  if (names) for (const code of root.querySelectorAll("pre:not(.bank) > code")) frame(code.parentNode);
+  if (labels)
+    for (const code of root.querySelectorAll("pre:not(.bank) > code")) wrapCode(code.parentNode);
 }
 
-function frame(pre) {
+function wrapCode(pre) {
   const box = document.createElement("div");
   const button = document.createElement("button");
   box.className = "code";
-  Object.assign(button, { type: "button", className: "copy", textContent: names.copyName });
-  Object.assign(button.dataset, { copy: "code", copied: names.copied });
+  Object.assign(button, { type: "button", className: "copy", textContent: labels.copyName });
+  Object.assign(button.dataset, { copy: "code", copied: labels.copied });
   pre.replaceWith(box);
   box.append(pre, button);
 }
 
-/** What the button stands for, without the names of the buttons in it. */
+/** Returns the text that the button copies, without the labels of the buttons inside it. */
 function textOf(button) {
   if (button.dataset.copy) return button.parentNode.querySelector("code").textContent;
-  const said = button.closest(".turn").querySelector("[data-said]");
-  said.classList.add("copying");
-  const text = said.innerText;
-  said.classList.remove("copying");
+  const element = button.closest(".turn").querySelector("[data-message-text]");
+  element.classList.add("copying");
+  const text = element.innerText;
+  element.classList.remove("copying");
   return text;
 }
 
@@ -33,11 +34,13 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
   await navigator.clipboard.writeText(textOf(button));
-  const name = button.textContent;
-  // Pressed again while it says so.
-  if (name === button.dataset.copied) return;
+  const label = button.textContent;
+  // Clicked again while it shows “Copied”.
+  if (label === button.dataset.copied) return;
   button.textContent = button.dataset.copied;
-  setTimeout(() => { button.textContent = name; }, 1500);
+  setTimeout(() => {
+    button.textContent = label;
+  }, 1500);
 });
 
-reveal(document);
+showCopyButtons(document);

@@ -1,79 +1,81 @@
-// Images that go with a message: picked, pasted or dropped, and shown before they are sent. In a chat
-// each is uploaded at once; before a chat's first message they wait in the form's own file field.
+// The images of a message: selected, pasted or dropped, with a preview. In a chat each is uploaded
+// immediately; before a chat's first message they stay in the form's file field.
 
-const MOST = 10;
+const MAX_IMAGES = 10;
 
-/** The images of a composer: `any()` tells whether there are some to send, `ready()` waits until they
- * are uploaded, `kept()` lists them, `clear(sent)` takes those away, and what was refused. */
-export function pictures(form) {
+/** Returns the images of a composer: `any()` returns whether there are images to send, `ready()` waits
+ * until they are uploaded, `list()` returns them, and `clear(sent)` removes those and refused ones. */
+export function imageUploads(form) {
   const picker = form.querySelector("[data-picker] input");
-  if (!picker) return { any: () => false, ready: async () => {}, kept: () => [], clear: () => {} };
-  const list = form.querySelector("[data-pictures]");
-  const blank = form.querySelector("[data-picture]");
-  const kept = new Set();
+  if (!picker) return { any: () => false, ready: async () => {}, list: () => [], clear: () => {} };
+  const previews = form.querySelector("[data-pictures]");
+  const template = form.querySelector("[data-picture]");
+  const images = new Set();
   let uploads = Promise.resolve();
   picker.closest("[data-picker]").dataset.ready = "";
 
   function add(files) {
     for (const file of files) {
-      if (kept.size >= MOST) {
-        refuse(show(file), list.dataset.saysMany);
+      if (images.size >= MAX_IMAGES) {
+        showRefusal(addPreview(file), previews.dataset.textMany);
         break;
       }
-      const one = { file, item: show(file, () => kept.delete(one)) };
-      kept.add(one);
-      if (form.dataset.upload) uploads = uploads.then(() => upload(one));
-      else draw(one.item, file);
+      const image = { file, item: addPreview(file, () => images.delete(image)) };
+      images.add(image);
+      if (form.dataset.upload) uploads = uploads.then(() => upload(image));
+      else drawPreview(image.item, file);
     }
-    hold();
+    syncFileField();
   }
 
-  function show(file, forget = () => {}) {
-    const item = blank.content.cloneNode(true).firstElementChild;
+  function addPreview(file, onRemove = () => {}) {
+    const item = template.content.cloneNode(true).firstElementChild;
     item.querySelector("[data-name]").textContent = file.name;
     item.querySelector("[data-remove]").addEventListener("click", () => {
-      forget();
+      onRemove();
       item.remove();
-      list.hidden = !list.children.length;
-      hold();
+      previews.hidden = !previews.children.length;
+      syncFileField();
       form.querySelector("textarea").focus();
     });
-    list.append(item);
-    list.hidden = false;
+    previews.append(item);
+    previews.hidden = false;
     return item;
   }
 
-  /** What waits in the file field goes with the form. Uploads leave it empty. */
-  function hold() {
-    const waiting = new DataTransfer();
-    if (!form.dataset.upload) for (const { file } of kept) waiting.items.add(file);
-    picker.files = waiting.files;
+  /** Puts the images into the file field, to be sent with the form. With uploads it stays empty. */
+  function syncFileField() {
+    const transfer = new DataTransfer();
+    if (!form.dataset.upload) for (const { file } of images) transfer.items.add(file);
+    picker.files = transfer.files;
   }
 
-  async function upload(one) {
-    if (!kept.has(one)) return;
-    const bar = one.item.querySelector("progress");
+  async function upload(image) {
+    if (!images.has(image)) return;
+    const bar = image.item.querySelector("progress");
     try {
-      const { id, url } = await post(form, one.file, (share) => { bar.value = share; });
-      const image = new Image();
-      image.src = url;
-      image.alt = "";
-      bar.replaceWith(image);
+      const { id, url } = await post(form, image.file, (fraction) => {
+        bar.value = fraction;
+      });
+      const thumbnail = new Image();
+      thumbnail.src = url;
+      thumbnail.alt = "";
+      bar.replaceWith(thumbnail);
       const field = document.createElement("input");
       field.type = "hidden";
       field.name = "attachments";
       field.value = id;
-      one.item.append(field);
+      image.item.append(field);
     } catch (error) {
-      kept.delete(one);
-      refuse(one.item, error.message || list.dataset.saysLost);
+      images.delete(image);
+      showRefusal(image.item, error.message || previews.dataset.textLost);
     }
   }
 
   picker.addEventListener("change", () => add([...picker.files]));
   form.addEventListener("paste", (event) => {
     const files = imagesIn(event.clipboardData);
-    // A word processor puts a picture of the text beside the text.
+    // Word processors add a picture of the text to the text.
     if (!files.length || event.clipboardData.types.includes("text/plain")) return;
     event.preventDefault();
     add(files);
@@ -81,35 +83,36 @@ export function pictures(form) {
   form.addEventListener("dragover", (event) => {
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
-    form.dataset.over = "";
+    form.dataset.dragover = "";
   });
-  form.addEventListener("dragleave", () => delete form.dataset.over);
+  form.addEventListener("dragleave", () => delete form.dataset.dragover);
   form.addEventListener("drop", (event) => {
-    delete form.dataset.over;
+    delete form.dataset.dragover;
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
     add(event.dataTransfer.files);
   });
 
-  // Picked before this ran, or kept by the browser when its reader came back.
+  // Files that were selected before this script ran, or that the browser restored after Back.
   add([...picker.files]);
 
   return {
-    any: () => kept.size > 0,
+    any: () => images.size > 0,
     ready: () => uploads,
-    kept: () => [...kept],
+    list: () => [...images],
     clear(sent) {
-      for (const one of sent) kept.delete(one);
-      list.replaceChildren(...[...kept].map(({ item }) => item));
-      list.hidden = !kept.size;
-      hold();
+      for (const image of sent) images.delete(image);
+      previews.replaceChildren(...[...images].map(({ item }) => item));
+      previews.hidden = !images.size;
+      syncFileField();
     },
   };
 }
 
-const imagesIn = (data) => [...(data?.files ?? [])].filter((file) => file.type.startsWith("image/"));
+const imagesIn = (data) =>
+  [...(data?.files ?? [])].filter((file) => file.type.startsWith("image/"));
 
-function refuse(item, reason) {
+function showRefusal(item, reason) {
   item.classList.add("refused");
   item.querySelector("[data-thumb]").replaceChildren();
   item.querySelector("input").remove();
@@ -118,8 +121,8 @@ function refuse(item, reason) {
   line.hidden = false;
 }
 
-/** A small drawing of a file that is not uploaded yet: a policy without blob: shows no other. */
-async function draw(item, file) {
+/** Draws a preview of a file that is not uploaded. The security policy blocks blob: URLs. */
+async function drawPreview(item, file) {
   const thumb = item.querySelector("[data-thumb]");
   thumb.replaceChildren();
   try {
@@ -130,11 +133,11 @@ async function draw(item, file) {
     canvas.getContext("2d").drawImage(bitmap, 0, 0);
     thumb.append(canvas);
   } catch {
-    // The server says what is wrong with it.
+    // The server reports what is wrong with the file.
   }
 }
 
-/** Uploads with progress, which fetch does not tell. Rejects with the server's reason, if it gave one. */
+/** Uploads the file and reports progress, which fetch cannot. Rejects with the server's reason. */
 function post(form, file, onProgress) {
   const body = new FormData();
   body.append("file", file);

@@ -1,67 +1,72 @@
-// What is done with a turn, without leaving the page: its forms are sent and its links opened in
-// place. Where the page is not live, they are the forms and links that they are.
-import { Refused, complain, isSpeaking, posted, reason, send } from "./chat.js";
-import { refresh } from "./live.js";
-import { fragment, turns, withId } from "./turns.js";
+// The actions of a message, without leaving the page: forms are sent in the background, and links
+// open inside the turn. On a page without live updates they work as plain forms and links.
+import { refresh } from "./live-updates.js";
+import { SendError, errorDetail, isSending, postForm, send, showError } from "./replies.js";
+import { fragment, turnById, turns } from "./turns.js";
 
-const live = Boolean(turns?.dataset.events);
+const isLive = Boolean(turns?.dataset.events);
 const slotOf = (element) => element.closest(".turn").querySelector("[data-slot]");
 
-async function submit(event) {
+async function onSubmit(event) {
   const form = event.target;
   const button = event.submitter;
-  if (!button || "leaves" in button.dataset) return;
+  if (!button || "navigates" in button.dataset) return;
   event.preventDefault();
   closeMenus();
-  complain();
+  showError();
   try {
-    if ("answers" in button.dataset) await ask(form, button);
-    else await change(form, button);
+    if ("streamsReply" in button.dataset) await requestReply(form, button);
+    else await submitChange(form, button);
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    complain(error.message);
+    if (!(error instanceof SendError)) throw error;
+    showError(error.message);
   }
 }
 
-/** Has something answered, and shows the answer as it comes. */
-async function ask(form, button) {
-  if (isSpeaking()) return;
+/** Sends a form that returns a reply, and shows the reply as it streams. */
+async function requestReply(form, button) {
+  if (isSending()) return;
   button.disabled = true;
   try {
-    await send(form, undefined, target(form, button));
+    await send(form, undefined, targetUrl(form, button));
   } finally {
     button.disabled = false;
   }
 }
 
-/** Changes a turn, and shows what became of it. An editor stays open until that is sure. */
-async function change(form, button) {
-  const to = new URL(target(form, button));
-  to.searchParams.set("part", "turn");
+/** Sends a form that changes a message, and shows the result. An editor closes only on success. */
+async function submitChange(form, button) {
+  const url = new URL(targetUrl(form, button));
+  url.searchParams.set("part", "turn");
   const body = new FormData(form);
   if (button.name) body.append(button.name, button.value);
-  const response = await posted(to, body, { redirect: "manual" });
+  const response = await postForm(url, body, { redirect: "manual" });
   if (response.type === "opaqueredirect") {
-    if ((await refresh()) && form.isConnected && !form.matches("[data-acts]")) shut(slotOf(form));
-  } else if ([400, 409, 412].includes(response.status) && form.isConnected && form.matches("[data-edit]")) {
-    fill(slotOf(form), await response.text());
-  } else throw new Refused(await reason(response));
+    if ((await refresh()) && form.isConnected && !form.matches("[data-actions]"))
+      closeSlot(slotOf(form));
+  } else if (
+    [400, 409, 412].includes(response.status) &&
+    form.isConnected &&
+    form.matches("[data-edit]")
+  ) {
+    fillSlot(slotOf(form), await response.text());
+  } else throw new SendError(await errorDetail(response));
 }
 
-// An attribute, since the property of one that is missing is the page's own address.
-const target = (form, button) =>
+// Reads the attribute, since the property of a missing one is the page's own URL.
+const targetUrl = (form, button) =>
   button.hasAttribute("formaction") ? button.formAction : form.action;
 
-/** Opens what a link leads to inside its turn; the same link closes it again. */
-async function open(event, link) {
+/** Opens the page of a link inside its turn. A second click on the link closes it. */
+async function openInSlot(event, link) {
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
   event.preventDefault();
   closeMenus();
   const slot = slotOf(link);
-  if (slot.dataset.shows === link.href) {
-    const writing = slot.querySelector("textarea");
-    if (writing) writing.focus();
-    else shut(slot);
+  if (slot.dataset.loaded === link.href) {
+    const editor = slot.querySelector("textarea");
+    if (editor) editor.focus();
+    else closeSlot(slot);
     return;
   }
   const { turn: id } = link.closest("[data-turn]").dataset;
@@ -71,14 +76,14 @@ async function open(event, link) {
     return;
   }
   const html = await response.text();
-  // The turn may have been brought up to date meanwhile, and a second click answered before.
-  const there = withId(id)?.querySelector("[data-slot]");
-  if (!there || there.dataset.shows === link.href) return;
-  there.dataset.shows = link.href;
-  fill(there, html);
+  // In the meantime the turn may have been replaced, or a second click answered.
+  const currentSlot = turnById(id)?.querySelector("[data-slot]");
+  if (!currentSlot || currentSlot.dataset.loaded === link.href) return;
+  currentSlot.dataset.loaded = link.href;
+  fillSlot(currentSlot, html);
 }
 
-function fill(slot, html) {
+function fillSlot(slot, html) {
   slot.replaceChildren(fragment(html));
   const first = slot.querySelector("textarea, button, a");
   first?.focus();
@@ -86,20 +91,23 @@ function fill(slot, html) {
   slot.scrollIntoView({ block: "nearest" });
 }
 
-function shut(slot) {
-  const { shows } = slot.dataset;
-  delete slot.dataset.shows;
+function closeSlot(slot) {
+  const { loaded } = slot.dataset;
+  delete slot.dataset.loaded;
   slot.replaceChildren();
-  const link = [...slot.closest(".turn").querySelectorAll("a[data-inline]")].find((one) => one.href === shows);
+  const link = [...slot.closest(".turn").querySelectorAll("a[data-inline]")].find(
+    (candidate) => candidate.href === loaded,
+  );
   (link?.checkVisibility?.() ? link : slot.closest(".turn")).focus({ preventScroll: true });
 }
 
 function closeMenus(except) {
-  for (const menu of turns.querySelectorAll("[data-menu][open]")) if (menu !== except) menu.open = false;
+  for (const menu of turns.querySelectorAll("[data-menu][open]"))
+    if (menu !== except) menu.open = false;
 }
 
-/** What is open closes first; then the reply that is being said stops. */
-function escape(event) {
+/** Closes what is open: a menu, then an editor without changes. If nothing is, stops the reply. */
+function onEscape(event) {
   if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
   const menu = turns.querySelector("[data-menu][open]");
   if (menu) {
@@ -110,31 +118,35 @@ function escape(event) {
   const slot = event.target.closest?.("[data-slot]");
   if (slot) {
     const box = slot.querySelector("textarea");
-    if (!box || box.value === box.defaultValue) shut(slot);
+    if (!box || box.value === box.defaultValue) closeSlot(slot);
     return;
   }
   if (document.querySelector(":popover-open, dialog[open]")) return;
-  const stops = turns.querySelectorAll("[data-stop]");
-  stops.item(stops.length - 1)?.click();
+  const stopButtons = turns.querySelectorAll("[data-stop]");
+  stopButtons.item(stopButtons.length - 1)?.click();
 }
 
-function keys(event) {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.closest("[data-edit]")) {
+function onKeydown(event) {
+  if (
+    event.key === "Enter" &&
+    (event.ctrlKey || event.metaKey) &&
+    event.target.closest("[data-edit]")
+  ) {
     event.target.form.requestSubmit(event.target.form.querySelector("button"));
   }
 }
 
-if (live) {
-  turns.addEventListener("submit", submit);
-  turns.addEventListener("keydown", keys);
+if (isLive) {
+  turns.addEventListener("submit", onSubmit);
+  turns.addEventListener("keydown", onKeydown);
   turns.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-inline]");
-    if (link) open(event, link);
+    if (link) openInSlot(event, link);
     const cancel = event.target.closest("[data-cancel]");
     if (!cancel) return;
     event.preventDefault();
-    shut(slotOf(cancel));
+    closeSlot(slotOf(cancel));
   });
   document.addEventListener("click", (event) => closeMenus(event.target.closest("[data-menu]")));
-  document.addEventListener("keydown", escape);
+  document.addEventListener("keydown", onEscape);
 }

@@ -1,42 +1,45 @@
-// Older chats come in at the end of the list beside the page as one scrolls down to it.
+// Loads older chats at the end of the sidebar's list as the reader scrolls down.
 
 const list = document.querySelector('[data-part="chats"]');
-let shown = 0;
-let loading = false;
+let requestedCount = 0;
+let isLoading = false;
 
-/** How many chats the list was asked for; 0 for as many as there are at first. */
-export const chatsShown = () => shown;
+/** Returns how many chats the list was asked for; 0 for the default. */
+export const chatsShown = () => requestedCount;
 
 async function load(link) {
-  if (loading) return;
-  loading = true;
+  if (isLoading) return;
+  isLoading = true;
   try {
-    const address = new URL(link.href);
-    address.searchParams.set("part", "chats");
-    address.searchParams.set("chats", link.dataset.moreChats);
-    const response = await fetch(address);
+    const url = new URL(link.href);
+    url.searchParams.set("part", "chats");
+    url.searchParams.set("chats", link.dataset.moreChats);
+    const response = await fetch(url);
     if (!response.ok || response.redirected) return;
     const current = list.querySelector("[aria-current]")?.getAttribute("href");
     list.innerHTML = await response.text();
-    shown = Number(address.searchParams.get("chats"));
-    if (current) list.querySelector(`[href="${CSS.escape(current)}"]`)?.setAttribute("aria-current", "page");
+    requestedCount = Number(url.searchParams.get("chats"));
+    if (current)
+      list.querySelector(`[href="${CSS.escape(current)}"]`)?.setAttribute("aria-current", "page");
   } catch {
-    // Asked for again at the next scroll.
+    // The next scroll tries again.
   } finally {
-    loading = false;
+    isLoading = false;
   }
 }
 
 if (list) {
-  const seen = new IntersectionObserver(
-    (entries) => { for (const one of entries) if (one.isIntersecting) load(one.target); },
+  const observer = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) if (entry.isIntersecting) load(entry.target);
+    },
     { root: list.closest("nav"), rootMargin: "0px 0px 600px 0px" },
   );
-  const watch = () => {
-    seen.disconnect();
+  const observeLink = () => {
+    observer.disconnect();
     const link = list.querySelector("[data-more-chats]");
-    if (link) seen.observe(link);
+    if (link) observer.observe(link);
   };
-  new MutationObserver(watch).observe(list, { childList: true });
-  watch();
+  new MutationObserver(observeLink).observe(list, { childList: true });
+  observeLink();
 }

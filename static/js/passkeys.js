@@ -1,51 +1,58 @@
-// Passkeys: a form with data-passkey="create" or "get" is filled in by the device, and sent. What the
-// device is asked comes with the page, or from the address in data-options-at.
+// Passkeys. The device fills in a form with data-passkey="create" or "get", and the form is sent.
+// The options for the device are in the page, or at the URL in data-options-at.
 
-// A passkey belongs to a name, and so to no address of numbers.
-const named = !/^[\d.]+$|:/.test(location.hostname);
-const able = window.isSecureContext && named && Boolean(window.PublicKeyCredential?.parseCreationOptionsFromJSON);
+// A passkey is bound to a domain name, so it does not work on an IP address.
+const hasDomainName = !/^[\d.]+$|:/.test(location.hostname);
+const isSupported =
+  window.isSecureContext &&
+  hasDomainName &&
+  Boolean(window.PublicKeyCredential?.parseCreationOptionsFromJSON);
 
-async function asked(form) {
+async function loadOptions(form) {
   if (!form.dataset.optionsAt) return JSON.parse(form.querySelector("script").textContent);
-  const answer = await fetch(form.dataset.optionsAt, { headers: { Accept: "application/json" } });
-  return answer.json();
+  const response = await fetch(form.dataset.optionsAt, { headers: { Accept: "application/json" } });
+  return response.json();
 }
 
 async function create(form) {
-  const wish = (await asked(form)).creation_options.publicKey;
-  const alone = form.elements.passwordless.checked;
-  Object.assign(wish.authenticatorSelection, {
-    residentKey: alone ? "required" : "discouraged",
-    requireResidentKey: alone,
-    ...(alone && { userVerification: "required" }),
+  const options = (await loadOptions(form)).creation_options.publicKey;
+  const isPasswordless = form.elements.passwordless.checked;
+  Object.assign(options.authenticatorSelection, {
+    residentKey: isPasswordless ? "required" : "discouraged",
+    requireResidentKey: isPasswordless,
+    ...(isPasswordless && { userVerification: "required" }),
   });
-  return navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(wish) });
+  return navigator.credentials.create({
+    publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options),
+  });
 }
 
 async function get(form) {
-  const wish = (await asked(form)).request_options.publicKey;
-  return navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(wish) });
+  const options = (await loadOptions(form)).request_options.publicKey;
+  return navigator.credentials.get({
+    publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options),
+  });
 }
 
-async function fill(form) {
-  const failed = form.querySelector("[data-failed]");
-  failed.hidden = true;
+async function fillAndSubmit(form) {
+  const errorMessage = form.querySelector("[data-failed]");
+  errorMessage.hidden = true;
   try {
-    const made = await (form.dataset.passkey === "create" ? create(form) : get(form));
-    form.elements.credential.value = JSON.stringify(made.toJSON());
+    const credential = await (form.dataset.passkey === "create" ? create(form) : get(form));
+    form.elements.credential.value = JSON.stringify(credential.toJSON());
   } catch {
-    // Closed by its user, or the device has none.
-    failed.hidden = false;
+    // The user cancelled, or the device has no passkey.
+    errorMessage.hidden = false;
     return;
   }
   form.submit();
 }
 
-for (const form of able ? document.querySelectorAll("[data-passkey]") : []) {
+for (const form of isSupported ? document.querySelectorAll("[data-passkey]") : []) {
   for (const button of form.querySelectorAll("button[hidden]")) button.hidden = false;
-  for (const why of form.querySelectorAll("[data-cannot]")) why.hidden = true;
+  for (const notice of form.querySelectorAll("[data-unsupported]")) notice.hidden = true;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    fill(form);
+    fillAndSubmit(form);
   });
 }

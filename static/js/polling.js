@@ -1,6 +1,6 @@
-// What goes on by itself is asked for again every few seconds, while somebody can see it.
+// Reloads parts of a page every few seconds while the page is visible.
 
-const EVERY = 4000; // milliseconds
+const POLL_INTERVAL_MS = 4000;
 
 async function refresh(box) {
   if (!document.hidden && !box.contains(document.activeElement)) {
@@ -9,19 +9,19 @@ async function refresh(box) {
       if (response.redirected || response.status === 404) return;
       if (response.ok) show(box, await response.text());
     } catch {
-      // Asked for again below.
+      // The next poll tries again.
     }
   }
-  again(box);
+  schedule(box);
 }
 
 function show(box, html) {
-  // What somebody selected to copy stays selected as long as nothing changes.
-  if (box.dataset.shown === html) return;
-  box.dataset.shown = html;
+  // If nothing changed, text that the reader selected stays selected.
+  if (box.dataset.loaded === html) return;
+  box.dataset.loaded = html;
   box.innerHTML = html;
 }
 
-const again = (box) => setTimeout(refresh, EVERY, box);
+const schedule = (box) => setTimeout(refresh, POLL_INTERVAL_MS, box);
 
-for (const box of document.querySelectorAll("[data-poll]")) again(box);
+for (const box of document.querySelectorAll("[data-poll]")) schedule(box);

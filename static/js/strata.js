@@ -1,15 +1,16 @@
-// Everything here makes a page that works without it nicer. Each module looks for its data- attribute.
-import "./acts.js";
+// Entry module of the project pages. Every page also works without JavaScript; each module looks
+// for its data attribute and does nothing when it is missing.
 import "./as-of.js";
-import "./chat.js";
+import "./bulk-selection.js";
+import "./chat-menu.js";
 import "./composer.js";
 import "./copy.js";
 import "./drawer.js";
-import "./earlier.js";
-import "./keeping.js";
-import "./keys.js";
-import "./live.js";
+import "./earlier-turns.js";
+import "./live-updates.js";
+import "./local-times.js";
+import "./message-actions.js";
 import "./older-chats.js";
-import "./picking.js";
 import "./polling.js";
-import "./times.js";
+import "./replies.js";
+import "./shortcuts.js";

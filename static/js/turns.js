@@ -1,5 +1,5 @@
-// The turns of a chat on its page: put in, brought up to date, and left alone where somebody writes.
-import { reveal } from "./copy.js";
+// The turns on a chat page: added, replaced and removed. A turn that the user edits stays open.
+import { showCopyButtons } from "./copy.js";
 
 export const turns = document.querySelector("[data-turns]");
 const latest = document.querySelector("[data-latest]");
@@ -7,98 +7,107 @@ const latest = document.querySelector("[data-latest]");
 export function fragment(html) {
   const template = document.createElement("template");
   template.innerHTML = html;
-  reveal(template.content);
+  showCopyButtons(template.content);
   return template.content;
 }
 
-const all = () => [...turns.querySelectorAll(":scope > [data-turn]")];
-export const withId = (id) => turns.querySelector(`:scope > [data-turn="${CSS.escape(id)}"]`);
-const slot = (turn) => turn.querySelector("[data-slot]");
-const isWrittenIn = (turn) => Boolean(slot(turn)?.querySelector("[data-edit]"));
+const allTurns = () => [...turns.querySelectorAll(":scope > [data-turn]")];
+export const turnById = (id) => turns.querySelector(`:scope > [data-turn="${CSS.escape(id)}"]`);
+const slotOf = (turn) => turn.querySelector("[data-slot]");
+const isEdited = (turn) => Boolean(slotOf(turn)?.querySelector("[data-edit]"));
 
 let changes = 0;
 
-/** How often a turn was put in, replaced or taken away here so far. */
-export const timesChanged = () => changes;
+/** Returns how often a turn was added, replaced or removed so far. */
+export const changeCount = () => changes;
 
-/** Puts the turns in `html` where they belong and returns the last of them: what stood below the
- * message that they follow is on another branch now. */
-export function add(html) {
-  const fresh = [...fragment(html).querySelectorAll("[data-turn]")];
+/** Adds the turns in `html` after their parent and returns the last. Turns below the parent belong to
+ * another branch now and are removed. */
+export function addTurns(html) {
+  const added = [...fragment(html).querySelectorAll("[data-turn]")];
   turns.querySelector(":scope > .lead")?.remove();
-  const { parent } = fresh[0].dataset;
-  const above = parent ? withId(parent) : null;
-  for (const old of above || !parent ? after(above) : []) old.remove();
-  for (const one of fresh) replace(one.dataset.turn, one);
-  return fresh.at(-1);
+  const { parent } = added[0].dataset;
+  const parentTurn = parent ? turnById(parent) : null;
+  for (const turn of parentTurn || !parent ? turnsAfter(parentTurn) : []) turn.remove();
+  for (const turn of added) replaceTurn(turn.dataset.turn, turn);
+  return added.at(-1);
 }
 
-function after(turn) {
-  const known = all();
-  return known.slice(known.indexOf(turn) + 1);
+function turnsAfter(turn) {
+  const all = allTurns();
+  return all.slice(all.indexOf(turn) + 1);
 }
 
-/** Puts `fresh` in the place of the turn with this id, or at the end. */
-export function replace(id, fresh) {
+/** Puts `newTurn` in the place of the turn with this id, or at the end. */
+export function replaceTurn(id, newTurn) {
   changes += 1;
-  const old = withId(id);
-  if (old) keepingFocus(() => swap(old, fresh));
-  else latest.before(fresh);
+  const turn = turnById(id);
+  if (turn) preserveFocus(() => swap(turn, newTurn));
+  else latest.before(newTurn);
 }
 
-export function remove(turn) {
+export function removeTurn(turn) {
   changes += 1;
   turn.remove();
 }
 
-/** Makes the page what `made` is, touching only the turns that look different. Those for which
- * `isBusy` is true are being said here, and those that somebody edits stay open. */
-export function patch(made, isBusy) {
-  keepingFocus(() => bringUpToDate(made, isBusy));
+/** Makes the turns equal to those in `update`, and replaces only turns that differ. Turns for whose id
+ * `isStreaming` is true and turns that the user edits stay. */
+export function updateTurns(update, isStreaming) {
+  preserveFocus(() => applyUpdate(update, isStreaming));
 }
 
-function bringUpToDate(made, isBusy) {
-  const fresh = [...made.querySelectorAll("[data-turn]")];
-  const ids = new Set(fresh.map((one) => one.dataset.turn));
-  for (const old of all()) if (!ids.has(old.dataset.turn) && !isWrittenIn(old)) old.remove();
+function applyUpdate(update, isStreaming) {
+  const newTurns = [...update.querySelectorAll("[data-turn]")];
+  const ids = new Set(newTurns.map((turn) => turn.dataset.turn));
+  for (const turn of allTurns()) if (!ids.has(turn.dataset.turn) && !isEdited(turn)) turn.remove();
   for (const name of ["earlier", "lead"]) {
     turns.querySelector(`:scope > .${name}`)?.remove();
-    const line = made.querySelector(`.${name}`);
+    const line = update.querySelector(`.${name}`);
     if (line) turns.prepend(line);
   }
-  let below = latest;
-  for (const one of fresh.reverse()) {
-    const old = withId(one.dataset.turn);
-    let kept = one;
-    if (old && (isBusy(one.dataset.turn) || old.dataset.key === one.dataset.key)) kept = old;
-    else if (old) swap(old, one);
-    if (kept.nextElementSibling !== below) below.before(kept);
-    below = kept;
+  let next = latest;
+  for (const newTurn of newTurns.reverse()) {
+    const oldTurn = turnById(newTurn.dataset.turn);
+    let turn = newTurn;
+    if (
+      oldTurn &&
+      (isStreaming(newTurn.dataset.turn) || oldTurn.dataset.key === newTurn.dataset.key)
+    )
+      turn = oldTurn;
+    else if (oldTurn) swap(oldTurn, newTurn);
+    if (turn.nextElementSibling !== next) next.before(turn);
+    next = turn;
   }
 }
 
-/** Keeps what is open in the turn. */
-function swap(old, fresh) {
-  const open = slot(old);
-  if (open?.hasChildNodes()) slot(fresh)?.replaceWith(open);
-  old.replaceWith(fresh);
+/** Replaces the turn, and moves an open editor to the new one. */
+function swap(oldTurn, newTurn) {
+  const slot = slotOf(oldTurn);
+  if (slot?.hasChildNodes()) slotOf(newTurn)?.replaceWith(slot);
+  oldTurn.replaceWith(newTurn);
 }
 
-/** Gives the focus back to where it was, or to what does the same in the turn that came in place. */
-function keepingFocus(work) {
+/** Runs `change`, then moves the focus back to the same control, in the new turn if it was replaced. */
+function preserveFocus(change) {
   const focused = document.activeElement;
   const turn = focused?.closest?.("[data-turn]");
-  work();
+  change();
   if (!turn || document.activeElement === focused) return;
   const { turn: id, parent } = turn.dataset;
-  const there = withId(id) ?? turns.querySelector(`:scope > [data-parent="${CSS.escape(parent)}"]`);
-  const next = focused.isConnected ? focused : there && (sameIn(there, focused) ?? there);
+  const newTurn =
+    turnById(id) ?? turns.querySelector(`:scope > [data-parent="${CSS.escape(parent)}"]`);
+  const next = focused.isConnected
+    ? focused
+    : newTurn && (sameControl(newTurn, focused) ?? newTurn);
   next?.focus({ preventScroll: true });
 }
 
-function sameIn(turn, focused) {
+function sameControl(turn, focused) {
   const menu = focused.closest("[data-menu]")?.querySelector("summary");
-  const { act } = (menu ?? focused).dataset;
-  const others = focused.closest(".versions") ? ", .versions button:not([disabled])" : "";
-  return act && turn.querySelector(`[data-act="${CSS.escape(act)}"]:not([disabled])${others}`);
+  const { action } = (menu ?? focused).dataset;
+  const fallback = focused.closest(".versions") ? ", .versions button:not([disabled])" : "";
+  return (
+    action && turn.querySelector(`[data-action="${CSS.escape(action)}"]:not([disabled])${fallback}`)
+  );
 }

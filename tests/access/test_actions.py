@@ -27,13 +27,13 @@ def actions_of(page: str) -> set[str]:
 
 
 def test_what_several_actions_share_a_page_are_all_listed():
-    from memory.moderation import Act
+    from memory.moderation.actions import ModerationAction
     from memory.views.facts import DECISIONS
     from memory.views.webhooks import ACTIONS as OF_WEBHOOKS
-    from projects.invitation_views import ACTIONS as OF_INVITATIONS
-    from projects.views import ACTIONS as OF_MEMBERS
+    from projects.views.invitations import ACTIONS as OF_INVITATIONS
+    from projects.views.projects import ACTIONS as OF_MEMBERS
 
-    assert actions_of("memory-act") == set(Act.values)
+    assert actions_of("memory-act") == set(ModerationAction.values)
     assert actions_of("project-members") == set(OF_MEMBERS)
     assert actions_of("project-invitations") == set(OF_INVITATIONS)
     assert actions_of("webhook") == set(OF_WEBHOOKS)

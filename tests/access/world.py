@@ -9,15 +9,17 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from chat import attachments, notes
+from chat import attachments
+from chat.conversations import notes
+from chat.conversations.messages import post_message
 from chat.models import Import, Session
-from chat.replies import post_message
-from memory import blocks, facts, forgetting
+from memory import blocks, facts
 from memory.facts import Statement
-from memory.forgetting import Scope
+from memory.forgetting import service
+from memory.forgetting.service import ForgetScope
 from memory.models import Entry, Webhook
-from projects.creation import create_project
 from projects.models import Invitation, Token
+from projects.services import create_project
 from tests.access.routes import Route
 from tests.chat.pictures import picture
 
@@ -81,12 +83,14 @@ class World(SimpleNamespace):
         self.reply = post_message(self.session, "In May.", role="assistant")
         self.reply.receipt = {"budget": 1_000, "sections": []}
         self.reply.save(update_fields=["receipt"])
-        self.image = attachments.attach(self.session, editor, "plan.png", io.BytesIO(picture()))
-        attachments.claim(self.asked, [self.image.pk], editor)
+        self.image = attachments.upload_image(
+            self.session, editor, "plan.png", io.BytesIO(picture())
+        )
+        attachments.claim_uploads(self.asked, [self.image.pk], editor)
         forgotten = post_message(self.session, "Forget this.", author=editor)
-        receipt = forgetting.forget(project, Scope(message=forgotten.pk), self.owner)
+        receipt = service.forget(project, ForgetScope(message=forgotten.pk), self.owner)
         self.receipt = SimpleNamespace(pk=receipt.id)
-        self.note = notes.add(project, editor, "The door code is 4711.")
+        self.note = notes.add_note(project, editor, "The door code is 4711.")
         self.upload = Import.objects.create(project=project, user=self.owner, name="talk.jsonl")
 
     def _keep(self) -> None:
@@ -108,7 +112,7 @@ class World(SimpleNamespace):
         )
         member = self.project.memberships.get(user=self.owner)
         told = Statement("Billing", "is owned by", "the platform team", timezone.now())
-        self.fact = facts.give(member, told)[0]
+        self.fact = facts.create_fact(member, told)[0]
         self.block = blocks.put(self.project, None, "persona", "Be brief.", self.owner)
 
     def address(self, route: Route, values: dict[str, str]) -> str:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from chat.models import Session
 from memory.models import Corpus
-from memory.recall import corpus, pieces, vector_index
-from memory.recall.embedders.base import unit
-from memory.recall.embedders.static import static
-from memory.recall.writing import WRITTEN
-from projects.identifiers import new_id
+from memory.recall import fulltext, vector_index, wordpieces
+from memory.recall.chunk_writer import CHUNK_COLUMNS
+from memory.recall.embedders.base import normalise
+from memory.recall.embedders.static import get_static_embedder
+from projects.core.ids import new_id
 from projects.models import Project
 from tests.bench import made_up
 
@@ -50,7 +50,7 @@ def fill(owner, sizes: Sequence[int], seed: int) -> list[Project]:
     large = {
         project.pk
         for project, size in zip(projects, sizes, strict=True)
-        if size > vector_index.EXACT
+        if size > vector_index.MAX_EXACT_CHUNKS
     }
     talks = made_up.talks(seed, len(whose) * A_TALK, A_TALK)
     with without_indexes():
@@ -61,14 +61,14 @@ def fill(owner, sizes: Sequence[int], seed: int) -> list[Project]:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     for project in projects:
-        corpus.recount(project.pk)
+        fulltext.recount(project.pk)
     return projects
 
 
 def _write(owner, batch: list[tuple[Project, list[str]]], large: set[UUID]) -> None:
     texts = [text for _, talk in batch for text in talk]
-    vectors = halfvecs(static().documents(texts))
-    packed = iter(zip(texts, pieces.pack(texts), vectors, strict=True))
+    vectors = halfvecs(get_static_embedder().embed_documents(texts))
+    packed = iter(zip(texts, wordpieces.pack(texts), vectors, strict=True))
     sessions, chunks, kept = [], [], []
     for project, talk in batch:
         session = Session(project=project, creator=owner, last_seq=len(talk))
@@ -92,11 +92,13 @@ def _write(owner, batch: list[tuple[Project, list[str]]], large: set[UUID]) -> N
                 "language": "english",
                 "pieces": ids,
             }
-            chunks.append(tuple(chunk[name] for name in WRITTEN))
+            chunks.append(tuple(chunk[name] for name in CHUNK_COLUMNS))
             stands = project.pk in large
-            kept.append((new_id(), project.pk, chunk["id"], static().name, vector, stands))
+            kept.append(
+                (new_id(), project.pk, chunk["id"], get_static_embedder().name, vector, stands)
+            )
     Session.objects.bulk_create(sessions)
-    copy("memory_chunk", WRITTEN, chunks)
+    copy("memory_chunk", CHUNK_COLUMNS, chunks)
     copy("memory_vector", VECTOR, kept)
 
 
@@ -141,4 +143,4 @@ def without_indexes() -> Iterator[None]:
 def distances(kept: list[bytes], asked: NDArray[np.float32]) -> NDArray[np.float32]:
     """The cosine distance of each vector, as COPY gives it, and each question (columns)."""
     rows = np.stack([np.frombuffer(one, ">f2", offset=4) for one in kept]).astype(np.float32)
-    return 1 - unit(rows) @ asked.T
+    return 1 - normalise(rows) @ asked.T

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.recall.embedders.static import static
+from memory.recall.embedders.static import get_static_embedder
 
 # The commonest words of English, without which few texts do; those that one may talk about; and
 # how many words belong to one subject.
@@ -27,7 +27,11 @@ TELLING, OTHERS = 0.22, 0.05
 @lru_cache(maxsize=1)
 def words() -> list[str]:
     """Whole words, the commonest first: the vocabulary of the built-in model has that order."""
-    return [word for word in static().vocabulary if word.isascii() and word.isalpha() and word[1:]]
+    return [
+        word
+        for word in get_static_embedder().vocabulary
+        if word.isascii() and word.isalpha() and word[1:]
+    ]
 
 
 @lru_cache(maxsize=1)
@@ -38,7 +42,7 @@ def rank() -> dict[str, int]:
 @lru_cache(maxsize=1)
 def subjects() -> NDArray[np.int64]:
     """The words of each subject, by their rank: those that are near one of them in meaning."""
-    model = static()
+    model = get_static_embedder()
     places = {piece: place for place, piece in enumerate(model.vocabulary)}
     units = model.units[[places[word] for word in words()]]
     span = np.arange(FUNCTION_WORDS, FUNCTION_WORDS + 8_000)

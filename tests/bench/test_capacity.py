@@ -69,9 +69,9 @@ def _seconds(process: psutil.Process) -> float:
 
 def sizes(data_dir: Path) -> tuple[int, int]:
     """Bytes of the database, and of what recall looks into."""
-    from config import embedded
+    from config.postgres import server
 
-    where = f"host={embedded.socket_directory(data_dir)} user=postgres dbname=postgres"
+    where = f"host={server.socket_directory(data_dir)} user=postgres dbname=postgres"
     with psycopg.connect(where, autocommit=True) as connection:
         return connection.execute("""
             SELECT pg_database_size(current_database())::bigint,

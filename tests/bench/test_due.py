@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session
-from chat.replies import draft, post_messages
 from memory.layers import cycle
 from memory.models import Cursor, Entry, Nudge
-from projects.creation import create_project
 from projects.models import Project
+from projects.services import create_project
 
 pytestmark = pytest.mark.timeout(1_800)
 

@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from config.management.commands.up import NICE
+from config.management.commands.up import WORKER_NICENESS
 from tests.crowd import readers
 from tests.crowd.speaker import Speaking, speaker
 from tests.server import Installation, Web, installed, worker
@@ -30,7 +30,7 @@ def model() -> Iterator[Speaking]:
 @pytest.fixture(scope="module")
 def strata(model, tmp_path_factory) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("strata")
-    with installed(folder, model) as made, worker(made, "--concurrency=2", nice=NICE):
+    with installed(folder, model) as made, worker(made, "--concurrency=2", nice=WORKER_NICENESS):
         yield made
 
 

@@ -10,9 +10,9 @@ from django.db import connection
 from chat.importers import import_file
 from memory.models import Chunk, Corpus, Vector
 from memory.recall import embedders, indexing, vector_index
-from memory.recall.writing import WRITTEN
-from projects.creation import create_project
+from memory.recall.chunk_writer import CHUNK_COLUMNS
 from projects.models import Project
+from projects.services import create_project
 from tests.bench import made_up
 
 pytestmark = [pytest.mark.timeout(3_600), pytest.mark.django_db(transaction=True)]
@@ -51,7 +51,7 @@ class Watched:
 
     def documents(self, texts):
         made = []
-        self.seconds += self._timed(lambda: made.append(self._real.documents(texts)))
+        self.seconds += self._timed(lambda: made.append(self._real.embed_documents(texts)))
         self.texts += len(texts)
         return made[0]
 
@@ -80,12 +80,12 @@ def test_indexing_is_a_third_as_quick_as_a_copy_of_its_rows(
         before = embedder.seconds
         whole = timed(indexing.catch_up)
         written.append(whole - (embedder.seconds - before))
-        chunks = copied("memory_chunk", tuple(WRITTEN), project)
+        chunks = copied("memory_chunk", tuple(CHUNK_COLUMNS), project)
         vectors = copied("memory_vector", VECTOR, project)
         Chunk.objects.filter(project=project).delete()
 
         def both(chunks: bytes = chunks, vectors: bytes = vectors) -> None:
-            copy_back("memory_chunk", tuple(WRITTEN), chunks)
+            copy_back("memory_chunk", tuple(CHUNK_COLUMNS), chunks)
             copy_back("memory_vector", VECTOR, vectors)
 
         copying.append(timed(both))
@@ -101,8 +101,8 @@ def test_a_year_of_talk_is_imported_and_indexed_in_three_minutes(owner, timed, t
     imported = timed(lambda: import_file(project, owner, "year.jsonl", file, "jsonl"))
     indexed = timed(indexing.catch_up)
     assert Corpus.objects.get(pk=project.pk).chunks == A_YEAR
-    filled = timed(lambda: vector_index.fill(embedders.get()))
-    assert not vector_index.behind(embedders.get())
+    filled = timed(lambda: vector_index.add_all(embedders.get()))
+    assert not vector_index.projects_behind(embedders.get())
     told(
         "a year of talk: imported, indexed, its vectors' index built",
         imported,

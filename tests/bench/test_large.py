@@ -9,8 +9,8 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from numpy.typing import NDArray
 
 from memory.models import Corpus
-from memory.recall import Scope, recall, search
-from memory.recall.embedders.static import static
+from memory.recall import RecallScope, recall, search
+from memory.recall.embedders.static import get_static_embedder
 from projects.models import Project
 from tests.bench import filling, made_up
 
@@ -48,7 +48,9 @@ def questions(seed: int, texts: int) -> list[str]:
 
 
 def searched(timed, project: Project, owner, asked: list[str]) -> list[float]:
-    return [timed(lambda one=one: recall(Scope(project, owner), one, limit=10)) for one in asked]
+    return [
+        timed(lambda one=one: recall(RecallScope(project, owner), one, limit=10)) for one in asked
+    ]
 
 
 def test_search_among_a_million_takes_at_most_twice_as_long(
@@ -82,13 +84,15 @@ def test_search_among_a_million_takes_at_most_twice_as_long(
 
 def shares(project: Project, owner, asked: list[str]) -> float:
     """Of the ten vectors nearest to each question, how many search finds, or others as near."""
-    vectors = static().documents(asked[:ASKED])
+    vectors = get_static_embedder().embed_documents(asked[:ASKED])
     tenth = np.sort(distances(project, vectors), axis=0)[9]
     size = Corpus.objects.get(pk=project.pk).chunks
     found = []
     for vector, most in zip(vectors, tenth, strict=True):
-        rows = search.candidates(Scope(project, owner), [], size, static().name, vector)
-        nearest = sorted(1 - (row.likeness or 0) for row in rows)[:10]
+        rows = search.find_candidates(
+            RecallScope(project, owner), [], size, get_static_embedder().name, vector
+        )
+        nearest = sorted(1 - (row.similarity or 0) for row in rows)[:10]
         found.append(sum(one <= most + ALIKE for one in nearest) / 10)
     return float(np.mean(found))
 

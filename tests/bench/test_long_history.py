@@ -10,12 +10,12 @@ from django.db import connection
 from chat.models import Session
 from memory.layers import digests
 from memory.layers.bank import item_tokens
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.periods import Granularity, parent_key
-from memory.layers.rendering import rendered_bank
-from memory.models import Entry, State
-from memory.models.cursors import nudge
-from projects.creation import create_project
+from memory.models import Entry, EntryStatus
+from memory.models.cursors import mark_layers_changed
 from projects.models import Project
+from projects.services import create_project
 
 pytestmark = pytest.mark.timeout(1_800)
 
@@ -34,7 +34,7 @@ def settled(owner, conversations: int, name: str) -> Project:
     digests: dict[tuple[Granularity, str], Entry] = {}
     talks = list(told(project, owner, END - timedelta(days=60), conversations))
     for entry in talks:
-        entry.state, entry.parent = State.ABSORBED, above(entry, digests)
+        entry.state, entry.parent = EntryStatus.ABSORBED, above(entry, digests)
     for digest in digests.values():
         digest.save()
     Session.objects.bulk_create(entry.session for entry in talks)
@@ -53,7 +53,7 @@ def above(entry: Entry, digests: dict[tuple[Granularity, str], Entry]) -> Entry 
     if place not in digests:
         digest = written(entry.project, *place, entry.last_source_at)
         digest.parent = above(digest, digests)
-        digest.state = State.ABSORBED if digest.parent else State.LIVE
+        digest.state = EntryStatus.ABSORBED if digest.parent else EntryStatus.LIVE
         # Those above are saved first.
         digests[place] = digest
     return digests[place]
@@ -91,7 +91,7 @@ def a_day_more(project: Project, owner, now: datetime) -> None:
     for entry in told(project, owner, now, A_DAY):
         entry.session.save()
         entry.save()
-    nudge(project.pk)
+    mark_layers_changed(project.pk)
 
 
 # Not in one transaction: what is claimed, written and committed is measured too.
@@ -106,7 +106,7 @@ def test_a_day_settles_and_a_bank_is_read_as_fast_after_ten_times_the_history(
         now = END + timedelta(days=day)
         for project, times in zip(projects, settling, strict=True):
             a_day_more(project, owner, now)
-            times.append(timed(partial(digests.settle, project.pk, now)))
+            times.append(timed(partial(digests.update_layers, project.pk, now)))
     for _ in range(LOOKS):
         for project, times in zip(projects, reading, strict=True):
             times.append(timed(partial(rendered_bank, project)))

@@ -7,12 +7,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Role, Session
-from chat.replies import draft, post_messages
 from memory.layers import cycle
 from memory.recall import indexing
-from projects.creation import create_project
 from projects.models import Project
+from projects.services import create_project
 from tests.bench import made_up
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]

@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
+from chat.conversations.messages import draft, post_message, post_messages
 from chat.models import Role, Session
-from chat.prompt import Turn, build
-from chat.replies import draft, post_message, post_messages
-from chat.window import PER_MESSAGE
+from chat.prompt.builder import Turn, build
+from chat.prompt.types import MESSAGE_OVERHEAD_TOKENS
 from memory.layers import cycle
-from memory.recall import Scope, indexing, recall
-from memory.sections import DETAIL_TOKENS, GIST_TOKENS
-from projects.creation import create_project
+from memory.prompt.sections import DETAIL_TOKENS, GIST_TOKENS
+from memory.recall import RecallScope, indexing, recall
 from projects.models import Project
+from projects.services import create_project
 from tests.bench import made_up
 
 pytestmark = [pytest.mark.timeout(1_800), pytest.mark.django_db(transaction=True)]
@@ -23,7 +23,7 @@ LATER = AT + timedelta(days=90)
 SESSIONS, EACH = 60, 20
 ROUNDS, BLOCK = 400, 40
 CHATS_OWN = ("persona", "history", "message")
-SEARCH = ("memory.sections.gists", "memory.sections.details")
+SEARCH = ("memory.prompt.sections.gists", "memory.prompt.sections.details")
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_search_is_told_apart(project, asked, owner, timed, compare, p95s):
     for question in questions[:ROUNDS]:
         base.append(timed(lambda: eight_queries(project)))
         against.append(
-            timed(lambda question=question: recall(Scope(project, owner), question, limit=10))
+            timed(lambda question=question: recall(RecallScope(project, owner), question, limit=10))
         )
     compare("p95: eight trivial queries, a search", p95s(base, BLOCK), p95s(against, BLOCK))
 
@@ -118,5 +118,5 @@ def test_memory_takes_no_more_of_a_prompt_however_long_the_history(owner, projec
     cycle.run(LATER, project)
     many = memory_tokens(asked)
     told("memory's tokens in a prompt: after 60 talks, 600", sum(few.values()), sum(many.values()))
-    assert many["bank"] <= project.bank_max_tokens + PER_MESSAGE
+    assert many["bank"] <= project.bank_max_tokens + MESSAGE_OVERHEAD_TOKENS
     assert sum(many.values()) <= project.bank_max_tokens + GIST_TOKENS + DETAIL_TOKENS + 600

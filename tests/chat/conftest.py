@@ -12,14 +12,14 @@ def session(project, editor):
 
 @pytest.fixture
 def asked(session, editor):
-    from chat.replies import post_message
+    from chat.conversations.messages import post_message
 
     return post_message(session, "When is the cutover?", author=editor)
 
 
 @pytest.fixture
 def answered(session, asked):
-    from chat.replies import post_message
+    from chat.conversations.messages import post_message
 
     return post_message(session, "In May.", role="assistant")
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from chat.admission import Grant, withdrawn
 from chat.models import Session
-from projects.creation import create_project
+from chat.streaming.poller import StreamGrant, withdrawn_grants
 from projects.models import Membership, Token
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 
@@ -19,71 +19,71 @@ def token(editor) -> Token:
 
 
 @pytest.fixture
-def grants(editor, session, token) -> set[Grant]:
+def grants(editor, session, token) -> set[StreamGrant]:
     """As a program of the editor has it, and as a page of theirs."""
-    shown = Grant(editor.pk, session.project_id, session.pk, token.pk)
-    return {shown, Grant(editor.pk, session.project_id, session.pk)}
+    shown = StreamGrant(editor.pk, session.project_id, session.pk, token.pk)
+    return {shown, StreamGrant(editor.pk, session.project_id, session.pk)}
 
 
 def test_what_holds_is_not_withdrawn(grants):
-    assert withdrawn(grants) == frozenset()
-    assert withdrawn([]) == frozenset()
+    assert withdrawn_grants(grants) == frozenset()
+    assert withdrawn_grants([]) == frozenset()
 
 
 def test_a_revoked_token_ends_its_own(grants, token):
     revoked = token.pk
     token.delete()
-    assert {one.token for one in withdrawn(grants)} == {revoked}
+    assert {one.token for one in withdrawn_grants(grants)} == {revoked}
 
 
 def test_an_expired_token_ends_its_own(grants, token):
     Token.objects.update(expiry=timezone.now() - timedelta(seconds=1))
-    assert {one.token for one in withdrawn(grants)} == {token.pk}
+    assert {one.token for one in withdrawn_grants(grants)} == {token.pk}
 
 
 def test_a_token_that_opens_another_project_now_ends_its_own(grants, token, owner):
     Token.objects.update(project=create_project(owner, name="Support"))
-    assert {one.token for one in withdrawn(grants)} == {token.pk}
+    assert {one.token for one in withdrawn_grants(grants)} == {token.pk}
 
 
 def test_a_token_for_this_very_project_holds(grants, project):
     Token.objects.update(project=project, expiry=timezone.now() + timedelta(hours=1))
-    assert withdrawn(grants) == frozenset()
+    assert withdrawn_grants(grants) == frozenset()
 
 
 def test_a_user_who_may_not_sign_in_any_more_hears_nothing(grants, editor):
     editor.is_active = False
     editor.save()
-    assert withdrawn(grants) == grants
+    assert withdrawn_grants(grants) == grants
 
 
 def test_who_is_no_member_any_more_hears_nothing(grants, editor):
     Membership.objects.filter(user=editor).delete()
-    assert withdrawn(grants) == grants
+    assert withdrawn_grants(grants) == grants
 
 
 def test_a_session_made_private_is_its_creators_alone(grants, session, viewer):
-    theirs = Grant(viewer.pk, session.project_id, session.pk)
-    assert withdrawn({*grants, theirs}) == frozenset()
+    theirs = StreamGrant(viewer.pk, session.project_id, session.pk)
+    assert withdrawn_grants({*grants, theirs}) == frozenset()
     Session.objects.update(visibility="private")
-    assert withdrawn({*grants, theirs}) == {theirs}
+    assert withdrawn_grants({*grants, theirs}) == {theirs}
 
 
 def test_a_private_session_without_a_creator_is_nobodys(grants, session):
     Session.objects.update(visibility="private", creator=None)
-    assert withdrawn(grants) == grants
+    assert withdrawn_grants(grants) == grants
 
 
 def test_a_deleted_session_is_told_of_no_more(grants):
     Session.objects.update(deleted_at=timezone.now())
-    assert withdrawn(grants) == grants
+    assert withdrawn_grants(grants) == grants
 
 
 def test_where_a_project_alone_counts_no_session_is_asked_for(editor, project, token):
-    whole = Grant(editor.pk, project.pk, None, token.pk)
-    assert withdrawn([whole]) == frozenset()
+    whole = StreamGrant(editor.pk, project.pk, None, token.pk)
+    assert withdrawn_grants([whole]) == frozenset()
     token.delete()
-    assert withdrawn([whole]) == {whole}
+    assert withdrawn_grants([whole]) == {whole}
 
 
 def test_any_number_takes_three_queries(person, project, django_assert_num_queries):
@@ -93,6 +93,6 @@ def test_any_number_takes_three_queries(person, project, django_assert_num_queri
         Membership.objects.create(project=project, user=user, role="viewer")
         session = Session.objects.create(project=project, creator=user)
         token, _ = Token.issue(user)
-        many.add(Grant(user.pk, project.pk, session.pk, token.pk))
+        many.add(StreamGrant(user.pk, project.pk, session.pk, token.pk))
     with django_assert_num_queries(3):
-        assert withdrawn(many) == frozenset()
+        assert withdrawn_grants(many) == frozenset()

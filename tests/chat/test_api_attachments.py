@@ -212,7 +212,7 @@ def test_an_image_is_for_who_may_see_its_session(
 
 
 def test_a_token_for_another_project_opens_no_image(api, owner, url):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     made = api(owner).post(url, file()).json()
     other = create_project(owner, name="Other", slug="other")

@@ -2,16 +2,16 @@
 
 import pytest
 
-from chat.changes import delete
+from chat.conversations.edits import delete
+from chat.conversations.messages import NewBranch, draft, post_message, post_messages
 from chat.models import Message
-from chat.replies import Below, draft, post_message, post_messages
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def again(session, asked, answered) -> Message:
-    [made] = post_messages(session, [draft("In June.", role="assistant")], at=Below(asked.pk))
+    [made] = post_messages(session, [draft("In June.", role="assistant")], at=NewBranch(asked.pk))
     return made
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from chat.conversations.messages import begin_reply, post_message
 from chat.models import Session
-from chat.replies import begin_reply, post_message
 
 pytestmark = pytest.mark.django_db
 

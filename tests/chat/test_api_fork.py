@@ -2,9 +2,9 @@
 
 import pytest
 
-from chat.changes import delete
+from chat.conversations.edits import delete
+from chat.conversations.messages import post_message
 from chat.models import Session, Visibility
-from chat.replies import post_message
 
 pytestmark = pytest.mark.django_db
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from chat.changes import delete, edit
+from chat.conversations.edits import delete, edit
+from chat.conversations.messages import begin_reply, post_message
 from chat.models import MessageRevision
-from chat.replies import begin_reply, post_message
 
 pytestmark = pytest.mark.django_db
 

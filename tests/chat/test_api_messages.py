@@ -2,8 +2,8 @@
 
 import pytest
 
+from chat.conversations.messages import post_message
 from chat.models import Message, Session, Visibility
-from chat.replies import post_message
 from projects.models import Membership
 
 pytestmark = pytest.mark.django_db(transaction=True)

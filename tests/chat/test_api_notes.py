@@ -2,10 +2,10 @@
 
 import pytest
 
-from chat import changes, notes, sessions
+from chat.conversations import edits, notes, sessions
+from chat.conversations.messages import MAX_MESSAGE_CHARS, post_message
 from chat.models import Message, Visibility
-from chat.replies import LONGEST_MESSAGE, post_message
-from projects.creation import create_project
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 
@@ -15,7 +15,7 @@ CUTOVER = "The cutover is on 3 March."
 
 @pytest.fixture
 def note(project, editor) -> Message:
-    return notes.add(project, editor, CUTOVER)
+    return notes.add_note(project, editor, CUTOVER)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_it_may_be_of_another_time_that_makes_sense(api, editor):
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"text": ""}, {"text": " \n "}, {"text": "x" * (LONGEST_MESSAGE + 1)}, {"text": []}],
+    [{}, {"text": ""}, {"text": " \n "}, {"text": "x" * (MAX_MESSAGE_CHARS + 1)}, {"text": []}],
 )
 def test_what_is_no_note_is_refused(api, editor, url, given):
     client = api(editor)
@@ -74,7 +74,7 @@ def test_what_is_no_note_is_refused(api, editor, url, given):
 
 def test_pages_of_the_list_hold_each_note_once(api, editor, project):
     for number in range(5):
-        notes.add(project, editor, f"Note {number}")
+        notes.add_note(project, editor, f"Note {number}")
     # Two that were written at one instant.
     Message.objects.filter(seq=2).update(created_at=Message.objects.get(seq=3).created_at)
     client = api(editor)
@@ -88,7 +88,7 @@ def test_pages_of_the_list_hold_each_note_once(api, editor, project):
 
 
 def test_they_are_found_by_words_and_by_author(api, owner, project, note):
-    notes.add(project, owner, "The platform team owns billing.")
+    notes.add_note(project, owner, "The platform team owns billing.")
     client = api(owner)
     assert listed(client, "?q=march+cut") == [CUTOVER]
     assert listed(client, "?q=march+owns") == []
@@ -107,7 +107,7 @@ def test_a_note_is_changed_and_its_first_text_kept(api, editor, url, note):
 
 
 def test_who_was_overtaken_is_told_the_note_as_it_is(api, owner, editor, url, note):
-    changes.edit(note, "On 4 March.", owner)
+    edits.edit(note, "On 4 March.", owner)
     client = api(editor)
     for answer in (
         client.patch(url, {"text": "On 5 March."}, format="json", HTTP_IF_MATCH="1"),
@@ -138,7 +138,7 @@ def test_viewers_read_and_do_nothing_else(api, viewer, url):
 
 
 def test_writers_change_their_own_and_owners_all(api, owner, editor, project, url):
-    own = notes.add(project, owner, "Only owners change this.")
+    own = notes.add_note(project, owner, "Only owners change this.")
     others = f"{URL}{own.pk}/"
     assert api(editor).patch(others, {"text": "Mine."}, format="json").status_code == 403
     assert api(editor).delete(others).status_code == 403
@@ -168,6 +168,6 @@ def test_neither_private_notes_nor_chats_are_notes_of_others(api, owner, session
 def test_many_take_no_more_queries(api, owner, editor, project, django_assert_num_queries):
     client = api(owner)
     for number in range(12):
-        notes.add(project, (owner, editor)[number % 2], f"Note {number}")
+        notes.add_note(project, (owner, editor)[number % 2], f"Note {number}")
     with django_assert_num_queries(3):
         assert len(listed(client)) == 12

@@ -2,9 +2,9 @@
 
 import pytest
 
-from chat.changes import delete
+from chat.conversations.edits import delete
+from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message, Session, Status, Visibility
-from chat.replies import begin_reply, post_message
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from chat.conversations.messages import post_message
 from chat.models import Message, Session
-from chat.replies import post_message
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,10 +8,11 @@ from asgiref.sync import async_to_sync
 from django.db.models.functions import Now
 from django.test import AsyncClient
 
-from chat import changes, polling, replies, streams
-from chat.database import in_thread
+from chat.conversations import edits, generation
+from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message, Session, Status
-from chat.replies import begin_reply, post_message
+from chat.streaming import live_replies, poller
+from projects.core.db.threads import in_thread
 from projects.models import Token
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -78,7 +79,7 @@ def test_the_ids_are_positions_in_characters(session, bearer, scripted):
 
     async def talk() -> str:
         text = await whole(await post(session, bearer))
-        await streams.settle()
+        await live_replies.wait_for_all()
         return text
 
     told = events(async_to_sync(talk)())
@@ -113,12 +114,12 @@ def test_who_comes_back_while_it_is_said_misses_nothing(session, owner, bearer, 
         return heard
 
     async def talk() -> list:
-        await streams.start(reply)
+        await live_replies.start(reply)
         told, last = [], {}
         while not told or told[-1][0] != "done":
             told += await some(bearer | last, 2)
             last = {"Last-Event-ID": told[-1][1]}
-        await streams.settle()
+        await live_replies.wait_for_all()
         return told
 
     told = async_to_sync(talk)()
@@ -129,7 +130,7 @@ def test_who_comes_back_while_it_is_said_misses_nothing(session, owner, bearer, 
 def test_who_comes_back_to_what_another_process_says_misses_nothing(
     session, owner, bearer, monkeypatch
 ):
-    monkeypatch.setattr(polling, "INTERVAL", 0.05)
+    monkeypatch.setattr(poller, "POLL_INTERVAL_S", 0.05)
     reply = begin_reply(post_message(session, "When?", author=owner))
     rows = Message.objects.filter(pk=reply.pk)
 
@@ -140,7 +141,7 @@ def test_who_comes_back_to_what_another_process_says_misses_nothing(
         for position in range(12, len(TEXT), 5):
             await in_thread(flushed, position)
             await asyncio.sleep(0.1)
-        await in_thread(replies.finalise, reply, TEXT, Status.COMPLETE, {})
+        await in_thread(generation.finalise, reply, TEXT, Status.COMPLETE, {})
 
     async def talk() -> str:
         await in_thread(flushed, 12)
@@ -193,7 +194,7 @@ def test_a_stranger_gets_404_and_a_viewer_all_of_it(said, viewer, stranger):
 
 
 def test_a_deleted_reply_tells_no_word(said, bearer):
-    changes.delete(said)
+    edits.delete(said)
     text = str(follow(said, bearer))
     assert "March" not in text
     assert "'done'" in text
@@ -217,7 +218,7 @@ def test_the_same_request_joins_the_running_stream(session, bearer, scripted):
         rest = await whole(first)
         third = await post(session, bearer | KEY | {"Last-Event-ID": "12"})
         resumed = await whole(third)
-        await streams.settle()
+        await live_replies.wait_for_all()
         assert "Idempotent-Replayed" not in first.headers
         assert second.headers["Idempotent-Replayed"] == "true"
         return [b"".join(beginning).decode() + rest, joined, resumed]
@@ -238,7 +239,7 @@ def test_the_same_request_without_events_awaits_the_same_reply(session, bearer, 
 
     async def talk():
         first, second = await asyncio.gather(post(session, plain), post(session, plain))
-        await streams.settle()
+        await live_replies.wait_for_all()
         return first, second, await post(session, bearer | KEY)
 
     async def all_of_it():

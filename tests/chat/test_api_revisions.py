@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.changes import edit
+from chat.conversations.edits import edit
 from chat.models import Message
 
 pytestmark = pytest.mark.django_db

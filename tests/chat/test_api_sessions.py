@@ -4,11 +4,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chat.changes import choose, delete
+from chat.conversations.edits import choose, delete
+from chat.conversations.messages import NewBranch, draft, post_message, post_messages
 from chat.models import Session, Visibility
-from chat.replies import Below, draft, post_message, post_messages
 from chat.signals import session_closed, session_deleted
-from projects.creation import create_project
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 
@@ -228,7 +228,9 @@ def test_counts_are_of_what_stands(api, editor, shared):
 def test_the_last_role_is_that_of_the_path(api, editor, shared):
     first = post_message(shared, "When?", author=editor)
     post_message(shared, "In May.", role="assistant")
-    [again] = post_messages(shared, [draft("And now?", author=editor)], at=Below(first.parent_id))
+    [again] = post_messages(
+        shared, [draft("And now?", author=editor)], at=NewBranch(first.parent_id)
+    )
     told = api(editor).get(one(shared)).json()
     assert (told["message_count"], told["last_role"]) == (3, "user")
     choose(first)

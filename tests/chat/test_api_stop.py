@@ -4,9 +4,9 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import AsyncClient
 
-from chat import streams
+from chat.conversations.messages import begin_reply
 from chat.models import Message, Status
-from chat.replies import begin_reply
+from chat.streaming import live_replies
 from projects.models import Token
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,11 +22,11 @@ def test_what_was_said_so_far_stays(editor, asked, scripted, fresh):
     headers = {"Authorization": f"Bearer {Token.objects.create(user=editor)[1]}"}
 
     async def talk() -> int:
-        await streams.start(reply)
-        async for _ in streams.follow(reply.pk):
+        await live_replies.start(reply)
+        async for _ in live_replies.follow(reply.pk):
             break
         answer = await AsyncClient().post(url(reply), headers=headers)
-        await streams.settle()
+        await live_replies.wait_for_all()
         return answer.status_code
 
     assert async_to_sync(talk)() == 202

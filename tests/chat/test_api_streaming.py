@@ -8,11 +8,10 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test import AsyncClient
 
-from chat import streams
-from chat.admission import Grant
-from chat.api import streaming
+from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message, Session, Status
-from chat.replies import begin_reply, post_message
+from chat.streaming import live_replies, sse
+from chat.streaming.poller import StreamGrant
 from projects.models import Token
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,7 +40,7 @@ def send():
                 url, body, content_type="application/json", headers=headers
             )
             result = await read(response)
-            await streams.settle()
+            await live_replies.wait_for_all()
             return response, result
 
         return async_to_sync(talk)()
@@ -112,7 +111,7 @@ def test_what_is_refused_is_refused_in_json(send, owner, stranger, url):
 
 
 def test_silence_is_filled_with_pings(send, owner, url, scripted, monkeypatch):
-    monkeypatch.setattr(streaming, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(sse, "PING_INTERVAL_S", 0.05)
     scripted.say("At last.", before=0.3)
     _, text = send(owner, url, {"content": "Slowly"}, whole)
     assert text.count(": ping\n\n") >= 3
@@ -138,12 +137,10 @@ def test_a_second_reader_hears_all_of_it(session, owner, scripted):
     reply = begin_reply(post_message(session, "Go on", author=owner))
 
     async def read() -> list[str]:
-        await streams.start(reply)
-        await streams.settle()
-        grant = Grant(owner.pk, session.project_id, session.pk)
-        response = streaming.event_stream(
-            reply, grant, render=lambda message: f"<p>{message.text}</p>"
-        )
+        await live_replies.start(reply)
+        await live_replies.wait_for_all()
+        grant = StreamGrant(owner.pk, session.project_id, session.pk)
+        response = sse.event_stream(reply, grant, render=lambda message: f"<p>{message.text}</p>")
         return await whole(response)
 
     text = async_to_sync(read)()
@@ -154,16 +151,16 @@ def test_a_second_reader_hears_all_of_it(session, owner, scripted):
 def test_a_reply_that_was_deleted_ends_in_an_error(session, owner):
     reply = begin_reply(post_message(session, "Go on", author=owner))
     Message.objects.filter(pk=reply.pk).delete()
-    grant = Grant(owner.pk, session.project_id, session.pk)
-    [(name, data)] = events(async_to_sync(whole)(streaming.event_stream(reply, grant)))
+    grant = StreamGrant(owner.pk, session.project_id, session.pk)
+    [(name, data)] = events(async_to_sync(whole)(sse.event_stream(reply, grant, render=str)))
     assert (name, data["id"]) == ("error", str(reply.pk))
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\r\nb", "a\rb"])
 def test_each_line_has_a_field_of_its_own(text):
-    assert streaming.frame("done", text) == b"event: done\ndata: a\ndata: b\n\n"
-    assert b"\r" not in streaming.frame("delta", {"text": text})
-    assert streaming.frame("delta", {"text": text}).count(b"\n") == 3
+    assert sse.format_event("done", text) == b"event: done\ndata: a\ndata: b\n\n"
+    assert b"\r" not in sse.format_event("delta", {"text": text})
+    assert sse.format_event("delta", {"text": text}).count(b"\n") == 3
 
 
 def test_the_first_event_does_not_wait_for_the_model(send, owner, url, scripted):

@@ -14,10 +14,21 @@ from django.db import connection, transaction
 from django.http import Http404
 from django.utils import timezone
 
-from chat import attachments, images, prompt, replies
-from chat.attachments import Refused, attach, carry, claim, for_reading, keep, sweep
+from chat import attachments
+from chat.attachments import (
+    ImageRejectedError,
+    attachment_for_reading,
+    claim_uploads,
+    copy_attachments,
+    delete_unclaimed,
+    images,
+    store_image,
+    upload_image,
+)
+from chat.conversations import generation
+from chat.conversations.messages import ask, begin_reply, draft, post_message, post_messages
 from chat.models import Attachment, Message, Reaction, Role, Session, Visibility
-from chat.replies import ask, begin_reply, draft, post_message, post_messages
+from chat.prompt import builder
 from tests.chat.pictures import SVG, picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,7 +43,7 @@ def session(project, owner) -> Session:
 def upload(session, owner):
     def make(user=owner, chat=session, description: str = "", size=(40, 30)) -> Attachment:
         file = io.BytesIO(picture(size=size))
-        return attach(chat, user, "plan.png", file, description)
+        return upload_image(chat, user, "plan.png", file, description)
 
     return make
 
@@ -44,7 +55,7 @@ def bytes_of(attachment: Attachment) -> bytes:
 
 def say(reply: Message) -> None:
     async def said() -> None:
-        async for _ in replies.stream_reply(reply):
+        async for _ in generation.stream_reply(reply):
             pass
 
     async_to_sync(said)()
@@ -82,12 +93,12 @@ def test_an_upload_is_stored_under_its_project_by_its_id(session, upload, settin
 def test_a_name_is_a_name_and_no_path(session, owner):
     names = {"../../etc/passwd": "passwd", "a\nb\0c.png": "a b c.png", "x" * 300: "x" * 200}
     for given, kept in names.items():
-        assert attach(session, owner, given, io.BytesIO(picture())).name == kept
+        assert upload_image(session, owner, given, io.BytesIO(picture())).name == kept
 
 
 def test_what_is_refused_leaves_nothing(session, owner):
-    with pytest.raises(Refused, match="SVG"):
-        attach(session, owner, "plan.png", io.BytesIO(SVG))
+    with pytest.raises(ImageRejectedError, match="SVG"):
+        upload_image(session, owner, "plan.png", io.BytesIO(SVG))
     assert not Attachment.objects.exists()
 
 
@@ -105,9 +116,9 @@ def test_only_free_uploads_of_the_same_user_and_session_are_claimed(
     ask(session, "Look", owner, attachments=[taken.pk])
     before = Message.objects.count()
     for other in (upload(editor), upload(chat=elsewhere), taken):
-        with pytest.raises(Refused, match="not there"):
+        with pytest.raises(ImageRejectedError, match="not there"):
             ask(session, "Look", owner, attachments=[upload().pk, other.pk])
-    with pytest.raises(Refused, match="at most 10"):
+    with pytest.raises(ImageRejectedError, match="at most 10"):
         ask(session, "Look", owner, attachments=[upload().pk for _ in range(11)])
     assert Message.objects.count() == before
     assert Attachment.objects.exclude(message=None).count() == 1
@@ -120,7 +131,7 @@ def test_two_posts_at_once_claim_an_image_once(session, owner, upload):
     def post() -> None:
         try:
             won.append(ask(Session.objects.get(), "Look", owner, attachments=[image.pk]))
-        except Refused:
+        except ImageRejectedError:
             lost.append(True)
         finally:
             connection.close()
@@ -161,10 +172,10 @@ settings.CHAT_MODEL = "openai-chat:scripted"
 import django
 django.setup()
 from asgiref.sync import async_to_sync
-from chat import replies
+from chat.conversations import generation
 from chat.models import Message
 async def said():
-    async for _ in replies.stream_reply(reply):
+    async for _ in generation.stream_reply(reply):
         pass
 reply = Message.objects.get(pk=sys.argv[2])
 async_to_sync(said)()
@@ -190,7 +201,7 @@ def test_a_message_of_nothing_but_an_image_stands_in_the_history(session, owner,
 
 
 def test_who_cannot_see_is_told(session, owner, upload, scripted, monkeypatch):
-    monkeypatch.setattr("chat.providers.can_see", lambda name: False)
+    monkeypatch.setattr("chat.providers.supports_images", lambda name: False)
     described, named = upload(description="The old primary"), upload()
     _, reply = ask(session, "Look", owner, attachments=[described.pk, named.pk])
     say(reply)
@@ -205,9 +216,9 @@ def test_the_demo_model_is_told_and_counts_no_image(session, owner, upload, proj
     project.save()
     message, _ = ask(session, "Look", owner, attachments=[upload(size=(2000, 2000)).pk])
     session.refresh_from_db()
-    built = prompt.build(prompt.Turn(session, message))
-    assert built.said[-1].images == ()
-    assert built.said[-1].text == "Look\n[image: plan.png]"
+    built = builder.build(builder.Turn(session, message))
+    assert built.messages[-1].images == ()
+    assert built.messages[-1].text == "Look\n[image: plan.png]"
     assert built.sections[-1].tokens < 30
 
 
@@ -250,7 +261,7 @@ def test_the_reader_is_told_what_the_model_could_not_see(
     assert one in client.get(page).content.decode()
     several = answered([upload(), upload()])
     assert several.startswith("The model could not see the 3 images; it was told their desc")
-    assert several.endswith(replies.CUT_OFF)
+    assert several.endswith(generation.TRUNCATED)
     assert several in client.get(page).content.decode()
 
 
@@ -267,10 +278,10 @@ def test_a_whole_answer_is_given_to_images_too(session, owner, upload, scripted)
     from chat import providers
 
     message, _ = ask(session, "Look", owner, attachments=[upload().pk])
-    said = prompt.build(prompt.Turn(session, message)).said
+    said = builder.build(builder.Turn(session, message)).messages
     scripted.status(400)
     scripted.say("A plan.")
-    answer = providers.get("openai-chat:scripted", "reply").complete(said, 50)
+    answer = providers.get_provider("openai-chat:scripted", "reply").complete(said, 50)
     assert (answer.text, answer.finished.unseen) == ("A plan.", 1)
     assert [len(pictures_sent(request)) for request in scripted.requests] == [1, 0]
 
@@ -289,11 +300,11 @@ def test_images_leave_room_for_words(session, owner, upload, settings, scripted)
         large = [upload(size=(2000, 2000)).pk for _ in range(2)]
         ask(session, f"Number {number}", owner, attachments=large)
     message = session.messages.filter(role=Role.USER).last()
-    built = prompt.build(prompt.Turn(session, message))
+    built = builder.build(builder.Turn(session, message))
     assert built.tokens <= built.budget
-    shown = [len(said.images) for said in built.said if said.role == "user"]
+    shown = [len(said.images) for said in built.messages if said.role == "user"]
     assert shown[-1] == 1
-    text = "\n".join(said.text for said in built.said)
+    text = "\n".join(said.text for said in built.messages)
     assert all(f"Number {number}" in text for number in range(4))
     assert text.count("[image") == 8 - sum(shown)
 
@@ -303,7 +314,7 @@ def test_a_prompt_takes_one_query_for_all_images(
 ):
     for _ in range(5):
         message, _ = ask(session, "Look", owner, attachments=[upload().pk])
-    turn = prompt.Turn(Session.objects.select_related("project").get(), message)
+    turn = builder.Turn(Session.objects.select_related("project").get(), message)
     path = turn.path
     with django_assert_max_num_queries(1):
         assert len(turn.images) == len([one for one in path if one.role == Role.USER])
@@ -334,7 +345,7 @@ def test_a_copy_shows_the_same_images_until_the_last_is_gone(session, owner, upl
     fork = Session.objects.create(project=project, creator=owner)
     with transaction.atomic():
         [copy] = post_messages(fork, [draft("Look", author=owner)])
-        carry([(original.pk, copy)])
+        copy_attachments([(original.pk, copy)])
     [image], [shown] = original.attachments.all(), copy.attachments.all()
     assert (shown.session, shown.description, shown.file.name) == (fork, "It", image.file.name)
     assert shown.pk != image.pk
@@ -349,10 +360,10 @@ def test_the_sweep_removes_what_was_never_sent(session, owner, upload):
     ask(session, "Look", owner, attachments=[sent.pk])
     yesterday = timezone.now() - timedelta(hours=25)
     Attachment.objects.exclude(pk=new.pk).update(created_at=yesterday)
-    assert sweep() == 1
+    assert delete_unclaimed() == 1
     assert set(Attachment.objects.all()) == {new, sent}
     assert not default_storage.exists(old.file.name)
-    assert sweep() == 0
+    assert delete_unclaimed() == 0
 
 
 def test_the_sweep_passes_over_what_is_being_sent(session, owner, upload):
@@ -361,12 +372,12 @@ def test_the_sweep_passes_over_what_is_being_sent(session, owner, upload):
     swept = []
 
     def other() -> None:
-        swept.append(sweep())
+        swept.append(delete_unclaimed())
         connection.close()
 
     with transaction.atomic():
         message = post_message(session, "Look", author=owner)
-        claim(message, [image.pk], owner)
+        claim_uploads(message, [image.pk], owner)
         thread = threading.Thread(target=other)
         thread.start()
         thread.join()
@@ -376,32 +387,32 @@ def test_the_sweep_passes_over_what_is_being_sent(session, owner, upload):
 
 def test_who_may_see_an_image(session, owner, editor, viewer, stranger, upload):
     image = upload()
-    assert for_reading(owner, image.pk) == image
+    assert attachment_for_reading(owner, image.pk) == image
     for other in (editor, viewer, stranger):
         with pytest.raises(Http404):
-            for_reading(other, image.pk)
+            attachment_for_reading(other, image.pk)
     message, _ = ask(session, "Look", owner, attachments=[image.pk])
-    assert for_reading(viewer, image.pk) == image
+    assert attachment_for_reading(viewer, image.pk) == image
     with pytest.raises(Http404):
-        for_reading(stranger, image.pk)
+        attachment_for_reading(stranger, image.pk)
     Session.objects.update(visibility=Visibility.PRIVATE)
     with pytest.raises(Http404):
-        for_reading(editor, image.pk)
+        attachment_for_reading(editor, image.pk)
     Message.objects.filter(pk=message.pk).update(deleted_at=timezone.now())
     with pytest.raises(Http404):
-        for_reading(owner, image.pk)
+        attachment_for_reading(owner, image.pk)
 
 
 def test_no_connection_is_asked_for_the_bytes(session, upload, owner):
     image = upload()
     message, _ = ask(session, "Look", owner, attachments=[image.pk])
-    [shown] = attachments.images_of([message])[message.pk]
+    [shown] = attachments.prompt_images_by_message([message])[message.pk]
     connection.close()
-    assert attachments.read([shown]) == {image.pk: bytes_of(image)}
+    assert attachments.read_images([shown]) == {image.pk: bytes_of(image)}
     assert connection.connection is None
 
 
 def test_an_image_made_anew_is_kept_as_it_is(session, owner):
     made = images.reencode(picture("JPEG"))
-    kept = keep(session, owner, "", made)
+    kept = store_image(session, owner, "", made)
     assert (bytes_of(kept), kept.sha256, str(kept)) == (made.data, made.sha256, str(kept.pk))

@@ -10,10 +10,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import StreamingHttpResponse
 from django.utils import timezone
 
-from chat import attachments, imports, tasks
+from chat import attachments, tasks
+from chat.conversations.messages import post_message
+from chat.importers import jobs
 from chat.models import Attachment, FileRemoval, Import, ImportState, Session, Visibility
-from chat.replies import post_message
-from memory.forgetting import Scope, forget
+from memory.forgetting.service import ForgetScope, forget
 from tests.chat.pictures import opened, picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,7 +31,7 @@ def image(bucket, session, owner, api) -> str:
     upload = {"file": SimpleUploadedFile("plan.png", picture())}
     url = f"/api/v1/sessions/{session.pk}/attachments/"
     pk = api(owner).post(url, upload, format="multipart").json()["id"]
-    attachments.claim(post_message(session, "Look.", author=owner), [pk], owner)
+    attachments.claim_uploads(post_message(session, "Look.", author=owner), [pk], owner)
     return pk
 
 
@@ -53,7 +54,7 @@ def test_nothing_in_the_bucket_is_public(image, bucket):
 
 
 def test_a_forgotten_image_is_gone_from_the_bucket(image, bucket, project, owner, session):
-    forget(project, Scope(session=session.pk), owner)
+    forget(project, ForgetScope(session=session.pk), owner)
     assert bucket.objects == {}
 
 
@@ -62,7 +63,7 @@ def test_a_bucket_that_does_not_let_it_go_is_asked_again(
     image, bucket, project, owner, session, status
 ):
     bucket.refuses = status
-    assert forget(project, Scope(session=session.pk), owner).awaiting_files == 1
+    assert forget(project, ForgetScope(session=session.pk), owner).awaiting_files == 1
     assert len(bucket.objects) == 1
     bucket.refuses = 0
     FileRemoval.objects.update(next_try_at=timezone.now())
@@ -77,12 +78,12 @@ def test_an_image_that_is_gone_from_the_bucket_is_told_as_missing(image, bucket,
 
 
 def test_an_import_is_read_from_the_bucket_and_then_removed(bucket, project, owner, monkeypatch):
-    monkeypatch.setattr(imports, "enqueue", lambda pk: None)
+    monkeypatch.setattr(jobs, "enqueue", lambda pk: None)
     line = {"session": "a", "role": "user", "content": "Said.", "created_at": "2026-03-01T09:00Z"}
     file = SimpleUploadedFile("talk.jsonl", json.dumps(line).encode())
-    upload = imports.receive(project, owner, file)
+    upload = jobs.create_import(project, owner, file)
     assert len(bucket.objects) == 1
-    assert imports.run(upload.pk)
+    assert jobs.run_import(upload.pk)
     assert Import.objects.get(pk=upload.pk).state == ImportState.DONE
     assert Session.objects.filter(project=project).count() == 1
     assert bucket.objects == {}

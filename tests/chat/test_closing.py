@@ -2,9 +2,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chat.closing import close_the_silent
+from chat.conversations.messages import draft, post_messages
+from chat.conversations.sessions import close_idle_sessions
 from chat.models import Session, SessionStatus
-from chat.replies import draft, post_messages
 from memory.layers import cycle
 
 pytestmark = pytest.mark.django_db
@@ -21,18 +21,18 @@ def session_of(project, owner, days: int) -> Session:
 
 def test_a_chat_without_activity_closes_by_itself(project, owner):
     silent, fresh = session_of(project, owner, 31), session_of(project, owner, 29)
-    assert close_the_silent() == 1
+    assert close_idle_sessions() == 1
     silent.refresh_from_db()
     fresh.refresh_from_db()
     assert (silent.status, fresh.status) == (SessionStatus.CLOSED, SessionStatus.ACTIVE)
     assert silent.version == 2
-    assert close_the_silent() == 0
+    assert close_idle_sessions() == 0
 
 
 def test_how_long_is_a_setting(project, owner, settings):
     settings.CLOSE_AFTER_DAYS = 3
     session_of(project, owner, 4)
-    assert close_the_silent() == 1
+    assert close_idle_sessions() == 1
 
 
 def test_what_is_left_of_a_closed_chat_is_due_at_once(project, owner):

@@ -12,11 +12,11 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from chat import exporters
-from chat.importers import Refused, import_file
+from chat.conversations.messages import PresetPlaces, draft, post_message, post_messages
+from chat.importers import ImportRejectedError, import_file
 from chat.models import FINAL, Message, Role, Session, SessionStatus, Status, Visibility
-from chat.replies import Placed, draft, post_message, post_messages
-from projects.creation import create_project
 from projects.models import Membership, Project
+from projects.services import create_project
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def talk(session, owner) -> Session:
     later = NOON + timedelta(minutes=1)
     first = draft("At nine.", role=Role.ASSISTANT, parent=asked, created_at=later, model="x:y")
     second = draft("At ten.", role=Role.ASSISTANT, parent=asked, created_at=later)
-    post_messages(session, [first, second], at=Placed(first.pk))
+    post_messages(session, [first, second], at=PresetPlaces(first.pk))
     post_message(session, "Sure?", author_name="Ann", created_at=later)
     session.refresh_from_db()
     return session
@@ -192,7 +192,7 @@ def test_what_was_being_said_comes_back_interrupted(session, owner):
 @pytest.mark.django_db
 def test_an_export_of_another_version_is_refused(talk, owner):
     newer = exported(talk).replace(b'"version": 1', b'"version": 2')
-    with pytest.raises(Refused, match="of version 2; this Strata reads 1"):
+    with pytest.raises(ImportRejectedError, match="has version 2; this Strata reads 1"):
         import_file(talk.project, owner, "chat.json", io.BytesIO(newer))
 
 
@@ -258,7 +258,7 @@ def test_whatever_was_said_comes_back_as_it_was(project, owner, fields, said, da
         parent = data.draw(st.sampled_from([None, *drafts]))
         drafts.append(draft(**one, parent=parent))
     head = data.draw(st.sampled_from([None, *drafts]))
-    post_messages(session, drafts, at=Placed(head.pk if head else None))
+    post_messages(session, drafts, at=PresetPlaces(head.pk if head else None))
     other = create_project(owner, name="Other")
     copy = brought(other, owner, exported(session))
     assert told(copy) == told(session)

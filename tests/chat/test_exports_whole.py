@@ -11,14 +11,15 @@ from hashlib import sha256
 import pytest
 from django.core.files.storage import default_storage
 
-from chat import attachments, changes, exporters
-from chat.images import Encoded
+from chat import attachments, exporters
+from chat.attachments.images import EncodedImage
+from chat.conversations import edits
+from chat.conversations.messages import draft, post_message, post_messages
 from chat.importers import FileResult, import_file
 from chat.importers import images as imported_images
 from chat.models import Attachment, Message, MessageRevision, Reaction, Session
-from chat.replies import draft, post_message, post_messages
-from projects.creation import create_project
 from projects.models import Membership, Project
+from projects.services import create_project
 from tests.chat.pictures import picture
 from tests.chat.test_exports import exported, told
 
@@ -40,8 +41,8 @@ def session(project, owner) -> Session:
         created_at=NOON,
     )
     asked = post_message(made, "Wehn?", author=owner, created_at=NOON)
-    changes.edit(asked, "Whne?", owner)
-    changes.edit(asked, "When?", owner)
+    edits.edit(asked, "Whne?", owner)
+    edits.edit(asked, "When?", owner)
     post_message(
         made,
         "At nine.",
@@ -52,8 +53,8 @@ def session(project, owner) -> Session:
         cost=Decimal("0.0012"),
         first_token_ms=310,
     )
-    changes.react(asked, owner, "👍", wanted=True)
-    changes.react(asked, owner, "🎉", wanted=True)
+    edits.react(asked, owner, "👍", wanted=True)
+    edits.react(asked, owner, "🎉", wanted=True)
     made.refresh_from_db()
     return made
 
@@ -71,8 +72,8 @@ def other(owner) -> Project:
 @pytest.fixture
 def show(owner) -> Callable[[Message, bytes], Attachment]:
     def show(message: Message, data: bytes, name: str = "map.png") -> Attachment:
-        made = attachments.attach(message.session, owner, name, io.BytesIO(data), "A map")
-        attachments.claim(message, [made.pk], owner)
+        made = attachments.upload_image(message.session, owner, name, io.BytesIO(data), "A map")
+        attachments.claim_uploads(message, [made.pk], owner)
         return made
 
     return show
@@ -155,8 +156,8 @@ def test_what_an_image_says_of_itself_is_not_believed(session, asked, show, owne
     [
         ({"data": "AAAA"}, "This is no PNG"),
         ({"data": "ä"}, "It is not base64."),
-        ({"data": ""}, "It holds no data."),
-        ({"data": None}, "It holds no data."),
+        ({"data": ""}, "It has no data."),
+        ({"data": None}, "It has no data."),
         ({"data": "A" * 30_000_000}, "An image may have at most 20 MB."),
     ],
 )
@@ -184,7 +185,7 @@ def test_more_images_than_a_message_takes_are_left_out(session, asked, show, own
 def test_an_image_whose_file_is_gone_is_told_of(session, asked, show, owner, other):
     default_storage.delete(show(asked, picture()).file.name)
     _, result = brought(other, owner, exported(session))
-    assert result.errors == ["Conversation 1: Message 1: Image “map.png”: It holds no data."]
+    assert result.errors == ["Conversation 1: Message 1: Image “map.png”: It has no data."]
 
 
 def test_an_import_that_ended_between_two_images_is_carried_on(
@@ -228,8 +229,8 @@ def test_who_is_no_member_reacts_to_nothing_and_edited_as_nobody(
 ):
     stan = person("stan")
     Membership.objects.create(project=session.project, user=stan, role="editor")
-    changes.edit(asked, "When, then?", stan)
-    changes.react(asked, stan, "🎈", wanted=True)
+    edits.edit(asked, "When, then?", stan)
+    edits.react(asked, stan, "🎈", wanted=True)
     copy, result = brought(other, owner, exported(session))
     assert set(Reaction.objects.filter(message__session=copy).values_list("emoji", flat=True)) == {
         "👍",
@@ -242,7 +243,7 @@ def test_who_is_no_member_reacts_to_nothing_and_edited_as_nobody(
 
 def test_what_was_deleted_keeps_only_its_place(session, asked, show, owner, other):
     show(asked, picture())
-    changes.delete(asked)
+    edits.delete(asked)
     written = exported(session)
     place = json.loads(written)["messages"][0]
     assert [place[name] for name in ("content", "revisions", "reactions", "images")] == [
@@ -288,7 +289,7 @@ def test_what_is_made_up_is_left_out_and_the_message_kept(session, asked, owner,
     assert (result.imported, result.refused) == (2, 0)
     message = copy.messages.get(seq=1)
     # It can be worked with as any other.
-    changes.edit(message, "Now?", owner)
+    edits.edit(message, "Now?", owner)
     assert message.revisions.count() in (1, 2, 3)
 
 
@@ -341,10 +342,10 @@ def test_the_order_and_the_spaces_of_a_file_do_not_matter(session, asked, show, 
 def test_images_go_out_and_come_in_again_in_bounded_memory(project, owner, other, tmp_path):
     session = Session.objects.create(project=project, creator=owner, title="Many", created_at=NOON)
     data = b"x" * 2**20
-    image = Encoded(data, "image/png", 9, 9, sha256(data).hexdigest())
+    image = EncodedImage(data, "image/png", 9, 9, sha256(data).hexdigest())
     for message in post_messages(session, [draft("Look", created_at=NOON) for _ in range(40)]):
-        kept = attachments.keep(session, owner, "large.png", image)
-        attachments.claim(message, [kept.pk], owner)
+        kept = attachments.store_image(session, owner, "large.png", image)
+        attachments.claim_uploads(message, [kept.pk], owner)
     path = tmp_path / "many.json"
 
     def write() -> None:

@@ -11,13 +11,14 @@ from django.db.models import F
 from django.urls import reverse
 from django_celery_beat.models import PeriodicTask
 
-from chat import attachments, files, tasks
+from chat import attachments, tasks
+from chat.attachments import file_removal
+from chat.conversations.messages import post_message
 from chat.models import Attachment, FileRemoval, Session, Visibility
-from chat.replies import post_message
-from config.metrics.questions import failing, waiting
-from memory.forgetting import Scope, forget, preview
-from memory.models import Activity, Verb
-from projects.deletion import delete_project
+from config.observability.metrics.collectors import pending, retrying
+from memory.forgetting.service import ForgetScope, forget, preview
+from memory.models import Activity, ActivityVerb
+from projects.services import delete_project
 from tests.chat.pictures import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,7 +60,7 @@ def send(session, owner, api):
         upload = {"file": SimpleUploadedFile("plan.png", picture())}
         url = f"/api/v1/sessions/{session.pk}/attachments/"
         pk = api(owner).post(url, upload, format="multipart").json()["id"]
-        attachments.claim(post_message(session, "Look.", author=owner), [pk], owner)
+        attachments.claim_uploads(post_message(session, "Look.", author=owner), [pk], owner)
         return Attachment.objects.get(pk=pk)
 
     return make
@@ -72,7 +73,7 @@ def long_ago() -> None:
 
 def test_it_is_gone_at_once_where_nothing_is_in_the_way(send, project, session, owner):
     image = send()
-    receipt = forget(project, Scope(session=session.pk), owner)
+    receipt = forget(project, ForgetScope(session=session.pk), owner)
     assert not default_storage.exists(image.file.name)
     assert receipt.awaiting_files == 0
     assert not FileRemoval.objects.exists()
@@ -80,7 +81,7 @@ def test_it_is_gone_at_once_where_nothing_is_in_the_way(send, project, session, 
 
 def test_what_could_not_go_is_tried_until_it_is_gone(send, project, session, owner, away):
     image = send()
-    receipt = forget(project, Scope(session=session.pk), owner)
+    receipt = forget(project, ForgetScope(session=session.pk), owner)
     assert (receipt.awaiting_files, receipt.removed["attachments"]) == (1, 1)
     [left] = FileRemoval.objects.all()
     assert (left.path, left.act, left.attempts) == (image.file.name, receipt.id, 1)
@@ -102,7 +103,7 @@ def test_what_could_not_go_is_tried_until_it_is_gone(send, project, session, own
 def test_whoever_forgets_much_waits_for_one_failure_alone(send, project, session, owner, away):
     for _ in range(3):
         send()
-    assert forget(project, Scope(session=session.pk), owner).awaiting_files == 3
+    assert forget(project, ForgetScope(session=session.pk), owner).awaiting_files == 3
     assert away.asked == 1
     away.fails = None
     long_ago()
@@ -113,7 +114,7 @@ def test_whoever_forgets_much_waits_for_one_failure_alone(send, project, session
 def test_a_sweep_ends_with_the_first_that_fails(send, project, session, owner, away):
     for _ in range(3):
         send()
-    forget(project, Scope(session=session.pk), owner)
+    forget(project, ForgetScope(session=session.pk), owner)
     long_ago()
     tasks.sweep_removals()
     assert away.asked == 2
@@ -124,7 +125,7 @@ def test_a_process_that_dies_over_it_leaves_it_to_the_sweep(send, project, sessi
 
     away.fails = SystemExit
     with pytest.raises(SystemExit):
-        forget(project, Scope(session=session.pk), owner)
+        forget(project, ForgetScope(session=session.pk), owner)
     away.fails = None
     long_ago()
     tasks.sweep_removals()
@@ -133,7 +134,7 @@ def test_a_process_that_dies_over_it_leaves_it_to_the_sweep(send, project, sessi
 
 def test_a_preview_removes_nothing(send, project, session, owner):
     image = send()
-    assert preview(project, Scope(session=session.pk), owner).awaiting_files == 0
+    assert preview(project, ForgetScope(session=session.pk), owner).awaiting_files == 0
     assert default_storage.exists(image.file.name)
     assert not FileRemoval.objects.exists()
 
@@ -141,7 +142,7 @@ def test_a_preview_removes_nothing(send, project, session, owner):
 def test_a_file_that_a_row_still_names_stays(send, project):
     image = send()
     with transaction.atomic():
-        files.remove(project.pk, str(image.file.name))
+        file_removal.schedule_removal(project.pk, str(image.file.name))
     assert default_storage.exists(image.file.name)
     assert not FileRemoval.objects.exists()
 
@@ -163,7 +164,7 @@ def test_the_receipt_tells_of_it_as_long_as_it_is_so(
     wish = {"session": str(session.pk)}
     told = api(owner).post(f"/api/v1/projects/{project.slug}/forget/", wish, format="json").json()
     assert told["awaiting_files"] == 1
-    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     client.force_login(owner)
     page = reverse("memory-receipt", args=[project.slug, act.pk])
     admin = reverse("admin:memory_activity_change", args=[act.pk])
@@ -178,21 +179,21 @@ def test_the_receipt_tells_of_it_as_long_as_it_is_so(
 
 def test_who_runs_it_sees_what_is_left(send, project, session, owner, admin_client, away):
     image = send()
-    forget(project, Scope(session=session.pk), owner)
+    forget(project, ForgetScope(session=session.pk), owner)
     listed = admin_client.get(reverse("admin:chat_fileremoval_changelist")).content.decode()
     assert str(image.file.name) in listed and "ConnectionError" in listed
-    count, age = waiting()
+    count, age = pending()
     told = {one.labels["kind"]: one.value for one in count.samples}
     assert told["files"] == 1
     assert {one.labels["kind"]: one.value for one in age.samples}["files"] >= 0
-    [family] = failing()
+    [family] = retrying()
     assert {one.labels["kind"]: one.value for one in family.samples}["files"] == 1
 
 
 def test_a_failure_is_logged(send, project, session, owner, away, caplog):
     send()
-    forget(project, Scope(session=session.pk), owner)
-    assert "file_not_removed" in [record.message.split()[0] for record in caplog.records]
+    forget(project, ForgetScope(session=session.pk), owner)
+    assert "file_removal_failed" in [record.message.split()[0] for record in caplog.records]
 
 
 def test_the_beat_looks_for_it():
@@ -201,6 +202,6 @@ def test_the_beat_looks_for_it():
 
 def test_only_its_own_forgetting_is_told_of_it(send, project, session, owner, away):
     send()
-    receipt = forget(project, Scope(session=session.pk), owner)
-    assert files.left_by(project.pk, receipt.id) == 1
-    assert files.left_by(project.pk, uuid4()) == 0
+    receipt = forget(project, ForgetScope(session=session.pk), owner)
+    assert file_removal.count_pending_removals(project.pk, receipt.id) == 1
+    assert file_removal.count_pending_removals(project.pk, uuid4()) == 0

@@ -9,10 +9,11 @@ from asgiref.sync import async_to_sync
 from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
-from chat import growing
+from chat.conversations import generation
+from chat.conversations.generation import finalise
+from chat.conversations.messages import ask
 from chat.models import Message, Session, Status
-from chat.replies import ask, finalise
-from projects.models import Membership, Project, Role
+from projects.models import MemberRole, Membership, Project
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,11 +40,11 @@ def kept(*replies: Message) -> list[tuple[str, str]]:
 
 def test_those_of_a_project_are_written_by_one_statement(asked, owner):
     other = Project.objects.create(name="Other", slug="other")
-    Membership.objects.create(project=other, user=owner, role=Role.OWNER)
+    Membership.objects.create(project=other, user=owner, role=MemberRole.OWNER)
     replies = [*asked(3), *asked(2, other)]
     before = [reply.heartbeat_at for reply in Message.objects.unfinished().order_by("pk")]
     with CaptureQueriesContext(connection) as queries:
-        growing.flush(said(*replies))
+        generation.flush(said(*replies))
     assert len(queries) == 2
     assert kept(*replies) == [("On 3 March.", "streaming")] * 5
     after = [reply.heartbeat_at for reply in Message.objects.unfinished().order_by("pk")]
@@ -53,7 +54,7 @@ def test_those_of_a_project_are_written_by_one_statement(asked, owner):
 def test_a_silent_one_shows_that_it_lives_and_stays_pending(asked):
     [reply] = asked(1)
     before = Message.objects.get(pk=reply.pk).heartbeat_at
-    growing.flush(said(reply, text=""))
+    generation.flush(said(reply, text=""))
     assert kept(reply) == [("", "pending")]
     assert Message.objects.get(pk=reply.pk).heartbeat_at > before
 
@@ -61,7 +62,7 @@ def test_a_silent_one_shows_that_it_lives_and_stays_pending(asked):
 def test_what_was_finalised_meanwhile_is_left_as_it_is(asked):
     done, grows = asked(2)
     finalise(done, "All of it.", Status.COMPLETE, {})
-    growing.flush(said(done, grows))
+    generation.flush(said(done, grows))
     assert kept(done, grows) == [("All of it.", "complete"), ("On 3 March.", "streaming")]
 
 
@@ -70,7 +71,7 @@ def test_a_row_that_somebody_holds_is_not_waited_for(asked):
 
     def write() -> None:
         try:
-            growing.flush(said(held, free))
+            generation.flush(said(held, free))
         finally:
             connections.close_all()
 
@@ -78,52 +79,52 @@ def test_a_row_that_somebody_holds_is_not_waited_for(asked):
         Message.objects.select_for_update().get(pk=held.pk)
         pool.submit(write).result(timeout=30)
     assert kept(held, free) == [("", "pending"), ("On 3 March.", "streaming")]
-    growing.flush(said(held))
+    generation.flush(said(held))
     assert kept(held) == [("On 3 March.", "streaming")]
 
 
 def test_a_project_whose_write_fails_takes_no_other_along(asked, caplog):
     [reply] = asked(1)
     nowhere = (UUID(int=0), UUID(int=0), "What PostgreSQL refuses: \0")
-    growing.flush([nowhere, *said(reply)])
+    generation.flush([nowhere, *said(reply)])
     assert kept(reply) == [("On 3 March.", "streaming")]
     assert "flush_failed" in caplog.text
 
 
 def test_all_that_grow_are_written_until_they_end(asked, monkeypatch):
-    monkeypatch.setattr(growing, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(generation, "FLUSH_INTERVAL_S", 0.05)
     first, second = asked(2)
 
     async def grow() -> None:
         words: list[str] = []
-        with growing.growing(second, ["Another."]):
-            with growing.growing(first, words):
+        with generation.flushing(second, ["Another."]):
+            with generation.flushing(first, words):
                 for word in ("On ", "3 ", "March."):
                     words.append(word)
                     await eventually(first, "".join(words))
             words.append(" And more.")
             await asyncio.sleep(0.2)
-        assert not growing._growing
-        assert not growing._writers
+        assert not generation._unfinished
+        assert not generation._flush_tasks
 
     async_to_sync(grow)()
     assert kept(first, second) == [("On 3 March.", "streaming"), ("Another.", "streaming")]
 
 
 def test_no_failure_ends_the_writing(asked, monkeypatch):
-    monkeypatch.setattr(growing, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(generation, "FLUSH_INTERVAL_S", 0.05)
     [reply] = asked(1)
-    write, failures = growing.flush, [RuntimeError("Nobody thought of this.")]
+    write, failures = generation.flush, [RuntimeError("Nobody thought of this.")]
 
     def flush(said: list) -> None:
         if failures:
             raise failures.pop()
         write(said)
 
-    monkeypatch.setattr(growing, "flush", flush)
+    monkeypatch.setattr(generation, "flush", flush)
 
     async def grow() -> None:
-        with growing.growing(reply, ["On 3 March."]):
+        with generation.flushing(reply, ["On 3 March."]):
             await eventually(reply, "On 3 March.")
 
     async_to_sync(grow)()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import ExifTags, Image, PngImagePlugin
 
-from chat import images
-from chat.images import Refused, reencode
+from chat.attachments import images
+from chat.attachments.images import ImageRejectedError, reencode
 from tests.chat.pictures import (
     HEIC,
     HTML,
@@ -129,7 +129,7 @@ def test_only_the_first_frame_of_an_animation_is_taken():
         (b"\x89PNG\r\n\x1a\n", "damaged"),
         (b"", "empty"),
         (b"plain words", "no PNG"),
-        (bytes(images.MOST_BYTES + 1), "20 MB"),
+        (bytes(images.MAX_IMAGE_BYTES + 1), "20 MB"),
         (picture("JPEG", size=(900, 900))[:-400], "damaged"),
         (picture("PNG", size=(900, 900))[:-400], "damaged"),
         (picture("WEBP", size=(900, 900))[:-40], "damaged"),
@@ -141,22 +141,22 @@ def test_only_the_first_frame_of_an_animation_is_taken():
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_everything_else_is_refused_with_its_reason(data, reason):
-    with pytest.raises(Refused, match=reason):
+    with pytest.raises(ImageRejectedError, match=reason):
         reencode(data)
 
 
 def test_a_jpeg_of_endless_passes_is_refused():
     file = picture("JPEG", progressive=True)
     scan = file.index(b"\xff\xda")
-    with pytest.raises(Refused, match="passes"):
+    with pytest.raises(ImageRejectedError, match="passes"):
         reencode(file[:scan] + file[scan:-2] * 100 + b"\xff\xd9")
 
 
 def test_an_animated_png_or_webp_of_endless_frames_is_refused(monkeypatch):
-    monkeypatch.setattr(images, "MOST_FRAMES", 4)
+    monkeypatch.setattr(images, "MAX_FRAMES", 4)
     more = [Image.new("RGB", (40, 30), (40 * number, 0, 0)) for number in range(5)]
     for form in ("PNG", "WEBP"):
-        with pytest.raises(Refused, match="frames"):
+        with pytest.raises(ImageRejectedError, match="frames"):
             reencode(picture(form, save_all=True, append_images=more))
 
 
@@ -166,13 +166,13 @@ def test_a_bomb_is_refused_in_little_memory():
 import resource
 import django
 django.setup()
-from chat.images import Refused, reencode
+from chat.attachments.images import ImageRejectedError, reencode
 from tests.chat.pictures import png_bomb
 bomb = png_bomb()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     reencode(bomb)
-except Refused as refused:
+except ImageRejectedError as refused:
     print(refused, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
     done = subprocess.run(
@@ -207,8 +207,8 @@ def test_a_damaged_file_is_refused_or_read_and_nothing_else(file, changes, cut):
     data = data[: len(data) - cut % (len(data) // 2)]
     try:
         made = reencode(bytes(data))
-    except Refused as refused:
+    except ImageRejectedError as refused:
         assert str(refused)
     else:
         assert opened(made.data).size == (made.width, made.height)
-        assert max(made.width, made.height) <= images.LONGEST_SIDE
+        assert max(made.width, made.height) <= images.MAX_SIDE_PIXELS

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chat.importers import FileResult, Refused, chatgpt, import_file
+from chat.conversations.branches import path_to
+from chat.conversations.messages import post_message
+from chat.importers import FileResult, ImportRejectedError, chatgpt, import_file
 from chat.importers.base import ImportedSession
 from chat.models import Message, Session
-from chat.paths import path_to
-from chat.replies import post_message
 from tests.chat.exports import BEGAN, BRANCHES, document, file_of, node, said, zip_of
 
 BEGUN = datetime.fromtimestamp(BEGAN, UTC)
@@ -228,7 +228,7 @@ def test_what_breaks_off_keeps_what_is_whole():
 
 @pytest.mark.parametrize("other", [b"", b"[]", b"{}", b"[1, 2]", b"nonsense", b'{"mapping": 1'])
 def test_what_holds_no_conversation_is_refused(other):
-    with pytest.raises(Refused, match="holds no conversation"):
+    with pytest.raises(ImportRejectedError, match="contains no conversation"):
         list(chatgpt.sessions(document(io.BytesIO(other)), FileResult()))
 
 

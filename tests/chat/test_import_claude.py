@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chat.importers import FileResult, Refused, claude, import_file
+from chat.importers import FileResult, ImportRejectedError, claude, import_file
 from chat.importers.base import ImportedSession
 from chat.models import Message, Session
 from chat.signals import memories_imported
@@ -99,7 +99,7 @@ def test_a_damaged_message_costs_only_itself(export, damaged):
 
 
 def test_what_holds_no_conversation_is_refused():
-    with pytest.raises(Refused):
+    with pytest.raises(ImportRejectedError):
         read({"uuid": "x"}, 7)
 
 

@@ -11,10 +11,10 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from chat.importers import Refused, import_file
+from chat.importers import ImportRejectedError, import_file
 from chat.models import Message, Session, Visibility
-from projects.creation import create_project
 from projects.models import Membership
+from projects.services import create_project
 from tests.chat.test_import_locomo import TALK
 
 pytestmark = pytest.mark.django_db
@@ -165,7 +165,7 @@ def test_what_a_member_keeps_private_gets_nothing_from_others(project, owner, ed
     Session.objects.update(visibility=Visibility.PRIVATE)
     result = import_file(project, owner, "x.jsonl", io.BytesIO(lines("One", "Two").encode()))
     assert (result.sessions, result.imported, result.refused) == (0, 0, 1)
-    assert result.errors == ["The chat of 2025-03-03 12:00: a member keeps it private."]
+    assert result.errors == ["The chat of 2025-03-03 12:00 is private to another member."]
     mine = import_file(project, editor, "x.jsonl", io.BytesIO(lines("One", "Two").encode()))
     assert (mine.imported, mine.skipped) == (1, 1)
 
@@ -178,7 +178,7 @@ def test_a_file_that_cannot_be_read_costs_only_itself(project, standup, tmp_path
     assert str(failure.value).splitlines() == [
         f"{missing}: No such file or directory",
         f"{folder}: Is a directory",
-        f"{strange}: It is of none of the formats {', '.join(settings.CHAT_IMPORTERS)}.",
+        f"{strange}: It has none of the formats {', '.join(settings.CHAT_IMPORTERS)}.",
     ]
     assert Message.objects.count() == 2
 
@@ -194,9 +194,15 @@ def test_refused_lines_are_named(project, tmp_path):
 
 
 def test_a_named_format_is_used_whatever_the_file_looks_like(project, owner, talk):
-    with pytest.raises(Refused, match="no line that is a message"), talk.open("rb") as file:
+    with (
+        pytest.raises(ImportRejectedError, match="no line that is a message"),
+        talk.open("rb") as file,
+    ):
         import_file(project, owner, "talk.json", file, "jsonl")
-    with pytest.raises(Refused, match="none of the formats"), talk.open("rb") as file:
+    with (
+        pytest.raises(ImportRejectedError, match="is not one of the formats"),
+        talk.open("rb") as file,
+    ):
         import_file(project, owner, "talk.json", file, "telegram")
 
 

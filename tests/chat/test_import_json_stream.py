@@ -1,13 +1,14 @@
 """A long JSON document, element by element."""
 
+import io
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.importers.base import Refused, Unusable
-from chat.importers.elements import split
+from chat.importers.base import ImportRejectedError, InvalidItemError
+from chat.importers.json_stream import iter_elements
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text('a"\\{}[],é\n'),
@@ -17,27 +18,37 @@ JSON = st.recursive(
 CONTAINERS = st.lists(JSON, max_size=3) | st.dictionaries(st.text('a"\\'), JSON, max_size=3)
 
 
-def elements(written: bytes, size: int = 3, longest: int = 1000) -> list:
-    """The elements, from chunks of `size` bytes; reasons as their text."""
-    chunks = [written[at : at + size] for at in range(0, len(written), size)]
-    found = split(chunks, longest)
-    return [str(it) if isinstance(it, Unusable) else json.loads(it) for it in found]
+class Chunked(io.BytesIO):
+    """A file that is read at most `size` bytes at a time."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        super().__init__(data)
+        self.size = size
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(self.size if size is None or size < 0 else min(size, self.size))
+
+
+def elements(written: bytes, size: int = 3, max_bytes: int = 1000) -> list:
+    """The elements, read `size` bytes at a time; errors as their text."""
+    found = iter_elements(Chunked(written, size), max_bytes=max_bytes)
+    return [str(it) if isinstance(it, InvalidItemError) else it for _, it in found]
 
 
 @given(st.lists(CONTAINERS, max_size=4), st.integers(1, 9), st.booleans(), st.booleans())
 def test_elements_are_what_json_says_whatever_the_chunks(whole, size, ascii, indented):
     written = json.dumps(whole, ensure_ascii=ascii, indent=1 if indented else None).encode()
-    assert elements(written, size, longest=100_000) == whole
+    assert elements(written, size, max_bytes=100_000) == whole
 
 
 @given(st.dictionaries(st.text(), JSON, min_size=1, max_size=3), st.integers(1, 9))
 def test_an_object_is_its_own_only_element(whole, size):
-    assert elements(json.dumps(whole).encode(), size, longest=100_000) == [whole]
+    assert elements(json.dumps(whole).encode(), size, max_bytes=100_000) == [whole]
 
 
 @given(st.binary(max_size=60), st.integers(1, 5))
 def test_nothing_makes_it_fail(written, size):
-    list(split([written[at : at + size] for at in range(0, len(written), size)]))
+    elements(written, size)
 
 
 def test_a_byte_order_mark_is_passed_over():
@@ -63,5 +74,5 @@ def test_a_document_that_breaks_off_says_so(cut):
 
 
 def test_what_is_nested_without_end_is_refused():
-    with pytest.raises(Refused, match="nested"):
+    with pytest.raises(ImportRejectedError, match="nested"):
         elements(b"[" * 2000, size=100)

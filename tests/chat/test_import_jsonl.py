@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.importers import FileResult, Refused, import_file, jsonl, key, storable
+from chat.importers import (
+    FileResult,
+    ImportRejectedError,
+    import_file,
+    jsonl,
+    source_key_for,
+    storable,
+)
 from chat.importers.base import ImportedSession
 from chat.models import Message, Session
 from tests.chat.exports import document
@@ -79,8 +86,8 @@ def test_the_last_line_needs_no_end():
     ],
 )
 def test_times_are_taken_with_zone_without_and_as_numbers(written):
-    assert jsonl.moment(written) == NOON
-    assert jsonl.moment(written).tzinfo is UTC
+    assert jsonl.parse_time(written) == NOON
+    assert jsonl.parse_time(written).tzinfo is UTC
 
 
 @pytest.mark.parametrize(
@@ -114,7 +121,7 @@ def test_a_damaged_line_costs_only_itself(damaged, reason):
 
 
 def test_a_line_without_end_is_refused_and_passed_over(monkeypatch):
-    monkeypatch.setattr(jsonl, "LONGEST_LINE", 2**20)
+    monkeypatch.setattr(jsonl, "MAX_LINE_BYTES", 2**20)
     [session], result = read(line(content="x" * 3 * 2**20), line(content="after"))
     assert texts(session) == ["after"]
     assert result.errors == ["Line 1: It is longer than 1 MB."]
@@ -133,7 +140,7 @@ def test_blank_lines_count_in_the_numbers():
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"nonsense\n"])
 def test_a_file_without_any_message_is_refused(content):
-    with pytest.raises(Refused, match="no line that is a message"):
+    with pytest.raises(ImportRejectedError, match="no line that is a message"):
         read(content)
 
 
@@ -179,7 +186,7 @@ def test_the_format_is_recognised_by_its_content(name, head, expected):
 def test_any_text_becomes_storable(text):
     assert "\0" not in storable(text)
     storable(text).encode()
-    assert len(key(text)) <= 300
+    assert len(source_key_for(text)) <= 300
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just([])
@@ -190,7 +197,7 @@ ROLES = VALUES | st.sampled_from(["user", "assistant"])
 def test_any_line_is_read_or_refused_with_a_reason(written):
     try:
         session, message = jsonl.parse(written)
-    except jsonl.Unusable as reason:
+    except jsonl.InvalidItemError as reason:
         assert str(reason)
     else:
         assert session.strip() and message.text.strip() and message.at.tzinfo is UTC

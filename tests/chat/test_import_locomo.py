@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chat.importers import FileResult, Refused, locomo
+from chat.importers import FileResult, ImportRejectedError, locomo
 from chat.importers.base import ImportedSession
 from tests.chat.exports import document
 
@@ -114,7 +114,7 @@ def test_a_turn_whose_id_was_there_before_is_refused(talk):
     talk["session_1"].append({"speaker": "Ann", "dia_id": "D1:1", "text": "Again"})
     sessions, result = read(talk)
     assert len(sessions[0].messages) == 2
-    assert result.errors == ["Session 1, turn 3: D1:1 came before."]
+    assert result.errors == ["Session 1, turn 3: D1:1 occurs twice."]
 
 
 @pytest.mark.parametrize("time", [None, "on a sunny day", 7])
@@ -127,12 +127,12 @@ def test_a_session_without_a_time_costs_only_itself(talk, time):
 
 @pytest.mark.parametrize("other", [[], {}, {"session_1": []}, {"session_1": ["x"]}, 7])
 def test_what_holds_no_conversation_is_refused(other):
-    with pytest.raises(Refused):
+    with pytest.raises(ImportRejectedError):
         read(other)
 
 
 def test_what_is_no_json_is_refused():
-    with pytest.raises(Refused, match="not JSON"):
+    with pytest.raises(ImportRejectedError, match="not JSON"):
         list(locomo.sessions(document(io.BytesIO(b'{"session_1": [')), FileResult()))
 
 

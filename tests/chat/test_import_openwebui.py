@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from chat.importers import FileResult, Refused, import_file, openwebui
+from chat.importers import FileResult, ImportRejectedError, import_file, openwebui
 from chat.importers.base import ImportedSession
 from chat.models import Session
 from tests.chat.exports import OPENWEBUI, document, file_of
@@ -58,7 +58,7 @@ def test_a_damaged_message_costs_only_itself(export):
 
 
 def test_what_holds_no_chat_is_refused():
-    with pytest.raises(Refused):
+    with pytest.raises(ImportRejectedError):
         read({"id": "x"}, 7)
 
 

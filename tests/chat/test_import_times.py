@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat.importers import import_file
 from chat.importers.base import ImportedMessage
-from chat.importers.times import nearest, settled, trusted
+from chat.importers.times import first_plausible, plausible_time, with_plausible_times
 from chat.models import Message, Session
 from tests.chat.exports import BEGAN, CLAUDE, OPENWEBUI, file_of, node, said
 from tests.chat.test_import_locomo import TALK
@@ -24,16 +24,16 @@ FAR_OFF = datetime(9999, 12, 31, tzinfo=UTC)
 
 def times(*said: datetime, begun: datetime | None = None) -> list[datetime]:
     messages = [ImportedMessage(str(place), "user", "Hi", at) for place, at in enumerate(said)]
-    return [message.at for message in settled(messages, begun)]
+    return [message.at for message in with_plausible_times(messages, begun)]
 
 
 def test_the_bounds_are_1970_and_tomorrow():
     now = timezone.now()
     first = datetime(1970, 1, 1, tzinfo=UTC)
-    assert trusted(first) == first
-    assert trusted(now + timedelta(hours=23)) is not None
+    assert plausible_time(first) == first
+    assert plausible_time(now + timedelta(hours=23)) is not None
     for at in (None, LONG_AGO, now + timedelta(hours=25), FAR_OFF):
-        assert trusted(at) is None
+        assert plausible_time(at) is None
 
 
 def test_a_time_that_cannot_be_is_that_of_the_message_before():
@@ -51,7 +51,7 @@ def test_where_no_time_can_be_it_is_now():
     [first, second] = times(FAR_OFF, LONG_AGO, begun=FAR_OFF)
     assert first == second
     assert abs(first - timezone.now()) < timedelta(minutes=1)
-    assert abs(nearest(None, FAR_OFF) - timezone.now()) < timedelta(minutes=1)
+    assert abs(first_plausible(None, FAR_OFF) - timezone.now()) < timedelta(minutes=1)
 
 
 def test_times_that_run_backward_stay_as_they_are():

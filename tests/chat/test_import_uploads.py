@@ -12,8 +12,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError, transaction
 from django.utils import timezone
 
-from chat import imports, tasks
-from chat.importers import Refused
+from chat import tasks
+from chat.importers import ImportRejectedError, jobs
 from chat.models import Import, ImportState, Message, Session
 from projects.models import Membership
 from tests.chat.exports import BRANCHES, file_of, zip_of
@@ -28,7 +28,7 @@ def sent(monkeypatch) -> list[str]:
     """The imports that a worker was told of."""
     told: list[str] = []
     monkeypatch.setattr(
-        "chat.imports.current_app.send_task", lambda name, args: told.append(args[0])
+        "chat.importers.jobs.current_app.send_task", lambda name, args: told.append(args[0])
     )
     return told
 
@@ -39,7 +39,7 @@ def upload(content: bytes = b"", name: str = "conversations.json") -> SimpleUplo
 
 @pytest.fixture
 def waiting(project, editor) -> Import:
-    return imports.receive(project, editor, upload())
+    return jobs.create_import(project, editor, upload())
 
 
 def stored(one: Import) -> bool:
@@ -99,9 +99,9 @@ class TestApi:
     @pytest.mark.parametrize(
         ("content", "name", "reason"),
         [
-            (b"Dear diary", "diary.txt", "It is of none of the formats"),
+            (b"Dear diary", "diary.txt", "It has none of the formats"),
             (b"PK\x03\x04 and so on", "export.zip", "The zip file is damaged or not complete."),
-            (b"[]", "export.zip", "It is called a zip file but is none."),
+            (b"[]", "export.zip", "Its name ends in .zip, but it is not a zip file."),
         ],
     )
     def test_a_bad_file_is_refused_at_once(self, api, project, owner, content, name, reason):
@@ -155,8 +155,8 @@ class TestTask:
 
     def test_reasons_are_told(self, project, owner):
         content = lines("One").encode() + b"nonsense\n" * 120
-        one = imports.receive(project, owner, upload(content, "talk.jsonl"))
-        imports.run(one.pk)
+        one = jobs.create_import(project, owner, upload(content, "talk.jsonl"))
+        jobs.run_import(one.pk)
         one.refresh_from_db()
         assert (one.state, one.imported, one.refused, len(one.errors)) == ("done", 1, 120, 100)
         assert one.errors[0] == "Line 2: It is not JSON."
@@ -168,8 +168,8 @@ class TestTask:
             "mapping": {"a\0\ud800" + "x" * 999: {"message": 7}},
         }
         content = json.dumps([damaged | {"children": 1}, BRANCHES]).encode()
-        one = imports.receive(project, owner, upload(content), "chatgpt")
-        imports.run(one.pk)
+        one = jobs.create_import(project, owner, upload(content), "chatgpt")
+        jobs.run_import(one.pk)
         one.refresh_from_db()
         assert (one.state, one.imported, len(one.errors)) == ("done", 13, 1)
         assert len(one.errors[0]) == 300
@@ -177,23 +177,23 @@ class TestTask:
     def test_a_file_that_holds_nothing_fails_with_the_reason(
         self, project, owner, django_capture_on_commit_callbacks
     ):
-        one = imports.receive(project, owner, upload(b'[{"mapping": {"children": 1', "x.json"))
+        one = jobs.create_import(project, owner, upload(b'[{"mapping": {"children": 1', "x.json"))
         with django_capture_on_commit_callbacks(execute=True):
-            imports.run(one.pk)
+            jobs.run_import(one.pk)
         one.refresh_from_db()
         assert (one.state, one.imported) == ("failed", 0)
-        assert one.errors[0].startswith("It holds no conversation.")
+        assert one.errors[0].startswith("It contains no conversation.")
         assert not stored(one)
 
     def test_a_file_that_is_gone_fails_with_the_reason(self, waiting):
         default_storage.delete(waiting.file.name)
-        imports.run(waiting.pk)
+        jobs.run_import(waiting.pk)
         waiting.refresh_from_db()
         assert (waiting.state, waiting.errors) == ("failed", ["The uploaded file is gone."])
 
     def test_who_may_no_longer_write_imports_nothing(self, waiting):
         Membership.objects.filter(user=waiting.user).update(role="viewer")
-        imports.run(waiting.pk)
+        jobs.run_import(waiting.pk)
         waiting.refresh_from_db()
         assert waiting.errors == ["You may no longer write in this project."]
         assert not Message.objects.exists()
@@ -202,9 +202,9 @@ class TestTask:
         def fail(*_args):
             raise ZeroDivisionError
 
-        monkeypatch.setattr("chat.imports.import_file", fail)
-        with caplog.at_level(logging.ERROR, "chat.imports"):
-            imports.run(waiting.pk)
+        monkeypatch.setattr("chat.importers.jobs.import_file", fail)
+        with caplog.at_level(logging.ERROR, "chat.importers.jobs"):
+            jobs.run_import(waiting.pk)
         waiting.refresh_from_db()
         assert waiting.errors == ["Strata itself failed while importing."]
         assert "import_failed" in caplog.text
@@ -213,22 +213,24 @@ class TestTask:
         self, project, owner, sent, monkeypatch
     ):
         content = "".join(lines("One", "Two", session=str(n)) for n in range(600)).encode()
-        one = imports.receive(project, owner, upload(content, "talk.jsonl"))
+        one = jobs.create_import(project, owner, upload(content, "talk.jsonl"))
         clock = iter([0.0, 1.0, 700.0])
-        monkeypatch.setattr("chat.imports.time", SimpleNamespace(monotonic=lambda: next(clock)))
+        monkeypatch.setattr(
+            "chat.importers.jobs.time", SimpleNamespace(monotonic=lambda: next(clock))
+        )
         tasks.run_import(str(one.pk))
         one.refresh_from_db()
         assert (one.state, one.imported, one.progress) == ("running", 1000, 83)
         assert sent == [str(one.pk)]
         clock = iter([0.0, 1.0, 2.0])
-        imports.run(one.pk)
+        jobs.run_import(one.pk)
         one.refresh_from_db()
         assert (one.state, one.imported, one.skipped) == ("done", 1200, 0)
         assert Message.objects.count() == 1200
 
     def test_a_refused_file_is_not_kept(self, project, owner):
-        with pytest.raises(Refused):
-            imports.receive(project, owner, upload(b"Dear diary"))
+        with pytest.raises(ImportRejectedError):
+            jobs.create_import(project, owner, upload(b"Dear diary"))
         assert not Import.objects.exists()
 
 
@@ -253,24 +255,24 @@ class TestLocks:
         assert stored(waiting)
 
     def test_two_tasks_are_not_at_the_same_import(self, waiting):
-        with imports._alone(waiting.pk) as alone:
+        with jobs._lock(waiting.pk) as alone:
             assert alone
-            assert imports.run(waiting.pk)
+            assert jobs.run_import(waiting.pk)
         waiting.refresh_from_db()
         assert waiting.state == ImportState.WAITING
-        imports.run(waiting.pk)
+        jobs.run_import(waiting.pk)
         waiting.refresh_from_db()
         assert waiting.state == ImportState.DONE
 
     def test_the_sweep_finds_what_a_killed_worker_left(self, waiting, sent):
         Import.objects.update(state=ImportState.RUNNING)
         sent.clear()
-        with imports._alone(waiting.pk):
+        with jobs._lock(waiting.pk):
             tasks.sweep_imports()
         assert sent == []
         tasks.sweep_imports()
         assert sent == [str(waiting.pk)]
-        imports.run(waiting.pk)
+        jobs.run_import(waiting.pk)
         waiting.refresh_from_db()
         assert (waiting.state, waiting.imported) == ("done", 13)
 
@@ -292,8 +294,8 @@ class TestLocks:
         def away(*_args):
             raise OperationalError
 
-        monkeypatch.setattr("chat.imports.current_app.send_task", away)
-        assert imports.receive(project, owner, upload()).state == ImportState.WAITING
+        monkeypatch.setattr("chat.importers.jobs.current_app.send_task", away)
+        assert jobs.create_import(project, owner, upload()).state == ImportState.WAITING
 
 
 @pytest.mark.django_db
@@ -304,18 +306,18 @@ class TestPage:
         answer = client.post(PAGE, {"file": upload(), "format": "auto"}, follow=True)
         page = answer.content.decode()
         assert "conversations.json" in page
-        assert "data-under-way" in page
-        imports.run(Import.objects.get().pk)
+        assert "data-running" in page
+        jobs.run_import(Import.objects.get().pk)
         part = client.get(f"{PAGE}?part").content.decode()
         assert "1 chats: 13 messages imported, 0 skipped, 0 refused" in part
-        assert "data-under-way" not in part
+        assert "data-running" not in part
         assert "<html" not in part
 
     def test_a_bad_file_is_refused_beside_the_field(self, client, project, owner):
         client.force_login(owner)
         answer = client.post(PAGE, {"file": upload(b"Dear diary"), "format": "auto"})
         assert answer.status_code == 400
-        assert "It is of none of the formats" in answer.content.decode()
+        assert "It has none of the formats" in answer.content.decode()
 
     def test_who_may_not_write_gets_404_and_no_link(self, client, project, viewer, stranger):
         client.force_login(viewer)
@@ -331,7 +333,7 @@ class TestPage:
 
     def test_reasons_are_shown_as_text(self, client, project, owner):
         content = io.BytesIO(lines("One").encode() + b"nonsense\n").read()
-        imports.run(imports.receive(project, owner, upload(content, "<b>.jsonl")).pk)
+        jobs.run_import(jobs.create_import(project, owner, upload(content, "<b>.jsonl")).pk)
         client.force_login(owner)
         page = client.get(PAGE).content.decode()
         assert "Line 2: It is not JSON." in page
@@ -341,7 +343,7 @@ class TestPage:
         self, client, project, owner, django_assert_max_num_queries
     ):
         for _ in range(30):
-            imports.receive(project, owner, upload())
+            jobs.create_import(project, owner, upload())
         client.force_login(owner)
         with django_assert_max_num_queries(6):
             client.get(PAGE)

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from chat import changes
+from chat.conversations import edits
+from chat.conversations.messages import post_message
 from chat.models import Message
-from chat.replies import post_message
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -17,7 +17,7 @@ TAGGED = re.compile(r"\[deleted 20\d\d-\d\d-\d\d \d\d:\d\d\] edgar: When is the 
 @pytest.fixture
 def gone(asked, answered, editor) -> Message:
     """A question that was deleted after its answer."""
-    changes.delete(asked)
+    edits.delete(asked)
     return asked
 
 
@@ -69,5 +69,5 @@ def test_a_message_that_waits_for_its_answer_is_deleted_like_any_other(
     api, owner, editor, session, answered
 ):
     waiting = post_message(session, "My password is tulip.", author=editor)
-    changes.delete(waiting)
+    edits.delete(waiting)
     assert "tulip" not in told(api, owner, session)

@@ -6,10 +6,11 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import AsyncClient
 
-from chat import streams
-from chat.changes import edit
+from chat.conversations.edits import edit
+from chat.conversations.messages import NewBranch, begin_reply, draft, post_message, post_messages
 from chat.models import Message, Reaction, Session, Status
-from chat.replies import Below, begin_reply, draft, post_message, post_messages
+from chat.streaming import live_replies
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -126,10 +127,10 @@ def test_what_is_still_being_said_is_not_deleted(as_editor, session, asked):
 def test_reactions_are_given_marked_and_taken_back(as_editor, owner, session, answered):
     as_editor.post(url(answered, "react"), {"give": "🎉"})
     Reaction.objects.create(project=session.project, message=answered, user=owner, emoji="👀")
-    text = shows(as_editor, chat(session))
+    text = compact(shows(as_editor, chat(session)))
     assert 'name="take" value="🎉"' in text
-    assert 'aria-pressed="true">🎉 <span class="num">1' in text
-    assert 'aria-pressed="false">👀 <span class="num">1' in text
+    assert 'aria-pressed="true">🎉<span class="num">1' in text
+    assert 'aria-pressed="false">👀<span class="num">1' in text
     as_editor.post(url(answered, "react"), {"take": "🎉"})
     assert Reaction.objects.get().emoji == "👀"
     text = as_editor.post(url(answered, "react"), {}, follow=True).content.decode()
@@ -137,7 +138,7 @@ def test_reactions_are_given_marked_and_taken_back(as_editor, owner, session, an
 
 
 def test_siblings_are_switched(as_editor, session, asked, answered):
-    [again] = post_messages(session, [draft("In June.", role="assistant")], at=Below(asked.pk))
+    [again] = post_messages(session, [draft("In June.", role="assistant")], at=NewBranch(asked.pk))
     text = shows(as_editor, chat(session))
     assert "In June." in text
     assert "2/2" in text
@@ -166,7 +167,7 @@ def test_a_message_is_asked_again(editor, session, asked, answered, scripted):
         refused = await client.post(
             url(asked, "rerun"), {"content": ""}, headers={"Accept": "text/event-stream"}
         )
-        await streams.settle()
+        await live_replies.wait_for_all()
         return answer, refused
 
     answer, refused = async_to_sync(talk)()

@@ -7,7 +7,7 @@ from asgiref.sync import async_to_sync
 from openai import AsyncOpenAI
 
 from chat import providers
-from chat.prompt import Said
+from chat.prompt.types import PromptMessage
 from chat.providers import Finished
 from tests.scripted import Answer
 
@@ -21,16 +21,16 @@ def clients() -> int:
 def test_a_call_leaves_no_client_behind(scripted):
     before = clients()
     for _ in range(3):
-        providers.get("openai-chat:scripted", "reply").complete(
-            [Said("user", "Hello")], max_tokens=10
+        providers.get_provider("openai-chat:scripted", "reply").complete(
+            [PromptMessage("user", "Hello")], max_tokens=10
         )
     assert clients() <= before
 
 
 @pytest.mark.django_db
 def test_a_server_that_tells_no_usage_is_heard_and_counted_for(scripted):
-    provider = providers.get("openai-chat:scripted", "reply")
-    said = [Said("user", "When is the cutover?")]
+    provider = providers.get_provider("openai-chat:scripted", "reply")
+    said = [PromptMessage("user", "When is the cutover?")]
     scripted.queue(*[Answer("On 3 March it is.", tells_usage=False)] * 2)
 
     async def last():

@@ -9,12 +9,13 @@ from threading import Barrier
 import pytest
 from django.db import connections
 
-from chat import changes, notes, sessions
-from chat.closing import close_the_silent
+from chat.conversations import notes, sessions
+from chat.conversations.messages import MAX_MESSAGE_CHARS
+from chat.conversations.sessions import close_idle_sessions
 from chat.importers import import_file
 from chat.models import Message, Session, SessionKind, SessionStatus, Visibility
-from chat.replies import LONGEST_MESSAGE
-from projects.creation import create_project
+from projects.core.errors import InvalidInputError
+from projects.services import create_project
 from tests.chat.test_exports import exported
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +26,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def note(project, editor) -> Message:
-    return notes.add(project, editor, CUTOVER)
+    return notes.add_note(project, editor, CUTOVER)
 
 
 def texts(user, project) -> list[str]:
@@ -33,8 +34,8 @@ def texts(user, project) -> list[str]:
 
 
 def test_the_notes_of_one_author_are_one_shared_session(project, owner, editor, note):
-    assert notes.add(project, editor, "And then?").session == note.session
-    assert notes.add(project, owner, "Mine.").session != note.session
+    assert notes.add_note(project, editor, "And then?").session == note.session
+    assert notes.add_note(project, owner, "Mine.").session != note.session
     kept = note.session
     assert (kept.kind, kept.visibility, kept.creator) == ("notes", Visibility.PROJECT, editor)
     assert (kept.title, kept.title_by_hand) == ("Notes of edgar", True)
@@ -42,7 +43,7 @@ def test_the_notes_of_one_author_are_one_shared_session(project, owner, editor, 
 
 
 def test_a_note_may_be_of_another_time(project, owner):
-    assert notes.add(project, owner, CUTOVER, at=NOON).created_at == NOON
+    assert notes.add_note(project, owner, CUTOVER, at=NOON).created_at == NOON
 
 
 @pytest.mark.parametrize(
@@ -51,19 +52,19 @@ def test_a_note_may_be_of_another_time(project, owner):
         ("", "Write something first."),
         (" \n", "Write something first."),
         ("\0", "Write something first."),
-        ("x" * (LONGEST_MESSAGE + 1), "This is too long: it has 500001 characters"),
+        ("x" * (MAX_MESSAGE_CHARS + 1), "This is too long: it has 500001 characters"),
     ],
 )
 def test_what_is_no_note_is_refused_and_nothing_is_left(project, owner, text, reason):
-    with pytest.raises(changes.Refused, match=reason):
-        notes.add(project, owner, text)
+    with pytest.raises(InvalidInputError, match=reason):
+        notes.add_note(project, owner, text)
     assert not Session.objects.exists()
 
 
 def test_the_newest_come_first_by_the_time_they_are_of(project, owner, note):
-    notes.add(project, owner, "Older.", at=NOON - timedelta(days=1))
-    notes.add(project, owner, "Old.", at=NOON)
-    notes.add(project, owner, "New.")
+    notes.add_note(project, owner, "Older.", at=NOON - timedelta(days=1))
+    notes.add_note(project, owner, "Old.", at=NOON)
+    notes.add_note(project, owner, "New.")
     assert texts(owner, project) == ["New.", CUTOVER, "Old.", "Older."]
 
 
@@ -75,31 +76,31 @@ def test_they_are_seen_by_members_and_by_nobody_else(project, viewer, stranger, 
 
 def test_private_notes_are_their_author_s_alone_and_stay_so(project, owner, editor, note):
     sessions.update_session(note.session, visibility=Visibility.PRIVATE)
-    notes.add(project, editor, "Still mine.")
+    notes.add_note(project, editor, "Still mine.")
     assert texts(editor, project) == ["Still mine.", CUTOVER]
     assert texts(owner, project) == []
 
 
 def test_a_closed_session_takes_no_more_notes(project, editor, note):
     sessions.update_session(note.session, status=SessionStatus.CLOSED)
-    assert notes.add(project, editor, "And then?").session != note.session
+    assert notes.add_note(project, editor, "And then?").session != note.session
 
 
 def test_after_a_deletion_is_taken_back_the_first_session_goes_on(project, editor, note):
     sessions.delete_session(note.session)
-    second = notes.add(project, editor, "In between.")
+    second = notes.add_note(project, editor, "In between.")
     assert second.session != note.session
     assert texts(editor, project) == ["In between."]
     sessions.restore_session(note.session_id)
-    assert notes.add(project, editor, "Again.").session == note.session
+    assert notes.add_note(project, editor, "Again.").session == note.session
     assert texts(editor, project) == ["Again.", "In between.", CUTOVER]
 
 
 def test_silence_does_not_close_them(project, owner):
     at = datetime.now(UTC) - timedelta(days=90)
-    kept = notes.add(project, owner, CUTOVER, at=at).session
+    kept = notes.add_note(project, owner, CUTOVER, at=at).session
     Session.objects.update(last_activity_at=at)
-    assert close_the_silent() == 0
+    assert close_idle_sessions() == 0
     kept.refresh_from_db()
     assert kept.status == SessionStatus.ACTIVE
 
@@ -112,8 +113,8 @@ def test_an_export_comes_back_as_notes_and_takes_no_new_ones(owner, editor, proj
     [back] = Session.objects.filter(project=other)
     assert back.kind == SessionKind.NOTES
     [found] = notes.notes_for(owner, other)
-    assert (found.text, notes.author_of(found)) == (CUTOVER, "edgar")
-    assert notes.add(other, owner, "Mine.").session != back
+    assert (found.text, notes.author_name(found)) == (CUTOVER, "edgar")
+    assert notes.add_note(other, owner, "Mine.").session != back
 
 
 def test_an_export_without_a_kind_is_a_chat(owner, project, note):
@@ -132,7 +133,7 @@ def test_two_who_add_the_first_note_at_once_make_one_session(project, owner):
     def add(number: int) -> None:
         try:
             together.wait(20)
-            notes.add(project, owner, f"Note {number}")
+            notes.add_note(project, owner, f"Note {number}")
         finally:
             connections.close_all()
 

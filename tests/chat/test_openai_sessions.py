@@ -5,44 +5,44 @@ import threading
 import pytest
 from django.db import connection
 
-from chat.keyed import Keyed, go_on
+from chat.conversations.messages import post_message
+from chat.conversations.sessions import delete_session
 from chat.models import Message, Role, Session
-from chat.replies import post_message
-from chat.requested import Told
-from chat.sessions import delete_session
+from chat.openai_api.sessions import SessionKey, continue_session
+from chat.openai_api.transcript import TranscriptMessage
 
 
-def ask(text: str) -> list[Told]:
-    return [Told(Role.USER, text)]
+def ask(text: str) -> list[TranscriptMessage]:
+    return [TranscriptMessage(Role.USER, text)]
 
 
 @pytest.mark.django_db
 def test_a_key_that_came_with_somebody_elses_conversation_is_let_go(project, owner, editor):
-    keyed = Keyed(project, owner, "crew")
-    theirs = Session.objects.create(project=project, creator=editor, source_key=keyed.key)
+    key = SessionKey(project, owner, "crew")
+    theirs = Session.objects.create(project=project, creator=editor, source_key=key.source_key)
     post_message(theirs, "This is mine.", author=editor)
-    reply = go_on(keyed, ask("Hello"), {})
+    reply = continue_session(key, ask("Hello"), {})
     assert reply.session_id != theirs.pk
-    assert keyed.session().pk == reply.session_id
+    assert key.find_session().pk == reply.session_id
     theirs.refresh_from_db()
     assert (theirs.last_seq, theirs.source_key) == (1, None)
 
 
 @pytest.mark.django_db
 def test_a_conversation_may_be_deleted_any_number_of_times(project, owner):
-    keyed = Keyed(project, owner, "crew")
+    key = SessionKey(project, owner, "crew")
     for number in range(3):
-        reply = go_on(keyed, ask(f"Round {number}"), {})
+        reply = continue_session(key, ask(f"Round {number}"), {})
         assert list(reply.session.messages.values_list("seq", flat=True)) == [1, 2]
         delete_session(reply.session)
-    assert keyed.session() is None
+    assert key.find_session() is None
     assert Session.objects.count() == 3
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_key_that_is_new_to_many_at_once_is_one_conversation(project, owner):
     def speak(number: int) -> None:
-        go_on(Keyed(project, owner, "crew"), ask(f"Question {number}"), {})
+        continue_session(SessionKey(project, owner, "crew"), ask(f"Question {number}"), {})
         connection.close()
 
     writers = [threading.Thread(target=speak, args=(number,)) for number in range(8)]

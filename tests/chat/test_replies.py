@@ -7,11 +7,12 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
 
-from chat import replies, streams
-from chat.database import in_thread
+from chat.conversations import generation
+from chat.conversations.messages import ask, begin_reply, draft, post_message, post_messages
 from chat.models import Message, Session, Status
 from chat.providers import Delta
-from chat.replies import ask, begin_reply, draft, post_message, post_messages
+from chat.streaming import live_replies
+from projects.core.db.threads import in_thread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,7 +23,7 @@ def session(project, owner):
 
 
 async def _said(reply):
-    return [event async for event in replies.stream_reply(reply)]
+    return [event async for event in generation.stream_reply(reply)]
 
 
 def say(reply) -> list:
@@ -128,7 +129,7 @@ def test_a_stream_closed_early_is_kept_as_interrupted(session, owner, scripted):
     _, reply = ask(session, "Count", owner)
 
     async def leave_early() -> None:
-        stream = replies.stream_reply(reply)
+        stream = generation.stream_reply(reply)
         async for _ in stream:
             break
         await stream.aclose()
@@ -144,10 +145,10 @@ def test_a_reply_goes_on_when_its_reader_leaves(session, owner, scripted):
     _, reply = ask(session, "Go on", owner)
 
     async def glance() -> None:
-        await streams.start(reply)
-        async for _ in streams.follow(reply.pk):
+        await live_replies.start(reply)
+        async for _ in live_replies.follow(reply.pk):
             break
-        await streams.settle()
+        await live_replies.wait_for_all()
 
     async_to_sync(glance)()
     reply = Message.objects.get(pk=reply.pk)
@@ -159,10 +160,10 @@ def test_a_reader_follows_from_where_it_was(session, owner, scripted):
     _, reply = ask(session, "Go on", owner)
 
     async def read() -> tuple[str, str]:
-        await streams.start(reply)
-        early = "".join([delta.text async for delta in streams.follow(reply.pk)])
-        late = "".join([delta.text async for delta in streams.follow(reply.pk, 7)])
-        await streams.settle()
+        await live_replies.start(reply)
+        early = "".join([delta.text async for delta in live_replies.follow(reply.pk)])
+        late = "".join([delta.text async for delta in live_replies.follow(reply.pk, 7)])
+        await live_replies.wait_for_all()
         return early, late
 
     early, late = async_to_sync(read)()
@@ -172,17 +173,17 @@ def test_a_reader_follows_from_where_it_was(session, owner, scripted):
 
 def test_the_sweep_ends_replies_whose_process_died(session, owner, scripted):
     _, reply = ask(session, "Hello", owner)
-    assert streams.sweep_interrupted() == 0
+    assert live_replies.sweep_interrupted() == 0
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE chat_message SET text = 'Half a', heartbeat_at = now() - interval '1 minute'"
             " WHERE id = %s",
             [reply.pk],
         )
-    assert streams.sweep_interrupted() == 1
+    assert live_replies.sweep_interrupted() == 1
     reply.refresh_from_db()
     assert (reply.status, reply.text) == (Status.INTERRUPTED, "Half a")
-    assert streams.sweep_interrupted() == 0
+    assert live_replies.sweep_interrupted() == 0
 
 
 def connections_in_use() -> int:
@@ -197,7 +198,7 @@ def test_no_connection_is_held_while_the_model_speaks(session, owner, scripted):
     before, in_use = connections_in_use(), []
 
     async def watch() -> None:
-        in_use.extend([connections_in_use() async for _ in replies.stream_reply(reply)])
+        in_use.extend([connections_in_use() async for _ in generation.stream_reply(reply)])
 
     async_to_sync(watch)()
     assert len(in_use) > 3
@@ -219,10 +220,10 @@ def test_a_reply_can_be_stopped_here(session, owner, scripted):
     _, reply = ask(session, "Count", owner)
 
     async def stop_early() -> None:
-        await streams.start(reply)
-        async for _ in streams.follow(reply.pk):
-            await streams.stop(reply.pk)
-        await streams.settle()
+        await live_replies.start(reply)
+        async for _ in live_replies.follow(reply.pk):
+            await live_replies.stop(reply.pk)
+        await live_replies.wait_for_all()
 
     async_to_sync(stop_early)()
     reply = Message.objects.get(pk=reply.pk)
@@ -236,9 +237,9 @@ def test_a_silent_reply_can_be_stopped_from_another_process(session, owner, scri
     _, reply = ask(session, "Count", owner)
 
     async def stopped_elsewhere() -> None:
-        await streams.start(reply)
+        await live_replies.start(reply)
         await in_thread(Message.objects.filter(pk=reply.pk).update, stop_requested=True)
-        await streams.settle()
+        await live_replies.wait_for_all()
 
     async_to_sync(stopped_elsewhere)()
     assert Message.objects.get(pk=reply.pk).status == Status.STOPPED
@@ -251,11 +252,11 @@ def test_a_reply_of_another_process_is_followed(session, owner):
         for text in ("One", "One two", "One two three"):
             await in_thread(Message.objects.filter(pk=reply.pk).update, text=text)
             await asyncio.sleep(1.2)
-        await in_thread(replies.finalise, reply, "One two three four", Status.COMPLETE, {})
+        await in_thread(generation.finalise, reply, "One two three four", Status.COMPLETE, {})
 
     async def read() -> str:
         saying = asyncio.create_task(elsewhere())
-        heard = "".join([delta.text async for delta in streams.follow(reply.pk)])
+        heard = "".join([delta.text async for delta in live_replies.follow(reply.pk)])
         await saying
         return heard
 
@@ -267,7 +268,7 @@ def test_watchers_hear_of_every_change(session):
         heard: list[int] = []
 
         async def hear() -> None:
-            async for version in streams.watch(session.pk, 0):
+            async for version in live_replies.watch(session.pk, 0):
                 heard.append(version)  # noqa: PERF401  (it never ends by itself)
 
         async def all_heard(version: int) -> None:

@@ -6,9 +6,9 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from chat.options import Options
 from chat.providers import ProviderError
-from chat.providers.asking import asked
+from chat.providers.base import ReplyOptions
+from chat.providers.message_mapping import to_model_settings
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
 FUNCTION = {"name": "get_weather", "description": "The weather.", "parameters": PARAMETERS}
@@ -28,19 +28,23 @@ def server() -> OpenAIChatModel:
 
 def test_a_server_that_speaks_it_gets_it_as_it_came(server):
     wire = {"tools": TOOLS, "response_format": SCHEMA}
-    settings, parameters = asked(server, Options(settings={"temperature": 0.1}, wire=wire))
+    settings, parameters = to_model_settings(
+        server, ReplyOptions(settings={"temperature": 0.1}, openai_params=wire)
+    )
     assert settings == {"temperature": 0.1, "extra_body": wire}
     assert parameters.function_tools == []
 
 
 def test_who_asks_nothing_changes_nothing(server, claude):
     for model in (server, claude):
-        assert asked(model, Options())[0] == {}
+        assert to_model_settings(model, ReplyOptions())[0] == {}
 
 
 def test_tools_are_translated_for_others(claude):
     wire = {"tools": TOOLS, "parallel_tool_calls": False, "tool_choice": "required"}
-    settings, parameters = asked(claude, Options(settings={"seed": 1}, wire=wire))
+    settings, parameters = to_model_settings(
+        claude, ReplyOptions(settings={"seed": 1}, openai_params=wire)
+    )
     assert settings == {"seed": 1, "parallel_tool_calls": False, "tool_choice": "required"}
     [tool] = parameters.function_tools
     assert (tool.name, tool.description) == ("get_weather", "The weather.")
@@ -56,11 +60,15 @@ def test_tools_are_translated_for_others(claude):
 )
 def test_the_choice_of_a_tool_is_its_name(claude, choice):
     wire = {"tools": TOOLS, "tool_choice": choice}
-    assert asked(claude, Options(wire=wire))[0]["tool_choice"] == ["get_weather"]
+    assert to_model_settings(claude, ReplyOptions(openai_params=wire))[0]["tool_choice"] == [
+        "get_weather"
+    ]
 
 
 def test_a_schema_is_translated_for_others(claude):
-    _, parameters = asked(claude, Options(wire={"response_format": SCHEMA}))
+    _, parameters = to_model_settings(
+        claude, ReplyOptions(openai_params={"response_format": SCHEMA})
+    )
     assert parameters.output_mode == "native"
     assert parameters.output_object.json_schema == PARAMETERS
 
@@ -68,5 +76,5 @@ def test_a_schema_is_translated_for_others(claude):
 def test_plain_json_is_refused_where_there_is_no_such_thing(claude):
     form = {"type": "json_object"}
     with pytest.raises(ProviderError) as refused:
-        asked(claude, Options(wire={"response_format": form}))
+        to_model_settings(claude, ReplyOptions(openai_params={"response_format": form}))
     assert refused.value.status == 400

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from chat.conversations.sessions import UNDO_WINDOW, delete_session
 from chat.models import Session, Visibility
-from chat.sessions import UNDO_WINDOW, delete_session
 
 pytestmark = pytest.mark.django_db
 
@@ -20,7 +20,7 @@ def deleted(session):
 
 
 def standing() -> bool:
-    return Session.objects.standing().exists()
+    return Session.objects.not_deleted().exists()
 
 
 def expire() -> None:
@@ -91,7 +91,7 @@ def test_a_private_one_is_for_who_began_it(api, owner, editor, deleted):
 
 
 def test_a_token_of_another_project_does_not_reach_it(api, owner, deleted):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     other = create_project(owner, name="Other")
     client = api(owner, project=other)

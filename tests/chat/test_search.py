@@ -3,10 +3,10 @@
 import pytest
 from django.db import connection
 
+from chat.conversations.messages import draft, post_messages
+from chat.conversations.search import EXCERPT_CHARS, excerpt_around, search_messages, word_pattern
 from chat.models import Message, Status
-from chat.replies import draft, post_messages
-from chat.search import EXCERPT, around, pattern, saying
-from chat.templatetags.found import found
+from chat.templatetags.highlighting import highlight
 
 
 @pytest.mark.parametrize(
@@ -20,28 +20,30 @@ from chat.templatetags.found import found
     ],
 )
 def test_words_that_begin_with_one_of_the_query_are_marked(query, marked):
-    assert found("The cutover is on 3 March", query) == marked
+    assert highlight("The cutover is on 3 March", query) == marked
 
 
 def test_what_is_marked_is_escaped():
-    assert found("<b>cut</b> & paste", "cut") == ("&lt;b&gt;<mark>cut</mark>&lt;/b&gt; &amp; paste")
+    assert highlight("<b>cut</b> & paste", "cut") == (
+        "&lt;b&gt;<mark>cut</mark>&lt;/b&gt; &amp; paste"
+    )
 
 
 def test_an_excerpt_stands_around_the_first_word_that_was_found():
     text = f"{'before ' * 100}the **cutover**\n\n| is |{' after' * 100}"
-    excerpt = around(text, "cutover")
+    excerpt = excerpt_around(text, "cutover")
     assert "the cutover is after" in excerpt
     assert excerpt.startswith("…")
     assert excerpt.endswith("…")
-    assert len(excerpt) <= EXCERPT + 2
+    assert len(excerpt) <= EXCERPT_CHARS + 2
 
 
 def test_a_short_text_is_its_own_excerpt():
-    assert around("The cutover", "march") == "The cutover"
+    assert excerpt_around("The cutover", "march") == "The cutover"
 
 
 def test_a_long_query_costs_no_more_than_its_first_words():
-    assert pattern("a " * 10_000).pattern.count("|") < 20
+    assert word_pattern("a " * 10_000).pattern.count("|") < 20
 
 
 @pytest.mark.django_db
@@ -50,7 +52,7 @@ def test_a_reply_is_found_when_it_is_over(session, owner):
     reply = post_messages(session, [draft("The platform team.", role="assistant")])[0]
     for status in Status:
         Message.objects.filter(pk=reply.pk).update(status=status)
-        found = list(saying(Message.objects.all(), "platform"))
+        found = list(search_messages(Message.objects.all(), "platform"))
         assert found == ([] if status in (Status.PENDING, Status.STREAMING) else [reply])
 
 
@@ -60,5 +62,5 @@ def test_words_are_looked_up_in_their_index():
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_indexscan = off")
-    found = saying(Message.objects.order_by(), "platform team")
+    found = search_messages(Message.objects.order_by(), "platform team")
     assert "message_said" in found.explain()

@@ -2,11 +2,13 @@
 
 import pytest
 
-from chat import changes, prompt
+from chat.conversations import edits
+from chat.conversations.generation import finalise
+from chat.conversations.messages import begin_reply, draft, post_message, post_messages
 from chat.models import Role, Session, Status
-from chat.prompt import Turn
+from chat.prompt import builder
+from chat.prompt.builder import Turn
 from chat.providers import ProviderError
-from chat.replies import begin_reply, draft, finalise, post_message, post_messages
 
 pytestmark = pytest.mark.django_db
 
@@ -19,7 +21,7 @@ def session(project, owner):
 def told(session) -> list[str]:
     """The words of the next reply's prompt, after the persona."""
     session = Session.objects.select_related("project", "head__author").get(pk=session.pk)
-    return [said.text for said in prompt.build(Turn(session, session.head)).said[1:]]
+    return [said.text for said in builder.build(Turn(session, session.head)).messages[1:]]
 
 
 def exchange(session, owner, question: str, answer: str):
@@ -32,14 +34,14 @@ def exchange(session, owner, question: str, answer: str):
 def test_what_was_deleted_is_not_told(session, owner):
     asked, reply = exchange(session, owner, "The password is tulip.", "Noted.")
     post_message(session, "What is next?", author=owner)
-    changes.delete(asked)
+    edits.delete(asked)
     assert "tulip" not in " ".join(told(session))
 
 
 def test_a_project_may_keep_what_was_deleted_with_the_time(session, owner, project):
     asked, _ = exchange(session, owner, "The cutover is on 3 March.", "Noted.")
     post_message(session, "What is next?", author=owner)
-    changes.delete(asked)
+    edits.delete(asked)
     project.keep_deleted = True
     project.save()
     assert told(session)[0].startswith("[deleted 20")
@@ -49,9 +51,9 @@ def test_a_project_may_keep_what_was_deleted_with_the_time(session, owner, proje
 def test_reactions_are_told_in_short(session, owner, editor):
     asked, reply = exchange(session, owner, "Shall we wait?", "A week.")
     post_message(session, "Good.", author=owner)
-    changes.react(reply, owner, "\N{THUMBS UP SIGN}", True)
-    changes.react(reply, editor, "\N{THUMBS UP SIGN}", True)
-    changes.react(reply, editor, "\N{PARTY POPPER}", True)
+    edits.react(reply, owner, "\N{THUMBS UP SIGN}", True)
+    edits.react(reply, editor, "\N{THUMBS UP SIGN}", True)
+    edits.react(reply, editor, "\N{PARTY POPPER}", True)
     assert told(session)[1] == ("A week.\n[reactions: \N{PARTY POPPER}1 \N{THUMBS UP SIGN}2]")
 
 
@@ -67,7 +69,7 @@ def test_long_names_do_not_break_the_budget(session, owner, settings):
     names = [f"{n} " + "Maximilian-Alexander " * 5 for n in range(100)]
     post_messages(session, [draft("Yes.", author_name=name[:120]) for name in names])
     session.refresh_from_db()
-    built = prompt.build(Turn(session, session.head))
+    built = builder.build(Turn(session, session.head))
     assert built.tokens <= built.budget
 
 
@@ -90,15 +92,15 @@ def test_the_persona_knows_who_is_there(session, owner, editor, project):
     project.save()
     post_message(session, "Hello", author=owner)
     session.refresh_from_db()
-    built = prompt.build(Turn(session, session.head))
-    assert built.said[0].text == "Help olive of olive, edgar in Cutover."
+    built = builder.build(Turn(session, session.head))
+    assert built.messages[0].text == "Help olive of olive, edgar in Cutover."
 
 
 def test_a_prompt_takes_few_queries(session, owner, django_assert_max_num_queries):
     post_messages(session, [draft(f"Fact {n}", author=owner) for n in range(120)])
     fresh = Session.objects.select_related("project", "head__author").get(pk=session.pk)
     with django_assert_max_num_queries(8):
-        prompt.build(Turn(fresh, fresh.head))
+        builder.build(Turn(fresh, fresh.head))
 
 
 def test_the_window_is_full_however_much_of_the_path_does_not_count(session, owner):
@@ -135,8 +137,10 @@ def answer(key: str, text: str):
 def heard(session) -> list[tuple]:
     """The next reply's prompt after the persona: (role, text, ids of calls, id answered)."""
     session = Session.objects.select_related("project", "head__author").get(pk=session.pk)
-    said = prompt.build(Turn(session, session.head)).said[1:]
-    return [(one.role, one.text, tuple(it.id for it in one.calls), one.answers) for one in said]
+    said = builder.build(Turn(session, session.head)).messages[1:]
+    return [
+        (one.role, one.text, tuple(it.id for it in one.calls), one.tool_call_id) for one in said
+    ]
 
 
 def test_what_tools_answered_is_told_with_the_calls(session, owner, scripted):
@@ -179,7 +183,7 @@ def test_a_question_stands_however_much_tools_answered(session, owner, scripted)
 def test_answers_that_do_not_fit_are_an_error(session, owner, scripted, settings):
     settings.CONTEXT_TOKENS = 2_000
     post_messages(session, [draft("Go", author=owner), calling("a"), answer("a", "word " * 3_000)])
-    with pytest.raises(ProviderError, match="most that fits") as failed:
+    with pytest.raises(ProviderError, match="the limit here is") as failed:
         heard(session)
     assert failed.value.code == "context_length_exceeded"
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.providers import pieces
-from chat.providers.pieces import Pieces, in_pieces
+from chat.providers import sse_batching
+from chat.providers.sse_batching import BatchedEventStream, batch_events
 
 
 class Scripted(httpx2.AsyncByteStream):
@@ -83,7 +83,7 @@ def texts(told: Sequence) -> list[tuple[str, str]]:
 
 
 async def heard(stream: httpx2.AsyncByteStream) -> list[bytes]:
-    told = Pieces(stream)
+    told = BatchedEventStream(stream)
     try:
         return [piece async for piece in told]
     finally:
@@ -148,7 +148,7 @@ async def _gaps(others: int, pause: float) -> list[bytes]:
     """What is told of thirty words, `pause` seconds apart, while `others` are heard."""
     alone = Scripted([word("word ")] * 30, pause=pause)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "_heard", {object() for _ in range(others)})
+        patch.setattr(sse_batching, "_open_streams", {object() for _ in range(others)})
         return await heard(alone)
 
 
@@ -167,7 +167,7 @@ def test_among_hundreds_it_is_told_a_few_times_a_second():
 def test_what_comes_between_is_left_where_it_is_and_told_as_one(monkeypatch):
     async def hear() -> list[bytes]:
         source = Scripted([word("word ")] * 30, pause=0.02)
-        stream = Pieces(source)
+        stream = BatchedEventStream(source)
         told = [await anext(aiter(stream))]
         coming = asyncio.create_task(anext(aiter(stream)))
         await asyncio.sleep(0.1)
@@ -177,7 +177,7 @@ def test_what_comes_between_is_left_where_it_is_and_told_as_one(monkeypatch):
         await stream.aclose()
         return told
 
-    monkeypatch.setattr(pieces, "PAUSE", 0.8)
+    monkeypatch.setattr(sse_batching, "PAUSE_S", 0.8)
     told = asyncio.run(hear())
     assert [texts(events(one)) for one in told] == [
         [("content", "word ")],
@@ -190,7 +190,7 @@ def test_another_may_go_on_where_one_left_off():
 
     async def hear() -> tuple[bytes, int]:
         source = Scripted([word("a"), b"data: [DONE]\n\n", b": bye\n\n"], pause=0.01)
-        stream = Pieces(source)
+        stream = BatchedEventStream(source)
         told = b""
         async for piece in stream:
             told += piece
@@ -210,13 +210,15 @@ def test_nobody_waits_for_more_after_the_last_event(monkeypatch):
         await heard(source)
         return time.monotonic() - began
 
-    monkeypatch.setattr(pieces, "PAUSE", 60)
+    monkeypatch.setattr(sse_batching, "PAUSE_S", 60)
     assert asyncio.run(hear()) < 30
 
 
 def test_what_was_said_before_it_broke_is_told():
     async def hear() -> list[bytes]:
-        broken = Pieces(Scripted([word("a"), b"data: half"], error=httpx2.ReadError("reset")))
+        broken = BatchedEventStream(
+            Scripted([word("a"), b"data: half"], error=httpx2.ReadError("reset"))
+        )
         told = []
         with pytest.raises(httpx2.ReadError):
             async for piece in broken:
@@ -230,14 +232,14 @@ def test_what_was_said_before_it_broke_is_told():
 def test_nobody_reads_on_when_its_reader_has_left():
     async def hear() -> int:
         endless = Scripted([word("word ")] * 1_000, pause=0.001)
-        stream = Pieces(endless)
+        stream = BatchedEventStream(endless)
         async with aclosing(aiter(stream)) as told:
             await anext(told)
         await stream.aclose()
         read = endless.read
         await asyncio.sleep(0.05)
         assert endless.closed
-        assert not pieces._heard
+        assert not sse_batching._open_streams
         return endless.read - read
 
     assert asyncio.run(hear()) == 0
@@ -252,5 +254,5 @@ def test_other_answers_are_left_alone(headers):
     answer = httpx2.Response(
         200, headers={"content-type": "text/event-stream"} | headers, stream=stream
     )
-    asyncio.run(in_pieces(answer))
+    asyncio.run(batch_events(answer))
     assert answer.stream is stream

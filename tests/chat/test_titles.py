@@ -1,6 +1,6 @@
 import pytest
 
-from chat.titles import LONGEST, title_from
+from chat.conversations.titles import MAX_TITLE_CHARS, title_from
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,9 @@ def test_the_first_line_that_says_something_is_the_title(text, title):
 
 def test_a_long_line_is_cut_between_words():
     title = title_from("word, " * 40)
-    assert len(title) <= LONGEST
+    assert len(title) <= MAX_TITLE_CHARS
     assert title.endswith("word…")
 
 
 def test_a_word_without_end_is_cut_inside():
-    assert title_from("x" * 500) == "x" * (LONGEST - 1) + "…"
+    assert title_from("x" * 500) == "x" * (MAX_TITLE_CHARS - 1) + "…"

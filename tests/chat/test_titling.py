@@ -3,10 +3,11 @@
 import pytest
 from celery import current_app
 
-from chat import titling
+from chat.conversations import titles
+from chat.conversations.generation import finalise
+from chat.conversations.messages import ask, post_message
+from chat.conversations.sessions import create_session, update_session
 from chat.models import Status
-from chat.replies import ask, finalise, post_message
-from chat.sessions import create_session, update_session
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +34,7 @@ def exchange(session, owner, said="How do we move billing over?", answered="In t
 def test_the_model_names_a_chat_after_its_first_exchange(session, owner, scripted):
     exchange(session, owner)
     scripted.say("“Billing cutover plan.”")
-    assert titling.give_title(session.pk) == "Billing cutover plan"
+    assert titles.write_title(session.pk) == "Billing cutover plan"
     session.refresh_from_db()
     assert (session.title, session.title_by_hand) == ("Billing cutover plan", False)
     told = scripted.requests[-1]["messages"][-1]["content"]
@@ -45,7 +46,7 @@ def test_a_new_title_raises_the_version(session, owner, scripted):
     session.refresh_from_db()
     before = session.version
     scripted.say("Billing cutover plan")
-    titling.give_title(session.pk)
+    titles.write_title(session.pk)
     session.refresh_from_db()
     assert session.version == before + 1
 
@@ -53,21 +54,21 @@ def test_a_new_title_raises_the_version(session, owner, scripted):
 def test_a_title_chosen_by_hand_stays(session, owner, scripted):
     exchange(session, owner)
     update_session(session, title="Ours")
-    assert titling.give_title(session.pk) is None
+    assert titles.write_title(session.pk) is None
     assert scripted.requests == []
 
 
 def test_a_title_chosen_while_the_model_wrote_stays(session, owner, scripted, monkeypatch):
     exchange(session, owner)
     scripted.say("Too late")
-    clean = titling.clean
+    clean = titles.clean_title
 
     def meanwhile(answer):
         update_session(session, title="Ours")
         return clean(answer)
 
-    monkeypatch.setattr(titling, "clean", meanwhile)
-    assert titling.give_title(session.pk) is None
+    monkeypatch.setattr(titles, "clean_title", meanwhile)
+    assert titles.write_title(session.pk) is None
     session.refresh_from_db()
     assert session.title == "Ours"
 
@@ -75,7 +76,7 @@ def test_a_title_chosen_while_the_model_wrote_stays(session, owner, scripted, mo
 def test_a_model_that_fails_leaves_the_first_words(session, owner, scripted):
     exchange(session, owner)
     scripted.status(500)
-    assert titling.give_title(session.pk) is None
+    assert titles.write_title(session.pk) is None
     session.refresh_from_db()
     assert session.title == "How do we move billing over?"
 
@@ -85,7 +86,7 @@ def test_without_a_model_for_it_the_first_words_stay(session, owner, scripted, p
     project.system_model = model
     project.save()
     exchange(session, owner)
-    assert titling.give_title(session.pk) is None
+    assert titles.write_title(session.pk) is None
     assert scripted.requests == []
 
 
@@ -123,7 +124,7 @@ def test_a_broker_that_is_away_costs_no_reply(
 
 def test_a_session_without_a_reply_gets_none(session, owner, scripted):
     post_message(session, "Hello?", author=owner)
-    assert titling.give_title(session.pk) is None
+    assert titles.write_title(session.pk) is None
 
 
 @pytest.mark.parametrize(
@@ -139,4 +140,4 @@ def test_a_session_without_a_reply_gets_none(session, owner, scripted):
     ],
 )
 def test_a_title_is_freed_of_what_models_wrap_it_in(answer, title):
-    assert titling.clean(answer) == title
+    assert titles.clean_title(answer) == title

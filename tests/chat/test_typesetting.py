@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chat.streaming.markdown_blocks import BlockSplitter
 from chat.templatetags.markup import markdown
-from chat.typesetting import Growing
 
 TEXT = """# Plan
 
@@ -35,9 +35,9 @@ The end, $x^2$.
 
 
 def blocks(text: str, size: int) -> tuple[list[str], str]:
-    growing = Growing()
+    growing = BlockSplitter()
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
-    return [whole for piece in pieces if (whole := growing.add(piece))], growing.open
+    return [whole for piece in pieces if (whole := growing.add(piece))], growing.rest
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 40, 1_000])
@@ -64,13 +64,13 @@ def test_no_character_is_lost_or_doubled(text, size):
 
 
 def test_one_block_that_grows_for_long_costs_little():
-    growing = Growing()
+    growing = BlockSplitter()
     looked = []
     growing_blocks = growing.add("```\n")
     assert not growing_blocks
     for _ in range(20_000):
-        before = growing._look_at
+        before = growing._parse_at
         assert not growing.add("a line of code\n")
-        if growing._look_at != before:
+        if growing._parse_at != before:
             looked.append(before)
     assert len(looked) < 300

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from config.asgi import application
-from config.guarded import Guarded
+from config.http.asgi_middleware import SecurityASGIMiddleware
 
 GUARDS = {
     "content-security-policy",
@@ -94,7 +94,7 @@ def test_a_stream_goes_through_piece_by_piece():
         headers = [(b"host", b"testserver")]
         scope = {"type": "http", "method": "GET", "path": "/", "headers": headers}
         with suppress(ConnectionResetError):
-            await Guarded(count)(scope | {"query_string": b""}, None, keep)
+            await SecurityASGIMiddleware(count)(scope | {"query_string": b""}, None, keep)
 
     asyncio.run(go())
     [start, *pieces] = sent

@@ -18,13 +18,13 @@ from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
-from chat import files
+from chat.attachments import file_removal
+from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Attachment, Message, Session
-from chat.replies import ask, draft, post_messages
-from config import health
-from config.backup import archive, taking
-from config.backup.archive import Unfit, Writer
-from memory.forgetting import Scope, forget
+from config.backup import archive, create
+from config.backup.archive import BackupWriter, InvalidBackupError
+from config.health import views
+from memory.forgetting.service import ForgetScope, forget
 from memory.layers.conversations import summarise
 from memory.models import Cursor
 from memory.recall.indexing import catch_up
@@ -110,7 +110,7 @@ def manage(address: str, data_dir: Path, *arguments: str) -> subprocess.Complete
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_forgotten_after_a_backup_under_load_stays_forgotten(
+def test_data_forgotten_after_a_backup_under_load_stays_forgotten(
     project, owner, elsewhere, tmp_path, settings
 ):
     birds = ("nightingale", "kingfisher", "goldcrest", "wren")
@@ -124,11 +124,11 @@ def test_what_was_forgotten_after_a_backup_under_load_stays_forgotten(
 
     with writers(project, owner, 2):
         call_command("backup", str(file), stdout=io.StringIO())
-    forget(project, Scope(message=sessions["nightingale"].messages.get().pk))
-    forget(project, Scope(session=sessions["kingfisher"].pk))
-    forget(project, Scope(entry=sessions["goldcrest"].entries.get().pk, sources=True))
+    forget(project, ForgetScope(message=sessions["nightingale"].messages.get().pk))
+    forget(project, ForgetScope(session=sessions["kingfisher"].pk))
+    forget(project, ForgetScope(entry=sessions["goldcrest"].entries.get().pk, sources=True))
 
-    manifest = archive.checked(file)
+    manifest = archive.verify(file)
     assert file.stat().st_mode & 0o777 == 0o600
     assert not list((settings.MEDIA_ROOT / "held").iterdir())
     done = manage(elsewhere, data_dir, "restore", str(file), f"--tombstones={settings.TOMBSTONES}")
@@ -156,23 +156,23 @@ def test_what_was_forgotten_after_a_backup_under_load_stays_forgotten(
     assert set(kept.read_text().splitlines()) == set(settings.TOMBSTONES.read_text().splitlines())
 
     again = manage(elsewhere, data_dir, "restore", str(file))
-    assert "There are projects here already" in again.stderr
+    assert "already contains projects" in again.stderr
 
 
 @pytest.mark.django_db(transaction=True)
 def test_an_image_that_is_removed_while_a_backup_reads_is_in_it(project, owner, tmp_path):
     session = say(project, owner, "nightingale")
     [name] = session.attachments.values_list("file", flat=True)
-    copied = archive.Writer.add
+    copied = archive.BackupWriter.add
 
     def remove_meanwhile(self, *given) -> None:
         if session.attachments.exists():
             session.attachments.all().delete()
-            assert not (Path(files.settings.MEDIA_ROOT) / name).exists()
+            assert not (Path(file_removal.settings.MEDIA_ROOT) / name).exists()
         copied(self, *given)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Writer, "add", remove_meanwhile)
+        patched.setattr(BackupWriter, "add", remove_meanwhile)
         call_command("backup", str(tmp_path / "b.tar"), stdout=io.StringIO())
     assert not session.attachments.exists()
     held = {name: data.read() for name, data in archive.members(tmp_path / "b.tar")}
@@ -184,7 +184,7 @@ def made(tmp_path) -> Path:
     """A small file of the kind."""
     file = tmp_path / "backup.tar"
     with file.open("wb") as out:
-        writer = Writer(out)
+        writer = BackupWriter(out)
         writer.add_bytes("files/a", b"of a")
         writer.add_bytes("database/00000", b"rows " * 1000)
         told = b'{"format": "strata-backup", "version": 1, "strata": "0.1.0"}'
@@ -194,36 +194,36 @@ def made(tmp_path) -> Path:
 
 
 def test_a_whole_one_is_taken(made):
-    assert archive.checked(made)["strata"] == "0.1.0"
+    assert archive.verify(made)["strata"] == "0.1.0"
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.75])
 def test_half_of_one_is_refused(made, share):
     whole = made.read_bytes()
     made.write_bytes(whole[: int(len(whole) * share)])
-    with pytest.raises(Unfit):
-        archive.checked(made)
+    with pytest.raises(InvalidBackupError):
+        archive.verify(made)
 
 
 def test_one_in_which_a_byte_changed_is_refused(made):
     data = made.read_bytes()
     at = data.index(b"rows") + 700
     made.write_bytes(data[:at] + b"#" + data[at + 1 :])
-    with pytest.raises(Unfit, match="database/00000 is not what it was"):
-        archive.checked(made)
+    with pytest.raises(InvalidBackupError, match="database/00000 has changed"):
+        archive.verify(made)
 
 
-def test_one_that_leads_out_of_its_place_is_refused(tmp_path):
+def test_a_member_outside_of_the_target_is_refused(tmp_path):
     with tarfile.open(tmp_path / "x.tar", "w") as tar:
         tar.addfile(tarfile.TarInfo("files/../../etc"), io.BytesIO())
-    with pytest.raises(Unfit, match="which no backup does"):
-        archive.checked(tmp_path / "x.tar")
+    with pytest.raises(InvalidBackupError, match="which is not allowed"):
+        archive.verify(tmp_path / "x.tar")
 
 
-def test_whatever_else_is_refused(tmp_path):
+def test_any_other_file_is_refused(tmp_path):
     (tmp_path / "x.tar").write_bytes(b"a letter to a friend")
-    with pytest.raises(Unfit):
-        archive.checked(tmp_path / "x.tar")
+    with pytest.raises(InvalidBackupError):
+        archive.verify(tmp_path / "x.tar")
 
 
 @pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
@@ -232,7 +232,7 @@ def test_one_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, failure):
         out.write(b"something")
         raise failure
 
-    monkeypatch.setattr("config.management.commands.backup.take", fail)
+    monkeypatch.setattr("config.management.commands.backup.create_backup", fail)
     with pytest.raises(CommandError, match="[Nn]o file was left"):
         call_command("backup", str(tmp_path / "new" / ".." / "b.tar"))
     assert not list(tmp_path.glob("*b.tar*"))
@@ -240,13 +240,13 @@ def test_one_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, failure):
 
 def test_a_file_that_is_there_is_not_written_over(made):
     before = made.read_bytes()
-    with pytest.raises(CommandError, match="is there already"):
+    with pytest.raises(CommandError, match="exists already"):
         call_command("backup", str(made))
     assert made.read_bytes() == before
 
 
-def test_without_tombstones_it_is_refused_unless_told_to(made):
-    with pytest.raises(CommandError, match="everything comes back that was forgotten since"):
+def test_a_restore_without_tombstones_is_refused_by_default(made):
+    with pytest.raises(CommandError, match="was forgotten since the backup comes back"):
         call_command("restore", str(made))
 
 
@@ -256,29 +256,29 @@ def test_a_damaged_line_of_them_is_named(made, settings):
         call_command("restore", str(made))
 
 
-def test_what_a_killed_backup_held_is_let_go(tmp_path):
+def test_the_folder_of_a_killed_backup_is_deleted(tmp_path):
     left = tmp_path / "files" / "held" / "left"
     left.mkdir(parents=True)
     (left / "picture").write_bytes(b"of a forgotten bird")
-    with files.folder_to_hold() as held:
-        assert files.clear_abandoned() == 1
+    with file_removal.backup_folder() as held:
+        assert file_removal.delete_abandoned_backup_folders() == 1
         assert held.exists() and not left.exists()
 
 
-def test_the_mark_of_the_key_does_not_tell_it(settings):
-    before = taking.key_mark()
+def test_the_fingerprint_does_not_reveal_the_key(settings):
+    before = create.secret_key_fingerprint()
     assert settings.SECRET_KEY not in before
     settings.SECRET_KEY = "another"
-    assert taking.key_mark() != before
+    assert create.secret_key_fingerprint() != before
 
 
 @pytest.mark.django_db
 def test_a_database_whose_restore_was_broken_off_is_not_served():
-    missing, _ = health._look_at_database()
+    missing, _ = views.check_database()
     assert "database" not in missing
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE public.restore_under_way ()")
-    missing, _ = health._look_at_database()
+    missing, _ = views.check_database()
     assert "database" in missing
     with pytest.raises(CommandError, match="A restore of this database was not finished"):
         call_command("migrate", verbosity=0)

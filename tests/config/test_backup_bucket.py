@@ -10,10 +10,10 @@ from django.core.management import CommandError, call_command
 
 from chat import tasks
 from chat.models import Attachment, FileRemoval
-from config import storage
-from config.backup import archive, restoring
-from config.backup.archive import Writer
-from memory.forgetting import Scope, forget
+from config.backup import archive, restore
+from config.backup.archive import BackupWriter
+from config.settings import storage
+from memory.forgetting.service import ForgetScope, forget
 from tests.bucket import Bucket
 from tests.config.test_backup import elsewhere, manage, say  # noqa: F401
 from tests.receiver import Receiver
@@ -51,7 +51,7 @@ def birds(project, owner, bucket) -> dict[str, str]:
 
 def test_it_has_what_lies_in_the_bucket(birds, tmp_path):
     assert back_up(tmp_path / "b.tar") == ""
-    told = archive.checked(tmp_path / "b.tar")["files"]
+    told = archive.verify(tmp_path / "b.tar")["files"]
     assert told == {
         "from": "bucket",
         "count": 3,
@@ -63,17 +63,17 @@ def test_it_has_what_lies_in_the_bucket(birds, tmp_path):
 
 def test_it_leaves_files_out_where_it_is_told_to(birds, tmp_path):
     back_up(tmp_path / "b.tar", "--without-files")
-    told = archive.checked(tmp_path / "b.tar")["files"]
+    told = archive.verify(tmp_path / "b.tar")["files"]
     assert told == {"from": "left out", "count": 0, "bytes": 0, "missing": []}
     assert held(tmp_path / "b.tar") == {}
 
 
 def test_what_is_not_in_the_bucket_is_named(birds, bucket, tmp_path):
     del bucket.objects[f"/strata/{birds['wren']}"]
-    assert f"A file is missing that the database names: {birds['wren']}" in back_up(
+    assert f"The database refers to a file that is missing: {birds['wren']}" in back_up(
         tmp_path / "b.tar"
     )
-    told = archive.checked(tmp_path / "b.tar")["files"]
+    told = archive.verify(tmp_path / "b.tar")["files"]
     assert (told["count"], told["missing"]) == (2, [birds["wren"]])
 
 
@@ -87,16 +87,16 @@ def test_a_bucket_that_breaks_off_leaves_no_backup(birds, bucket, tmp_path):
 def test_what_is_forgotten_meanwhile_is_in_it_and_goes_afterwards(
     birds, bucket, project, owner, tmp_path, monkeypatch
 ):
-    copied = Writer.add
+    copied = BackupWriter.add
     receipts = []
 
     def forget_meanwhile(self, *given) -> None:
         if not receipts:
             [image] = Attachment.objects.filter(name="nightingale")
-            receipts.append(forget(project, Scope(session=image.session_id), owner))
+            receipts.append(forget(project, ForgetScope(session=image.session_id), owner))
         copied(self, *given)
 
-    monkeypatch.setattr(Writer, "add", forget_meanwhile)
+    monkeypatch.setattr(BackupWriter, "add", forget_meanwhile)
     assert back_up(tmp_path / "b.tar") == ""
     assert receipts[0].awaiting_files == 1
     assert held(tmp_path / "b.tar")[birds["nightingale"]] == b"nightingale"
@@ -117,7 +117,7 @@ def test_a_large_file_lies_on_the_disk_while_it_is_read():
 def test_it_comes_back_into_a_folder(birds, project, owner, elsewhere, tmp_path, settings):  # noqa: F811
     back_up(tmp_path / "b.tar")
     [image] = Attachment.objects.filter(name="nightingale")
-    forget(project, Scope(session=image.session_id), owner)
+    forget(project, ForgetScope(session=image.session_id), owner)
     there = tmp_path / "elsewhere"
     done = manage(
         elsewhere, there, "restore", str(tmp_path / "b.tar"), f"--tombstones={settings.TOMBSTONES}"
@@ -138,7 +138,7 @@ def test_it_comes_back_into_a_bucket(
 ):
     back_up(tmp_path / "b.tar")
     [image] = Attachment.objects.filter(name="nightingale")
-    forget(project, Scope(session=image.session_id), owner)
+    forget(project, ForgetScope(session=image.session_id), owner)
     other = Bucket()
     with Receiver() as receiver:
         receiver.reply = other
@@ -168,7 +168,7 @@ def test_only_with_replace_something_of_a_bucket_goes(birds, bucket, replace, st
         bucket.objects[f"/strata/imports/x/{number}"] = b"of nobody"
     bucket.objects["/strata/elsewhere"] = b"of another program"
     said: list[str] = []
-    restoring._clear_away(replace, said.append)
+    restore.remove_unreferenced_files(replace, said.append)
     assert {f"/strata/{name}" for name in birds.values()} <= bucket.objects.keys()
     assert bucket.objects["/strata/elsewhere"]
     assert (sorted(bucket.objects.values()).count(b"of nobody") == 3) is stays

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
-from config import preparing
+from config.runtime import bootstrap
 
 
 @pytest.mark.django_db
@@ -20,8 +20,8 @@ def test_a_search_language_that_the_database_does_not_know_is_refused(settings):
 @pytest.mark.parametrize(("query", "told"), [("", "Connection refused"), ("?nosuch=1", "nosuch")])
 def test_a_database_that_cannot_be_reached_is_told_in_a_line(settings, monkeypatch, query, told):
     settings.DATABASE_URL = f"postgresql://strata:canary@127.0.0.1:1/strata{query}"
-    monkeypatch.setattr(preparing, "PATIENCE", 1.0)
-    with pytest.raises(CommandError, match=f"leads to no database: .*{told}") as refused:
+    monkeypatch.setattr(bootstrap, "CONNECT_TIMEOUT_S", 1.0)
+    with pytest.raises(CommandError, match=f"does not lead to a database: .*{told}") as refused:
         call_command("prepare")
     assert "\n" not in str(refused.value)
     assert "canary" not in str(refused.value)
@@ -37,8 +37,8 @@ def test_a_database_that_is_being_started_is_waited_for(settings, monkeypatch):
             raise psycopg.OperationalError("the database system is starting up")
         return Mock()
 
-    monkeypatch.setattr("config.preparing.psycopg.connect", connect)
-    preparing._check_database()
+    monkeypatch.setattr("config.runtime.bootstrap.psycopg.connect", connect)
+    bootstrap.wait_for_database()
     assert len(tried) == 2
 
 
@@ -49,8 +49,8 @@ def test_tables_that_cannot_be_made_are_told_in_a_line(monkeypatch, reason):
     def fail(*_: object, **__: object) -> None:
         raise DatabaseError(reason)
 
-    monkeypatch.setattr("config.preparing.call_command", fail)
-    with pytest.raises(CommandError, match="could not be made") as refused:
+    monkeypatch.setattr("config.runtime.bootstrap.call_command", fail)
+    with pytest.raises(CommandError, match="could not be created") as refused:
         call_command("prepare")
     assert ("CREATE EXTENSION vector" in str(refused.value)) == ("vector" in reason)
     assert "HINT" not in str(refused.value)

@@ -98,7 +98,8 @@ def said_in(template: str) -> list[str]:
     same = r"\b(?:Strata|API|Ctrl|Shift|Enter|Esc)\b|&\w+;"
     source = re.sub(r"(?s)\{% blocktranslate.*?endblocktranslate %\}", "", template)
     source = re.sub(r"(?s)\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<(style|script).*?</\1>", "", source)
-    said = re.findall(r'(?:aria-label|title|placeholder|alt|data-says[a-z-]*)="([^"]+)"', source)
+    attributes = r'(?:aria-label|title|placeholder|alt|data-(?:label|text)[a-z-]*)="([^"]+)"'
+    said = re.findall(attributes, source)
     said += re.sub(r"(?s)<[^>]*>|\w+\">", "\n", source).splitlines()
     left = [re.sub(same, "", one).strip() for one in said]
     return [one for one in left if re.search(r"[A-Za-z]{2}", one)]

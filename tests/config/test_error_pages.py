@@ -8,7 +8,16 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.views.debug import get_default_exception_reporter_filter
 
-from config import logs
+from config.observability import logging as logs
+from projects.core.errors import (
+    ConflictError,
+    InvalidInputError,
+    LimitError,
+    NotAllowedError,
+    NotFoundError,
+    StaleVersionError,
+    UnavailableError,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -20,11 +29,11 @@ def test_a_form_with_too_many_words_is_413(api, client, owner, project, settings
     form = {"file": SimpleUploadedFile("a.jsonl", b"{}"), "format": "x" * 1_000_001}
     answer = api(owner).post(IMPORTS, form)
     assert answer.status_code == 413
-    assert answer.json() == {"detail": "This is larger than 1 MB, the most that is taken at once."}
+    assert answer.json() == {"detail": "The request exceeds the limit of 1 MB."}
     client.force_login(owner)
     page = client.post("/projects/billing/chats/", {"content": "x" * 1_000_001}, headers=HTML)
     assert page.status_code == 413
-    assert "This is larger than 1 MB" in page.content.decode()
+    assert "exceeds the limit of 1 MB" in page.content.decode()
 
 
 HTML = {"Accept": "text/html"}
@@ -77,7 +86,7 @@ def log() -> Iterator[io.StringIO]:
     logging.getLogger().removeHandler(handler)
 
 
-FAILED = "Strata itself failed: see its log."
+FAILED = "Internal error: see Strata's log."
 
 
 @pytest.mark.parametrize(
@@ -90,10 +99,10 @@ FAILED = "Strata itself failed: see its log."
 def test_what_strata_fails_at_is_told_to_programs_in_json_and_to_the_log(
     api, owner, monkeypatch, path, told, log
 ):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("can" + "ary")
 
-    monkeypatch.setattr("projects.access.Project.objects.visible_to", fail)
+    monkeypatch.setattr("projects.permissions.Project.objects.visible_to", fail)
     client = api(owner)
     client.raise_request_exception = False
     answer = client.get(path)
@@ -111,3 +120,52 @@ def test_a_page_of_an_error_shows_no_secret(settings):
     shown = get_default_exception_reporter_filter().get_safe_settings()
     assert shown["TIME_ZONE"] == "UTC"
     assert "canary" not in str(shown)
+
+
+@pytest.mark.parametrize(
+    ("error", "heading"),
+    [
+        (InvalidInputError, "Not understood"),
+        (NotAllowedError, "Not allowed"),
+        (ConflictError, "Not possible now"),
+        (StaleVersionError, "Not possible now"),
+        (LimitError, "Too large"),
+        (UnavailableError, "Not possible now"),
+    ],
+)
+def test_a_domain_error_of_a_page_shows_its_message(client, owner, monkeypatch, error, heading):
+    def fail(*_: object, **__: object) -> None:
+        raise error("Because of this.")
+
+    monkeypatch.setattr("projects.views.projects.create_project", fail)
+    client.force_login(owner)
+    page = client.post("/", {"name": "Billing"}, headers=HTML)
+    assert page.status_code == error.status
+    assert f"<h1>{heading}</h1>" in page.content.decode()
+    assert "Because of this." in page.content.decode()
+    # Scripts of pages do not accept HTML.
+    response = client.post("/", {"name": "Billing"}, headers={"Accept": "*/*"})
+    assert (response.status_code, response.json()) == (error.status, {"detail": "Because of this."})
+
+
+def test_a_missing_object_is_the_same_page_as_a_missing_address(client, owner, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise NotFoundError("There is no such thing.")
+
+    client.force_login(owner)
+    missing = client.get("/projects/nowhere/settings/", headers=HTML)
+    monkeypatch.setattr("projects.views.projects.membership", fail)
+    page = client.get("/projects/nowhere/settings/", headers=HTML)
+    assert (page.status_code, page.content) == (404, missing.content)
+
+
+def test_a_domain_error_with_a_time_to_wait_sends_retry_after(client, owner, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        error = UnavailableError("Busy.")
+        error.retry_after_s = 7
+        raise error
+
+    monkeypatch.setattr("projects.views.projects.create_project", fail)
+    client.force_login(owner)
+    page = client.post("/", {"name": "Billing"}, headers=HTML)
+    assert (page.status_code, page["Retry-After"]) == (503, "7")

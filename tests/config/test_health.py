@@ -1,4 +1,4 @@
-"""/readyz: what is missing, in words, and soon, whatever hangs."""
+"""/readyz: the missing components with a reason, within the timeout even if one hangs."""
 
 import json
 import shutil
@@ -15,9 +15,9 @@ from django.db import OperationalError, connection, connections
 from django.db.models.functions import Now
 from django.test import RequestFactory
 
-from config import health, signs
+from config.health import heartbeats, views
+from config.health.probes import Probe
 from config.models import Heartbeat
-from config.probes import Probe
 from tests.server import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,8 +25,8 @@ PARTS = ("database", "broker", "worker", "beat")
 
 
 @pytest.fixture(autouse=True)
-def broker_is_there(monkeypatch):
-    monkeypatch.setattr(health, "_broker", Probe(dict))
+def working_broker(monkeypatch):
+    monkeypatch.setattr(views, "_broker", Probe(dict))
 
 
 def seen(**ages: int) -> None:
@@ -35,56 +35,56 @@ def seen(**ages: int) -> None:
 
 
 def ask() -> tuple[int, dict]:
-    # Not through the client: its middleware would ask the database, too.
-    answer = health.readyz(RequestFactory().get("/readyz"))
+    # Not through the test client: its middleware queries the database too.
+    answer = views.readyz(RequestFactory().get("/readyz"))
     return answer.status_code, json.loads(answer.content)
 
 
-def test_all_is_there():
+def test_readyz_answers_200_when_all_components_are_alive():
     seen(worker=5, beat=12)
-    status, told = ask()
-    assert (status, told["missing"], told["warnings"]) == (200, {}, {})
-    assert {part: told[part] for part in PARTS} == dict.fromkeys(PARTS, True)
-    assert 5 <= told["seen_seconds_ago"]["worker"] < 20
+    status, body = ask()
+    assert (status, body["missing"], body["warnings"]) == (200, {}, {})
+    assert {part: body[part] for part in PARTS} == dict.fromkeys(PARTS, True)
+    assert 5 <= body["seen_seconds_ago"]["worker"] < 20
 
 
-def test_who_is_silent_is_missing_and_told_for_how_long():
+def test_a_component_without_a_recent_heartbeat_is_missing():
     seen(worker=130)
-    status, told = ask()
+    status, body = ask()
     assert status == 503
-    assert {part: told[part] for part in PARTS} == {
+    assert {part: body[part] for part in PARTS} == {
         "database": True,
         "broker": True,
         "worker": False,
         "beat": False,
     }
-    assert told["missing"]["worker"].startswith("No sign of life for 13")
-    assert told["missing"]["beat"] == "No sign of life yet."
+    assert body["missing"]["worker"].startswith("No heartbeat for 13")
+    assert body["missing"]["beat"] == "No heartbeat yet."
 
 
-def test_a_sign_of_life_from_the_future_is_from_before_the_clock_was_set_back():
+def test_a_heartbeat_from_the_future_counts_as_missing():
     seen(worker=-7_200, beat=-5)
-    status, told = ask()
-    assert (status, told["worker"], told["beat"]) == (503, False, True)
-    assert told["missing"]["worker"] == "No sign of life since the clock was set back."
+    status, body = ask()
+    assert (status, body["worker"], body["beat"]) == (503, False, True)
+    assert body["missing"]["worker"] == "No heartbeat since the clock was set back."
 
 
-def test_a_queue_that_nobody_takes_from_is_told_of():
-    signs.note(["worker", "beat", signs.queue("chat"), signs.queue("io")])
-    status, told = ask()
+def test_a_queue_without_a_consumer_is_reported():
+    heartbeats.record(["worker", "beat", heartbeats.queue("chat"), heartbeats.queue("io")])
+    status, body = ask()
     assert status == 200
-    assert told["queues"] == {"chat": True, "memory": False, "index": False, "io": True}
+    assert body["queues"] == {"chat": True, "memory": False, "index": False, "io": True}
 
 
-def test_a_restore_that_was_broken_off_is_told_of(monkeypatch):
+def test_an_unfinished_restore_is_reported(monkeypatch):
     seen(worker=1, beat=1)
-    monkeypatch.setattr(health.marker, "is_set", lambda: True)
-    status, told = ask()
-    assert (status, told["database"], told["worker"]) == (503, False, True)
-    assert "run manage.py restore again" in told["missing"]["database"]
+    monkeypatch.setattr(views.restore_marker, "is_set", lambda: True)
+    status, body = ask()
+    assert (status, body["database"], body["worker"]) == (503, False, True)
+    assert "run manage.py restore again" in body["missing"]["database"]
 
 
-def test_a_database_that_hangs_is_told_of_in_time(monkeypatch):
+def test_a_database_that_hangs_is_reported_in_time(monkeypatch):
     released, looks = Event(), []
 
     def hang():
@@ -92,36 +92,36 @@ def test_a_database_that_hangs_is_told_of_in_time(monkeypatch):
         released.wait(10)
         return {}, {}
 
-    monkeypatch.setattr(health, "_database", Probe(hang))
-    monkeypatch.setattr(health, "PATIENCE", 0.1)
+    monkeypatch.setattr(views, "_database", Probe(hang))
+    monkeypatch.setattr(views, "TIMEOUT_S", 0.1)
     began = time.monotonic()
     for _ in range(5):
-        status, told = ask()
-        assert (status, told["database"]) == (503, False)
-        assert told["missing"]["worker"] == "Not known without the database."
+        status, body = ask()
+        assert (status, body["database"]) == (503, False)
+        assert body["missing"]["worker"] == "Unknown without the database."
     assert time.monotonic() - began < 2
-    # Nor does each who asks leave a thread behind.
+    # The requests shared one thread.
     assert looks == [1]
     released.set()
 
 
-def test_a_database_that_refuses_is_missing_without_its_address(monkeypatch):
+def test_a_database_that_refuses_is_reported_without_its_address(monkeypatch):
     def refuse(self):
         raise OperationalError("password canary is wrong for postgresql://ana:canary@db")
 
     monkeypatch.setattr(type(connections["default"]), "cursor", refuse)
-    status, told = ask()
-    assert (status, told["database"], told["worker"]) == (503, False, False)
-    assert "canary" not in json.dumps(told)
+    status, body = ask()
+    assert (status, body["database"], body["worker"]) == (503, False, False)
+    assert "canary" not in json.dumps(body)
 
 
-def test_a_broker_that_is_away_is_told_of(monkeypatch):
+def test_an_unreachable_broker_is_reported(monkeypatch):
     monkeypatch.setattr(
-        health.current_app,
+        views.current_app,
         "connection_for_read",
-        lambda: health.current_app.connection("redis://127.0.0.1:9"),
+        lambda: views.current_app.connection("redis://127.0.0.1:9"),
     )
-    assert health._look_at_broker() == {"broker": "It cannot be reached, or refuses who asks."}
+    assert views.check_broker() == {"broker": "Unreachable, or it refuses the connection."}
 
 
 @pytest.fixture
@@ -134,49 +134,49 @@ def new_database() -> Iterator[str]:
         cursor.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def test_a_broker_without_its_tables_is_told_of(monkeypatch, new_database):
+def test_a_broker_without_tables_is_reported(monkeypatch, new_database):
     """As in a new database, which has neither schema nor functions of it."""
     empty = f"{database_url('pgmq').rpartition('/')[0]}/{new_database}"
     monkeypatch.setattr(
-        health.current_app,
+        views.current_app,
         "connection_for_read",
-        lambda: health.current_app.connection(
+        lambda: views.current_app.connection(
             empty, transport_options=settings.CELERY_BROKER_TRANSPORT_OPTIONS
         ),
     )
-    told = {"broker": "Its tables are not in the database: run manage.py prepare."}
-    assert health._look_at_broker() == told
+    body = {"broker": "Its tables are not in the database: run manage.py prepare."}
+    assert views.check_broker() == body
 
 
-def test_migrations_that_are_not_applied_are_told_of(monkeypatch):
-    monkeypatch.setattr(health, "_migrated", False)
+def test_unapplied_migrations_are_reported(monkeypatch):
+    monkeypatch.setattr(views, "_migrations_applied", False)
     seen(worker=1, beat=1)
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'config' RETURNING name, applied")
         gone = cursor.fetchall()
     try:
-        status, told = ask()
+        status, body = ask()
     finally:
         with connection.cursor() as cursor:
             cursor.executemany(
                 "INSERT INTO django_migrations (app, name, applied) VALUES ('config', %s, %s)", gone
             )
-    assert status == 503 and told["database"] is True
-    assert told["missing"] == {"migrations": f"{len(gone)} are not applied: run manage.py prepare."}
+    assert status == 503 and body["database"] is True
+    assert body["missing"] == {"migrations": f"{len(gone)} are not applied: run manage.py prepare."}
     assert ask()[0] == 200
 
 
-def test_without_the_embedding_model_s_file_nothing_is_found(monkeypatch, tmp_path):
-    monkeypatch.setattr(health.static, "FOLDER", tmp_path)
+def test_a_missing_embedding_model_is_reported(monkeypatch, tmp_path):
+    monkeypatch.setattr(views.static, "FOLDER", tmp_path)
     seen(worker=1, beat=1)
-    status, told = ask()
-    assert (status, list(told["missing"])) == (503, ["embedder"])
+    status, body = ask()
+    assert (status, list(body["missing"])) == (503, ["embedder"])
 
 
-def test_a_disk_that_is_nearly_full_is_no_reason_to_send_people_away(monkeypatch):
+def test_an_almost_full_disk_is_only_a_warning(monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(100e9, 97e9, 3e9))
     seen(worker=1, beat=1)
-    status, told = ask()
+    status, body = ask()
     assert status == 200
-    assert told["warnings"] == {"disk": "3.0 GB are left where STRATA_DATA_DIR is."}
+    assert body["warnings"] == {"disk": "3.0 GB are left on the disk of STRATA_DATA_DIR."}

@@ -10,10 +10,11 @@ from django.db import IntegrityError, connection
 from django.utils.module_loading import import_string
 
 from chat.providers import ProviderError
-from config import environment, logs
-from config.logs.requests import request_id
-from config.logs.telling import WORDED, told, trace
-from config.metrics.failures import FAILURES, MOST_KINDS, Counting
+from config.observability import logging as logs
+from config.observability.logging.middleware import request_id
+from config.observability.logging.processors import OWN_ERRORS, describe_error, format_traceback
+from config.observability.metrics.celery import FAILURES, MAX_EVENTS, FailureCountHandler
+from config.settings import env
 from projects.models import Project
 
 
@@ -46,24 +47,24 @@ def raised(error: Exception, cause: Exception | None = None) -> Exception:
         return caught
 
 
-@pytest.mark.parametrize("place", sorted(WORDED))
+@pytest.mark.parametrize("place", sorted(OWN_ERRORS))
 def test_errors_that_may_be_quoted_are_where_they_are_said_to_be(place):
     kind = import_string(place)
     assert f"{kind.__module__}.{kind.__name__}" == place
 
 
 def test_a_line_for_people(line):
-    said = line("chat.replies", "reply_failed message=%s reason=%s", 7, 'It is "full".')
-    assert said.endswith('Z WARNING chat.replies reply_failed message=7 reason="It is \\"full\\"."')
+    text = line("chat.live", "reply_failed message=%s reason=%s", 7, 'It is "full".')
+    assert text.endswith('Z WARNING chat.live reply_failed message=7 reason="It is \\"full\\"."')
 
 
 def test_a_line_as_json(line):
-    said = line("memory.layers.leases", "lease_lost %s=%s", "session", 7, as_json=True)
+    said = line("memory.leases", "lease_lost %s=%s", "session", 7, as_json=True)
     made = json.loads(said)
     assert made.pop("timestamp").startswith("20")
     assert made == {
         "level": "warning",
-        "logger": "memory.layers.leases",
+        "logger": "memory.leases",
         "event": "lease_lost",
         "session": "7",
     }
@@ -77,14 +78,16 @@ def test_a_line_is_one_line(line):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_an_exception_is_told_without_its_words(line, as_json):
     error = raised(KeyError("canary"), raised(ValueError("canary")))
-    said = line("chat.replies", "reply_failed cause=%r", error, as_json=as_json, error=error)
+    said = line(
+        "chat.conversations.messages", "reply_failed cause=%r", error, as_json=as_json, error=error
+    )
     assert "canary" not in said
-    assert "KeyError" in said and "ValueError" in said and "test_logs.py" in said
+    assert "KeyError" in said and "ValueError" in said and "test_logging.py" in said
 
 
 def test_what_a_library_says_is_not_told_but_where(line):
     said = line("root", "Failed to validate request: canary")
-    assert said.endswith("WARNING root library_said where=mcp/shared/session.py:7")
+    assert said.endswith("WARNING root library_message location=mcp/shared/session.py:7")
 
 
 @pytest.mark.parametrize(
@@ -99,8 +102,8 @@ def test_what_a_library_says_is_not_told_but_where(line):
     ],
 )
 def test_what_is_told_of_an_error(error, said):
-    assert said in told(error)
-    assert "canary" not in told(error) + trace(error)
+    assert said in describe_error(error)
+    assert "canary" not in describe_error(error) + format_traceback(error)
 
 
 @pytest.mark.django_db
@@ -109,8 +112,8 @@ def test_of_the_database_s_refusals_names_are_told_and_no_values(owner):
     with pytest.raises(IntegrityError) as caught:
         Project.objects.bulk_create([Project(name="canary", slug="canary")])
     assert "canary" in str(caught.value)
-    assert "23505 projects_project" in told(caught.value)
-    assert "canary" not in told(caught.value)
+    assert "23505 projects_project" in describe_error(caught.value)
+    assert "canary" not in describe_error(caught.value)
     connection.needs_rollback = True
 
 
@@ -126,14 +129,14 @@ def test_of_the_database_s_refusals_names_are_told_and_no_values(owner):
     ],
 )
 def test_secrets_are_blotted_out_wherever_they_stand(line, monkeypatch, secret):
-    monkeypatch.setattr(environment, "SECRETS", environment.SECRETS)
-    before = set(environment.SECRETS)
-    environment.keep_out_of_logs("known pass/word")
-    environment.keep_out_of_logs("redis://:se%20cret%25@redis/0")
+    monkeypatch.setattr(env, "SECRETS", env.SECRETS)
+    before = set(env.SECRETS)
+    env.keep_out_of_logs("known pass/word")
+    env.keep_out_of_logs("redis://:se%20cret%25@redis/0")
     for said in (f"odd {secret}", f"odd value={secret}"):
         assert secret not in line("chat", said) and "[secret]" in line("chat", said)
     assert secret not in line("chat", "odd value=%s", secret, as_json=True)
-    environment.SECRETS &= before
+    env.SECRETS &= before
 
 
 def test_a_request_s_id_is_taken_if_it_can_stand_in_a_line():
@@ -146,20 +149,20 @@ def test_failures_are_counted_by_names_of_which_there_are_few():
     def count(kind: str) -> float:
         return FAILURES.labels(kind)._value.get()
 
-    counting = Counting()
-    before = count("reply_failed"), count("not_delivered"), count("other")
+    counting = FailureCountHandler()
+    before = count("reply_failed"), count("webhook_delivery_failed"), count("other")
     for level, said in (
         (logging.WARNING, "reply_failed message=%s"),
         (logging.ERROR, {"event": "reply_failed"}),
         (logging.INFO, "reply_failed message=%s"),
-        (logging.INFO, "not_delivered delivery=%s"),
+        (logging.INFO, "webhook_delivery_failed delivery=%s"),
         (logging.ERROR, "Something else happened"),
     ):
         counting.emit(logging.LogRecord("chat", level, "", 1, said, (), None))
-    after = count("reply_failed"), count("not_delivered"), count("other")
+    after = count("reply_failed"), count("webhook_delivery_failed"), count("other")
     assert after == (before[0] + 2, before[1] + 1, before[2] + 1)
-    for number in range(MOST_KINDS * 2):
+    for number in range(MAX_EVENTS * 2):
         name = f"made_up_{chr(97 + number % 26)}{chr(97 + number // 26)}"
         counting.emit(logging.LogRecord("chat", logging.ERROR, "", 1, name, (), None))
     [family] = FAILURES.collect()
-    assert len({sample.labels["kind"] for sample in family.samples}) <= MOST_KINDS + 1
+    assert len({sample.labels["event"] for sample in family.samples}) <= MAX_EVENTS + 1

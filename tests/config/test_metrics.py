@@ -14,13 +14,13 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from chat import metrics as calls
+from chat.conversations.messages import ask
 from chat.models import Session
 from chat.providers import ProviderError
-from chat.replies import ask
-from config.metrics import questions, shared, state
-from config.metrics.requests import Requests
+from config.health.probes import Probe
 from config.models import Heartbeat
-from config.probes import Probe
+from config.observability.metrics import collectors, multiprocess
+from config.observability.metrics.middleware import RequestMetrics
 from tests.server import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -29,7 +29,7 @@ DEPLOY = ROOT / "deploy"
 @pytest.fixture(autouse=True)
 def asked_anew(monkeypatch):
     """Nobody asked a moment ago."""
-    monkeypatch.setattr(state, "FRESH", 0)
+    monkeypatch.setattr(collectors, "CACHE_S", 0)
 
 
 @pytest.fixture
@@ -76,71 +76,76 @@ class TestWhatIsTheCase:
         session = Session.objects.create(project=project, creator=owner)
         ask(session, "Hello", owner)
         page = client.get("/metrics", headers=key).content.decode()
-        assert value(page, 'strata_waiting{kind="replies"}') == 1
-        assert value(page, 'strata_waiting{kind="deliveries"}') == 0
-        assert 0 <= value(page, 'strata_waiting_oldest_seconds{kind="replies"}') < 60
-        assert 40 <= value(page, 'strata_seen_seconds{part="beat"}') < 60
+        assert value(page, 'strata_pending_items{kind="replies"}') == 1
+        assert value(page, 'strata_pending_items{kind="deliveries"}') == 0
+        assert 0 <= value(page, 'strata_pending_oldest_age_seconds{kind="replies"}') < 60
+        assert 40 <= value(page, 'strata_heartbeat_age_seconds{component="beat"}') < 60
         assert 0 < value(page, "strata_disk_free_ratio") < 1
-        assert value(page, 'strata_due{kind="sessions"}') == 0
+        assert value(page, 'strata_memory_due_items{kind="sessions"}') == 0
 
     def test_a_query_for_each_question_however_much_there_is(
         self, project, owner, django_assert_num_queries
     ):
         for _ in range(3):
             ask(Session.objects.create(project=project, creator=owner), "Hello", owner)
-        for question, most in (("due", 1), ("waiting", 6), ("failing", 4), ("parts", 1)):
-            with django_assert_num_queries(most):
-                list(getattr(questions, question)())
+        for collector, queries in (
+            ("memory_due", 1),
+            ("pending", 6),
+            ("retrying", 4),
+            ("heartbeat_ages", 1),
+        ):
+            with django_assert_num_queries(queries):
+                list(getattr(collectors, collector)())
 
     def test_a_database_that_is_away_is_waited_for_once(self, monkeypatch):
         released = Event()
-        monkeypatch.setattr(state, "_database", Probe(lambda: released.wait(10)))
-        monkeypatch.setattr(state, "AWAY_AFTER", 0.1)
-        monkeypatch.setattr(state, "_asked", lambda question: pytest.fail("It was asked."))
+        monkeypatch.setattr(collectors, "_database", Probe(lambda: released.wait(10)))
+        monkeypatch.setattr(collectors, "DATABASE_TIMEOUT_S", 0.1)
+        monkeypatch.setattr(collectors, "_run", lambda collector: pytest.fail("It was asked."))
         began = time.monotonic()
-        told = {one.name: one for one in state.State().collect()}
+        told = {one.name: one for one in collectors.StateCollector().collect()}
         released.set()
         assert time.monotonic() - began < 2
-        unanswered = {
-            one.labels["question"]: one.value for one in told["strata_unanswered"].samples
+        failed = {
+            one.labels["collector"]: one.value for one in told["strata_collector_failed"].samples
         }
-        assert unanswered["due"] == unanswered["parts"] == 1
+        assert failed["memory_due"] == failed["heartbeat_ages"] == 1
 
     def test_a_question_that_takes_too_long_is_left_out_and_said_to_be(
         self, client, key, monkeypatch
     ):
-        def due():
+        def slow():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_sleep(5)")
             yield from ()
 
-        monkeypatch.setattr(state, "PATIENCE_MS", 50)
-        monkeypatch.setattr(questions, "DATABASE", (due, questions.parts))
+        monkeypatch.setattr(collectors, "QUERY_TIMEOUT_MS", 50)
+        monkeypatch.setattr(collectors, "DATABASE_COLLECTORS", (slow, collectors.heartbeat_ages))
         page = client.get("/metrics", headers=key).content.decode()
-        assert value(page, 'strata_unanswered{question="due"}') == 1
-        assert value(page, 'strata_unanswered{question="parts"}') == 0
+        assert value(page, 'strata_collector_failed{collector="slow"}') == 1
+        assert value(page, 'strata_collector_failed{collector="heartbeat_ages"}') == 0
 
 
 class TestNames:
     def test_a_model_s_name_is_told_once_it_answered(self, monkeypatch):
         monkeypatch.setattr(calls, "_answering", set())
-        with pytest.raises(ProviderError), calls.call("typed:by-somebody", "reply"):
+        with pytest.raises(ProviderError), calls.measure_call("typed:by-somebody", "reply"):
             raise ProviderError("No.", code="timeout")
         assert "typed:by-somebody" not in names_of_models()
-        with calls.call("typed:by-somebody", "reply") as call:
-            call.spoke()
+        with calls.measure_call("typed:by-somebody", "reply") as call:
+            call.record_chunk()
         assert "typed:by-somebody" in names_of_models()
 
     def test_so_many_models_are_told_and_no_more(self, monkeypatch):
         monkeypatch.setattr(calls, "_answering", set())
-        for number in range(calls.MOST_MODELS * 2):
-            with calls.call(f"many:{number}", "reply") as call:
-                call.spoke()
+        for number in range(calls.MAX_MODEL_LABELS * 2):
+            with calls.measure_call(f"many:{number}", "reply") as call:
+                call.record_chunk()
         many = [name for name in names_of_models() if name.startswith("many:")]
-        assert len(many) == calls.MOST_MODELS
+        assert len(many) == calls.MAX_MODEL_LABELS
 
     def test_a_client_that_makes_methods_up_adds_one_name(self):
-        requests = Requests.get_instance()
+        requests = RequestMetrics.get_instance()
         for method in ("GET", "CANARY", "CANARIES"):
             requests.observe("a-view", method, 200, 0.0)
         methods = {sample.labels["method"] for sample in samples(requests.latency, "a-view")}
@@ -158,21 +163,21 @@ def names_of_models() -> set[str]:
 def test_what_a_dead_process_said_of_the_moment_is_forgotten_and_what_it_counted_is_not(tmp_path):
     for pid in ("1", "99999999"):
         for kind in ("gauge_livesum", "counter"):
-            (tmp_path / f"{kind}_{shared.HOST}-{pid}.db").touch()
+            (tmp_path / f"{kind}_{multiprocess.HOST}-{pid}.db").touch()
     (tmp_path / "gauge_livesum_elsewhere-99999999.db").touch()
-    shared.forget_the_dead(tmp_path)
-    gone = f"gauge_livesum_{shared.HOST}-99999999.db"
+    multiprocess.remove_dead_gauges(tmp_path)
+    gone = f"gauge_livesum_{multiprocess.HOST}-99999999.db"
     assert gone not in names(tmp_path) and len(names(tmp_path)) == 4
-    shared.empty(tmp_path)
+    multiprocess.clear(tmp_path)
     assert names(tmp_path) == set()
 
 
 def test_a_process_begins_with_nothing_of_one_that_had_its_number(tmp_path, monkeypatch):
     monkeypatch.setattr("prometheus_client.values.ValueClass", None)
     for kind in ("gauge_livesum", "counter"):
-        (tmp_path / f"{kind}_{shared.HOST}-{os.getpid()}.db").touch()
-    shared.share(tmp_path)
-    assert names(tmp_path) == {f"counter_{shared.HOST}-{os.getpid()}.db"}
+        (tmp_path / f"{kind}_{multiprocess.HOST}-{os.getpid()}.db").touch()
+    multiprocess.share(tmp_path)
+    assert names(tmp_path) == {f"counter_{multiprocess.HOST}-{os.getpid()}.db"}
 
 
 def names(folder: Path) -> set[str]:

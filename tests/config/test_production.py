@@ -13,7 +13,7 @@ from kombu import Connection, Producer, Queue
 from kombu.exceptions import ContentDisallowed
 
 from config.celery import app
-from config.environment import origin
+from config.settings.env import origin
 from tests.server import ROOT
 
 PRODUCTION = {

@@ -1,4 +1,4 @@
-"""Several beats: one leads by the database's clock, another follows."""
+"""Several beats, of which one leads, by the database's clock."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,16 +7,16 @@ from django.db import OperationalError
 from django.db.models.functions import Now
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from config import beat
-from config.beat import LeasedScheduler
+from config.broker import scheduler
+from config.broker.scheduler import LeasedScheduler
 from config.celery import app
 from config.models import Heartbeat, Leadership
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-class Recording(LeasedScheduler):
-    """Notes what it would have sent."""
+class RecordingScheduler(LeasedScheduler):
+    """Records the tasks instead of sending them."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, datetime]] = []
@@ -26,8 +26,8 @@ class Recording(LeasedScheduler):
         self.sent.append(entry.name)
         self.sync()
 
-    def turn(self) -> None:
-        """All that is due now."""
+    def send_due(self) -> None:
+        """Send all tasks that are due now."""
         while self.tick() == 0:
             pass
 
@@ -47,92 +47,92 @@ def minutely(empty_schedule) -> PeriodicTask:
 
 
 @pytest.fixture
-def two(minutely) -> tuple[Recording, Recording]:
-    beats = Recording(), Recording()
+def two(minutely) -> tuple[RecordingScheduler, RecordingScheduler]:
+    beats = RecordingScheduler(), RecordingScheduler()
     # Celery's own.
     PeriodicTask.objects.exclude(pk=minutely.pk).delete()
     return beats
 
 
-def let_the_lead_run_out() -> None:
+def expire_lease() -> None:
     Leadership.objects.update(until=Now() - timedelta(seconds=1))
 
 
 def test_one_of_two_beats_sends(two):
     first, second = two
     for one in (first, second, first, second):
-        one.turn()
+        one.send_due()
     assert (first.sent, second.sent) == (["Cycle"], [])
     assert Heartbeat.objects.filter(part="beat").exists()
 
 
-def test_another_follows_when_the_leader_is_silent(two, minutely):
+def test_another_beat_leads_after_the_lease_expires(two, minutely):
     first, second = two
-    first.turn()
-    let_the_lead_run_out()
-    second.turn()
+    first.send_due()
+    expire_lease()
+    second.send_due()
     # It was sent a moment ago, by the other.
     assert second.sent == []
     PeriodicTask.objects.update(last_run_at=Now() - timedelta(hours=1))
-    first.turn()
+    first.send_due()
     assert first.sent == ["Cycle"]
-    let_the_lead_run_out()
-    second.turn()
-    assert second.leads
+    expire_lease()
+    second.send_due()
+    assert second.is_leader
 
 
-def test_another_follows_at_once_when_the_leader_stops(two):
+def test_another_beat_leads_at_once_when_the_leader_stops(two):
     first, second = two
-    first.turn()
-    assert not second._lead()
+    first.send_due()
+    assert not second.renew_leadership()
     first.close()
-    assert second._lead()
+    assert second.renew_leadership()
 
 
-def test_a_beat_that_was_overtaken_takes_nothing_back_by_stopping(two):
+def test_a_former_leader_that_stops_does_not_end_the_new_lease(two):
     first, second = two
-    first.turn()
-    let_the_lead_run_out()
-    second.turn()
+    first.send_due()
+    expire_lease()
+    second.send_due()
     first.close()
-    assert second._lead()
+    assert second.renew_leadership()
 
 
 @pytest.mark.parametrize("off", [timedelta(hours=3), timedelta(hours=-3)])
-def test_a_beat_whose_clock_is_wrong_goes_by_the_databases(two, minutely, monkeypatch, off):
+def test_a_beat_with_a_wrong_clock_uses_the_databases(two, minutely, monkeypatch, off):
     first, second = two
 
     with monkeypatch.context() as patches:
         # What celery-beat goes by.
         patches.setattr("django.utils.timezone.now", lambda: datetime.now(UTC) + off)
-        first.turn()
-        first.turn()
+        first.send_due()
+        first.send_due()
     assert first.sent == ["Cycle"]
     minutely.refresh_from_db()
     assert abs(minutely.last_run_at - datetime.now(UTC)) < timedelta(seconds=20)
-    let_the_lead_run_out()
+    expire_lease()
     PeriodicTask.objects.update(last_run_at=Now() - timedelta(seconds=61))
-    second.turn()
+    second.send_due()
     assert second.sent == ["Cycle"]
 
 
-def test_a_lead_taken_before_the_databases_clock_was_set_back_is_nobodys(two):
+def test_a_lease_from_before_the_databases_clock_was_set_back_is_void(two):
     first, second = two
-    first.turn()
+    first.send_due()
     Leadership.objects.update(until=Now() + timedelta(hours=2))
-    assert second._lead()
+    assert second.renew_leadership()
 
 
-def test_what_is_due_is_sent_after_the_databases_clock_was_set_back(two, minutely):
+def test_due_tasks_are_sent_after_the_databases_clock_was_set_back(two, minutely):
     first, _ = two
     later = datetime.now(UTC) + timedelta(hours=2)
     PeriodicTask.objects.update(last_run_at=later)
-    first._lead()
-    beat.clock.set(later)
+    first.renew_leadership()
+    scheduler.clock.set(later)
     # The schedule as it was made when it was later.
-    first._take_over()
+    first.reload_schedule()
     first.populate_heap()
-    assert first.tick() <= beat.LOOK
+    assert first.tick() <= scheduler.MAX_TICK_S
     entry = first._heap[0].entry
     assert entry.is_due().next <= 61
     assert first._heap[0].time - datetime.now(UTC).timestamp() <= 61
@@ -142,9 +142,9 @@ def test_messages_expire_by_the_databases_clock(two, minutely):
     sent = {}
     first, _ = two
     PeriodicTask.objects.update(expire_seconds=120)
-    first._lead()
+    first.renew_leadership()
     first.send_task = lambda *args, **options: sent.update(options)
-    entry = beat.Entry(PeriodicTask.objects.get(), app=app)
+    entry = scheduler.DatabaseClockEntry(PeriodicTask.objects.get(), app=app)
     entry.task = "not.known"
     first.apply_async(entry, advance=False)
     assert abs(sent["expires"] - datetime.now(UTC) - timedelta(seconds=120)) < timedelta(seconds=9)
@@ -152,12 +152,12 @@ def test_messages_expire_by_the_databases_clock(two, minutely):
 
 def test_a_beat_without_its_database_waits(two, monkeypatch):
     first, _ = two
-    first.turn()
+    first.send_due()
 
     def away():
         raise OperationalError("The server closed the connection")
 
-    monkeypatch.setattr(first, "_claim", away)
-    assert first.tick() == beat.LOOK
+    monkeypatch.setattr(first, "claim_lease", away)
+    assert first.tick() == scheduler.MAX_TICK_S
     monkeypatch.undo()
-    assert first._lead()
+    assert first.renew_leadership()

@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from config import supervisor
+from config.runtime import supervisor
 
 ROOT = Path(__file__).parents[2]
 DRIVER = """
 import json, sys
-from config import supervisor
-supervisor.GRACE = supervisor.LAST_WORDS = 0.5
+from config.runtime import supervisor
+supervisor.TERM_TIMEOUT_S = supervisor.QUIT_TIMEOUT_S = 0.5
 children = [supervisor.Child(name, [sys.executable, "-c", code])
             for name, code in json.loads(sys.argv[1]).items()]
 with supervisor.Supervisor(children, lambda line: print(line, flush=True)) as supervised:
@@ -93,18 +93,18 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-def test_a_killed_child_is_started_again_and_it_is_said(supervise):
+def test_a_killed_child_is_restarted_and_the_restart_is_printed(supervise):
     run = supervise(web=SLEEP, worker=SLEEP)
     worker = run.pid("worker")
     web = psutil.Process(run.pid("web"))
     web.kill()
     assert run.pid("web", start=2) != web.pid
     printed = run.end(signal.SIGTERM)
-    assert "web was killed by SIGKILL; starting it again now" in printed
+    assert "web was killed by SIGKILL; restarting now" in printed
     assert run.pid("worker") == worker
 
 
-def test_what_a_killed_child_had_started_is_ended(supervise):
+def test_the_processes_of_a_killed_child_are_ended(supervise):
     run = supervise(worker=PARENT)
     inner = run.pid("inner")
     psutil.Process(run.pid("worker")).kill()
@@ -122,7 +122,7 @@ def test_a_signal_stops_all_children(supervise, number):
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-def test_a_child_that_ignores_sigterm_is_stopped_by_harder_means(supervise):
+def test_a_child_that_ignores_sigterm_gets_sigquit(supervise):
     run = supervise(worker=STUBBORN)
     worker = run.pid("worker")
     assert "worker does not stop; sending SIGQUIT" in run.end(signal.SIGTERM)
@@ -130,7 +130,7 @@ def test_a_child_that_ignores_sigterm_is_stopped_by_harder_means(supervise):
 
 
 @pytest.mark.skipif(
-    sys.platform != "linux", reason="only Linux tells a child of its parent's death"
+    sys.platform != "linux", reason="only Linux signals a child when its parent dies"
 )
 def test_no_child_outlives_a_killed_supervisor(supervise):
     run = supervise(web=SLEEP, worker=STUBBORN)
@@ -145,14 +145,14 @@ def test_a_child_that_keeps_dying_waits_longer_each_time():
     assert [child.plan_restart() for _ in range(8)] == [0, 1, 2, 4, 8, 16, 30, 30]
 
 
-def test_a_child_that_lived_a_while_is_started_again_at_once():
+def test_a_stable_child_is_restarted_at_once():
     child = supervisor.Child("web", ["true"])
     child.failures = 5
-    child.started_at = time.monotonic() - supervisor.STEADY - 1
+    child.started_at = time.monotonic() - supervisor.STABLE_AFTER_S - 1
     assert child.plan_restart() == 0
 
 
-def test_a_child_gives_way_as_it_is_told(tmp_path):
+def test_a_child_runs_with_its_niceness(tmp_path):
     code = "import os; print(os.nice(0))"
     child = supervisor.Child("worker", [sys.executable, "-c", code], log=tmp_path / "log", nice=5)
     child.start()
@@ -160,12 +160,12 @@ def test_a_child_gives_way_as_it_is_told(tmp_path):
     assert int((tmp_path / "log").read_text()) == os.nice(0) + 5
 
 
-def test_a_log_that_grew_too_long_is_put_aside(tmp_path, monkeypatch):
-    monkeypatch.setattr(supervisor, "LOG_LIMIT", 10)
+def test_a_log_over_the_limit_is_moved_aside(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor, "MAX_LOG_BYTES", 10)
     log = tmp_path / "web.log"
     with log.open("ab", buffering=0) as writer:
         writer.write(b"twelve bytes")
-        supervisor.trim(log)
+        supervisor.rotate(log)
         writer.write(b"more")
     assert log.read_bytes() == b"more"
     assert (tmp_path / "web.log.1").read_bytes() == b"twelve bytes"

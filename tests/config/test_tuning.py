@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from config import embedded_memory
+from config.postgres import tuning
 
 GB = 2**30
 
@@ -14,9 +14,9 @@ def machine(monkeypatch, tmp_path):
     """Sets what the machine has, and what a container may have of it, in bytes."""
 
     def put(memory: int, limit: str | None) -> None:
-        there = SimpleNamespace(total=memory)
-        monkeypatch.setattr(embedded_memory.psutil, "virtual_memory", lambda: there)
-        monkeypatch.setattr(embedded_memory, "CONTAINER_LIMIT", tmp_path / "memory.max")
+        virtual_memory = SimpleNamespace(total=memory)
+        monkeypatch.setattr(tuning.psutil, "virtual_memory", lambda: virtual_memory)
+        monkeypatch.setattr(tuning, "CONTAINER_LIMIT", tmp_path / "memory.max")
         if limit is not None:
             (tmp_path / "memory.max").write_text(limit)
 
@@ -36,7 +36,7 @@ def machine(monkeypatch, tmp_path):
 )
 def test_it_is_a_quarter_of_what_there_is_within_bounds(machine, memory, limit, megabytes):
     machine(memory, limit)
-    assert embedded_memory.shared_buffers() == megabytes
+    assert tuning.shared_buffers() == megabytes
 
 
 @pytest.mark.parametrize(("gigabytes", "workers"), [(0.06, 0), (1, 0), (1.5, 2)])
@@ -44,12 +44,12 @@ def test_an_index_is_built_by_several_where_they_have_memory_to_share(
     machine, monkeypatch, gigabytes, workers
 ):
     machine(8 * GB, None)
-    assert embedded_memory.maintenance_work_mem() == 512
+    assert tuning.maintenance_work_mem() == 512
     shared = SimpleNamespace(f_bavail=int(gigabytes * GB) // 4096, f_frsize=4096)
-    monkeypatch.setattr(embedded_memory.os, "statvfs", lambda path: shared)
-    assert embedded_memory.maintenance_workers() == workers
+    monkeypatch.setattr(tuning.os, "statvfs", lambda path: shared)
+    assert tuning.maintenance_workers() == workers
 
 
 def test_it_is_built_by_one_where_no_memory_is_shared(monkeypatch, tmp_path):
-    monkeypatch.setattr(embedded_memory, "SHARED", str(tmp_path / "not there"))
-    assert embedded_memory.maintenance_workers() == 0
+    monkeypatch.setattr(tuning, "SHARED_MEMORY", str(tmp_path / "not there"))
+    assert tuning.maintenance_workers() == 0

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.management import get_commands
 from django.urls import NoReverseMatch, reverse
 
-from config import processes
+from config.runtime import commands as processes
 
 ROOT = Path(settings.BASE_DIR)
 DEPLOY = ROOT / "deploy"

@@ -26,18 +26,18 @@ def regenerated(page: Page, server, text: str) -> None:
 def test_a_reply_is_stopped_and_what_was_said_stays(chat, server, say, by):
     server.model.say(LONG, delay=0.05)
     say(chat, "Count")
-    expect(chat.locator("[aria-busy] [data-said]")).to_contain_text("word3")
+    expect(chat.locator("[aria-busy] [data-message-text]")).to_contain_text("word3")
     if by == "button":
         chat.get_by_role("button", name="Stop").click()
     else:
         chat.keyboard.press("Escape")
     expect(chat.locator(".turn").last).to_contain_text("Stopped.")
     expect(chat.locator("[aria-busy]")).to_have_count(0)
-    said = chat.locator(".turn").last.locator("[data-said]").inner_text()
+    said = chat.locator(".turn").last.locator("[data-message-text]").inner_text()
     assert said.startswith("word0 word1")
     assert "word199" not in said
     chat.reload()
-    expect(chat.locator(".turn").last.locator("[data-said]")).to_have_text(said)
+    expect(chat.locator(".turn").last.locator("[data-message-text]")).to_have_text(said)
 
 
 def test_a_page_fetched_before_a_reply_ended_does_not_open_it_again(chat, server, say):
@@ -96,7 +96,7 @@ def test_a_message_is_edited_and_its_earlier_text_is_kept(chat):
     expect(box).to_have_value("When is the cutover?")
     box.fill("When is the migration?")
     box.press("Control+Enter")
-    expect(chat.locator(".turn").nth(0).locator("[data-said]")).to_have_text(
+    expect(chat.locator(".turn").nth(0).locator("[data-message-text]")).to_have_text(
         "When is the migration?"
     )
     expect(chat.locator(".turn")).to_have_count(2)

@@ -146,12 +146,12 @@ def test_words_that_can_no_longer_be_sent_can_still_be_copied(mine, theirs, open
 
 def test_a_chat_is_kept_from_the_list_beside_it(chat, page):
     page.evaluate("window.here = true")
-    beside = page.locator(".chats .line-of-chat")
+    beside = page.locator(".chats .chat-line")
 
     def more():
         beside.first.hover()
         beside.first.get_by_role("link", name="More for").click()
-        sheet = page.locator("[data-keeping]")
+        sheet = page.locator("[data-chat-menu]")
         expect(sheet).to_be_visible()
         return sheet
 
@@ -163,7 +163,7 @@ def test_a_chat_is_kept_from_the_list_beside_it(chat, page):
     expect(beside.first).to_contain_text("Tides at Husum")
     more()
     page.keyboard.press("Escape")
-    expect(page.locator("[data-keeping]")).to_be_hidden()
+    expect(page.locator("[data-chat-menu]")).to_be_hidden()
     expect(beside.first.get_by_role("link", name="More for")).to_be_focused()
     assert page.evaluate("window.here")
 

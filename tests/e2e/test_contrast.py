@@ -85,7 +85,7 @@ def test_the_words_beside_the_bar_can_be_read(told):
         document.querySelectorAll("[data-drawer] details").forEach((one) => { one.open = true; });
         const speaks = ({ childNodes }) =>
             [...childNodes].some((one) => one.nodeName === "#text" && one.data.trim());
-        return [...document.querySelectorAll("[data-drawer] *, .turn .told *")]
+        return [...document.querySelectorAll("[data-drawer] *, .turn .sources-link *")]
             .filter((one) => one.checkVisibility() && speaks(one))
             .map((one) => [contrast(getComputedStyle(one).color, ground(one)), one.textContent]);
     }"""

@@ -69,7 +69,7 @@ def test_a_fact_is_given_changed_and_closed_by_hand(page: Page, begin):
     page.get_by_text("Edit", exact=True).click()
     page.get_by_label("Object").fill("4712")
     page.get_by_role("button", name="Save").click()
-    expect(page.locator("article.item-told")).to_contain_text("4712")
+    expect(page.locator("article.memory-item")).to_contain_text("4712")
     page.get_by_text("What it said before", exact=True).click()
     expect(page.get_by_text("The door code is 4711")).to_be_visible()
 

@@ -25,7 +25,7 @@ def test_a_reply_arrives_in_pieces(page, server, begin, say):
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
     # Some words are there while others are still to come.
     words.release(2)
-    growing = page.locator(".turn[aria-busy] [data-said]")
+    growing = page.locator(".turn[aria-busy] [data-message-text]")
     expect(growing).to_have_text("On **Thursday**")
     expect(page.get_by_role("status")).to_have_text("The assistant is answering.")
     words.release(MANY)
@@ -43,7 +43,7 @@ def test_a_reader_who_reloads_picks_the_reply_up(page, server, begin, say):
     words = server.model.dictate(WORDS)
     say(page, "When?")
     words.release(2)
-    growing = page.locator(".turn[aria-busy] [data-said]")
+    growing = page.locator(".turn[aria-busy] [data-message-text]")
     expect(growing).to_have_text("On **Thursday**")
     page.reload()
     words.release(2)
@@ -58,7 +58,7 @@ def test_who_waits_long_for_a_first_word_is_told_how_long(page, server, begin, s
     words = server.model.dictate(WORDS)
     page.clock.install()
     say(page, "When?")
-    silent = page.locator(".turn[aria-busy] [data-said]")
+    silent = page.locator(".turn[aria-busy] [data-message-text]")
     expect(silent).to_be_visible()
     page.clock.run_for(12_000)
     below = "said => getComputedStyle(said, '::after').content"

@@ -41,8 +41,8 @@ def test_from_the_welcome_to_the_first_remembered_chat(newcomer, server, say):
     page.get_by_role("link", name="Chats", exact=True).click()
     say(page, "When is it?")
     expect(page.locator(".turn").nth(1)).to_contain_text("Scripted.")
-    page.locator("a.told").click()
-    told = page.locator(".item-told.c-conversation", has_text="The cutover is on 3 March")
+    page.locator("a.sources-link").click()
+    told = page.locator(".memory-item.c-conversation", has_text="The cutover is on 3 March")
     expect(told.first).to_be_visible()
 
 
@@ -60,8 +60,8 @@ def test_a_file_is_imported_with_its_progress_in_sight(page, server, begin, tmp_
     server.manage(
         "shell",
         "-c",
-        "from chat import imports; from chat.models import Import;"
-        " imports.run(Import.objects.order_by('-created_at').first().pk)",
+        "from chat.importers import jobs; from chat.models import Import;"
+        " jobs.run_import(Import.objects.order_by('-created_at').first().pk)",
     )
     expect(mine).to_contain_text("1 chats: 1 messages imported", timeout=15_000)
     page.get_by_role("link", name="Chats", exact=True).click()
@@ -72,7 +72,7 @@ def test_what_was_said_is_searched_and_opened(page, demo):
     page.goto(f"/projects/{demo}/search/")
     page.get_by_label("What was said about").fill("Who may travel with a wheelchair?")
     page.get_by_role("main").get_by_role("button", name="Search").click()
-    found = page.locator(".recalled > li", has_text="companion")
+    found = page.locator(".recall-results > li", has_text="companion")
     found.first.get_by_text("Why").click()
     expect(found.first.locator("meter").first).to_be_visible()
     found.first.get_by_role("link").first.click()
@@ -89,7 +89,7 @@ def test_all_of_it_by_keyboard_alone(page, demo, server):
     reply = page.locator(".turn").nth(1)
     expect(reply).to_contain_text("On deck 2.")
     expect(page.locator("[aria-busy]")).to_have_count(0)
-    told = reply.locator("a.told")
+    told = reply.locator("a.sources-link")
     for _ in range(60):
         if told.evaluate("(one) => one === document.activeElement"):
             break
@@ -103,6 +103,6 @@ def test_all_of_it_by_keyboard_alone(page, demo, server):
     expect(told).to_be_focused()
     page.keyboard.press("Control+k")
     page.keyboard.type("memory")
-    expect(page.locator("[data-place].chosen")).to_contain_text("Memory")
+    expect(page.locator("[data-palette-result].selected")).to_contain_text("Memory")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("remembers")

@@ -103,7 +103,7 @@ def test_a_message_may_be_nothing_but_an_image(page, server, begin):
     page.get_by_label("Message", exact=True).press("Enter")
     expect(last_reply(page)).to_contain_text("I see.")
     assert pictures_sent(server) == 1
-    expect(page.locator(".turn.person").last.locator(".said")).to_have_count(0)
+    expect(page.locator(".turn.person").last.locator(".message-text")).to_have_count(0)
 
 
 def test_what_is_refused_says_why_in_its_place(browser, sign_in, server, begin):

@@ -16,14 +16,14 @@ def test_a_few_letters_lead_to_a_chat(home):
     letters = home.get_by_placeholder("Go to…")
     expect(letters).to_be_focused()
     letters.type("vouchers")
-    expect(home.locator("[data-place].chosen")).to_contain_text("Vouchers")
+    expect(home.locator("[data-palette-result].selected")).to_contain_text("Vouchers")
     home.keyboard.press("Enter")
     expect(home.get_by_role("heading", level=1)).to_have_text("Vouchers")
 
 
 def test_enter_waits_for_what_the_letters_lead_to(home):
     home.keyboard.press("Control+k")
-    expect(home.locator("[data-place].chosen")).to_be_visible()
+    expect(home.locator("[data-palette-result].selected")).to_be_visible()
     home.get_by_placeholder("Go to…").fill("vouchers")
     home.keyboard.press("Enter")
     expect(home.get_by_role("heading", level=1)).to_have_text("Vouchers")
@@ -34,7 +34,7 @@ def test_escape_closes_the_list_and_stops_no_reply(page, server, begin, say):
     words = server.model.dictate("At nine, sharp.")
     say(page, "When?")
     words.release()
-    expect(page.locator("[aria-busy] [data-said]")).to_have_text("At")
+    expect(page.locator("[aria-busy] [data-message-text]")).to_have_text("At")
     page.keyboard.press("Control+k")
     expect(page.get_by_placeholder("Go to…")).to_be_focused()
     page.keyboard.press("Escape")
@@ -47,13 +47,13 @@ def test_escape_closes_the_list_and_stops_no_reply(page, server, begin, say):
 
 def test_arrows_choose_and_escape_closes(home):
     home.keyboard.press("Control+k")
-    places = home.locator("[data-place]")
-    expect(places.nth(0)).to_have_class("chosen")
+    places = home.locator("[data-palette-result]")
+    expect(places.nth(0)).to_have_class("selected")
     home.keyboard.press("ArrowDown")
-    expect(places.nth(1)).to_have_class("chosen")
+    expect(places.nth(1)).to_have_class("selected")
     home.keyboard.press("ArrowUp")
     home.keyboard.press("ArrowUp")
-    expect(places.last).to_have_class("chosen")
+    expect(places.last).to_have_class("selected")
     home.keyboard.press("Escape")
     expect(home.get_by_placeholder("Go to…")).to_be_hidden()
 

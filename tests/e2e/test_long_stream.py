@@ -39,10 +39,10 @@ def test_a_long_answer_comes_whole_and_the_page_stays_quick(page, server, begin,
     say(page, "Tell me everything")
     tail = page.locator(".turn").nth(3)
     # While it comes, what is whole is set already, and nothing is missing before the last word.
-    expect(tail.locator("[data-settled] ul")).not_to_have_count(0, timeout=60_000)
+    expect(tail.locator("[data-blocks] ul")).not_to_have_count(0, timeout=60_000)
     heap = _heap(session)
     expect(page.locator("[aria-busy]")).to_have_count(0, timeout=120_000)
-    words = tail.locator("[data-said]").inner_text().split()
+    words = tail.locator("[data-message-text]").inner_text().split()
     assert [word for word in words if word != "Copy"] == [f"w{n}" for n in range(TOKENS)]
     longest, more = page.evaluate("window.longest"), _heap(session) - heap
     print(f"longest task {longest:.0f} ms, {more / 1e6:+.1f} MB after the stream")

@@ -30,7 +30,7 @@ def many(page, server, begin, tmp_path) -> Page:
 
 
 def test_older_chats_come_as_one_scrolls_and_stay_when_somebody_says_something(many, server, say):
-    chats = many.locator(".chats .line-of-chat")
+    chats = many.locator(".chats .chat-line")
     expect(chats).to_have_count(40)
     chats.first.locator(".item").click()
     expect(many.locator(".chats [aria-current]")).to_have_count(1)

@@ -54,11 +54,11 @@ def test_a_moderators_day_in_the_page(page: Page, reviewed: str):
 
     for number in (0, 1, 2):
         row(page, number).get_by_role("checkbox").check()
-    expect(page.locator("[data-picked]")).to_have_text("3 selected")
+    expect(page.locator("[data-selected-count]")).to_have_text("3 selected")
     page.get_by_label("What to do with those selected").select_option("Approve")
     page.get_by_role("button", name="Continue…").click()
-    expect(page.locator(".chosen li")).to_have_count(3)
-    expect(page.locator(".sides ins", has_text=TOPICS[1])).to_be_visible()
+    expect(page.locator(".selected li")).to_have_count(3)
+    expect(page.locator(".diff ins", has_text=TOPICS[1])).to_be_visible()
     page.get_by_role("button", name="Approve", exact=True).click()
     expect(page.get_by_role("status")).to_have_text("Approved: 3.")
 
@@ -85,7 +85,7 @@ def test_a_moderators_day_in_the_page(page: Page, reviewed: str):
     row(page, 1).get_by_role("link").first.click()
     page.get_by_role("button", name="Hide").click()
     expect(page.get_by_text("0 digests will be rewritten.")).to_be_visible()
-    expect(page.locator(".sides del", has_text=TOPICS[1])).to_be_visible()
+    expect(page.locator(".diff del", has_text=TOPICS[1])).to_be_visible()
     page.get_by_role("button", name="Hide", exact=True).click()
     expect(page.get_by_role("button", name="Show again")).to_be_visible()
 
@@ -95,7 +95,9 @@ def test_a_moderators_day_in_the_page(page: Page, reviewed: str):
     page.get_by_role("link", name="Forget…").click()
     page.get_by_label("The messages it was made of go too").check()
     page.get_by_role("button", name="Show again what goes").click()
-    expect(page.locator(".grave .facts")).to_contain_text("messages, with the replies to them")
+    expect(page.locator(".destructive .facts")).to_contain_text(
+        "messages, with the replies to them"
+    )
     page.get_by_role("button", name="Forget for good").click()
     expect(page.get_by_role("heading", name="Forgotten: the receipt")).to_be_visible()
     expect(page.get_by_role("row", name="1 summaries and digests")).to_be_visible()
@@ -139,7 +141,7 @@ def test_a_moderators_day_in_the_admin(page: Page, reviewed: str):
     expect(page.locator("#result_list tbody tr")).to_have_count(len(TOPICS))
     picked(0, 1, 2)
     choose("approve")
-    expect(page.locator(".sides ins", has_text=TOPICS[1])).to_be_visible()
+    expect(page.locator(".diff ins", has_text=TOPICS[1])).to_be_visible()
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Approved: 3.")).to_be_visible()
 
@@ -156,8 +158,8 @@ def test_a_moderators_day_in_the_admin(page: Page, reviewed: str):
     box = page.get_by_label("Text:", exact=True)
     box.fill(box.input_value().replace("seven", "ten"))
     page.get_by_role("button", name="Show what changes").click()
-    expect(page.locator(".sides del").first).to_have_text("seven ")
-    expect(page.locator(".sides ins").first).to_have_text("ten ")
+    expect(page.locator(".diff del").first).to_have_text("seven ")
+    expect(page.locator(".diff ins").first).to_have_text("ten ")
     page.get_by_role("button", name="Edit", exact=True).click()
     expect(page.get_by_text("Edited: 1.")).to_be_visible()
 

@@ -21,7 +21,10 @@ window.fetch = async (...asked) => {
 };
 """
 # The import that was begun last, as a worker would.
-RUN_IT = "from chat import imports, models; imports.run(models.Import.objects.latest('pk').pk)"
+RUN_IT = (
+    "from chat.importers import jobs; from chat.models import Import;"
+    " jobs.run_import(Import.objects.latest('pk').pk)"
+)
 
 
 @pytest.fixture
@@ -58,7 +61,9 @@ def test_what_is_typed_or_added_while_a_message_is_sent_stays(chat, server, say,
     expect(chat.locator(".picture img")).to_have_count(1)
     let_go()
     expect(chat.locator(".turn").last).to_contain_text("At nine.")
-    expect(chat.locator(".turn.person").last.locator("[data-said]")).to_have_text("At what time?")
+    expect(chat.locator(".turn.person").last.locator("[data-message-text]")).to_have_text(
+        "At what time?"
+    )
     expect(box(chat)).to_have_value(" And where?")
     expect(chat.locator(".picture img")).to_have_count(1)
 
@@ -123,14 +128,14 @@ def test_escape_closes_what_is_told_and_stops_no_reply(chat, server, say):
     words = server.model.dictate("At nine, sharp.")
     say(chat, "At what time?")
     words.release()
-    expect(chat.locator("[aria-busy] [data-said]")).to_have_text("At")
+    expect(chat.locator("[aria-busy] [data-message-text]")).to_have_text("At")
     told, close = chat.locator("[data-drawer]"), chat.locator("[data-drawer-close]")
     chat.get_by_role("link", name="What it is told").click()
     expect(close).to_be_focused()
     chat.keyboard.press("Escape")
     expect(told).to_be_hidden()
     words.release()
-    expect(chat.locator("[aria-busy] [data-said]")).to_have_text("At nine,")
+    expect(chat.locator("[aria-busy] [data-message-text]")).to_have_text("At nine,")
 
     # When the reply is over, it is fetched anew.
     chat.get_by_role("link", name="What it is told").click()

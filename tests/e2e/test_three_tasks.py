@@ -30,8 +30,8 @@ def test_find_where_the_assistant_got_a_claim_from(counted, demo, server, say):
     reply = counted.locator(".turn").nth(1)
     expect(reply).to_contain_text("Four on deck 2")
     expect(counted.locator("[aria-busy]")).to_have_count(0)
-    reply.locator("a.told").click()
-    thing = counted.locator(".item-told", has_text="four wheelchair places").first
+    reply.locator("a.sources-link").click()
+    thing = counted.locator(".memory-item", has_text="four wheelchair places").first
     thing.get_by_role("link", name="Passengers with a wheelchair").click()
     counted.locator(".turn", has_text="four wheelchair places").get_by_role("link").click()
     expect(counted.locator(".turn:target")).to_contain_text("four wheelchair places")
@@ -45,7 +45,7 @@ def test_make_it_forget_something(counted, demo):
     ).click()
     said = counted.locator(".turn", has_text="gets a new till")
     said.hover()
-    said.locator("[data-act=more]").click()
+    said.locator("[data-action=more]").click()
     said.get_by_role("link", name="Forget…").click()
     counted.get_by_role("button", name="Forget").click()
     expect(counted.get_by_role("heading", level=1)).to_contain_text("orgotten")

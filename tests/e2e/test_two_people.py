@@ -35,7 +35,7 @@ def test_each_sees_what_the_other_says_and_the_reply_as_it_is_said(two, server, 
     expect(asked.locator("header b")).to_have_text("admin")
     # Some words are there while others are still to come.
     words.release(2)
-    growing = theirs.locator(".turn[aria-busy] [data-said]")
+    growing = theirs.locator(".turn[aria-busy] [data-message-text]")
     expect(growing).to_have_text("On **Thursday**")
     words.release(MANY)
     expect(theirs.locator(".turn").last.locator("strong")).to_have_text("Thursday")
@@ -69,7 +69,7 @@ def test_news_that_come_late_take_nothing_away(two, server, say):
     words = server.model.dictate(WORDS)
     say(mine, "On which day?")
     words.release(2)
-    growing = mine.locator(".turn[aria-busy] [data-said]")
+    growing = mine.locator(".turn[aria-busy] [data-message-text]")
     expect(growing).to_have_text("On **Thursday**")
     [(route, response)] = late
     with mine.expect_request_finished(lambda request: "part=turns" in request.url):
@@ -109,14 +109,14 @@ def test_who_was_overtaken_sees_both_texts(two, open_page):
     expect(theirs.locator(".turn").nth(1)).to_contain_text("Theirs.")
     mine.get_by_role("button", name="Save").click()
     expect(mine.get_by_text("It now reads")).to_be_visible()
-    expect(mine.locator(".theirs")).to_have_text("Theirs.")
+    expect(mine.locator(".inset-text")).to_have_text("Theirs.")
     expect(mine.get_by_label("Your text")).to_have_value("Mine.")
     # A browser notes each status of that kind.
     assert "412" in open_page.complaints.pop()
     mine.get_by_role("button", name="Save").click()
     expect(mine.get_by_label("Your text")).to_have_count(0)
     for page in two:
-        expect(page.locator(".turn").nth(1).locator("[data-said]")).to_have_text("Mine.")
+        expect(page.locator(".turn").nth(1).locator("[data-message-text]")).to_have_text("Mine.")
 
 
 def test_reactions_and_deletions_appear_for_the_other(two):

@@ -47,74 +47,82 @@ def replace(module: Any, name: str, new: Any) -> None:
 
 @fault("missing ownership check", "tests/access/test_doors.py")
 def anyone_is_a_member() -> None:
-    from projects import access
-    from projects.models import Membership, Role
+    from projects import permissions
+    from projects.models import MemberRole, Membership
 
-    right = access.membership
+    right = permissions.membership
 
-    def membership(user, slug, roles=Role.values, token=None):
-        with contextlib.suppress(access.Http404):
+    def membership(user, slug, roles=MemberRole.values, token=None):
+        with contextlib.suppress(permissions.Http404):
             return right(user, slug, roles, token)
-        return Membership.objects.select_related("project").get(project__slug=slug, role=Role.OWNER)
+        return Membership.objects.select_related("project").get(
+            project__slug=slug, role=MemberRole.OWNER
+        )
 
-    replace(access, "membership", membership)
+    replace(permissions, "membership", membership)
 
 
 @fault("missing check of the role", "tests/access/test_doors.py")
 def viewers_write() -> None:
-    from projects import access
+    from projects import permissions
 
-    right = access.membership
+    right = permissions.membership
 
     def membership(user, slug, roles=None, token=None):
         return right(user, slug, token=token)
 
-    replace(access, "membership", membership)
+    replace(permissions, "membership", membership)
 
 
 @fault("a token wider than it was made", "tests/access/test_doors.py")
 def a_token_opens_every_project() -> None:
-    from chat import access as chat_access
-    from projects import access
+    from chat import permissions as chat_access
+    from projects import permissions
 
-    member, projects, sessions = access.membership, access.projects_for, chat_access.sessions_for
-    replace(
-        access,
-        "membership",
-        lambda user, slug, roles=access.Role.values, token=None: member(user, slug, roles),
+    member, projects, sessions = (
+        permissions.membership,
+        permissions.projects_for,
+        chat_access.sessions_for,
     )
-    replace(access, "projects_for", lambda user, token=None: projects(user))
+    replace(
+        permissions,
+        "membership",
+        lambda user, slug, roles=permissions.MemberRole.values, token=None: member(
+            user, slug, roles
+        ),
+    )
+    replace(permissions, "projects_for", lambda user, token=None: projects(user))
     replace(chat_access, "sessions_for", lambda user, token=None: sessions(user))
 
 
 @fault("scopes that nobody asks for", "tests/access/test_doors.py")
 def tokens_that_read_write() -> None:
-    from projects.authentication import TokenAllows
+    from projects.authentication import TokenScopePermission
 
-    TokenAllows.has_permission = lambda self, request, view: True
+    TokenScopePermission.has_permission = lambda self, request, view: True
 
 
 @fault("private conversations shown", "tests/chat/test_api_sessions.py", "tests/chat")
 def private_sessions_are_everybodys() -> None:
     from chat.models.sessions import SessionQuerySet
 
-    SessionQuerySet.visible_to = lambda self, user: self.standing().filter(
+    SessionQuerySet.visible_to = lambda self, user: self.not_deleted().filter(
         project__memberships__user=user
     )
 
 
 @fault("direct reference to an object (messages)", "tests/access/test_doors.py", "tests/chat")
 def a_message_is_found_by_its_id_alone() -> None:
-    from chat import access
+    from chat import permissions
     from chat.models import Message
 
     def message_for_reading(user, pk, token=None):
         found = Message.objects.select_related("author", "session__project").filter(pk=pk).first()
         if found is None:
-            raise access.Http404
+            raise permissions.Http404
         return found
 
-    replace(access, "message_for_reading", message_for_reading)
+    replace(permissions, "message_for_reading", message_for_reading)
 
 
 @fault("direct reference to an object (files)", "tests/chat/test_attachments.py", "tests/chat")
@@ -128,7 +136,7 @@ def a_file_is_found_by_its_id_alone() -> None:
             raise attachments.Http404
         return found
 
-    replace(attachments, "for_reading", for_reading)
+    replace(attachments, "attachment_for_reading", for_reading)
 
 
 @fault("a filter by an id that the client gives", "tests/chat/test_attachments.py", "tests/chat")
@@ -136,40 +144,44 @@ def uploads_of_others_are_claimed() -> None:
     from chat import attachments
     from chat.models import Attachment
 
-    replace(attachments, "_unclaimed", lambda user: Attachment.objects.filter(message=None))
+    replace(attachments, "unclaimed_uploads", lambda user: Attachment.objects.filter(message=None))
 
 
 @fault(
     "a key of the client's that is not its own",
-    "tests/chat/test_keyed.py",
-    "tests/chat/completions",
+    "tests/chat/test_openai_sessions.py",
+    "tests/chat/openai_api",
 )
 def a_session_header_opens_the_conversation_of_others() -> None:
-    from chat import keyed
     from chat.models import Session
+    from chat.openai_api import sessions as keyed
 
     def session(self):
-        rows = Session.objects.standing().filter(project=self.project, source_key=self.key)
+        rows = Session.objects.not_deleted().filter(
+            project=self.project, source_key=self.source_key
+        )
         return rows.select_related("project").first()
 
     def locked(one):
-        made = Session(project=one.project, creator=one.user, source_key=one.key)
+        made = Session(project=one.project, creator=one.user, source_key=one.source_key)
         Session.objects.bulk_create([made], ignore_conflicts=True)
         rows = Session.objects.select_for_update(of=("self",)).select_related("project")
-        return rows.get(project=one.project, source_key=one.key)
+        return rows.get(project=one.project, source_key=one.source_key)
 
-    keyed.Keyed.key = property(lambda self: keyed.key(f"{keyed.DOOR}{self.name}"))
-    keyed.Keyed.session = session
-    replace(keyed, "_locked", locked)
+    keyed.SessionKey.source_key = property(
+        lambda self: keyed.source_key_for(f"{keyed.SOURCE_KEY_PREFIX}{self.name}")
+    )
+    keyed.SessionKey.find_session = session
+    replace(keyed, "_get_or_create_locked", locked)
 
 
 @fault("a cache shared by users", "tests/projects/test_api_idempotency.py")
 def an_idempotency_key_is_everybodys() -> None:
-    from projects import idempotency
+    from projects.api import idempotency
     from projects.models import IdempotencyKey
 
     def of(cls, user, token, key, method, path, data):
-        digest = idempotency._digest
+        digest = idempotency.digest
         return cls(
             user.pk,
             token.project_id if token is not None else None,
@@ -177,45 +189,47 @@ def an_idempotency_key_is_everybodys() -> None:
             digest("request", [method, path], data).hexdigest(),
         )
 
-    def known(self):
+    def find(self):
         found = IdempotencyKey.objects.filter(key=self.key).first()
         if found is not None and found.request != self.request:
-            raise idempotency.OtherRequest
+            raise idempotency.KeyReusedError
         return found
 
-    idempotency.Use.of = classmethod(of)
-    idempotency.Use.known = known
+    idempotency.KeyUse.of = classmethod(of)
+    idempotency.KeyUse.find = find
 
 
 @fault("a permission that was taken away", "tests/chat/test_admission.py", "tests/chat")
 def streams_go_on_for_who_was_sent_away() -> None:
-    from chat import admission
+    from chat.streaming import poller
 
-    replace(admission, "withdrawn", lambda grants: frozenset())
+    replace(poller, "withdrawn_grants", lambda grants: frozenset())
 
 
 @fault("recall across members", "tests/memory/test_recall.py", "tests/memory")
 def recall_quotes_private_sessions() -> None:
-    from memory.recall.search import Scope
+    from memory.recall.search import RecallScope
 
-    Scope._visible = lambda self: "s.deleted_at IS NULL OR c.source_type = 'entry'"
+    RecallScope.visibility_condition = lambda self: (
+        "s.deleted_at IS NULL OR c.source_type = 'entry'"
+    )
 
 
 @fault("what is about one is told to all", "tests/memory/test_facts.py", "tests/memory")
 def facts_about_a_member_are_the_projects() -> None:
-    from memory.facts import access
+    from memory.facts import permissions
     from memory.models import Fact
 
-    replace(access, "facts_for", lambda member: Fact.objects.filter(project=member.project))
+    replace(permissions, "facts_for", lambda member: Fact.objects.filter(project=member.project))
 
 
 @fault("an export of more than its reader sees", "tests/memory/test_portability.py")
 def exports_tell_private_sessions() -> None:
     from django.db.models import Q
 
-    from memory.portability.tables import Extent
+    from memory.portability.tables import ExportScope
 
-    Extent.readable = lambda self, path: Q()
+    ExportScope.readable = lambda self, path: Q()
 
 
 # What leads outside, or inside
@@ -223,9 +237,9 @@ def exports_tell_private_sessions() -> None:
 
 @fault("SSRF by redirect", "tests/projects/test_outbound.py", "tests/memory/webhooks")
 def redirects_are_followed() -> None:
-    from projects import outbound
+    from projects.core import outbound_http
 
-    once = outbound.request
+    once = outbound_http.request
 
     def request(method, url, **options):
         answer = once(method, url, **options)
@@ -233,30 +247,32 @@ def redirects_are_followed() -> None:
             return request(method, answer.headers["location"], **options)
         return answer
 
-    replace(outbound, "request", request)
+    replace(outbound_http, "request", request)
 
 
 @fault("SSRF by a name that changes", "tests/projects/test_outbound.py")
 def a_name_is_resolved_again_to_connect() -> None:
     import httpcore2
 
-    from projects import outbound
+    from projects.core import outbound_http
 
     def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
-        outbound._public_addresses(host, port, self._deadline)
+        outbound_http._public_addresses(host, port, self._deadline)
         plain = httpcore2.SyncBackend.connect_tcp
         stream = plain(self, host, port, timeout, local_address, socket_options)
-        return outbound._Timed(stream, self._deadline)
+        return outbound_http.DeadlineStream(stream, self._deadline)
 
-    outbound._Guarded.connect_tcp = connect_tcp
+    outbound_http.PublicAddressBackend.connect_tcp = connect_tcp
 
 
 @fault("SSRF by IPv4 written as IPv6", "tests/projects/test_outbound.py")
 def ipv6_is_taken_for_public() -> None:
-    from projects import outbound
+    from projects.core import outbound_http
 
-    right = outbound._may_reach
-    replace(outbound, "_may_reach", lambda address: address.version == 6 or right(address))
+    right = outbound_http.is_allowed_address
+    replace(
+        outbound_http, "is_allowed_address", lambda address: address.version == 6 or right(address)
+    )
 
 
 # What text can do
@@ -269,7 +285,7 @@ def markup_is_sanitised_before_it_is_rendered() -> None:
     from chat.templatetags import markup
 
     def markdown(text):
-        return mark_safe(markup._renderer.render(markup._sanitised(text)))
+        return mark_safe(markup._renderer.render(markup.sanitise(text)))
 
     markup._renderer.options["html"] = True
     markup._renderer.validateLink = lambda url: True
@@ -284,46 +300,46 @@ def templates_escape_nothing() -> None:
     engines["django"].engine.autoescape = False
 
 
-@fault("a fence that its content closes", "tests/memory/test_fence.py")
+@fault("a fence that its content closes", "tests/unit/test_quoting.py")
 def quoted_text_may_close_its_fence() -> None:
-    from memory import fence
+    from memory.prompt import quoting
 
-    replace(fence, "quote", lambda text: text)
+    replace(quoting, "quote", lambda text: text)
 
 
-@fault("instructions held for nobody", "tests/memory/test_suspicion.py", "tests/memory")
+@fault("instructions held for nobody", "tests/unit/test_injection_detection.py", "tests/memory")
 def nothing_reads_like_an_instruction() -> None:
-    from memory.layers import suspicion
+    from memory.layers import injection_detection
 
-    replace(suspicion, "found_in", lambda text: frozenset())
+    replace(injection_detection, "find_instructions", lambda text: frozenset())
 
 
 @fault("a template that reaches the program", "tests/projects/test_instructions.py")
 def personas_are_plain_templates() -> None:
     from jinja2 import Environment, StrictUndefined
 
-    from projects import instructions
+    from projects import persona_template
 
     plain = Environment(undefined=StrictUndefined, keep_trailing_newline=False)
-    plain.globals, plain.filters = {}, instructions._sandbox.filters
-    replace(instructions, "_sandbox", plain)
+    plain.globals, plain.filters = {}, persona_template.sandbox.filters
+    replace(persona_template, "sandbox", plain)
 
 
 @fault("an archive that unpacks without end", "tests/chat/test_import_zip.py", "tests/chat")
 def zip_files_are_not_measured() -> None:
-    from chat.importers import archives
+    from chat.importers import zip_files
 
-    replace(archives, "_check", lambda files: None)
+    replace(zip_files, "_check", lambda files: None)
 
 
 @fault("images served as they came", "tests/chat/test_images.py", "tests/chat")
 def images_are_kept_as_they_came() -> None:
     import hashlib
 
-    from chat import images
+    from chat.attachments import images
 
     def reencode(data):
-        return images.Encoded(data, "image/png", 1, 1, hashlib.sha256(data).hexdigest())
+        return images.EncodedImage(data, "image/png", 1, 1, hashlib.sha256(data).hexdigest())
 
     replace(images, "reencode", reencode)
 
@@ -354,30 +370,30 @@ def the_password_is_enough() -> None:
 
 @fault("second factors readable in a backup", "tests/projects/accounts/test_factors.py")
 def factors_are_kept_as_they_are() -> None:
-    from projects.accounts.factors import Factors
+    from projects.accounts.mfa import StrataMFAAdapter
 
-    Factors.encrypt = Factors.decrypt = lambda self, text: text
+    StrataMFAAdapter.encrypt = StrataMFAAdapter.decrypt = lambda self, text: text
 
 
 @fault("account taken over by an address", "tests/projects/accounts/test_oidc.py")
 def an_address_need_not_be_verified() -> None:
-    from projects.accounts.oidc import Provided
+    from projects.accounts.oidc import SocialAccountAdapter
 
-    Provided.can_authenticate_by_email = lambda self, login, email: True
+    SocialAccountAdapter.can_authenticate_by_email = lambda self, login, email: True
 
 
 @fault("signature not checked", "tests/projects/accounts/test_oidc.py")
 def a_token_need_not_be_signed() -> None:
-    from projects.accounts.oidc import Provider
+    from projects.accounts.oidc import OIDCAdapter
 
-    del Provider._decode_id_token
+    del OIDCAdapter._decode_id_token
 
 
 @fault("used twice at once", "tests/projects/accounts/test_invitations.py")
 def two_take_a_link_for_one() -> None:
-    from projects.models import Invitation, Standing
+    from projects.models import Invitation, InvitationStatus
 
-    Invitation.state = Standing.OPEN
+    Invitation.state = InvitationStatus.OPEN
 
 
 @fault("sign-up by whoever comes", "tests/projects/accounts/test_signing_in.py")
@@ -407,6 +423,6 @@ def chunks_outlive_what_was_forgotten() -> None:
 
 @fault("deleted, but back with the next import", "tests/memory/test_forgetting.py", "tests/memory")
 def imports_bring_back_what_was_forgotten() -> None:
-    from memory.forgetting import graves
+    from memory.forgetting import tombstones
 
-    replace(graves, "buried", lambda project, subjects: set())
+    replace(tombstones, "forgotten_subjects", lambda project, subjects: set())

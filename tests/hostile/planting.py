@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import CharField, JSONField, Model, TextField
 
 from chat.models import Message
-from memory.forgetting.stores import NOT_SAID, STORES
+from memory.forgetting.stores import NO_USER_TEXT, STORES
 from memory.models import Call, Fact, RenderedBank
 from projects.models import Project, Token
 from tests.hostile.payloads import PAYLOADS, mark
@@ -32,7 +32,7 @@ def columns() -> list[tuple[type[Model], str]]:
     """The columns of text that are planted, people's own among them; the place of each in this list
     is its number in a mark.
     """
-    plan = {model: set(names) for model, names in NOT_SAID.items()}
+    plan = {model: set(names) for model, names in NO_USER_TEXT.items()}
     for store in STORES:
         for model, names in store.texts.items():
             plan.setdefault(model, set()).update(names)

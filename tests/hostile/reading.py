@@ -20,9 +20,15 @@ import django
 
 django.setup()
 
-from chat import images, importers  # noqa: E402  # they need Django
-from chat.importers.archives import opened, refuse_bombs, unzipped  # noqa: E402
-from memory.portability import reading  # noqa: E402
+from chat import importers  # noqa: E402  # they need Django
+from chat.attachments import images  # noqa: E402
+from chat.importers.zip_files import check_zip, open_documents, open_zip  # noqa: E402
+from memory.portability.archive import (  # noqa: E402
+    check_archive,
+    read_rows,
+    read_settings,
+    recognises,
+)
 from memory.portability.tables import TABLES  # noqa: E402
 
 STATUS = Path("/proc/self/status")
@@ -33,7 +39,7 @@ WRITING = ("os.mkdir", "os.rename", "os.symlink", "os.link", "os.remove", "os.tr
 def main() -> None:
     kind, step = sys.argv[1], int(sys.argv[2])
     for format in importers.settings.CHAT_IMPORTERS:
-        importers._importer(format)
+        importers.get_importer(format)
     wrote: list[str] = []
     sys.addaudithook(lambda event, given: _note(wrote, event, given))
     files: Iterable[tuple[str, bytes]] = import_module(f"tests.hostile.{kind}").all_of_them()
@@ -44,7 +50,7 @@ def main() -> None:
         before, start = _megabytes("VmRSS"), time.perf_counter()
         try:
             ending = _image(data) if kind == "pictures" else _file(name, data)
-        except (importers.Refused, images.Refused) as refused:
+        except (importers.ImportRejectedError, images.ImageRejectedError) as refused:
             ending = f"refused: {refused}"
         told = {"name": name, "ending": ending, "seconds": time.perf_counter() - start}
         told |= {"megabytes": _megabytes("VmHWM") - before, "wrote": list(wrote)}
@@ -70,20 +76,20 @@ def _file(name: str, data: bytes) -> str:
     """As `import_file` reads it, into no database."""
     file = io.BytesIO(data)
     name = name if "." in name else f"{name}.zip"
-    with unzipped(file) as archive:
-        if archive is not None and reading.recognises(set(archive.namelist())):
-            refuse_bombs(archive)
-            reading.check(archive)
+    with open_zip(file) as archive:
+        if archive is not None and recognises(set(archive.namelist())):
+            check_zip(archive)
+            check_archive(archive)
             return f"read: {sum(1 for _ in _rows(archive))} rows"
-    with opened(name, file) as contents:
-        sources = importers._sources(contents, "auto")
-        return f"read: {sum(importers._counted(sources))} messages"
+    with open_documents(name, file) as contents:
+        sources = importers.find_sources(contents, "auto")
+        return f"read: {sum(importers.message_counts(sources))} messages"
 
 
 def _rows(archive) -> Iterator[object]:
     for table in TABLES:
-        yield from reading.lines(archive, table)
-    yield reading.settings(archive)
+        yield from read_rows(archive, table)
+    yield read_settings(archive)
 
 
 if __name__ == "__main__":

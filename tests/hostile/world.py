@@ -13,30 +13,32 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import transaction
 from django.utils import timezone
 
-from chat import attachments, notes
+from chat import attachments
+from chat.conversations import notes
+from chat.conversations.messages import draft, post_messages
+from chat.conversations.sessions import create_session
 from chat.models import Import, Message, MessageRevision, Reaction, Role, Session
-from chat.replies import draft, post_messages
-from chat.sessions import create_session
-from memory import facts, forgetting
-from memory.forgetting import Scope
-from memory.layers import review
+from memory import facts
+from memory.forgetting import service
+from memory.forgetting.service import ForgetScope
 from memory.models import (
     Activity,
+    ActivityVerb,
     Block,
     Call,
     Cursor,
     Delivery,
     Entry,
+    EntryStatus,
     Fact,
     IndexCursor,
     Ladder,
-    Reason,
-    State,
-    Verb,
+    ModerationReason,
     Webhook,
 )
-from projects.creation import create_project
+from memory.moderation import entry_operations
 from projects.models import Membership, Project, Token
+from projects.services import create_project
 from tests.chat.pictures import picture
 from tests.memory.days import START, remember
 
@@ -56,7 +58,7 @@ def make() -> str:
         _in_every_state(project, user)
         gone = create_session(project, user, title="x", visibility="project")
         post_messages(gone, [draft("Said.", role=Role.USER, author=user)])
-        forgetting.forget(project, Scope(session=gone.pk), user)
+        service.forget(project, ForgetScope(session=gone.pk), user)
     there = {"slug": project.slug, "chat": str(chat.pk), "user": user.pk}
     return json.dumps(there | {"cookie": _signed_in(user)} | _ids(project))
 
@@ -71,8 +73,8 @@ def _chat(project: Project, user: Any) -> Session:
     posted = post_messages(chat, said)
     shown = attachments.read_upload(io.BytesIO(picture()))
     for message in posted[-16:]:
-        image = attachments.keep(chat, user, "x", shown, "x")
-        attachments.claim(message, [image.pk], user)
+        image = attachments.store_image(chat, user, "x", shown, "x")
+        attachments.claim_uploads(message, [image.pk], user)
         Reaction.objects.create(project=project, message=message, user=user, emoji="x")
         MessageRevision.objects.create(
             project=project,
@@ -112,13 +114,15 @@ def _layers(project: Project, user: Any) -> None:
             message_count=1,
             first_source_at=START,
             last_source_at=START,
-            state=State.ABSORBED if parent else State.LIVE,
+            state=EntryStatus.ABSORBED if parent else EntryStatus.LIVE,
             written_by="x",
             particulars=3,
             losses=[{"kind": "name", "text": "x"}],
         )
     for number in range(ROWS):
-        inside: dict[str, Any] = {"parent": parent, "state": State.ABSORBED} if number % 2 else {}
+        inside: dict[str, Any] = (
+            {"parent": parent, "state": EntryStatus.ABSORBED} if number % 2 else {}
+        )
         remember(project, user, "- Said.", day=number // 2, note="x", **inside)
 
 
@@ -126,14 +130,14 @@ def _things(project: Project, user: Any) -> None:
     """What is given by hand, and what other programs and files brought."""
     member = Membership.objects.select_related("project", "user").get(project=project, user=user)
     for number in range(ROWS):
-        notes.add(project, user, f"Note {number}")
+        notes.add_note(project, user, f"Note {number}")
         create_project(user, name=f"{user.username} {number}")
         Token.issue(user, name=f"{number}", project=project)
         Import.objects.create(project=project, user=user, name="x", state="done", errors=["x"] * 3)
         hook = Webhook.objects.create(project=project, url="https://a", events=[], created_by=user)
         Delivery.objects.create(project=project, webhook=hook, event="message.posted", error="x")
         told = facts.Statement(f"thing {number}", "is", f"so {number}", timezone.now())
-        facts.give(member, told)
+        facts.create_fact(member, told)
         Call.objects.create(project=project, kind="summary", model="x", outcome="x")
     Block.objects.bulk_create(
         Block(project=project, name=f"b{number}", content="x", position=number, tokens=1)
@@ -143,10 +147,10 @@ def _things(project: Project, user: Any) -> None:
 
 def _in_every_state(project: Project, user: Any) -> None:
     """Of what can wait, fail or be hidden, some does."""
-    rows = list(project.entries.filter(state=State.LIVE, pinned=False).order_by("-pk")[:14])
+    rows = list(project.entries.filter(state=EntryStatus.LIVE, pinned=False).order_by("-pk")[:14])
     for entry in rows[8:]:
-        review.edit(entry, "- Written by hand.", user, Reason.WRONG)
-    states = [State.PROPOSED, State.HIDDEN, State.STALE, State.FADED] * 2
+        entry_operations.edit(entry, "- Written by hand.", user, ModerationReason.WRONG)
+    states = [EntryStatus.PROPOSED, EntryStatus.HIDDEN, EntryStatus.STALE, EntryStatus.FADED] * 2
     for entry, state in zip(rows[:8], states, strict=True):
         project.entries.filter(pk=entry.pk).update(state=state)
     for cursors in (Cursor, IndexCursor, Ladder):
@@ -172,13 +176,13 @@ def _ids(project: Project) -> dict[str, list[str]]:
     kinds: dict[str, list[Any]] = {
         "entries": [
             entries.filter(granularity="day"),
-            entries.filter(state=State.PROPOSED),
+            entries.filter(state=EntryStatus.PROPOSED),
             entries.filter(revision__gt=1),
         ],
         "facts": [Fact.objects.filter(project=project, earlier_of=None).order_by("-pk")],
         "webhooks": [Webhook.objects.filter(project=project).order_by("-pk")],
         "messages": [Message.objects.filter(project=project, revisions__isnull=False)],
-        "receipts": [Activity.objects.filter(project=project, verb=Verb.FORGOTTEN)],
+        "receipts": [Activity.objects.filter(project=project, verb=ActivityVerb.FORGOTTEN)],
     }
     return {
         kind: [str(pk) for rows in found for pk in rows.values_list("pk", flat=True)[:1]]

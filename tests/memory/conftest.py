@@ -10,8 +10,8 @@ AT = datetime(2026, 3, 12, 10, tzinfo=UTC)
 @pytest.fixture
 def chat(project, editor):
     """A shared chat with two messages."""
+    from chat.conversations.messages import draft, post_messages
     from chat.models import Role, Session
-    from chat.replies import draft, post_messages
 
     made = Session.objects.create(project=project, creator=editor, title="The cutover")
     post_messages(

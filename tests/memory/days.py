@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session
-from chat.replies import draft, post_messages
 from memory.layers.bank import item_tokens
 from memory.layers.periods import day_key
 from memory.models import Cursor, Entry

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session, Visibility
-from chat.replies import draft, post_messages
-from memory.recall import Scope, indexing, recall
+from memory.recall import RecallScope, indexing, recall
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -31,4 +31,6 @@ def say(session: Session, user, *texts: str, at=AT, role="user") -> None:
 
 def found(project, viewer, query: str, **scope) -> list[str]:
     """The texts that `viewer` finds, the best first."""
-    return [result.text for result in recall(Scope(project, viewer, **scope), query, limit=50)]
+    return [
+        result.text for result in recall(RecallScope(project, viewer, **scope), query, limit=50)
+    ]

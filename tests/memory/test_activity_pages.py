@@ -9,8 +9,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat.models import Session, Visibility
-from memory.models import Activity, Call, Cursor, Entry, Ladder, Nudge, State, Verb
-from memory.models.activity import note
+from memory.models import Activity, ActivityVerb, Call, Cursor, Entry, EntryStatus, Ladder, Nudge
+from memory.models.activity import record_activity
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db
 
@@ -35,18 +36,25 @@ def done(text: str) -> str:
 def test_what_was_done_is_told_with_who_why_how_long_and_for_how_much(
     read, owner, editor, project, entry
 ):
-    note(project.pk, Verb.HIDDEN, by=editor, reason="outdated", entry_id=entry.pk)
+    record_activity(
+        project.pk, ActivityVerb.HIDDEN, by=editor, reason="outdated", entry_id=entry.pk
+    )
     cost = {"calls": 2, "input_tokens": 900, "output_tokens": 80, "cost": Decimal("0.0041")}
-    note(
+    record_activity(
         project.pk,
-        Verb.SUMMARISED,
+        ActivityVerb.SUMMARISED,
         entry_id=entry.pk,
         granularity="conversation",
         period_key="2026-03-12",
         duration_ms=3_240,
         **cost,
     )
-    note(project.pk, Verb.FAILED, session_id=entry.session_id, reason="It did not answer in time.")
+    record_activity(
+        project.pk,
+        ActivityVerb.FAILED,
+        session_id=entry.session_id,
+        reason="It did not answer in time.",
+    )
     text = done(read(owner))
     assert "<b>edgar</b> hid" in text
     assert "It is outdated" in text
@@ -60,9 +68,9 @@ def test_what_was_done_is_told_with_who_why_how_long_and_for_how_much(
 
 
 def test_why_somebody_did_it_and_why_something_waits_are_told_apart(read, owner, project):
-    note(project.pk, Verb.HIDDEN, by=owner, reason="private")
+    record_activity(project.pk, ActivityVerb.HIDDEN, by=owner, reason="private")
     assert "It is private" in done(read(owner))
-    note(project.pk, Verb.PROPOSED, reason="private")
+    record_activity(project.pk, ActivityVerb.PROPOSED, reason="private")
     assert "it quotes a private chat" in done(read(owner))
 
 
@@ -75,15 +83,15 @@ def test_why_somebody_did_it_and_why_something_waits_are_told_apart(read, owner,
     ],
 )
 def test_it_is_filtered_by_what_and_by_whom(read, owner, project, query, verbs):
-    note(project.pk, Verb.PINNED, by=owner)
-    note(project.pk, Verb.ROLLED_UP)
+    record_activity(project.pk, ActivityVerb.PINNED, by=owner)
+    record_activity(project.pk, ActivityVerb.ROLLED_UP)
     text = done(read(owner, query))
     assert {one for one in ("pinned", "rolled up a period") if f"</b> {one}" in text} == verbs
 
 
 def test_it_is_filtered_by_a_person(read, owner, editor, project):
-    note(project.pk, Verb.PINNED, by=owner)
-    note(project.pk, Verb.HIDDEN, by=editor)
+    record_activity(project.pk, ActivityVerb.PINNED, by=owner)
+    record_activity(project.pk, ActivityVerb.HIDDEN, by=editor)
     text = done(read(owner, f"?by={editor.pk}"))
     assert "<b>edgar</b>" in text
     assert "<b>olive</b>" not in text
@@ -97,7 +105,7 @@ def test_a_bad_filter_is_refused(client, owner, project, query):
 
 def test_older_ones_are_a_link_away(client, read, owner, project):
     for _ in range(51):
-        note(project.pk, Verb.PINNED, by=owner)
+        record_activity(project.pk, ActivityVerb.PINNED, by=owner)
     text = read(owner, "?verb=pinned")
     link = text.partition('class="pager"><a href="')[2].partition('"')[0].replace("&amp;", "&")
     older = read(owner, link)
@@ -108,7 +116,7 @@ def test_older_ones_are_a_link_away(client, read, owner, project):
 
 
 def test_the_page_asks_for_its_live_part(client, read, owner, project):
-    note(project.pk, Verb.PINNED, by=owner)
+    record_activity(project.pk, ActivityVerb.PINNED, by=owner)
     part = read(owner, "?part=log")
     assert "</b> pinned" in part
     assert "Due next" in part
@@ -117,7 +125,7 @@ def test_the_page_asks_for_its_live_part(client, read, owner, project):
 
 def test_nobody_is_led_to_what_they_may_not_open(read, owner, editor, entry):
     Session.objects.update(visibility=Visibility.PRIVATE)
-    note(entry.project_id, Verb.READ, session_id=entry.session_id)
+    record_activity(entry.project_id, ActivityVerb.READ, session_id=entry.session_id)
     assert str(entry.session_id) in done(read(editor))
     text = done(read(owner))
     assert "opened the private text of" in text
@@ -145,9 +153,9 @@ def test_what_is_due_is_told_with_when(read, owner, project, chat):
 
 
 def test_what_waits_to_be_written_anew_is_listed(read, owner, entry):
-    assert "<dd>nothing</dd>" in read(owner)
-    Entry.objects.update(state=State.STALE)
-    assert f'1: <a href="/projects/billing/memory/{entry.pk}/"' in read(owner)
+    assert "<dd>nothing</dd>" in compact(read(owner))
+    Entry.objects.update(state=EntryStatus.STALE)
+    assert f'1:<a href="/projects/billing/memory/{entry.pk}/"' in compact(read(owner))
 
 
 def test_todays_allowance_and_when_it_goes_on(read, owner, project):
@@ -183,9 +191,11 @@ def test_it_takes_the_same_queries_however_much_there_is(client, owner, project,
     def more(count: int) -> None:
         for number in range(count):
             chat = Session.objects.create(project=project, creator=owner, title=f"Chat {number}")
-            made = remember(f"- {number}", chat, state=State.STALE)
+            made = remember(f"- {number}", chat, state=EntryStatus.STALE)
             Cursor.objects.create(session=chat, project=project, unsummarised_messages=2)
-            note(project.pk, Verb.SUMMARISED, by=owner, entry_id=made.pk, session_id=chat.pk)
+            record_activity(
+                project.pk, ActivityVerb.SUMMARISED, by=owner, entry_id=made.pk, session_id=chat.pk
+            )
 
     more(2)
     client.get(ACTIVITY)

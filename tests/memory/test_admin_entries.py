@@ -5,8 +5,8 @@ from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from chat.models import Message, Session, Visibility
-from memory.layers import review
-from memory.models import Activity, Entry, State, Verb
+from memory.models import Activity, ActivityVerb, Entry, EntryStatus
+from memory.moderation import entry_operations
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +47,7 @@ def stood() -> tuple[str, bool]:
 
 def test_what_waits_stands_first_and_states_are_counted(staff, entry, remember, project):
     other = Session.objects.create(project=project)
-    waits = remember("- Waits", other, state=State.PROPOSED, waits_because="asked")
+    waits = remember("- Waits", other, state=EntryStatus.PROPOSED, waits_because="asked")
     later = remember("- Later", Session.objects.create(project=project))
     text = staff("view_entry").get(LIST).content.decode()
     assert text.index(str(waits.pk)) < text.index(str(later.pk)) < text.index(str(entry.pk))
@@ -86,7 +86,7 @@ def test_moderators_act_after_they_were_told_what_it_changes(staff, entry, befor
 
 def test_the_act_is_on_the_record_with_who_and_why(staff, entry):
     act(staff(*MAY_ACT), "hide")
-    done = Activity.objects.get(verb=Verb.HIDDEN)
+    done = Activity.objects.get(verb=ActivityVerb.HIDDEN)
     assert (done.by.username, done.reason) == ("mona", "outdated")
 
 
@@ -98,7 +98,7 @@ def test_the_page_tells_what_would_change(staff, entry, day):
 
 def test_what_is_refused_says_why_and_the_others_are_done(staff, entry, remember, project):
     chat = Session.objects.create(project=project)
-    remember("- Waits", chat, state=State.PROPOSED)
+    remember("- Waits", chat, state=EntryStatus.PROPOSED)
     text = act(staff(*MAY_ACT), "approve")
     assert "Approved: 1." in text
     assert "This was decided meanwhile." in text
@@ -138,7 +138,7 @@ def test_an_edit_is_shown_beside_the_text_of_now_and_then_done(staff, entry):
 
 
 def test_an_edit_that_was_overtaken_keeps_its_text(staff, entry, owner):
-    review.edit(entry, "- Theirs", owner)
+    entry_operations.edit(entry, "- Theirs", owner)
     text = act(staff(*MAY_ACT), "edit", text="- Mine", revision=1)
     assert "changed this text while you wrote" in text
     assert "- Mine</textarea>" in text
@@ -167,7 +167,7 @@ def test_the_messages_go_too_where_that_is_wanted(staff, entry):
 
 
 def test_two_texts_are_compared(staff, entry, owner):
-    review.edit(entry, "- The replica stays ten days", owner)
+    entry_operations.edit(entry, "- The replica stays ten days", owner)
     client = staff("view_entry")
     text = client.get(f"{LIST}{entry.pk}/texts/").content.decode()
     assert "<del>seven </del>" in text
@@ -186,7 +186,7 @@ def test_texts_are_for_staff_who_may_look(staff, entry, client, owner):
 
 
 def test_no_page_has_a_script_or_a_style_of_its_own(staff, entry, owner):
-    review.edit(entry, "- The replica stays ten days", owner)
+    entry_operations.edit(entry, "- The replica stays ten days", owner)
     client = staff(*MAY_FORGET)
     pages = [
         client.get(f"{LIST}{entry.pk}/change/").content.decode(),
@@ -201,7 +201,7 @@ def test_no_page_has_a_script_or_a_style_of_its_own(staff, entry, owner):
 
 
 def test_a_preview_over_several_projects_tells_of_each(staff, entry, owner, remember):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     other = create_project(owner, name="Another house")
     chat = Session.objects.create(project=other)

@@ -9,7 +9,7 @@ from django.urls import reverse
 from chat.models import Session
 from memory import facts
 from memory.facts import Statement
-from memory.models import Activity, Fact, FactSource, Standing, Verb
+from memory.models import Activity, ActivityVerb, Fact, FactSource, FactStatus
 from projects.models import Membership
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,9 @@ MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 @pytest.fixture
 def fact(project, owner):
     member = Membership.objects.select_related("project", "user").get(user=owner)
-    return facts.give(member, Statement("Billing", "is owned by", "the platform team", MARCH))[0]
+    return facts.create_fact(
+        member, Statement("Billing", "is owned by", "the platform team", MARCH)
+    )[0]
 
 
 @pytest.fixture
@@ -67,13 +69,13 @@ def test_a_fact_is_listed_with_its_end_and_its_sources(admin_client, told, owner
 
 def test_it_is_hidden_and_shown_and_approved(admin_client, fact):
     act(admin_client, "hide")
-    assert Fact.objects.get().state == Standing.HIDDEN
+    assert Fact.objects.get().state == FactStatus.HIDDEN
     assert "was decided meanwhile" in act(admin_client, "hide").content.decode()
     act(admin_client, "show")
-    assert Fact.objects.get().state == Standing.LIVE
-    Fact.objects.update(state=Standing.PROPOSED, waits_because="asked")
+    assert Fact.objects.get().state == FactStatus.LIVE
+    Fact.objects.update(state=FactStatus.PROPOSED, waits_because="asked")
     act(admin_client, "approve")
-    assert Fact.objects.get().state == Standing.LIVE
+    assert Fact.objects.get().state == FactStatus.LIVE
     verbs = Activity.objects.order_by("id").values_list("verb", flat=True)
     assert list(verbs) == ["recorded", "hidden", "shown", "approved"]
 
@@ -83,14 +85,14 @@ def test_forgetting_asks_first(admin_client, fact):
     assert "Forget for good" in asked.content.decode() and Fact.objects.exists()
     act(admin_client, "forget", confirmed="yes", reason="private")
     assert not Fact.objects.exists()
-    assert Activity.objects.get(verb=Verb.FORGOTTEN).reason == "private"
+    assert Activity.objects.get(verb=ActivityVerb.FORGOTTEN).reason == "private"
 
 
 def test_who_may_only_look_does_nothing(staff, fact):
     client = staff("view_fact")
     assert 'value="hide"' not in client.get(LIST).content.decode()
     act(client, "hide"), act(client, "forget", confirmed="yes")
-    assert Fact.objects.get().state == Standing.LIVE
+    assert Fact.objects.get().state == FactStatus.LIVE
 
 
 def test_what_is_private_is_veiled_and_who_opens_it_leaves_a_trace(admin_client, told, owner):
@@ -100,14 +102,14 @@ def test_what_is_private_is_veiled_and_who_opens_it_leaves_a_trace(admin_client,
     assert "0 facts" in admin_client.get(LIST, {"q": "platform"}).content.decode()
     assert "1 fact" in admin_client.get(LIST, {"q": str(told.fact_id)}).content.decode()
     admin_client.get(reverse("admin:memory_fact_change", args=[told.fact_id]))
-    assert Activity.objects.filter(verb=Verb.READ, session_id=told.session_id).count() == 1
+    assert Activity.objects.filter(verb=ActivityVerb.READ, session_id=told.session_id).count() == 1
 
 
 def test_what_is_about_one_person_is_veiled_too(admin_client, fact, owner):
     Fact.objects.update(user=owner)
     assert "platform team" not in admin_client.get(LIST).content.decode()
     admin_client.get(reverse("admin:memory_fact_change", args=[fact.pk]))
-    assert Activity.objects.filter(verb=Verb.READ, fact_id=fact.pk).count() == 1
+    assert Activity.objects.filter(verb=ActivityVerb.READ, fact_id=fact.pk).count() == 1
 
 
 def test_the_list_takes_the_same_queries_for_many(
@@ -115,6 +117,6 @@ def test_the_list_takes_the_same_queries_for_many(
 ):
     member = Membership.objects.select_related("project", "user").get(user=owner)
     for number in range(12):
-        facts.give(member, Statement(f"Service {number}", "is owned by", "sales", MARCH))
+        facts.create_fact(member, Statement(f"Service {number}", "is owned by", "sales", MARCH))
     with django_assert_max_num_queries(9):
         admin_client.get(LIST)

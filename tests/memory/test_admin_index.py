@@ -4,15 +4,15 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 
-from memory.models import State
+from memory.models import EntryStatus
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def waiting(remember):
-    remember("Talk.", granularity="week", state=State.PROPOSED)
-    remember("More talk.", granularity="day", state=State.STALE)
+    remember("Talk.", granularity="week", state=EntryStatus.PROPOSED)
+    remember("More talk.", granularity="day", state=EntryStatus.STALE)
 
 
 def test_the_queues_are_counted_and_lead_to_what_waits(admin_client, waiting):

@@ -3,8 +3,8 @@
 import pytest
 
 from chat.models import Attachment, Message, MessageRevision, Session, Visibility
-from memory.layers import review
-from memory.models import Activity, Entry, EntryRevision, Verb
+from memory.models import Activity, ActivityVerb, Entry, EntryRevision
+from memory.moderation import entry_operations
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +17,9 @@ def page(model, what: str = "") -> str:
 
 
 def traces() -> list[tuple]:
-    return list(Activity.objects.filter(verb=Verb.READ).values_list("by__username", "session_id"))
+    return list(
+        Activity.objects.filter(verb=ActivityVerb.READ).values_list("by__username", "session_id")
+    )
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def private(chat, remember, editor) -> Session:
         sha256="0" * 64,
     )
     entry = remember(WORDS, chat)
-    review.edit(entry, f"{WORDS}.", editor)
+    entry_operations.edit(entry, f"{WORDS}.", editor)
     return chat
 
 

@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 
 from chat.models import Session, Visibility
-from memory.models import Verb
-from memory.models.activity import note
+from memory.models import ActivityVerb
+from memory.models.activity import record_activity
 
 pytestmark = pytest.mark.django_db
 
@@ -15,9 +15,9 @@ NOBODYS = "0190163d-8694-739b-aea5-966c26f8ad91"
 
 
 def test_an_act_is_told_with_all_its_numbers(api, owner, project, entry):
-    act = note(
+    act = record_activity(
         project.pk,
-        Verb.REWRITTEN,
+        ActivityVerb.REWRITTEN,
         by=owner,
         entry_id=entry.pk,
         session_id=entry.session_id,
@@ -59,7 +59,7 @@ def test_an_act_is_told_with_all_its_numbers(api, owner, project, entry):
 
 
 def test_the_newest_come_first_page_by_page(api, owner, project):
-    made = [str(note(project.pk, Verb.PINNED, by=owner).pk) for _ in range(3)]
+    made = [str(record_activity(project.pk, ActivityVerb.PINNED, by=owner).pk) for _ in range(3)]
     client = api(owner)
     first = client.get(URL, {"page_size": 2}).json()
     second = client.get(first["next"]).json()
@@ -69,8 +69,8 @@ def test_the_newest_come_first_page_by_page(api, owner, project):
 
 
 def test_it_is_filtered(api, owner, project, entry):
-    note(project.pk, Verb.PINNED, entry_id=entry.pk)
-    note(project.pk, Verb.HIDDEN, session_id=entry.session_id)
+    record_activity(project.pk, ActivityVerb.PINNED, entry_id=entry.pk)
+    record_activity(project.pk, ActivityVerb.HIDDEN, session_id=entry.session_id)
     client = api(owner)
 
     def verbs(**query) -> list[str]:
@@ -92,7 +92,7 @@ def test_a_bad_filter_is_a_400(api, owner, project, query):
 def test_which_private_chat_it_was_is_told_to_its_creator_only(api, owner, editor, project, chat):
     Session.objects.update(visibility=Visibility.PRIVATE)
     message = chat.messages.first()
-    note(project.pk, Verb.READ, session_id=chat.pk, message_id=message.pk)
+    record_activity(project.pk, ActivityVerb.READ, session_id=chat.pk, message_id=message.pk)
     [mine] = api(editor).get(URL).json()["results"]
     assert (mine["session"], mine["message"]) == (str(chat.pk), str(message.pk))
     [theirs] = api(owner).get(URL).json()["results"]
@@ -109,7 +109,7 @@ def test_viewers_read_it_and_it_is_not_written(api, viewer, project):
 
 
 def test_strangers_and_tokens_of_other_projects_get_404(api, owner, stranger, project):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     other = create_project(owner, name="Other")
     assert api(stranger).get(URL).status_code == 404
@@ -121,11 +121,11 @@ def test_it_takes_the_same_queries_for_many(api, owner, project, entry, django_a
     from django.test.utils import CaptureQueriesContext
 
     client = api(owner)
-    note(project.pk, Verb.PINNED, by=owner, session_id=entry.session_id)
+    record_activity(project.pk, ActivityVerb.PINNED, by=owner, session_id=entry.session_id)
     client.get(URL)
     with CaptureQueriesContext(connection) as few:
         client.get(URL)
     for _ in range(9):
-        note(project.pk, Verb.PINNED, by=owner, session_id=entry.session_id)
+        record_activity(project.pk, ActivityVerb.PINNED, by=owner, session_id=entry.session_id)
     with django_assert_num_queries(len(few)):
         client.get(URL)

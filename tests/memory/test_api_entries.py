@@ -4,7 +4,7 @@ import pytest
 
 from chat.models import Session, Visibility
 from memory.layers.bank import item_tokens
-from memory.models import Activity, Entry, EntryRevision, State
+from memory.models import Activity, Entry, EntryRevision, EntryStatus
 
 pytestmark = pytest.mark.django_db
 
@@ -57,13 +57,18 @@ def week(make) -> Entry:
 
 @pytest.fixture
 def day(make, week) -> Entry:
-    return make("day", parent=week, state=State.ABSORBED)
+    return make("day", parent=week, state=EntryStatus.ABSORBED)
 
 
 @pytest.fixture
 def absorbed(make, session, day) -> Entry:
     return make(
-        "conversation", session=session, first_seq=1, last_seq=4, parent=day, state=State.ABSORBED
+        "conversation",
+        session=session,
+        first_seq=1,
+        last_seq=4,
+        parent=day,
+        state=EntryStatus.ABSORBED,
     )
 
 
@@ -134,7 +139,7 @@ def test_a_private_session_is_not_named_to_others(api, owner, editor, session, l
 
 def test_what_may_quote_a_private_session_is_its_creators(api, owner, editor, leaf):
     Session.objects.update(visibility=Visibility.PRIVATE)
-    Entry.objects.update(state=State.PROPOSED)
+    Entry.objects.update(state=EntryStatus.PROPOSED)
     assert len(api(owner).get(URL).json()["results"]) == 1
     assert api(editor).get(URL).json()["results"] == []
     assert api(editor).get(f"{URL}{leaf.pk}/").status_code == 404
@@ -222,7 +227,7 @@ def test_hiding_withholds_every_digest_above(patch, absorbed, day, week):
     told = patch(absorbed, state="hidden").json()
     assert (told["state"], told["parent"]) == ("hidden", None)
     assert (state(day), state(week)) == ("stale", "stale")
-    assert not Entry.objects.filter(state=State.STALE).exclude(withheld=True).exists()
+    assert not Entry.objects.filter(state=EntryStatus.STALE).exclude(withheld=True).exists()
 
 
 def test_a_hidden_entry_can_be_shown_again(patch, leaf):
@@ -247,7 +252,7 @@ def test_a_hidden_digest_stays_hidden_when_a_child_changes(patch, absorbed, day)
 
 
 def test_an_owner_decides_on_what_waits_for_review(patch, editor, leaf):
-    Entry.objects.update(state=State.PROPOSED)
+    Entry.objects.update(state=EntryStatus.PROPOSED)
     refused = patch(leaf, editor, state="live")
     assert list(refused.json()) == ["state"]
     assert patch(leaf, state="live").json()["state"] == "live"
@@ -255,7 +260,7 @@ def test_an_owner_decides_on_what_waits_for_review(patch, editor, leaf):
 
 def test_who_began_a_private_session_decides_on_what_waits_from_it(patch, editor, session, leaf):
     Session.objects.update(visibility=Visibility.PRIVATE, creator=editor)
-    Entry.objects.update(state=State.PROPOSED)
+    Entry.objects.update(state=EntryStatus.PROPOSED)
     assert patch(leaf, state="live").status_code == 404
     assert patch(leaf, editor, state="live").json()["state"] == "live"
 
@@ -264,7 +269,7 @@ def test_what_its_creator_rejects_from_a_private_session_is_withheld(
     api, owner, patch, editor, leaf
 ):
     Session.objects.update(visibility=Visibility.PRIVATE, creator=editor)
-    Entry.objects.update(state=State.PROPOSED)
+    Entry.objects.update(state=EntryStatus.PROPOSED)
     told = patch(leaf, editor, state="hidden").json()
     assert (told["state"], told["withheld"], told["summary"]) == ("hidden", True, "")
     assert api(owner).get(f"{URL}{leaf.pk}/").json()["summary"] == ""

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session, Visibility
-from chat.replies import draft, post_messages
 from memory.layers import cycle
-from memory.models import Fact, FactSource, Standing
+from memory.models import Fact, FactSource, FactStatus
 
 pytestmark = pytest.mark.django_db
 
@@ -192,7 +192,7 @@ def test_owners_decide_and_editors_do_not(api, editor, owner, project):
     assert api(owner).patch(url, {"state": "live"}, format="json").json()["state"] == "live"
     assert api(owner).patch(url, {"state": "proposed"}, format="json").status_code == 400
     api(owner).patch(url, {"state": "hidden"}, format="json")
-    assert Fact.objects.get().state == Standing.HIDDEN
+    assert Fact.objects.get().state == FactStatus.HIDDEN
     assert objects(api(owner).get(URL)) == []
 
 

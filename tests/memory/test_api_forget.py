@@ -7,12 +7,12 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 
+from chat.conversations.messages import draft, post_messages
+from chat.conversations.sessions import create_session
 from chat.models import Message
-from chat.replies import draft, post_messages
-from chat.sessions import create_session
 from memory.layers.conversations import summarise
-from memory.models import Activity, Entry, Verb
-from projects.creation import create_project
+from memory.models import Activity, ActivityVerb, Entry
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 
@@ -70,7 +70,7 @@ def test_an_id_that_never_was_here_is_404(said, stranger, owner, api, name):
             assert answer.json() == {"detail": f"There is no such {name} in this project."}
     with pytest.raises(CommandError, match=f"no such {name}"):
         call_command("forget", f"--{name}", str(mine.pk), project="billing")
-    assert not Activity.objects.filter(verb=Verb.FORGOTTEN).exists()
+    assert not Activity.objects.filter(verb=ActivityVerb.FORGOTTEN).exists()
 
 
 def test_what_is_gone_already_is_no_error(said, owner, api):

@@ -86,7 +86,7 @@ def test_a_stranger_gets_404(api, stranger, project):
 
 
 def test_a_token_for_another_project_gets_404(api, owner, project):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     other = create_project(owner, name="Other")
     assert api(owner, project=other).get(URL, {"q": "cutover"}).status_code == 404

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from chat.conversations.messages import post_message
 from chat.models import Session, Visibility
-from chat.replies import post_message
-from memory.layers import leases
+from memory import leases
 from memory.layers.conversations import summarise
 from memory.models import Cursor
 from memory.tasks import summarise_session

@@ -102,7 +102,7 @@ def test_a_span_that_makes_no_sense_is_a_400(api, owner, project, query, field):
 
 
 def test_other_projects_are_not_counted_and_strangers_get_404(api, owner, stranger, project, call):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     other = create_project(owner, name="Other")
     Call.objects.create(project=other, kind="digest", model="m", input_tokens=9)

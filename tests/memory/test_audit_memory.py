@@ -6,8 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from memory.layers import digests
-from memory.layers.kept import ALL, kept_by_kind
-from memory.models import Entry, State
+from memory.layers.statistics import ALL, kept_by_layer, particulars_by_layer
+from memory.models import Entry, EntryStatus
 from tests.memory.days import NOW, remember
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,7 +23,7 @@ def settled(project, owner, scripted):
     for summary in (ONE, OTHER):
         remember(project, owner, summary)
     scripted.default = "- Ben Adler moved it to 3 March, INFRA-2231."
-    digests.settle(project.pk, NOW)
+    digests.update_layers(project.pk, NOW)
     return project
 
 
@@ -52,12 +52,12 @@ def test_as_json_the_shares_are_numbers(settled, capsys):
 
 
 def test_it_finds_what_was_counted_when_the_digests_were_written(settled):
-    shares = {layer: kept.share(ALL) for layer, kept in kept_by_kind(settled).items()}
-    assert shares == digests.kept_by_layer(settled)
+    shares = {layer: kept.share(ALL) for layer, kept in particulars_by_layer(settled).items()}
+    assert shares == kept_by_layer(settled)
 
 
 def test_what_waits_or_is_hidden_is_not_told_of(settled, capsys):
-    Entry.objects.filter(granularity="day").update(state=State.HIDDEN)
+    Entry.objects.filter(granularity="day").update(state=EntryStatus.HIDDEN)
     call_command("audit_memory")
     assert len(capsys.readouterr().out.splitlines()) == 2
 

@@ -3,11 +3,12 @@
 import pytest
 
 from chat.models import Session, Visibility
-from chat.prompt import preview
-from chat.tokens import count
+from chat.prompt.builder import preview
 from memory import blocks
-from memory.forgetting import Scope, forget
-from memory.models import Activity, Block, Verb
+from memory.forgetting.service import ForgetScope, forget
+from memory.models import Activity, ActivityVerb, Block
+from projects.core.errors import InvalidInputError
+from projects.core.token_counting import count
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +26,7 @@ def told(project, user, visibility=Visibility.PRIVATE) -> str:
     session.save()
     for section in preview(session, "What now?", user).sections:
         if section.name == "blocks":
-            return section.said[0].text
+            return section.messages[0].text
     return ""
 
 
@@ -58,7 +59,7 @@ def test_its_tokens_are_those_of_its_place_in_the_prompt(rules):
 def test_a_shelf_takes_no_more_than_its_budget(project, owner, rules):
     project.blocks_max_tokens = 100
     project.save()
-    with pytest.raises(blocks.Refused, match="100 tokens together"):
+    with pytest.raises(InvalidInputError, match="100 tokens together"):
         blocks.put(project, None, "long", "word " * 100, owner)
     # Another shelf has room of its own.
     blocks.put(project, owner, "long", "word " * 80, owner)
@@ -90,7 +91,7 @@ def test_a_change_that_changes_nothing_is_none(project, owner, rules):
 def test_each_act_is_on_the_record_without_a_word_of_it(project, owner, rules):
     blocks.remove(rules, owner)
     acts = Activity.objects.filter(project=project).newest_first()
-    assert [act.verb for act in acts] == [Verb.BLOCK_GONE, Verb.BLOCK_KEPT]
+    assert [act.verb for act in acts] == [ActivityVerb.BLOCK_GONE, ActivityVerb.BLOCK_KEPT]
     assert all(act.related == [str(rules.pk)] and act.by == owner for act in acts)
 
 
@@ -101,21 +102,21 @@ class TestForgetting:
         blocks.put(project, editor, "me", "I am Edgar.", editor)
         blocks.put(project, None, "mine", "By Edgar alone.", editor)
         blocks.append(project, None, "rules", "And by Edgar.", editor)
-        receipt = forget(project, Scope(user=editor.pk), owner)
+        receipt = forget(project, ForgetScope(user=editor.pk), owner)
         assert receipt.removed["blocks"] == 2
         assert list(project.blocks.values_list("name", flat=True)) == ["rules"]
 
     def test_a_past_takes_what_was_last_written_in_it(self, project, owner, rules):
-        assert forget(project, Scope(before=rules.updated_at), owner).removed["blocks"] == 0
+        assert forget(project, ForgetScope(before=rules.updated_at), owner).removed["blocks"] == 0
         after = blocks.put(project, None, "rules", "Anew.", owner).updated_at
         blocks.put(project, None, "later", "Stays.", owner)
         later = Block.objects.get(name="later").updated_at
         assert after < later
-        assert forget(project, Scope(before=later), owner).removed["blocks"] == 1
+        assert forget(project, ForgetScope(before=later), owner).removed["blocks"] == 1
         assert list(project.blocks.values_list("name", flat=True)) == ["later"]
 
     def test_a_chat_takes_no_block(self, project, owner, rules, chat):
-        assert forget(project, Scope(session=chat.pk), owner).removed["blocks"] == 0
+        assert forget(project, ForgetScope(session=chat.pk), owner).removed["blocks"] == 0
 
 
 class TestApi:
@@ -263,4 +264,4 @@ def test_the_admin_shows_no_text_of_others_own(admin_client, project, owner):
     assert "For all to read." in page
     admin_client.post(f"/admin/memory/block/{shared.pk}/delete/", {"post": "yes"})
     assert not Block.objects.filter(pk=shared.pk).exists()
-    assert Activity.objects.filter(verb=Verb.BLOCK_GONE).count() == 1
+    assert Activity.objects.filter(verb=ActivityVerb.BLOCK_GONE).count() == 1

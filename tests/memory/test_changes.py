@@ -7,9 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chat.models import Session, Visibility
-from memory.layers import review
 from memory.layers.bank import item_tokens
-from memory.models import Entry, EntryRevision, State
+from memory.models import Entry, EntryRevision, EntryStatus
+from memory.moderation import entry_operations
 
 pytestmark = pytest.mark.django_db
 
@@ -59,7 +59,7 @@ def propose(entry):
 
     def make(visibility: Visibility = Visibility.PROJECT) -> Entry:
         Session.objects.update(visibility=visibility)
-        Entry.objects.update(state=State.PROPOSED)
+        Entry.objects.update(state=EntryStatus.PROPOSED)
         return entry
 
     return make
@@ -131,7 +131,7 @@ def test_a_pinned_text_that_grows_too_long_is_refused_beside_the_field(
     assert "half of the budget" in text_of(response)
 
 
-@pytest.mark.parametrize("fields", [{"withheld": True}, {"state": State.HIDDEN}])
+@pytest.mark.parametrize("fields", [{"withheld": True}, {"state": EntryStatus.HIDDEN}])
 def test_what_may_not_be_shown_is_not_edited(client, change, owner, entry, fields):
     Entry.objects.update(**fields)
     assert 'value="edit"' not in page(client, owner, entry)
@@ -280,7 +280,7 @@ def test_who_is_not_signed_in_changes_nothing(client, entry):
 def test_the_pages_take_the_same_queries_however_much_waits(client, owner, session, propose):
     client.force_login(owner)
     entry = propose()
-    review.edit(entry, "Another text.", owner)
+    entry_operations.edit(entry, "Another text.", owner)
 
     def queries() -> int:
         # The first look after a change renders the bank anew.
@@ -292,7 +292,7 @@ def test_the_pages_take_the_same_queries_however_much_waits(client, owner, sessi
 
     few = queries()
     for number in range(2, 8):
-        written(session, number, state=State.PROPOSED)
-        written(session, number + 10, state=State.HIDDEN)
-        review.edit(entry, f"Text {number}", owner)
+        written(session, number, state=EntryStatus.PROPOSED)
+        written(session, number + 10, state=EntryStatus.HIDDEN)
+        entry_operations.edit(entry, f"Text {number}", owner)
     assert queries() == few

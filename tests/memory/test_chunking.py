@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat import tokens
-from memory.recall.chunking import Rules, inflections, split, turns, worth_keeping
+from memory.recall.chunking import (
+    ChunkingRules,
+    chunk_messages,
+    inflections,
+    is_indexable,
+    split_text,
+)
+from projects.core import token_counting
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 LONG = "The cutover is on the third of March."
@@ -29,7 +35,7 @@ class Said:
 def cut(*messages: Said, **rules) -> list[tuple[int, int, int, str]]:
     return [
         (turn.first_seq, turn.last_seq, turn.part, turn.text)
-        for turn in turns(messages, Rules(**rules))
+        for turn in chunk_messages(messages, ChunkingRules(**rules))
     ]
 
 
@@ -66,7 +72,7 @@ def test_what_says_too_little_is_left_out_and_still_ends_the_other_speakers_turn
 def test_a_full_turn_is_followed_by_another():
     found = cut(*(Said(seq, LONG) for seq in range(1, 60)))
     assert len(found) > 1
-    assert all(tokens.count(turn[3]) <= 256 for turn in found)
+    assert all(token_counting.count(turn[3]) <= 256 for turn in found)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +94,7 @@ def test_a_full_turn_is_followed_by_another():
 )
 def test_a_short_message_is_kept_if_it_asks_or_speaks_of_a_task(text, kept):
     verbs = frozenset({"deploy", "ship", "pay"})
-    assert worth_keeping(text, Rules(task_verbs=verbs)) is kept
+    assert is_indexable(text, ChunkingRules(task_verbs=verbs)) is kept
 
 
 def test_verbs_are_known_in_every_inflection():
@@ -106,7 +112,7 @@ def test_a_long_message_is_split_at_sentence_ends():
     parts = cut(Said(1, text))
     assert [part[2] for part in parts] == list(range(len(parts)))
     assert len(parts) > 1
-    assert all(part[3].endswith(".") and tokens.count(part[3]) <= 256 for part in parts)
+    assert all(part[3].endswith(".") and token_counting.count(part[3]) <= 256 for part in parts)
 
 
 words = st.text(alphabet="abc .!?\n你é", max_size=300)
@@ -116,24 +122,24 @@ conversations = st.lists(
 ).map(
     lambda said: [Said(seq, text, role, who) for seq, (text, role, who) in enumerate(said, start=1)]
 )
-rules = st.builds(Rules, merge=st.booleans(), most_tokens=st.integers(20, 60))
+rules = st.builds(ChunkingRules, merge=st.booleans(), max_tokens=st.integers(20, 60))
 
 
 @given(conversations, rules)
 def test_turns_are_in_order_and_disjoint_and_fit(messages, rules):
-    found = list(turns(messages, rules))
+    found = list(chunk_messages(messages, rules))
     places = [(turn.first_seq, turn.part) for turn in found]
     assert places == sorted(set(places))
     for before, after in zip(found, found[1:], strict=False):
         assert before.last_seq < after.first_seq or before.first_seq == after.first_seq
-    assert all(tokens.count(turn.text) <= rules.most_tokens for turn in found)
+    assert all(token_counting.count(turn.text) <= rules.max_tokens for turn in found)
 
 
 @given(conversations, rules)
 def test_nothing_that_is_worth_keeping_is_lost(messages, rules):
-    found = list(turns(messages, rules))
+    found = list(chunk_messages(messages, rules))
     for message in messages:
-        kept = message.role in rules.roles and worth_keeping(message.text, rules)
+        kept = message.role in rules.roles and is_indexable(message.text, rules)
         holding = [turn for turn in found if turn.first_seq <= message.seq <= turn.last_seq]
         if kept:
             assert {turn.author for turn in holding} == {message.author}
@@ -143,14 +149,14 @@ def test_nothing_that_is_worth_keeping_is_lost(messages, rules):
 
 @given(conversations, rules)
 def test_cutting_anew_from_the_beginning_of_any_turn_gives_the_same_rest(messages, rules):
-    found = list(turns(messages, rules))
+    found = list(chunk_messages(messages, rules))
     for number, turn in enumerate(found):
         if turn.part == 0:
             rest = [message for message in messages if message.seq >= turn.first_seq]
-            assert list(turns(rest, rules)) == found[number:]
+            assert list(chunk_messages(rest, rules)) == found[number:]
 
 
 @given(st.text(max_size=600), st.integers(8, 50))
 def test_a_split_loses_nothing_but_white_space(text, most):
-    parts = list(split(text, most))
+    parts = list(split_text(text, most))
     assert "".join("".join(parts).split()) == "".join(text.split())

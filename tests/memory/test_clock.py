@@ -8,10 +8,11 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from chat import streams
+from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message, Session
-from chat.replies import begin_reply, post_message
-from memory.layers import cycle, leases
+from chat.streaming import live_replies
+from memory import leases
+from memory.layers import cycle
 from memory.models import Cursor
 
 pytestmark = pytest.mark.django_db
@@ -58,4 +59,4 @@ def test_what_was_said_in_the_future_is_idle(session, hours, is_due):
 def test_a_reply_that_was_spoken_in_the_future_is_over(session, owner, hours, ended):
     begin_reply(post_message(session, "When?", author=owner))
     set_back(hours)
-    assert streams.sweep_interrupted() == ended
+    assert live_replies.sweep_interrupted() == ended

@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from chat.models import Visibility
-from memory.models import State
+from memory.models import EntryStatus
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +37,7 @@ def test_without_letters_the_latest_chats_are_there(jump, owner, chat):
 def test_what_a_reader_may_not_see_is_not_offered(jump, viewer, entry, chat):
     chat.visibility = Visibility.PRIVATE
     chat.save()
-    entry.state = State.HIDDEN
+    entry.state = EntryStatus.HIDDEN
     entry.save()
     found = jump(viewer, "replica")
     assert str(chat.pk) not in found

@@ -7,11 +7,13 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
+from chat.conversations.generation import finalise
+from chat.conversations.messages import begin_reply, draft, post_message, post_messages
 from chat.models import Message, Session, Status
-from chat.replies import begin_reply, draft, finalise, post_message, post_messages
-from memory.layers import cycle, leases
+from memory import leases
+from memory.layers import cycle
 from memory.layers.conversations import summarise
-from memory.models import Cursor, Entry, State
+from memory.models import Cursor, Entry, EntryStatus
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -244,7 +246,7 @@ def test_new_memories_wait_where_they_are_reviewed(session, project, scripted):
     project.review_memories = True
     project.save()
     say(session, "The cutover is on 3 March.")
-    assert summarise(session.pk, later()).state == State.PROPOSED
+    assert summarise(session.pk, later()).state == EntryStatus.PROPOSED
 
 
 def test_quotes_from_a_private_session_wait(session):
@@ -253,14 +255,14 @@ def test_quotes_from_a_private_session_wait(session):
     say(session, "The cutover is on 3 March and the platform team owns it.")
     entry = summarise(session.pk, later())
     assert entry.written_by == "extractive"
-    assert entry.state == State.PROPOSED
+    assert entry.state == EntryStatus.PROPOSED
 
 
 def test_the_extractive_summariser_quotes(session):
     say(session, "The cutover is on 3 March and the platform team owns it.")
     entry = summarise(session.pk, later())
     assert "3 March" in entry.summary
-    assert entry.state == State.LIVE
+    assert entry.state == EntryStatus.LIVE
 
 
 def test_a_project_that_does_not_remember_has_nothing_due(session, project):

@@ -7,9 +7,9 @@ import pytest
 from chat.models import Message
 from memory import demo
 from memory.layers import cycle
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
 from memory.layers.periods import Granularity
-from memory.layers.rendering import rendered_bank
 from memory.models import Call, Fact
 
 pytestmark = pytest.mark.django_db
@@ -19,20 +19,20 @@ NOW = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)
 
 @pytest.fixture
 def project(django_user_model):
-    return demo.make(django_user_model.objects.create(username="olive"), NOW)
+    return demo.create_demo(django_user_model.objects.create(username="olive"), NOW)
 
 
 def test_two_months_of_talk_are_remembered_in_all_layers(project):
-    said = Message.objects.order_by("created_at")
-    assert said.first().created_at < NOW - timedelta(days=60)
-    assert NOW - timedelta(hours=2) < said.last().created_at < NOW
+    messages = Message.objects.order_by("created_at")
+    assert messages.first().created_at < NOW - timedelta(days=60)
+    assert NOW - timedelta(hours=2) < messages.last().created_at < NOW
     assert project.slug == demo.SLUG
     layers = set(project.entries.values_list("granularity", flat=True))
     assert layers == set(Granularity)
     bank = rendered_bank(project)
-    assert 0.6 * demo.BUDGET < bank.tokens <= demo.BUDGET
+    assert 0.6 * demo.BANK_TOKENS < bank.tokens <= demo.BANK_TOKENS
     assert "MS Selkie" in bank.text
-    assert "{+" not in "".join(said.values_list("text", flat=True))
+    assert "{+" not in "".join(messages.values_list("text", flat=True))
     assert not cycle.due(NOW, project)
     assert not Call.objects.exists()
     assert project.entries.filter(pinned=True).count() == 1
@@ -40,7 +40,9 @@ def test_two_months_of_talk_are_remembered_in_all_layers(project):
     # What it believed a month ago it no longer does.
     then = bank_as_of(project, NOW - timedelta(days=30))
     assert then.text and then.text != bank.text
-    owners = Fact.objects.filter(subject="billing").known().valid_at(NOW)
+    owners = Fact.objects.filter(subject="billing").with_validity().valid_at(NOW)
     assert [fact.object for fact in owners] == ["the payments team"]
-    owners = Fact.objects.filter(subject="billing").known().valid_at(NOW - timedelta(days=40))
+    owners = (
+        Fact.objects.filter(subject="billing").with_validity().valid_at(NOW - timedelta(days=40))
+    )
     assert [fact.object for fact in owners] == ["the platform team"]

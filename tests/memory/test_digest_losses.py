@@ -4,7 +4,8 @@ import pytest
 
 from memory.layers import digests
 from memory.layers.losses import missing
-from memory.models import Call, Entry, State
+from memory.layers.statistics import kept_by_layer
+from memory.models import Call, Entry, EntryStatus
 from tests.memory.days import NOW, START, remember
 from tests.scripted import Answer
 
@@ -27,7 +28,7 @@ def two(small, owner):
 
 
 def settle(project) -> Entry:
-    digests.settle(project.pk, NOW)
+    digests.update_layers(project.pk, NOW)
     return Entry.objects.get(granularity="day")
 
 
@@ -82,7 +83,7 @@ def test_when_the_second_try_fails_the_first_is_kept(small, two, scripted, troub
     scripted.queue("- Ana moved the cutover to 3 March.", trouble)
     digest = settle(small)
     assert digest.summary == "- Ana moved the cutover to 3 March."
-    assert digest.state == State.LIVE
+    assert digest.state == EntryStatus.LIVE
     assert reason in Call.objects.get(kind="again").outcome
 
 
@@ -124,7 +125,7 @@ def test_a_rewritten_digest_gets_the_losses_of_its_new_text(small, two, scripted
     scripted.default = "- Ana moved the cutover."
     digest = settle(small)
     assert len(digest.losses) == 5
-    Entry.objects.filter(pk=digest.pk).update(state=State.STALE, sources_hash="")
+    Entry.objects.filter(pk=digest.pk).update(state=EntryStatus.STALE, sources_hash="")
     scripted.default = "- Ana: cutover 3 March, INFRA-2231.\n- Ben Adler: €1,200 for Vienna."
     assert settle(small).losses == []
 
@@ -132,7 +133,7 @@ def test_a_rewritten_digest_gets_the_losses_of_its_new_text(small, two, scripted
 def test_the_share_kept_is_reported_by_layer_in_one_query(
     small, owner, scripted, django_assert_num_queries
 ):
-    def digest(granularity: str, key: str, held: int, losses: list, state=State.LIVE) -> None:
+    def digest(granularity: str, key: str, held: int, losses: list, state=EntryStatus.LIVE) -> None:
         Entry.objects.create(
             project=small,
             granularity=granularity,
@@ -151,11 +152,13 @@ def test_the_share_kept_is_reported_by_layer_in_one_query(
 
     one = {"kind": "name", "text": "Ana"}
     digest("day", "2026-01-05", 4, [one])
-    digest("day", "2026-01-06", 6, [], State.ABSORBED)
-    digest("day", "2026-01-07", 10, [one] * 9, State.STALE)
-    digest("week", "2026-W02", 100, [one] * 49 + [{"kind": "more", "text": "31"}], State.FADED)
+    digest("day", "2026-01-06", 6, [], EntryStatus.ABSORBED)
+    digest("day", "2026-01-07", 10, [one] * 9, EntryStatus.STALE)
+    digest(
+        "week", "2026-W02", 100, [one] * 49 + [{"kind": "more", "text": "31"}], EntryStatus.FADED
+    )
     digest("month", "2026-01", 0, [])
     remember(small, owner, ONE)
     with django_assert_num_queries(1):
-        kept = digests.kept_by_layer(small)
+        kept = kept_by_layer(small)
     assert kept == {"day": pytest.approx(0.9), "week": pytest.approx(0.2)}

@@ -6,13 +6,14 @@ from threading import Event, Thread
 import pytest
 from django.db import connection, transaction
 
-from chat import sessions
+from chat.conversations import sessions
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session
-from chat.replies import draft, post_messages
-from memory.layers import cycle, digests, review
+from memory.layers import cycle, digests
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
-from memory.layers.rendering import rendered_bank
-from memory.models import Entry, EntryRevision, Ladder, State
+from memory.models import Entry, EntryRevision, EntryStatus, Ladder
+from memory.moderation import entry_operations
 from tests.scripted import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,7 +66,7 @@ def test_every_digest_can_be_followed_down_to_its_messages(small, owner):
         if entry.granularity == "conversation":
             covered.append((entry.session_id, entry.first_seq, entry.last_seq))
         for child in entry.children.all():
-            assert child.state == State.ABSORBED
+            assert child.state == EntryStatus.ABSORBED
             descend(child)
 
     for top in tops:
@@ -100,7 +101,7 @@ def test_a_late_arrival_rewrites_its_digest_once(small, owner):
     assert after.children.count() == 3
     assert after.revision in (1, 2)
     assert EntryRevision.objects.filter(entry=after).count() == after.revision - 1
-    assert Entry.objects.filter(state=State.STALE).count() == 0
+    assert Entry.objects.filter(state=EntryStatus.STALE).count() == 0
 
 
 def test_a_digest_that_cannot_be_written_leaves_its_children_as_they_are(small, owner, scripted):
@@ -112,7 +113,7 @@ def test_a_digest_that_cannot_be_written_leaves_its_children_as_they_are(small, 
         summarise(session_id, START + timedelta(days=20))
     before = snapshot()
     scripted.default = Answer(status=500)
-    assert digests.settle(small.pk, START + timedelta(days=20)) is False
+    assert digests.update_layers(small.pk, START + timedelta(days=20)) is False
     assert snapshot() == before
     ladder = Ladder.objects.get(pk=small.pk)
     assert ladder.failures == 1
@@ -143,7 +144,7 @@ def test_a_pinned_entry_stays_where_it_is(small, owner):
     oldest.save()
     cycle.run(START + timedelta(days=75))
     oldest.refresh_from_db()
-    assert (oldest.state, oldest.parent) == (State.LIVE, None)
+    assert (oldest.state, oldest.parent) == (EntryStatus.LIVE, None)
     assert oldest.pk in [shown.id for shown in rendered_bank(small).included]
 
 
@@ -152,11 +153,11 @@ def test_faded_entries_come_back_when_there_is_room(small, owner):
         talk(small, owner, day * 31)
     now = START + timedelta(days=40 * 31)
     cycle.run(now)
-    assert Entry.objects.filter(state=State.FADED).exists()
+    assert Entry.objects.filter(state=EntryStatus.FADED).exists()
     small.bank_max_tokens = 20_000
     small.save()
     cycle.run(now)
-    assert not Entry.objects.filter(state=State.FADED).exists()
+    assert not Entry.objects.filter(state=EntryStatus.FADED).exists()
 
 
 def test_what_is_withheld_at_this_moment_does_not_come_back(small, owner):
@@ -165,13 +166,13 @@ def test_what_is_withheld_at_this_moment_does_not_come_back(small, owner):
         talk(small, owner, day * 31)
     now = START + timedelta(days=40 * 31)
     cycle.run(now)
-    faded = Entry.objects.filter(state=State.FADED).values_list("pk", flat=True)
+    faded = Entry.objects.filter(state=EntryStatus.FADED).values_list("pk", flat=True)
     gone = faded[0]
     withheld, settled = Event(), Event()
 
     @transaction.atomic
     def withhold():
-        review.withhold(Entry.objects.filter(project=small, pk=gone), for_good=True)
+        entry_operations.withhold(Entry.objects.filter(project=small, pk=gone), for_good=True)
         withheld.set()
         settled.wait(2)
 
@@ -186,15 +187,15 @@ def test_what_is_withheld_at_this_moment_does_not_come_back(small, owner):
     assert withheld.wait(10)
     small.bank_max_tokens = 20_000
     small.save()
-    digests.settle(small.pk, now)
+    digests.update_layers(small.pk, now)
     settled.set()
     other.join()
     there = Entry.objects.get(pk=gone)
-    assert (there.state, there.withheld) == (State.STALE, True)
+    assert (there.state, there.withheld) == (EntryStatus.STALE, True)
     cycle.run(now)
     there.refresh_from_db()
-    assert (there.state, there.withheld) == (State.LIVE, False)
-    assert not Entry.objects.filter(state=State.FADED).exists()
+    assert (there.state, there.withheld) == (EntryStatus.LIVE, False)
+    assert not Entry.objects.filter(state=EntryStatus.FADED).exists()
 
 
 def test_a_deleted_session_leaves_no_trace_in_the_digests(small, owner, api, monkeypatch):
@@ -211,7 +212,7 @@ def test_a_deleted_session_leaves_no_trace_in_the_digests(small, owner, api, mon
     assert sessions.purge_deleted() == 1
     cycle.run(START + timedelta(days=22))
     assert not Entry.objects.filter(summary__contains=word).exists()
-    assert not Entry.objects.filter(state=State.STALE).exists()
+    assert not Entry.objects.filter(state=EntryStatus.STALE).exists()
 
 
 def test_an_entry_hidden_while_its_digest_is_written_stays_hidden(small, owner, scripted):
@@ -225,10 +226,10 @@ def test_an_entry_hidden_while_its_digest_is_written_stays_hidden(small, owner, 
     hidden = Entry.objects.order_by("first_source_at").first()
 
     def hide(request):
-        review.set_hidden(hidden, True)
+        entry_operations.set_hidden(hidden, True)
         return "- A digest of both."
 
     scripted.queue(hide)
-    digests.settle(small.pk, now)
+    digests.update_layers(small.pk, now)
     hidden.refresh_from_db()
-    assert (hidden.state, hidden.parent) == (State.HIDDEN, None)
+    assert (hidden.state, hidden.parent) == (EntryStatus.HIDDEN, None)

@@ -13,11 +13,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from memory.recall import pieces
+from memory.recall import wordpieces
 from memory.recall.embedders import EmbedderError, remote
 from memory.recall.embedders.hash import HashEmbedder
 from memory.recall.embedders.remote import RemoteEmbedder
-from memory.recall.embedders.static import FOLDER, static
+from memory.recall.embedders.static import MODEL_DIR, get_static_embedder
 
 
 class Server(ThreadingHTTPServer):
@@ -72,7 +72,7 @@ def server(monkeypatch):
     with Server() as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         monkeypatch.setenv("OPENAI_BASE_URL", running.url)
-        monkeypatch.setattr(remote, "WAITS", (0.0, 0.0))
+        monkeypatch.setattr(remote, "RETRY_WAITS_S", (0.0, 0.0))
         yield running
         running.shutdown()
 
@@ -81,74 +81,78 @@ def test_the_built_in_embedder_gives_what_its_library_gives():
     from model2vec import StaticModel
 
     texts = ["The cutover is on the third of March.", "", "Ωmega 你好 😀", "a " * 400]
-    theirs = StaticModel.from_pretrained(FOLDER, force_download=False).encode(texts)
+    theirs = StaticModel.from_pretrained(MODEL_DIR, force_download=False).encode(texts)
     lengths = np.maximum(np.linalg.norm(theirs, axis=1, keepdims=True), 1e-12)
-    np.testing.assert_allclose(static().documents(texts), theirs / lengths, atol=1e-5)
+    np.testing.assert_allclose(
+        get_static_embedder().embed_documents(texts), theirs / lengths, atol=1e-5
+    )
 
 
 def test_it_can_be_used_by_many_threads_at_once():
     texts = [f"Message number {number} of many." for number in range(200)]
-    alone = static().documents(texts)
+    alone = get_static_embedder().embed_documents(texts)
     with ThreadPoolExecutor(8) as pool:
-        for rows in pool.map(static().documents, [texts] * 16):
+        for rows in pool.map(get_static_embedder().embed_documents, [texts] * 16):
             np.testing.assert_array_equal(rows, alone)
 
 
-@pytest.mark.parametrize("embedder", [static(), HashEmbedder()], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "embedder", [get_static_embedder(), HashEmbedder()], ids=lambda one: one.name
+)
 def test_vectors_have_length_one_and_the_same_text_the_same_vector(embedder):
-    rows = embedder.documents(["The cutover.", "A garden full of tulips."])
+    rows = embedder.embed_documents(["The cutover.", "A garden full of tulips."])
     assert rows.shape == (2, embedder.dimensions)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
-    np.testing.assert_array_equal(embedder.query("The cutover."), rows[0])
+    np.testing.assert_array_equal(embedder.embed_query("The cutover."), rows[0])
 
 
 def test_what_is_packed_of_texts_can_be_unpacked():
-    names, ids, sizes = pieces.unpack(pieces.pack(["We met Ana in Paris.", "", "no names"]))
+    names, ids, sizes = wordpieces.unpack(wordpieces.pack(["We met Ana in Paris.", "", "no names"]))
     assert names.tolist() == [2, 0, 0]
     assert sizes.tolist() == [6, 0, 2]
-    assert ids[:6].tolist() == static().pieces(["We met Ana in Paris."])[0].tolist()
+    assert ids[:6].tolist() == get_static_embedder().piece_ids(["We met Ana in Paris."])[0].tolist()
 
 
 def test_a_model_elsewhere_is_asked_in_batches(server, monkeypatch):
-    monkeypatch.setattr(remote, "BATCH", 2)
+    monkeypatch.setattr(remote, "BATCH_SIZE", 2)
     embedder = RemoteEmbedder("openai:small", 3)
-    rows = embedder.documents(["a", "bb", "ccc"])
+    rows = embedder.embed_documents(["a", "bb", "ccc"])
     assert rows.shape == (3, 3)
     np.testing.assert_allclose(rows[2], np.array([3, 1, 0]) / np.sqrt(10), atol=1e-6)
     assert [request["input"] for request in server.requests] == [["a", "bb"], ["ccc"]]
     assert server.requests[0]["dimensions"] == 3
     assert embedder.name == "openai:small@3"
     # Another event loop each time, as in a web process.
-    np.testing.assert_allclose(embedder.query("ccc"), rows[2])
+    np.testing.assert_allclose(embedder.embed_query("ccc"), rows[2])
 
 
 def test_a_failure_that_passes_is_tried_again(server):
     server.failures += [500] * 3
-    assert RemoteEmbedder("openai:small", 3).documents(["a"]).shape == (1, 3)
+    assert RemoteEmbedder("openai:small", 3).embed_documents(["a"]).shape == (1, 3)
 
 
 def test_a_failure_that_stays_is_told_for_people(server):
     server.failures += [401] * 20
     with pytest.raises(EmbedderError, match="refused the key"):
-        RemoteEmbedder("openai:small", 3).documents(["a"])
+        RemoteEmbedder("openai:small", 3).embed_documents(["a"])
 
 
 def test_a_server_that_hangs_does_not_keep_a_reader_waiting(server, monkeypatch):
-    monkeypatch.setitem(remote.PATIENCE, "query", 0.05)
+    monkeypatch.setitem(remote.TIMEOUTS_S, "query", 0.05)
     server.delay = 0.5
     with pytest.raises(EmbedderError, match="in time"):
-        RemoteEmbedder("openai:small", 3).query("a")
+        RemoteEmbedder("openai:small", 3).embed_query("a")
 
 
 def test_other_dimensions_than_are_set_are_refused(server):
     with pytest.raises(EmbedderError, match="STRATA_EMBEDDING_DIMENSIONS"):
-        RemoteEmbedder("openai:small", 4).query("a")
+        RemoteEmbedder("openai:small", 4).embed_query("a")
 
 
 def test_a_server_that_is_away_is_told_for_people(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     with pytest.raises(EmbedderError, match="could not be made"):
-        RemoteEmbedder("openai:small", 3).query("a")
+        RemoteEmbedder("openai:small", 3).embed_query("a")
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session, Visibility
-from chat.replies import draft, post_messages
-from memory.layers import review
-from memory.models import Entry, State, Verb
-from memory.models.activity import note
+from memory.models import ActivityVerb, Entry, EntryStatus
+from memory.models.activity import record_activity
+from memory.moderation import entry_operations
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +25,7 @@ def read(client):
 
 
 def test_the_last_two_texts_stand_side_by_side(read, owner, entry):
-    review.edit(entry, "- The replica stays ten days", owner)
+    entry_operations.edit(entry, "- The replica stays ten days", owner)
     text = read(owner, entry)
     assert "stays <del>seven </del>days" in text
     assert "stays <ins>ten </ins>days" in text
@@ -33,7 +33,7 @@ def test_the_last_two_texts_stand_side_by_side(read, owner, entry):
 
 def test_any_two_texts_are_compared(read, owner, entry):
     for summary in ("- The replica stays ten days", "- The replica went"):
-        review.edit(entry, summary, owner)
+        entry_operations.edit(entry, summary, owner)
         entry.refresh_from_db()
     text = read(owner, entry, "?from=1&to=2")
     assert "<del>seven </del>" in text
@@ -44,14 +44,14 @@ def test_any_two_texts_are_compared(read, owner, entry):
 
 
 def test_what_people_wrote_is_escaped_in_the_comparison(read, owner, entry):
-    review.edit(entry, "- <script>alert(1)</script>", owner)
+    entry_operations.edit(entry, "- <script>alert(1)</script>", owner)
     text = read(owner, entry)
     assert "<ins>&lt;script&gt;alert(1)&lt;/script&gt;</ins>" in text
     assert "<script>alert" not in text
 
 
 def test_earlier_texts_of_a_private_chat_are_for_its_creator(read, owner, editor, entry):
-    review.edit(entry, "- Less", editor)
+    entry_operations.edit(entry, "- Less", editor)
     Session.objects.update(visibility=Visibility.PRIVATE)
     assert "seven" in read(editor, entry)
     assert "seven" not in read(owner, entry, "?from=1&to=2")
@@ -59,14 +59,14 @@ def test_earlier_texts_of_a_private_chat_are_for_its_creator(read, owner, editor
 
 def test_its_chain_of_digests_is_shown(read, owner, entry, day, remember):
     week = remember("- A week", granularity="week", period_key="2026-W11")
-    Entry.objects.filter(pk=day.pk).update(parent=week, state=State.ABSORBED)
+    Entry.objects.filter(pk=day.pk).update(parent=week, state=EntryStatus.ABSORBED)
     up = read(owner, entry).partition("Settled into")[2].partition("</p>")[0]
     assert up.index(str(day.pk)) < up.index(str(week.pk))
 
 
 def test_a_digest_is_followed_down_to_the_very_message(read, owner, entry, day, remember):
     week = remember("- A week", granularity="week", period_key="2026-W11")
-    Entry.objects.filter(pk=day.pk).update(parent=week, state=State.ABSORBED)
+    Entry.objects.filter(pk=day.pk).update(parent=week, state=EntryStatus.ABSORBED)
     text = read(owner, week)
     assert text.index(f"/memory/{day.pk}/") < text.index(f"/memory/{entry.pk}/")
     assert f"/projects/billing/chats/{entry.session_id}/?through=2#m2" in text
@@ -99,13 +99,13 @@ def test_what_it_lost_and_the_share_that_it_kept(read, owner, day):
 
 
 def test_why_it_waits(read, owner, entry):
-    Entry.objects.update(state=State.PROPOSED, waits_because="instructions")
+    Entry.objects.update(state=EntryStatus.PROPOSED, waits_because="instructions")
     assert "because it reads like instructions to a model" in read(owner, entry)
 
 
 def test_what_was_done_to_it(read, owner, entry):
-    note(entry.project_id, Verb.REWRITTEN, entry_id=entry.pk, duration_ms=65_000)
-    review.pin(entry, True, owner, "checked")
+    record_activity(entry.project_id, ActivityVerb.REWRITTEN, entry_id=entry.pk, duration_ms=65_000)
+    entry_operations.pin(entry, True, owner, "checked")
     text = read(owner, entry).partition("What was done to it")[2]
     assert "<b>olive</b> pinned" in text
     assert "It was checked" in text
@@ -113,7 +113,7 @@ def test_what_was_done_to_it(read, owner, entry):
 
 
 def test_how_it_stood(read, owner, entry):
-    review.set_hidden(entry, True, owner)
+    entry_operations.set_hidden(entry, True, owner)
     text = read(owner, entry).partition("How it stood")[2]
     assert text.index("hidden by a moderator") < text.index("in the prompt")
 
@@ -132,5 +132,5 @@ def test_the_page_takes_the_same_queries_however_much_is_below(
     for number in range(8):
         chat = Session.objects.create(project=project, creator=owner, title=f"Chat {number}")
         post_messages(chat, [draft(f"Word {number}", author=owner), draft("And.", author=owner)])
-        remember(f"- {number}", chat, parent=day, state=State.ABSORBED)
+        remember(f"- {number}", chat, parent=day, state=EntryStatus.ABSORBED)
     assert queries() == few

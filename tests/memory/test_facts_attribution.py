@@ -5,14 +5,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from asgiref.sync import async_to_sync
 
-from chat import replies, tokens
+from chat.conversations import generation
+from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Message, Session, Visibility
-from chat.replies import ask, draft, post_messages
 from memory import facts
 from memory.facts import Statement
-from memory.facts.section import CLOSING, OPENING
-from memory.models import Entry, Fact, FactSource, State
-from memory.told import parts
+from memory.models import Entry, EntryStatus, Fact, FactSource
+from memory.prompt.receipt_sources import readable_sections
+from memory.prompt.sections import CLOSING, FACTS_OPENING
+from projects.core import token_counting
 from projects.models import Membership
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +44,7 @@ def found(project, remember, editor):
         told = draft("Platform owns billing.", created_at=at, **{"author": editor} | said)
         [message] = post_messages(session, [told])
         entry = remember("- Platform owns billing", session, last_seq=1)
-        fact = fact or facts.recording.new(
+        fact = fact or facts.create.insert_fact(
             project, Statement("billing", "is owned by", "platform", at), "scripted", ""
         )
         FactSource.objects.create(
@@ -61,7 +62,7 @@ def found(project, remember, editor):
 
 
 async def _said(reply):
-    return [event async for event in replies.stream_reply(reply)]
+    return [event async for event in generation.stream_reply(reply)]
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_a_chat_that_all_may_read_is_named_before_a_private_one(found, wire):
     ]
 
 
-@pytest.mark.parametrize("change", [{"state": State.HIDDEN}, {"withheld": True}])
+@pytest.mark.parametrize("change", [{"state": EntryStatus.HIDDEN}, {"withheld": True}])
 def test_what_was_hidden_or_withheld_is_not_named(found, wire, change):
     fact = found("Hidden")
     found("Shown", fact, MARCH + timedelta(days=1))
@@ -126,7 +127,7 @@ def test_what_was_hidden_or_withheld_is_not_named(found, wire, change):
 
 
 def test_one_given_by_hand_names_who_gave_it(member, wire):
-    facts.give(member, Statement("billing", "is owned by", "platform", MARCH))
+    facts.create_fact(member, Statement("billing", "is owned by", "platform", MARCH))
     assert lines(wire()[0]) == [
         "- billing is owned by platform (since 2026-03-01 · by hand, olive)"
     ]
@@ -175,18 +176,18 @@ def test_receipts_count_what_was_sent(found, wire):
     [item] = section["items"]
     [line] = lines(front)
     assert item["id"] == str(fact.pk)
-    assert item["tokens"] == tokens.count(line + "\n")
-    assert section["tokens"] == tokens.count(OPENING + line + "\n" + CLOSING) + 4
+    assert item["tokens"] == token_counting.count(line + "\n")
+    assert section["tokens"] == token_counting.count(FACTS_OPENING + line + "\n" + CLOSING) + 4
 
 
 def test_the_page_of_what_was_told_names_the_source_as_the_prompt_did(found, wire, member):
     found()
     _, reply = wire()
-    [held] = [part for part in parts(reply.receipt, member) if part.name == "facts"]
-    assert held.things[0].source == "edgar · Who owns what"
+    [held] = [part for part in readable_sections(reply.receipt, member) if part.name == "facts"]
+    assert held.sources[0].source == "edgar · Who owns what"
     Session.objects.filter(title="Who owns what").update(visibility=Visibility.PRIVATE)
-    [held] = [part for part in parts(reply.receipt, member) if part.name == "facts"]
-    assert held.things[0].source == "a private chat"
+    [held] = [part for part in readable_sections(reply.receipt, member) if part.name == "facts"]
+    assert held.sources[0].source == "a private chat"
 
 
 def test_the_page_asks_as_often_for_many_facts(
@@ -194,9 +195,9 @@ def test_the_page_asks_as_often_for_many_facts(
 ):
     found()
     for number in range(20):
-        facts.give(member, Statement(f"thing {number}", "is", "so", MARCH))
+        facts.create_fact(member, Statement(f"thing {number}", "is", "so", MARCH))
     _, reply = wire()
     [section] = [one for one in reply.receipt["sections"] if one["name"] == "facts"]
     assert len(section["items"]) == 21
     with django_assert_num_queries(1):
-        parts({"sections": [section]}, member)
+        readable_sections({"sections": [section]}, member)

@@ -5,17 +5,27 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from chat import changes, sessions
+from chat.conversations import edits, sessions
+from chat.conversations.messages import draft, post_messages
 from chat.models import Message, Session, Visibility
-from chat.providers import models as wire_models
-from chat.replies import draft, post_messages
+from chat.providers import pydantic_ai as wire_models
 from memory import facts
 from memory.facts import Statement
-from memory.forgetting import Scope, forget
-from memory.layers import conversations, cycle, review
+from memory.forgetting.service import ForgetScope, forget
+from memory.layers import conversations, cycle
 from memory.layers.summarising import answers
-from memory.layers.summarising.answers import Claim
-from memory.models import Activity, Call, Entry, Fact, FactSource, Standing, State, Waiting
+from memory.layers.summarising.answers import FactClaim
+from memory.models import (
+    Activity,
+    Call,
+    Entry,
+    EntryStatus,
+    Fact,
+    FactSource,
+    FactStatus,
+    ReviewReason,
+)
+from memory.moderation import entry_operations
 from projects.models import Membership
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +39,7 @@ PAYMENTS = "From now on the payments team owns billing."
 
 @pytest.fixture(autouse=True)
 def no_memory_of_servers(monkeypatch):
-    monkeypatch.setattr(wire_models, "_shapeless", set())
+    monkeypatch.setattr(wire_models, "_without_schemas", set())
 
 
 def claim(object: str, line: int = 1, **fields) -> dict[str, object]:
@@ -59,12 +69,12 @@ def settle(project, at=JUNE) -> None:
 
 
 def held(project, moment: datetime = JUNE, recorded: datetime | None = None) -> list[str]:
-    rows = Fact.objects.filter(project=project).known(recorded).valid_at(moment)
+    rows = Fact.objects.filter(project=project).with_validity(recorded).valid_at(moment)
     return [fact.object for fact in rows.order_by("object")]
 
 
 def sources(project, moment: datetime) -> list[str]:
-    known = Fact.objects.filter(project=project).known().valid_at(moment)
+    known = Fact.objects.filter(project=project).with_validity().valid_at(moment)
     rows = FactSource.objects.filter(fact__in=[fact.pk for fact in known])
     return [source.message.text for source in rows.select_related("message")]
 
@@ -87,8 +97,8 @@ class TestBilling:
         assert (sources(project, APRIL), sources(project, JUNE)) == ([PLATFORM], [PAYMENTS])
 
     def test_the_end_and_what_ended_it_are_told(self, project, talks):
-        platform = Fact.objects.known().get(object="platform team")
-        payments = Fact.objects.known().get(object="payments team")
+        platform = Fact.objects.with_validity().get(object="platform team")
+        payments = Fact.objects.with_validity().get(object="payments team")
         assert (platform.until, platform.closer) == (MAY, payments.pk)
         assert payments.until is None
 
@@ -96,7 +106,7 @@ class TestBilling:
         assert held(project, JUNE, recorded=APRIL) == ["platform team"]
 
     def test_after_the_may_message_is_forgotten_it_is_platform_again(self, project, talks):
-        receipt = forget(project, Scope(message=talks[1].messages.get().pk))
+        receipt = forget(project, ForgetScope(message=talks[1].messages.get().pk))
         assert receipt.removed["facts"] == 1
         assert held(project) == ["platform team"]
         assert not Fact.objects.filter(object="payments team").exists()
@@ -115,7 +125,7 @@ class TestBilling:
     ):
         scripted.say(answer(summary="Nothing on billing."))
         [message] = talks[1].messages.all()
-        changes.edit(message, "Lunch is at noon.", owner)
+        edits.edit(message, "Lunch is at noon.", owner)
         settle(project)
         assert held(project) == ["platform team"]
         # That it was held until now can still be asked for.
@@ -123,9 +133,9 @@ class TestBilling:
 
     def test_hiding_the_may_summary_hides_its_facts(self, project, talks, owner):
         entry = talks[1].entries.get()
-        review.set_hidden(entry, True, owner)
+        entry_operations.set_hidden(entry, True, owner)
         assert held(project) == ["platform team"]
-        review.set_hidden(entry, False, owner)
+        entry_operations.set_hidden(entry, False, owner)
         assert held(project) == ["payments team"]
 
 
@@ -300,10 +310,10 @@ def test_a_private_chat_tells_its_facts_to_all_and_its_words_to_nobody(
     say(PLATFORM, user=editor, visibility=Visibility.PRIVATE)
     settle(project)
     member = Membership.objects.select_related("project", "user").get(user=owner)
-    [fact] = facts.facts_for(member).known()
-    assert facts.access.readable_sources(member, [fact]) == {}
+    [fact] = facts.facts_for(member).with_validity()
+    assert facts.permissions.readable_sources(member, [fact]) == {}
     own = Membership.objects.select_related("project", "user").get(user=editor)
-    assert len(facts.access.readable_sources(own, [fact])[fact.pk]) == 1
+    assert len(facts.permissions.readable_sources(own, [fact])[fact.pk]) == 1
 
 
 def test_the_same_object_adds_a_source_and_one_of_two_may_go(project, say, scripted):
@@ -313,7 +323,7 @@ def test_the_same_object_adds_a_source_and_one_of_two_may_go(project, say, scrip
         settle(project, at + timedelta(hours=1))
     fact = Fact.objects.get()
     assert fact.sources.count() == 2
-    forget(project, Scope(message=fact.sources.first().message_id))
+    forget(project, ForgetScope(message=fact.sources.first().message_id))
     fact.refresh_from_db()
     assert fact.valid_from == MARCH + timedelta(days=9)
     assert held(project) == ["platform team"]
@@ -326,9 +336,9 @@ def test_a_reviewed_project_takes_facts_in_with_their_summary(project, say, scri
     say(PLATFORM)
     settle(project)
     fact = Fact.objects.get()
-    assert (fact.state, fact.waits_because) == (Standing.PROPOSED, Waiting.ASKED)
+    assert (fact.state, fact.waits_because) == (FactStatus.PROPOSED, ReviewReason.ASKED)
     assert held(project) == []
-    review.set_hidden(Entry.objects.get(), False, owner)
+    entry_operations.set_hidden(Entry.objects.get(), False, owner)
     assert held(project) == ["platform team"]
 
 
@@ -338,7 +348,7 @@ def test_a_fact_of_a_rejected_summary_is_not_taken_in(project, say, scripted, ow
     scripted.say(answer(claim("platform team")))
     say(PLATFORM)
     settle(project)
-    review.set_hidden(Entry.objects.get(), True, owner)
+    entry_operations.set_hidden(Entry.objects.get(), True, owner)
     assert held(project) == []
 
 
@@ -347,9 +357,9 @@ def test_instructions_wait_even_where_the_summary_does_not(project, say, scripte
     scripted.say(answer(claim(order)))
     say(f"Billing is what they say: {order}.")
     settle(project)
-    assert Entry.objects.get().state == State.LIVE
+    assert Entry.objects.get().state == EntryStatus.LIVE
     fact = Fact.objects.get()
-    assert (fact.state, fact.waits_because) == (Standing.PROPOSED, Waiting.INSTRUCTIONS)
+    assert (fact.state, fact.waits_because) == (FactStatus.PROPOSED, ReviewReason.INSTRUCTIONS)
     assert held(project) == []
 
 
@@ -360,7 +370,7 @@ def test_what_somebody_corrected_stays_corrected(project, say, scripted, owner):
     fact = Fact.objects.get()
     facts.edit(fact, Statement("Billing", "is owned by", "Team Platform", MARCH), owner)
     scripted.say(answer(claim("platform team")))
-    changes.edit(session.messages.get(seq=2), "And lunch is at one.", owner)
+    edits.edit(session.messages.get(seq=2), "And lunch is at one.", owner)
     settle(project)
     assert held(project) == ["Team Platform"]
     assert Fact.objects.current().count() == 1
@@ -381,7 +391,7 @@ def test_redacted_words_leave_the_facts_too(project, say, scripted, owner):
     scripted.say(answer(claim("platform team"), summary="Billing is owned by the platform team."))
     say(PLATFORM)
     settle(project)
-    review.redact(Entry.objects.get(), "platform team", owner)
+    entry_operations.redact(Entry.objects.get(), "platform team", owner)
     assert not Fact.objects.exists()
 
 
@@ -407,7 +417,7 @@ def test_facts_of_a_summary_that_was_overtaken_are_not_kept(project, say, script
     session = say(PLATFORM)
 
     def forgotten_meanwhile(request):
-        forget(project, Scope(message=Message.objects.get().pk))
+        forget(project, ForgetScope(message=Message.objects.get().pk))
         return answer(claim("platform team"))
 
     scripted.queue(forgotten_meanwhile)
@@ -416,7 +426,7 @@ def test_facts_of_a_summary_that_was_overtaken_are_not_kept(project, say, script
 
 
 def test_a_text_is_taken_apart_strictly():
-    told = answers.taken_apart(
+    told = answers.parse_answer(
         "- A point.\nFacts:\n"
         "- billing | is owned by | platform team | 3 | 2026-03-01 | yes\n"
         "billing | is owned by | platform team | three | - | no\n"
@@ -428,8 +438,8 @@ def test_a_text_is_taken_apart_strictly():
     )
     assert told.summary == "- A point."
     assert told.claims == (
-        Claim("billing", "is owned by", "platform team", 3, date(2026, 3, 1), personal=True),
-        Claim("billing", "has", "bars", 4),
+        FactClaim("billing", "is owned by", "platform team", 3, date(2026, 3, 1), personal=True),
+        FactClaim("billing", "has", "bars", 4),
     )
 
 
@@ -440,8 +450,8 @@ def test_what_somebody_gives_too_stands_without_its_message(project, say, script
     member = Membership.objects.select_related("project", "user").get(user=owner)
     given = Statement("Billing", "is owned by", "the platform team", MARCH)
     told = Statement("billing", "is owned by", "platform team", MARCH - timedelta(days=9))
-    fact, made = facts.give(member, told)
+    fact, made = facts.create_fact(member, told)
     assert not made and fact.written_by == "olive"
-    forget(project, Scope(message=session.messages.get().pk))
+    forget(project, ForgetScope(message=session.messages.get().pk))
     assert held(project, MARCH) == ["platform team"]
-    assert facts.give(member, given)[1]
+    assert facts.create_fact(member, given)[1]

@@ -7,15 +7,16 @@ from threading import Event, Thread
 import pytest
 from django.db import connection, transaction
 
-from chat import changes
+from chat.conversations import edits
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session
-from chat.replies import draft, post_messages
 from memory import facts
-from memory.facts import Statement, deriving
-from memory.forgetting import Scope, forget, preview
+from memory.facts import Statement, extraction
 from memory.forgetting import facts as forgotten
-from memory.layers import cycle, review
-from memory.models import Entry, Fact, FactSource, Grave, Tombstone
+from memory.forgetting.service import ForgetScope, forget, preview
+from memory.layers import cycle
+from memory.models import Entry, Fact, FactSource, Tombstone, TombstoneKind
+from memory.moderation import entry_operations
 from projects.models import Membership
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +55,7 @@ def give(project):
     def made(user, subject: str = "The door", **fields) -> Fact:
         member = Membership.objects.select_related("project", "user").get(user=user)
         told = Statement(subject, "is", "green and locked", MARCH, **fields)
-        return facts.give(member, told)[0]
+        return facts.create_fact(member, told)[0]
 
     return made
 
@@ -65,12 +66,12 @@ def words() -> str:
 
 def test_a_fact_goes_alone_and_its_chat_does_not_tell_it_again(project, say, scripted, owner):
     session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
-    receipt = forget(project, Scope(fact=Fact.objects.get().pk), owner)
+    receipt = forget(project, ForgetScope(fact=Fact.objects.get().pk), owner)
     assert receipt.removed["facts"] == 1 and receipt.removed["messages"] == 0
-    assert "platform" not in Tombstone.objects.get(kind=Grave.FACT).subject
+    assert "platform" not in Tombstone.objects.get(kind=TombstoneKind.FACT).subject
 
     scripted.say(answer(claim()))
-    changes.edit(session.messages.get(seq=2), "Lunch is at one.", owner)
+    edits.edit(session.messages.get(seq=2), "Lunch is at one.", owner)
     cycle.run(JUNE, project)
     assert not Fact.objects.exists()
 
@@ -81,9 +82,9 @@ def test_a_fact_goes_alone_and_its_chat_does_not_tell_it_again(project, say, scr
 def test_one_that_was_corrected_does_not_come_back_as_it_was_told(project, say, scripted, owner):
     session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
     fact = facts.edit(Fact.objects.get(), Statement("billing", "is run by", "Ann", MARCH), owner)
-    forget(project, Scope(fact=fact.pk), owner)
+    forget(project, ForgetScope(fact=fact.pk), owner)
     scripted.say(answer(claim()))
-    changes.edit(session.messages.get(seq=2), "Lunch is at one.", owner)
+    edits.edit(session.messages.get(seq=2), "Lunch is at one.", owner)
     cycle.run(JUNE, project)
     assert not Fact.objects.exists()
 
@@ -91,24 +92,24 @@ def test_one_that_was_corrected_does_not_come_back_as_it_was_told(project, say, 
 def test_what_is_redacted_goes_from_earlier_versions_too(project, say, scripted, owner):
     say(PLATFORM, claims=[claim()], summary="The platform team owns billing.")
     facts.edit(Fact.objects.get(), Statement("billing", "is run by", "Ann", MARCH), owner)
-    review.redact(Entry.objects.get(), "platform", owner)
+    entry_operations.redact(Entry.objects.get(), "platform", owner)
     assert words() == "billing is run by Ann"
     scripted.say(answer(claim()))
-    review.ask_anew(Entry.objects.get(), owner)
+    entry_operations.request_rewrite(Entry.objects.get(), owner)
     cycle.run(JUNE, project)
     assert words() == "billing is run by Ann"
 
 
 def test_with_its_sources_the_messages_go_too(project, say):
     session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
-    receipt = forget(project, Scope(fact=Fact.objects.get().pk, sources=True))
+    receipt = forget(project, ForgetScope(fact=Fact.objects.get().pk, sources=True))
     assert receipt.removed["messages"] == 1
     assert session.messages.get(seq=1).text == "" and session.messages.get(seq=2).text
 
 
 def test_a_preview_counts_and_changes_nothing(project, say):
     say(PLATFORM, claims=[claim()])
-    told = preview(project, Scope(message=FactSource.objects.get().message_id))
+    told = preview(project, ForgetScope(message=FactSource.objects.get().message_id))
     assert told.removed["facts"] == 1
     assert Fact.objects.exists() and FactSource.objects.exists()
 
@@ -117,21 +118,21 @@ def test_the_search_afterwards_finds_where_a_fact_still_says_it(project, say, gi
     say(PLATFORM, claims=[claim()])
     member = Membership.objects.select_related("project", "user").get(user=owner)
     other = Statement("rule", "is", "the platform team owns billing these days", MARCH)
-    kept, _ = facts.give(member, other)
-    receipt = forget(project, Scope(message=FactSource.objects.get().message_id))
+    kept, _ = facts.create_fact(member, other)
+    receipt = forget(project, ForgetScope(message=FactSource.objects.get().message_id))
     assert ("fact", kept.pk) in receipt.found
 
 
 def test_what_rests_on_two_messages_stays_while_one_does(project, say):
     first = say(PLATFORM, claims=[claim()])
     say(PLATFORM, claims=[claim()], at=MARCH + timedelta(days=3))
-    forget(project, Scope(session=first.pk))
+    forget(project, ForgetScope(session=first.pk))
     assert Fact.objects.get().valid_from == MARCH + timedelta(days=3)
 
 
 def test_a_fact_whose_words_stood_in_a_neighbour_goes_with_that(project, say):
     session = say("Who owns billing now?", "The platform team.", claims=[claim(line=2)])
-    forget(project, Scope(message=session.messages.get(seq=1).pk))
+    forget(project, ForgetScope(message=session.messages.get(seq=1).pk))
     assert not Fact.objects.exists()
 
 
@@ -139,11 +140,11 @@ def test_what_its_own_message_tells_stays_and_is_withheld_until_it_is_written(
     project, say, scripted
 ):
     session = say("Lunch is at noon.", PLATFORM, claims=[claim(line=2)])
-    forget(project, Scope(message=session.messages.get(seq=1).pk))
-    assert Fact.objects.exists() and not Fact.objects.known().exists()
+    forget(project, ForgetScope(message=session.messages.get(seq=1).pk))
+    assert Fact.objects.exists() and not Fact.objects.with_validity().exists()
     scripted.say(answer(claim()))
     cycle.run(JUNE, project)
-    assert Fact.objects.known().count() == 1
+    assert Fact.objects.with_validity().count() == 1
 
 
 def test_a_user_takes_along_what_they_gave_and_what_is_about_them(
@@ -154,7 +155,7 @@ def test_a_user_takes_along_what_they_gave_and_what_is_about_them(
     changed = give(owner, "The key")
     facts.edit(changed, Statement("The key", "is", "lost", MARCH), editor)
     say("I prefer tea.", claims=[claim("tea", subject="I", personal=True)], user=editor)
-    forget(project, Scope(user=editor.pk))
+    forget(project, ForgetScope(user=editor.pk))
     assert words() == "The door is green and locked"
 
 
@@ -163,13 +164,13 @@ def test_before_a_moment_takes_what_was_given_and_said_till_then(project, say, g
     Fact.objects.filter(pk=early.pk).update(recorded_at=MARCH)
     give(owner, "The gate")
     say(PLATFORM, claims=[claim()], at=MARCH)
-    forget(project, Scope(before=JUNE))
+    forget(project, ForgetScope(before=JUNE))
     assert words() == "The gate is green and locked"
 
 
 def test_an_entry_takes_its_facts_along(project, say):
     say(PLATFORM, claims=[claim()])
-    forget(project, Scope(entry=Entry.objects.get().pk))
+    forget(project, ForgetScope(entry=Entry.objects.get().pk))
     assert not Fact.objects.exists()
 
 
@@ -181,7 +182,7 @@ def test_earlier_versions_go_with_the_sources_that_told_them(project, say, owner
     at = MARCH + timedelta(days=2)
     say("The payments team owns billing.", claims=[claim("payments team")], at=at)
     assert FactSource.objects.filter(fact=fact).count() == 2
-    forget(project, Scope(session=first.pk))
+    forget(project, ForgetScope(session=first.pk))
     assert words() == "billing is owned by payments team"
 
 
@@ -189,17 +190,17 @@ def test_what_was_only_retired_goes_too_when_its_message_does(project, say, scri
     session = say(PLATFORM, claims=[claim()])
     scripted.say(answer())
     [message] = session.messages.all()
-    changes.edit(message, "Nothing more on that.", owner)
+    edits.edit(message, "Nothing more on that.", owner)
     cycle.run(JUNE, project)
     assert Fact.objects.get().retired_at
-    forget(project, Scope(message=message.pk))
+    forget(project, ForgetScope(message=message.pk))
     assert not Fact.objects.exists()
 
 
 def test_a_dissolved_summary_takes_its_facts_along(project, say, owner):
     session = say(PLATFORM, claims=[claim()])
-    changes.delete(session.messages.get())
-    assert not Fact.objects.known().exists()
+    edits.delete(session.messages.get())
+    assert not Fact.objects.with_validity().exists()
     cycle.run(JUNE, project)
     assert not Entry.objects.exists() and not Fact.objects.exists()
 
@@ -207,7 +208,7 @@ def test_a_dissolved_summary_takes_its_facts_along(project, say, owner):
 def test_a_summary_that_was_deleted_in_part_keeps_no_trace_of_it(project, say, scripted, owner):
     session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
     scripted.say(answer())
-    changes.delete(session.messages.get(seq=1))
+    edits.delete(session.messages.get(seq=1))
     cycle.run(JUNE, project)
     assert Entry.objects.exists() and not Fact.objects.exists()
 
@@ -215,8 +216,8 @@ def test_a_summary_that_was_deleted_in_part_keeps_no_trace_of_it(project, say, s
 def test_what_was_hidden_is_forgotten_too(project, say, owner):
     say(PLATFORM, claims=[claim()])
     facts.hide(Fact.objects.get(), owner)
-    review.set_hidden(Entry.objects.get(), True, owner)
-    forget(project, Scope(message=FactSource.objects.get().message_id))
+    entry_operations.set_hidden(Entry.objects.get(), True, owner)
+    forget(project, ForgetScope(message=FactSource.objects.get().message_id))
     assert not Fact.objects.exists()
 
 
@@ -225,9 +226,9 @@ def test_a_summary_that_tells_it_at_the_same_time_does_not_bring_it_back(project
     session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
     entry, fact = session.entries.get(), Fact.objects.get()
     told = Statement("billing", "is owned by", "platform team", MARCH)
-    found = [deriving.Found(told, session.messages.get(seq=1))]
+    found = [extraction.ExtractedFact(told, session.messages.get(seq=1))]
     waits = Event()
-    lock = forgotten.lock
+    lock = forgotten.lock_topics
 
     def forgetting(*args) -> None:
         """It has the lock, and the summary comes for it before the fact goes."""
@@ -238,12 +239,12 @@ def test_a_summary_that_tells_it_at_the_same_time_does_not_bring_it_back(project
     def write() -> None:
         try:
             with transaction.atomic():
-                deriving.take_in(entry, found, [found[0].message], JUNE, is_whole=True)
+                extraction.record_extracted(entry, found, [found[0].message], JUNE, is_whole=True)
         finally:
             connection.close()
 
     writer = Thread(target=write)
-    monkeypatch.setattr(forgotten, "lock", forgetting)
-    forget(project, Scope(fact=fact.pk))
+    monkeypatch.setattr(forgotten, "lock_topics", forgetting)
+    forget(project, ForgetScope(fact=fact.pk))
     writer.join(20)
     assert not Fact.objects.exists()

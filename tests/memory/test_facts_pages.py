@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session, Visibility
-from chat.replies import draft, post_messages
 from memory import facts
 from memory.facts import Statement
 from memory.layers import cycle
-from memory.models import Fact, Standing
+from memory.models import Fact, FactStatus
 from projects.models import Membership
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +26,7 @@ def give(project, owner):
     def made(object: str, since=MARCH, by=None, **fields) -> Fact:
         members = Membership.objects.select_related("project", "user")
         told = Statement(fields.pop("subject", "Billing"), "is owned by", object, since, **fields)
-        return facts.give(members.get(project=project, user=by or owner), told)[0]
+        return facts.create_fact(members.get(project=project, user=by or owner), told)[0]
 
     return made
 
@@ -170,7 +170,7 @@ def test_owners_decide_on_what_waits(give, post, see, owner, editor, project):
     assert "Approve" not in see(editor, f"{URL}?state=proposed")
     assert "2 facts wait, too" in see(owner, "/projects/billing/memory/review/")
     post(editor, f"{URL}{one.pk}/change/", {"action": "approve"})
-    assert Fact.objects.get(pk=one.pk).state == Standing.PROPOSED
+    assert Fact.objects.get(pk=one.pk).state == FactStatus.PROPOSED
     answer = post(owner, f"{URL}{one.pk}/change/", {"action": "approve", "queue": "proposed"})
     assert answer.url == f"{URL}?state=proposed"
     post(owner, f"{URL}{other.pk}/change/", {"action": "reject"})

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session, Visibility
-from chat.prompt import Turn, build, preview
-from chat.replies import draft, post_messages
+from chat.prompt.builder import Turn, build, preview
 from memory import facts
 from memory.facts import Statement
 from memory.models import Fact
@@ -26,7 +26,9 @@ def member(project, owner):
 @pytest.fixture
 def give(member):
     def made(object: str, since=MARCH, subject="Billing", **fields) -> Fact:
-        return facts.give(member, Statement(subject, "is owned by", object, since, **fields))[0]
+        return facts.create_fact(
+            member, Statement(subject, "is owned by", object, since, **fields)
+        )[0]
 
     return made
 
@@ -41,7 +43,7 @@ def told(project, owner):
 
 
 def text(sections) -> str:
-    return sections["facts"].said[0].text
+    return sections["facts"].messages[0].text
 
 
 def test_facts_stand_between_the_persona_and_the_bank(give, told, entry):

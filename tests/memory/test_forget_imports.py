@@ -7,13 +7,14 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 
-from chat import imports
+from chat.conversations.messages import post_message
+from chat.importers import jobs
 from chat.models import Import, ImportedStretch, Message, Session
-from chat.replies import post_message
-from memory.forgetting import Scope, forget, graves, preview
-from memory.forgetting.origins import origins
-from memory.forgetting.replaying import replay
-from memory.models import Entry, Fact, FactSource, Grave, Tombstone, Verb
+from memory.forgetting import tombstones
+from memory.forgetting.origins import find_origins
+from memory.forgetting.replay import replay
+from memory.forgetting.service import ForgetScope, forget, preview
+from memory.models import ActivityVerb, Entry, Fact, FactSource, Tombstone, TombstoneKind
 from projects.models import Membership
 from tests.chat.test_import_command import lines
 
@@ -27,7 +28,7 @@ LIE = "The vault opens with the number nine four seven two."
 
 @pytest.fixture(autouse=True)
 def no_worker(monkeypatch):
-    monkeypatch.setattr("chat.imports.current_app.send_task", lambda name, args: None)
+    monkeypatch.setattr("chat.importers.jobs.current_app.send_task", lambda name, args: None)
 
 
 @pytest.fixture
@@ -36,8 +37,8 @@ def bring(project):
 
     def brought(user, **talks: list[str]) -> Import:
         content = "".join(lines(*texts, session=name) for name, texts in talks.items())
-        made = imports.receive(project, user, SimpleUploadedFile("talk.jsonl", content.encode()))
-        imports.run(made.pk)
+        made = jobs.create_import(project, user, SimpleUploadedFile("talk.jsonl", content.encode()))
+        jobs.run_import(made.pk)
         made.refresh_from_db()
         assert made.state == "done", made.errors
         return made
@@ -58,14 +59,14 @@ def test_the_chats_that_it_made_go_whole_with_what_was_said_since(bring, project
     poisoned = bring(owner, a=[LIE, "Really."], b=["Two more."])
     talk = Session.objects.get(messages__text=LIE)
     post_message(talk, "Then I shall open it.", author=owner)
-    receipt = forget(project, Scope(upload=poisoned.pk), owner)
+    receipt = forget(project, ForgetScope(upload=poisoned.pk), owner)
     assert (receipt.removed["sessions"], receipt.removed["messages"]) == (2, 4)
     assert receipt.removed["imports"] == 1
     assert standing() == ["This stays."]
     assert list(Import.objects.all()) == [kept]
-    assert not Tombstone.objects.filter(kind=Grave.UPLOAD).exclude(subject=str(poisoned.pk))
+    assert not Tombstone.objects.filter(kind=TombstoneKind.UPLOAD).exclude(subject=str(poisoned.pk))
     assert ImportedStretch.objects.count() == 1
-    act = project.activities.get(verb=Verb.FORGOTTEN)
+    act = project.activities.get(verb=ActivityVerb.FORGOTTEN)
     assert act.receipt["removed"]["imports"] == 1
 
 
@@ -88,13 +89,13 @@ def test_all_that_was_made_of_it_goes(bring, project, owner, remember):
         valid_from=talk.created_at,
         confidence=1,
     )
-    forget(project, Scope(upload=poisoned.pk), owner)
+    forget(project, ForgetScope(upload=poisoned.pk), owner)
     assert not Fact.objects.exists() and not Entry.objects.exists()
 
 
 def test_the_same_file_does_not_bring_it_back(bring, project, owner):
     poisoned = bring(owner, a=[LIE], b=["Two more."])
-    forget(project, Scope(upload=poisoned.pk), owner)
+    forget(project, ForgetScope(upload=poisoned.pk), owner)
     again = bring(owner, a=[LIE, "And more."], b=["Two more."])
     assert (again.imported, again.skipped) == (0, 3)
     assert standing() == []
@@ -103,7 +104,7 @@ def test_the_same_file_does_not_bring_it_back(bring, project, owner):
 def test_of_a_chat_that_it_only_added_to_the_rest_stays(bring, project, owner):
     bring(owner, a=["It began well."])
     poisoned = bring(owner, a=["It began well.", LIE])
-    receipt = forget(project, Scope(upload=poisoned.pk), owner)
+    receipt = forget(project, ForgetScope(upload=poisoned.pk), owner)
     assert (receipt.removed["sessions"], receipt.removed["messages"]) == (0, 1)
     assert standing() == ["It began well."]
     assert bring(owner, a=["It began well.", LIE]).imported == 0
@@ -113,31 +114,31 @@ def test_with_another_condition_the_chats_stay(bring, project, owner):
     poisoned = bring(owner, a=[LIE])
     talk = Session.objects.get()
     post_message(talk, "Then I shall open it.", author=owner)
-    receipt = forget(project, Scope(upload=poisoned.pk, user=owner.pk), owner)
+    receipt = forget(project, ForgetScope(upload=poisoned.pk, user=owner.pk), owner)
     assert (receipt.removed["messages"], receipt.removed["imports"]) == (1, 0)
     assert standing() == [LIE]
 
 
 def test_a_preview_changes_nothing_and_says_what_the_deed_says(bring, project, owner):
     poisoned = bring(owner, a=[LIE], b=["Two more."])
-    before = preview(project, Scope(upload=poisoned.pk), owner)
+    before = preview(project, ForgetScope(upload=poisoned.pk), owner)
     assert len(standing()) == 2 and Import.objects.exists()
-    after = forget(project, Scope(upload=poisoned.pk), owner)
+    after = forget(project, ForgetScope(upload=poisoned.pk), owner)
     assert before.removed == after.removed
 
 
 def test_one_under_way_comes_to_its_end(project, owner, monkeypatch):
     content = lines(LIE, session="a") + lines("Two more.", session="b")
-    made = imports.receive(project, owner, SimpleUploadedFile("talk.jsonl", content.encode()))
+    made = jobs.create_import(project, owner, SimpleUploadedFile("talk.jsonl", content.encode()))
     batches = []
 
     def between_batches(shown, *args):
         batches.append(list(shown))
-        forget(project, Scope(upload=made.pk), owner)
+        forget(project, ForgetScope(upload=made.pk), owner)
 
-    monkeypatch.setattr("chat.importers.BATCH", 1)
-    monkeypatch.setattr("chat.importers.images.attach", between_batches)
-    assert imports.run(made.pk)
+    monkeypatch.setattr("chat.importers.BATCH_MESSAGES", 1)
+    monkeypatch.setattr("chat.importers.images.attach_images", between_batches)
+    assert jobs.run_import(made.pk)
     assert len(batches) == 1
     assert standing() == []
     assert not Import.objects.exists() and not ImportedStretch.objects.exists()
@@ -145,9 +146,9 @@ def test_one_under_way_comes_to_its_end(project, owner, monkeypatch):
 
 def test_what_a_restored_backup_still_has_of_it_goes_again(bring, project, owner):
     poisoned = bring(owner, a=[LIE])
-    forget(project, Scope(upload=poisoned.pk), owner)
-    stones = graves.stones_of(Tombstone.objects.all())
-    assert Grave.UPLOAD in {stone.kind for stone in stones}
+    forget(project, ForgetScope(upload=poisoned.pk), owner)
+    stones = tombstones.records_of(Tombstone.objects.all())
+    assert TombstoneKind.UPLOAD in {stone.kind for stone in stones}
     Tombstone.objects.all().delete()
     Import.objects.create(pk=poisoned.pk, project=project, user=owner, name="talk.jsonl")
     replay(stones)
@@ -212,19 +213,19 @@ class TestPage:
     ):
         poisoned = bring(editor, a=[LIE])
         entry = remember("- The vault", Session.objects.get(), last_seq=1)
-        assert origins(project, Scope(entry=entry.pk)).uploads == [poisoned]
+        assert find_origins(project, ForgetScope(entry=entry.pk)).uploads == [poisoned]
         client.force_login(owner)
         page = page_of(client.get(FORGET, {"entry": entry.pk}))
         assert f"?upload={poisoned.pk}" in page
         assert client.get(FORGET, {"upload": poisoned.pk}).status_code == 200
 
     def test_an_import_of_another_project_gets_404(self, bring, client, owner, project):
-        from projects.creation import create_project
+        from projects.services import create_project
 
         other = create_project(owner, name="Other", slug="other")
         content = lines(LIE).encode()
-        made = imports.receive(other, owner, SimpleUploadedFile("talk.jsonl", content))
-        imports.run(made.pk)
+        made = jobs.create_import(other, owner, SimpleUploadedFile("talk.jsonl", content))
+        jobs.run_import(made.pk)
         client.force_login(owner)
         assert client.get(FORGET, {"upload": made.pk}).status_code == 404
 

@@ -5,12 +5,13 @@ from functools import reduce
 
 import pytest
 
+from chat.conversations.generation import finalise
+from chat.conversations.messages import draft, post_message, post_messages
+from chat.conversations.sessions import create_session
 from chat.models import Message, Session, Visibility
-from chat.replies import draft, finalise, post_message, post_messages
-from chat.sessions import create_session
-from memory.models import Activity, Chunk, Entry, State, Verb
+from memory.models import Activity, ActivityVerb, Chunk, Entry, EntryStatus
 from memory.recall import indexing
-from projects.creation import create_project
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 
@@ -51,13 +52,13 @@ def test_a_message_is_previewed_and_nothing_changes(preview, owner, told):
     assert "<dt>1</dt><dd>messages, with the replies to them</dd>" in text
     assert "Forget for good" in text
     assert Message.objects.filter(text=SECRET).exists()
-    assert not Activity.objects.filter(verb=Verb.FORGOTTEN).exists()
+    assert not Activity.objects.filter(verb=ActivityVerb.FORGOTTEN).exists()
 
 
 def test_then_it_goes_and_there_is_a_receipt(forget, owner, told):
     text = text_of(forget(owner, message=told.pk))
     assert not Message.objects.filter(text=SECRET).exists()
-    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     assert (act.by, act.reason) == (owner, "private")
     assert str(act.pk) in text
     assert "1 phrase of it was looked for" in text
@@ -183,8 +184,8 @@ def test_the_receipt_counts_what_still_waits(client, forget, owner, told, rememb
     text = text_of(forget(owner, message=told.pk))
     assert "<b>1 of 1</b> still waits" in text
     assert 'data-poll="?part=waiting"' in text
-    Entry.objects.filter(pk=summary.pk).update(state=State.LIVE)
-    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    Entry.objects.filter(pk=summary.pk).update(state=EntryStatus.LIVE)
+    act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     part = client.get(f"/projects/billing/memory/receipts/{act.pk}/?part=waiting")
     assert "has been written anew" in text_of(part)
     assert "<html" not in text_of(part)
@@ -207,7 +208,7 @@ def test_the_receipt_leads_to_replies_and_places_that_the_reader_may_open(
     assert f"{place}2#m2" in text
     Session.objects.filter(pk=elsewhere.pk).update(visibility=Visibility.PRIVATE)
     client.force_login(viewer)
-    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     text = text_of(client.get(f"/projects/billing/memory/receipts/{act.pk}/"))
     assert str(elsewhere.pk) not in text
     assert "1 in a chat that you may not open" in text
@@ -216,10 +217,10 @@ def test_the_receipt_leads_to_replies_and_places_that_the_reader_may_open(
 
 def test_a_receipt_is_for_members(client, forget, owner, stranger, told):
     forget(owner, message=told.pk)
-    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     client.force_login(stranger)
     assert client.get(f"/projects/billing/memory/receipts/{act.pk}/").status_code == 404
-    other = Activity.objects.create(project=act.project, verb=Verb.PINNED)
+    other = Activity.objects.create(project=act.project, verb=ActivityVerb.PINNED)
     client.force_login(owner)
     assert client.get(f"/projects/billing/memory/receipts/{other.pk}/").status_code == 404
 

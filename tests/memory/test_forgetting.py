@@ -6,19 +6,30 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.conf import settings as django_settings
 
-from chat import changes, sessions
+from chat.conversations import edits, sessions
+from chat.conversations.generation import finalise
+from chat.conversations.messages import ask, draft, post_messages
+from chat.conversations.sessions import create_session
 from chat.importers import import_file
 from chat.models import Message, MessageRevision, Session
-from chat.replies import ask, draft, finalise, post_messages
-from chat.sessions import create_session
-from memory import forgetting
 from memory import recall as recalls
-from memory.forgetting import Refused, Scope, forget, preview
+from memory.forgetting import service
+from memory.forgetting.service import ForgetScope, forget, preview
 from memory.layers import cycle
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
-from memory.layers.rendering import rendered_bank
-from memory.models import Activity, Chunk, Entry, EntryRevision, Nudge, State, Tombstone, Verb
+from memory.models import (
+    Activity,
+    ActivityVerb,
+    Chunk,
+    Entry,
+    EntryRevision,
+    EntryStatus,
+    Nudge,
+    Tombstone,
+)
 from memory.recall.indexing import catch_up
+from projects.core.errors import InvalidInputError
 
 pytestmark = pytest.mark.django_db
 
@@ -59,8 +70,8 @@ def everything(project) -> str:
 def test_a_forgotten_message_takes_its_reply_its_revisions_and_the_title_along(
     told, session, owner, project
 ):
-    changes.edit(told[0], f"{SECRET} Do not tell.", owner)
-    receipt = forget(project, Scope(message=told[0].pk), owner)
+    edits.edit(told[0], f"{SECRET} Do not tell.", owner)
+    receipt = forget(project, ForgetScope(message=told[0].pk), owner)
     assert "nine four" not in everything(project)
     assert receipt.removed["messages"] == 2
     assert receipt.removed["revisions"] == 1
@@ -70,7 +81,7 @@ def test_a_forgotten_message_takes_its_reply_its_revisions_and_the_title_along(
 
 
 def test_its_place_stays_so_that_what_follows_still_follows_something(told, session, project):
-    forget(project, Scope(message=told[0].pk))
+    forget(project, ForgetScope(message=told[0].pk))
     assert list(session.messages.values_list("seq", flat=True)) == [1, 2, 3]
     session.refresh_from_db()
     path = Message.objects.path_to(session, session.head_id, 10)
@@ -79,7 +90,7 @@ def test_its_place_stays_so_that_what_follows_still_follows_something(told, sess
 
 def test_a_title_chosen_by_hand_stays(told, session, project):
     sessions.update_session(session, title="Ours")
-    assert forget(project, Scope(message=told[0].pk)).removed["titles"] == 0
+    assert forget(project, ForgetScope(message=told[0].pk)).removed["titles"] == 0
     session.refresh_from_db()
     assert session.title == "Ours"
 
@@ -89,21 +100,21 @@ def test_an_entry_with_other_sources_is_empty_at_once_and_written_from_those(
 ):
     entry = summarise(session.pk, later())
     assert "nine four" in entry.summary
-    receipt = forget(project, Scope(message=told[0].pk))
+    receipt = forget(project, ForgetScope(message=told[0].pk))
     assert (receipt.awaiting_rewrite, receipt.removed["entries"]) == (1, 0)
     assert "nine four" not in everything(project)
     assert rendered_bank(project).text == ""
     cycle.run(later())
     entry.refresh_from_db()
-    assert (entry.state, entry.withheld) == (State.LIVE, False)
+    assert (entry.state, entry.withheld) == (EntryStatus.LIVE, False)
     assert "3 March" in entry.summary
     assert "nine" not in entry.summary
 
 
 def test_an_entry_made_only_of_it_goes(told, session, project):
     summarise(session.pk, later())
-    forget(project, Scope(message=told[2].pk))
-    assert forget(project, Scope(message=told[0].pk)).removed["entries"] == 1
+    forget(project, ForgetScope(message=told[2].pk))
+    assert forget(project, ForgetScope(message=told[0].pk)).removed["entries"] == 1
     assert not Entry.objects.exists()
     assert cycle.due(later()).sessions == []
 
@@ -114,7 +125,7 @@ def test_what_was_written_knowing_it_is_written_anew(told, session, owner, proje
     post_messages(session, [draft("And the backup runs at 04:00.", author=owner)])
     scripted.say("- As noted, nine four seven two; the backup runs at 04:00.")
     summarise(session.pk, later(120))
-    receipt = forget(project, Scope(message=told[0].pk))
+    receipt = forget(project, ForgetScope(message=told[0].pk))
     assert receipt.awaiting_rewrite == 2
     assert "nine four" not in everything(project)
 
@@ -122,7 +133,7 @@ def test_what_was_written_knowing_it_is_written_anew(told, session, owner, proje
 @pytest.mark.django_db(transaction=True)
 def test_a_summary_under_way_is_not_kept(told, session, project, scripted):
     def forgotten_meanwhile(request):
-        forget(project, Scope(message=told[0].pk))
+        forget(project, ForgetScope(message=told[0].pk))
         return "- The vault opens with nine four seven two."
 
     scripted.queue(forgotten_meanwhile)
@@ -138,7 +149,7 @@ def test_a_summary_under_way_that_knew_it_is_not_kept(told, session, owner, proj
     post_messages(session, [draft("And the backup runs at 04:00.", author=owner)])
 
     def forgotten_meanwhile(request):
-        forget(project, Scope(message=told[0].pk))
+        forget(project, ForgetScope(message=told[0].pk))
         return "- As noted, nine four seven two; the backup runs at 04:00."
 
     scripted.queue(forgotten_meanwhile)
@@ -149,7 +160,7 @@ def test_a_summary_under_way_that_knew_it_is_not_kept(told, session, owner, proj
 def test_a_reply_that_is_being_said_ends_and_says_nothing_more(session, owner, project):
     asked, reply = ask(session, SECRET, owner)
     Message.objects.filter(pk=reply.pk).update(text="Noted: nine", status="streaming")
-    forget(project, Scope(message=asked.pk))
+    forget(project, ForgetScope(message=asked.pk))
     assert finalise(reply, "Noted: nine four seven two.", "complete", {}) is False
     assert "nine" not in everything(project)
 
@@ -157,10 +168,10 @@ def test_a_reply_that_is_being_said_ends_and_says_nothing_more(session, owner, p
 def test_copies_in_forks_go_with_their_original_and_the_other_way_round(
     told, session, owner, project
 ):
-    fork = changes.fork(told[2], owner)
+    fork = edits.fork(told[2], owner)
     copy = fork.messages.get(text=SECRET)
-    another = changes.fork(fork.messages.last(), owner)
-    receipt = forget(project, Scope(message=copy.pk))
+    another = edits.fork(fork.messages.last(), owner)
+    receipt = forget(project, ForgetScope(message=copy.pk))
     assert receipt.removed["messages"] == 6
     assert "nine four" not in everything(project)
     assert another.messages.count() == 3
@@ -182,19 +193,19 @@ def test_digests_above_are_withheld_and_written_without_it(project, owner):
     word = "build 23 takes"
     above = Entry.objects.filter(summary__contains=word).exclude(session=gone)
     assert above.exists()
-    receipt = forget(project, Scope(session=gone.pk))
+    receipt = forget(project, ForgetScope(session=gone.pk))
     assert receipt.removed["sessions"] == receipt.removed["entries"] == 1
     assert receipt.awaiting_rewrite >= 1
     assert word not in everything(project)
     cycle.run(start + timedelta(days=9))
     assert word not in everything(project)
-    assert not Entry.objects.filter(state=State.STALE).exists()
+    assert not Entry.objects.filter(state=EntryStatus.STALE).exists()
     assert "build 20 takes" in everything(project)
 
 
 def test_an_entry_goes_and_its_messages_stay_but_are_remembered_no_more(told, session, project):
     entry = summarise(session.pk, later())
-    receipt = forget(project, Scope(entry=entry.pk))
+    receipt = forget(project, ForgetScope(entry=entry.pk))
     assert receipt.removed["entries"] == 1
     assert receipt.removed["messages"] == 0
     assert session.messages.filter(text=SECRET, remembered=False).exists()
@@ -206,13 +217,13 @@ def test_an_entry_goes_and_its_messages_stay_but_are_remembered_no_more(told, se
 
 def test_an_entry_goes_with_its_sources_where_that_is_wanted(told, session, project):
     entry = summarise(session.pk, later())
-    assert forget(project, Scope(entry=entry.pk, sources=True)).removed["messages"] == 3
+    assert forget(project, ForgetScope(entry=entry.pk, sources=True)).removed["messages"] == 3
     assert "nine four" not in everything(project)
 
 
 def test_everything_by_a_user_goes_with_the_replies_to_it(told, session, owner, editor, project):
     post_messages(session, [draft("The editor speaks of rollbacks.", author=editor)])
-    receipt = forget(project, Scope(user=owner.pk))
+    receipt = forget(project, ForgetScope(user=owner.pk))
     assert receipt.removed["messages"] == 3
     assert list(session.messages.exclude(text="").values_list("text", flat=True)) == [
         "The editor speaks of rollbacks."
@@ -221,35 +232,35 @@ def test_everything_by_a_user_goes_with_the_replies_to_it(told, session, owner, 
 
 
 def test_a_session_in_which_nothing_is_left_goes_whole(told, session, owner, project):
-    assert forget(project, Scope(user=owner.pk)).removed["sessions"] == 1
+    assert forget(project, ForgetScope(user=owner.pk)).removed["sessions"] == 1
     assert not Session.objects.exists()
 
 
 def test_everything_before_a_moment_goes(session, owner, project):
     old = datetime(2025, 1, 1, tzinfo=UTC)
     post_messages(session, [draft(SECRET, author=owner, created_at=old), draft("Stays.")])
-    forget(project, Scope(before=datetime(2025, 2, 1, tzinfo=UTC)))
+    forget(project, ForgetScope(before=datetime(2025, 2, 1, tzinfo=UTC)))
     assert list(session.messages.values_list("text", flat=True)) == ["", "Stays."]
 
 
 def test_conditions_are_and_ed(told, session, owner, editor, project):
     other = create_session(project, editor)
     post_messages(other, [draft("Elsewhere.", author=owner), draft("By Edgar.", author=editor)])
-    forget(project, Scope(session=other.pk, user=owner.pk))
+    forget(project, ForgetScope(session=other.pk, user=owner.pk))
     assert list(other.messages.values_list("text", flat=True)) == ["", "By Edgar."]
     assert session.messages.filter(text=SECRET).exists()
 
 
 def test_to_forget_nothing_is_refused(project):
-    with pytest.raises(Refused):
-        forget(project, Scope())
+    with pytest.raises(InvalidInputError):
+        forget(project, ForgetScope())
 
 
 def test_nothing_of_another_project_is_forgotten(told, owner, project):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     other = create_project(owner, name="Other")
-    receipt = forget(other, Scope(message=told[0].pk))
+    receipt = forget(other, ForgetScope(message=told[0].pk))
     assert receipt.removed["messages"] == 0
     assert Message.objects.filter(text=SECRET).exists()
 
@@ -257,16 +268,16 @@ def test_nothing_of_another_project_is_forgotten(told, owner, project):
 def test_a_preview_says_what_would_go_and_changes_nothing(told, session, project):
     summarise(session.pk, later())
     before = everything(project)
-    receipt = preview(project, Scope(message=told[0].pk))
+    receipt = preview(project, ForgetScope(message=told[0].pk))
     assert (receipt.removed["messages"], receipt.awaiting_rewrite) == (2, 1)
     assert everything(project) == before
     assert not Tombstone.objects.exists()
-    assert not Activity.objects.filter(verb=Verb.FORGOTTEN).exists()
+    assert not Activity.objects.filter(verb=ActivityVerb.FORGOTTEN).exists()
 
 
 def test_the_receipt_is_on_the_record_and_holds_no_text(told, owner, project):
-    receipt = forget(project, Scope(message=told[0].pk), owner, "private")
-    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    receipt = forget(project, ForgetScope(message=told[0].pk), owner, "private")
+    act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     assert (act.pk, act.by, act.reason, act.count) == (receipt.id, owner, "private", 2)
     assert act.receipt["search"]["phrases"] >= 1
     assert act.receipt["search"]["found"] == []
@@ -276,7 +287,7 @@ def test_the_receipt_is_on_the_record_and_holds_no_text(told, owner, project):
 def test_the_receipt_names_where_the_same_words_still_stand(told, owner, project):
     elsewhere = create_session(project, owner)
     [again] = post_messages(elsewhere, [draft(f"I repeat: {SECRET}", author=owner)])
-    receipt = forget(project, Scope(message=told[0].pk))
+    receipt = forget(project, ForgetScope(message=told[0].pk))
     assert ("message", again.pk) in receipt.found
 
 
@@ -287,17 +298,17 @@ def test_the_receipt_names_replies_that_were_told_of_it(told, session, owner, pr
     item = {"kind": "conversation", "id": str(entry.pk), "revision": 1, "tokens": 9}
     receipt = {"budget": 9, "sections": [{"name": "bank", "tokens": 9, "items": [item]}]}
     finalise(reply, "Something.", "complete", {"receipt": receipt})
-    assert forget(project, Scope(message=told[0].pk)).saw_it == [reply.pk]
+    assert forget(project, ForgetScope(message=told[0].pk)).saw_it == [reply.pk]
 
 
 def test_a_later_import_of_the_same_file_brings_nothing_back(project, owner):
     line = '{"session": "a", "role": "user", "content": "%s", "created_at": "2025-01-0%dT09:00Z"}\n'
     file = (line % (SECRET, 1) + line % ("Something else.", 2)).encode()
     assert import_file(project, owner, "x.jsonl", io.BytesIO(file)).imported == 2
-    forget(project, Scope(message=Message.objects.get(text=SECRET).pk))
+    forget(project, ForgetScope(message=Message.objects.get(text=SECRET).pk))
     again = import_file(project, owner, "x.jsonl", io.BytesIO(file))
     assert (again.imported, again.skipped) == (0, 2)
-    forget(project, Scope(session=Session.objects.get().pk))
+    forget(project, ForgetScope(session=Session.objects.get().pk))
     again = import_file(project, owner, "x.jsonl", io.BytesIO(file))
     assert (again.imported, again.skipped) == (0, 2)
     assert not Session.objects.exists()
@@ -305,7 +316,7 @@ def test_a_later_import_of_the_same_file_brings_nothing_back(project, owner):
 
 def test_graves_are_in_the_file_outside_of_the_database_too(told, project, settings, tmp_path):
     settings.TOMBSTONES = tmp_path / "tombstones.jsonl"
-    forget(project, Scope(message=told[0].pk))
+    forget(project, ForgetScope(message=told[0].pk))
     written = settings.TOMBSTONES.read_text()
     assert str(told[0].pk) in written
     assert "vault" not in written
@@ -317,18 +328,18 @@ def test_a_file_that_cannot_be_written_leaves_everything_as_it_was(
 ):
     settings.TOMBSTONES = tmp_path
     with pytest.raises(OSError):
-        forget(project, Scope(message=told[0].pk))
+        forget(project, ForgetScope(message=told[0].pk))
     assert Message.objects.filter(text=SECRET).exists()
 
 
 def test_to_forget_twice_changes_nothing(told, project):
-    forget(project, Scope(message=told[0].pk))
-    receipt = forget(project, Scope(message=told[0].pk))
+    forget(project, ForgetScope(message=told[0].pk))
+    receipt = forget(project, ForgetScope(message=told[0].pk))
     assert set(receipt.removed.values()) <= {0}
 
 
 def test_a_digest_that_somebody_wrote_in_goes_to_review(told, session, project, owner):
-    from memory.layers import review
+    from memory.moderation import entry_operations
 
     entry = summarise(session.pk, later())
     digest = Entry.objects.create(
@@ -343,39 +354,39 @@ def test_a_digest_that_somebody_wrote_in_goes_to_review(told, session, project, 
         last_source_at=entry.last_source_at,
         written_by="extractive",
     )
-    Entry.objects.filter(pk=entry.pk).update(parent=digest, state=State.ABSORBED)
-    review.edit(digest, "- The vault: nine four seven two.", owner)
-    forget(project, Scope(message=told[0].pk))
+    Entry.objects.filter(pk=entry.pk).update(parent=digest, state=EntryStatus.ABSORBED)
+    entry_operations.edit(digest, "- The vault: nine four seven two.", owner)
+    forget(project, ForgetScope(message=told[0].pk))
     assert "nine four" not in everything(project)
     cycle.run(later())
     digest.refresh_from_db()
-    assert (digest.state, digest.waits_because) == (State.PROPOSED, "sources")
+    assert (digest.state, digest.waits_because) == (EntryStatus.PROPOSED, "sources")
 
 
 def test_forgetting_a_little_in_a_large_project_takes_few_queries(
     told, project, django_assert_max_num_queries
 ):
     with django_assert_max_num_queries(75):
-        forget(project, Scope(message=told[0].pk))
+        forget(project, ForgetScope(message=told[0].pk))
 
 
 def test_it_has_the_layers_looked_through(told, project):
     Nudge.objects.all().delete()
-    forgetting.forget(project, Scope(message=told[0].pk))
+    service.forget(project, ForgetScope(message=told[0].pk))
     assert Nudge.objects.filter(project=project).exists()
 
 
 def test_recall_quotes_nothing_of_it_and_finds_what_is_left(told, session, owner, project):
     catch_up()
-    scope = recalls.Scope(project, owner)
+    scope = recalls.RecallScope(project, owner)
     assert "nine four" in quoted(scope)
-    receipt = forget(project, Scope(message=told[0].pk))
+    receipt = forget(project, ForgetScope(message=told[0].pk))
     assert receipt.removed["chunks"] >= 1
     assert "nine four" not in quoted(scope)
     catch_up()
     assert "nine four" not in quoted(scope)
     assert "3 March" in quoted(scope)
-    forget(project, Scope(session=session.pk))
+    forget(project, ForgetScope(session=session.pk))
     assert not Chunk.objects.exists()
 
 
@@ -383,7 +394,7 @@ def test_recall_quotes_nothing_of_a_deleted_session_until_it_is_restored(
     told, session, owner, project
 ):
     catch_up()
-    scope = recalls.Scope(project, owner)
+    scope = recalls.RecallScope(project, owner)
     sessions.delete_session(session)
     assert quoted(scope) == ""
     sessions.restore_session(session.pk)

@@ -4,15 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chat import changes
+from chat.conversations import edits
+from chat.conversations.messages import draft, post_messages
+from chat.conversations.sessions import create_session
 from chat.models import Session
-from chat.replies import draft, post_messages
-from chat.sessions import create_session
-from memory.forgetting import Scope, forget
-from memory.layers import cycle, review
+from memory.forgetting.service import ForgetScope, forget
+from memory.layers import cycle
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of, entry_as_of
-from memory.layers.rendering import rendered_bank
 from memory.models import Entry
+from memory.moderation import entry_operations
 
 pytestmark = pytest.mark.django_db
 
@@ -62,7 +63,7 @@ def test_layers_that_settled_later_are_taken_apart_again(project, owner):
 
 def test_a_text_that_was_edited_since_is_told_as_it_was(told, project, owner):
     entry = Entry.objects.get(summary__contains="platform")
-    review.edit(entry, "- Nobody owns billing.", owner)
+    entry_operations.edit(entry, "- Nobody owns billing.", owner)
     assert bank_as_of(project, START + timedelta(hours=2)).text == told[0]
     assert "Nobody owns" in bank_as_of(project, datetime.now(UTC) + timedelta(minutes=1)).text
 
@@ -70,8 +71,8 @@ def test_a_text_that_was_edited_since_is_told_as_it_was(told, project, owner):
 def test_what_was_forgotten_since_is_a_gap(told, project):
     gone = Session.objects.get(title="Day 0")
     entry = Entry.objects.get(session=gone)
-    extra = changes.fork(gone.messages.get(), gone.creator)
-    forget(project, Scope(message=gone.messages.get().pk))
+    extra = edits.fork(gone.messages.get(), gone.creator)
+    forget(project, ForgetScope(message=gone.messages.get().pk))
     seen = bank_as_of(project, START + timedelta(hours=2))
     assert seen.text == ""
     assert not Entry.objects.filter(pk=entry.pk).exists()
@@ -87,7 +88,7 @@ def test_an_ancestor_of_what_was_forgotten_is_a_gap_and_never_the_text_of_today(
     cycle.run(now)
     digest = Entry.objects.filter(granularity="week", summary__contains="Build 2").first()
     digest = digest or Entry.objects.filter(granularity="day", summary__contains="Build 2").get()
-    forget(project, Scope(session=Session.objects.get(title="Day 2").pk))
+    forget(project, ForgetScope(session=Session.objects.get(title="Day 2").pk))
     cycle.run(now + timedelta(minutes=5))
     seen = bank_as_of(project, now + timedelta(minutes=1))
     assert "Build 2" not in seen.text
@@ -97,14 +98,14 @@ def test_an_ancestor_of_what_was_forgotten_is_a_gap_and_never_the_text_of_today(
 
 def test_what_was_hidden_since_is_left_out_with_the_reason(told, project):
     entry = Entry.objects.get(summary__contains="platform")
-    review.set_hidden(entry, True)
+    entry_operations.set_hidden(entry, True)
     seen = bank_as_of(project, START + timedelta(hours=2))
     assert (seen.text, seen.left_out) == ("", ((entry.pk, "taken out since"),))
 
 
 def test_one_entry_is_told_as_it_stood(told, project, owner):
     entry = Entry.objects.get(summary__contains="platform")
-    review.edit(entry, "- Nobody owns billing.", owner)
+    entry_operations.edit(entry, "- Nobody owns billing.", owner)
     stood = entry_as_of(entry, START + timedelta(hours=2))
     assert "platform team" in stood.summary
     assert entry_as_of(entry, START) is None
@@ -124,7 +125,7 @@ def test_the_api_tells_how_it_stood(told, project, viewer, api):
 
 def test_the_api_tells_how_an_entry_stood(told, project, owner, api):
     entry = Entry.objects.get(summary__contains="platform")
-    review.edit(entry, "- Nobody owns billing.", owner)
+    entry_operations.edit(entry, "- Nobody owns billing.", owner)
     url = f"/api/v1/projects/billing/memory/entries/{entry.pk}/"
     then = api(owner).get(url, {"as_of": "2025-04-07T11:00:00Z"}).json()
     assert ("platform" in then["summary"], then["revision"]) == (True, 1)

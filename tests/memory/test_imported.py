@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chat.changes import delete
+from chat.conversations.edits import delete
+from chat.conversations.messages import post_message
 from chat.importers import import_file
 from chat.models import Session
-from chat.replies import post_message
 from memory.layers import cycle
-from memory.layers.imported import bullets
-from memory.layers.rendering import rendered_bank
-from memory.models import Cursor, Entry, State
+from memory.layers.bank_cache import rendered_bank
+from memory.layers.conversations import bullets
+from memory.models import Cursor, Entry, EntryStatus
 from tests.chat.exports import CLAUDE, file_of, zip_of
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +58,7 @@ def test_each_memory_is_proposed_by_itself(bring, project):
     assert first.summary == "- **Work**\n- Olive runs a bakery in Bern.\n- She dislikes *wheat*."
     assert second.summary == "- Rye only."
     assert {(it.state, it.written_by, it.message_count) for it in (first, second)} == {
-        (State.PROPOSED, "claude", 1)
+        (EntryStatus.PROPOSED, "claude", 1)
     }
     assert [(it.first_seq, it.last_seq) for it in (first, second)] == [(1, 1), (2, 2)]
     assert first.tokens > 10
@@ -76,7 +76,7 @@ def test_an_owner_approves_one_and_it_stands_in_the_bank(bring, project, owner, 
         decided = {"action": action, "entries": [entry.pk], "reason": "checked", "confirmed": "1"}
         assert client.post(f"{PAGE}act/", decided).status_code == 302
     first.refresh_from_db()
-    assert first.state == State.LIVE
+    assert first.state == EntryStatus.LIVE
     text = rendered_bank(project).text
     assert "- Olive runs a bakery in Bern." in text
     assert "Rye" not in text

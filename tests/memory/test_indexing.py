@@ -3,11 +3,12 @@
 import pytest
 from django.db import connection
 
-from chat import changes
+from chat.conversations import edits
+from chat.conversations.generation import finalise
+from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message, Session, Visibility
-from chat.replies import begin_reply, finalise, post_message
 from memory.models import Chunk, Corpus, IndexCursor, Vector
-from memory.recall import embedders, indexing, reading
+from memory.recall import embedders, indexing, session_chunks
 from memory.recall.embedders.hash import HashEmbedder
 from tests.memory.recalling import say, talk
 
@@ -69,11 +70,11 @@ def test_a_broker_that_is_away_harms_nothing(
         raise OSError("nobody there")
 
     monkeypatch.setattr("memory.tasks.run_indexing.apply_async", away)
-    monkeypatch.setattr("memory.tasks._broker_is_away_until", 0.0)
+    monkeypatch.setattr("memory.wakeups._broker_retry_at", 0.0)
     session = Session.objects.create(project=project, creator=owner)
     with django_capture_on_commit_callbacks(execute=True):
         post_message(session, CUTOVER, author=owner)
-    assert "not_woken task=memory.tasks.run_indexing" in caplog.text
+    assert "wakeup_failed task=memory.tasks.run_indexing" in caplog.text
     assert indexing.is_behind()
 
 
@@ -90,7 +91,7 @@ def test_a_reply_is_indexed_once_it_is_said(project, owner):
 
 def test_an_edit_is_out_of_recall_at_once_and_back_with_its_new_text(project, owner):
     session = talk(project, owner, CUTOVER)
-    changes.edit(session.messages.get(seq=1), BILLING, owner)
+    edits.edit(session.messages.get(seq=1), BILLING, owner)
     assert chunks() == []
     indexing.catch_up()
     assert chunks() == [(1, 1, BILLING)]
@@ -98,7 +99,7 @@ def test_an_edit_is_out_of_recall_at_once_and_back_with_its_new_text(project, ow
 
 def test_what_was_deleted_leaves_the_rest_of_its_turn(project, owner):
     session = talk(project, owner, CUTOVER, BILLING, REPLICA)
-    changes.delete(session.messages.get(seq=2))
+    edits.delete(session.messages.get(seq=2))
     assert chunks() == []
     indexing.catch_up()
     assert chunks() == [(1, 3, f"{CUTOVER}\n{REPLICA}")]
@@ -106,11 +107,11 @@ def test_what_was_deleted_leaves_the_rest_of_its_turn(project, owner):
 
 def test_a_branch_that_was_left_is_not_recalled(project, owner):
     session = talk(project, owner, CUTOVER)
-    asked, reply = changes.rerun(session.messages.get(seq=1), REPLICA, owner)
+    asked, reply = edits.rerun(session.messages.get(seq=1), REPLICA, owner)
     finalise(reply, BILLING, "complete", {})
     indexing.catch_up()
     assert chunks() == [(asked.seq, asked.seq, REPLICA), (reply.seq, reply.seq, BILLING)]
-    changes.choose(session.messages.get(seq=1))
+    edits.choose(session.messages.get(seq=1))
     indexing.catch_up()
     assert chunks() == [(1, 1, CUTOVER)]
 
@@ -122,7 +123,7 @@ def test_a_chat_that_is_not_remembered_is_not_recalled(project, owner):
 
 def test_a_fork_is_not_recalled_twice(project, owner):
     session = talk(project, owner, CUTOVER)
-    changes.fork(session.messages.get(seq=1), owner)
+    edits.fork(session.messages.get(seq=1), owner)
     indexing.catch_up()
     assert [chunk.source for chunk in Chunk.objects.all()] == [session.pk]
 
@@ -138,7 +139,7 @@ def test_a_failure_stays_due_and_says_why(project, owner, monkeypatch, caplog):
         raise embedders.EmbedderError("The embedder is away.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(HashEmbedder, "documents", fail)
+        patched.setattr(HashEmbedder, "embed_documents", fail)
         patched.setattr(embedders, "get", lambda: HashEmbedder())
         session = talk(project, owner, CUTOVER)
     cursor = session.index_cursor
@@ -155,14 +156,14 @@ def test_one_that_fails_does_not_keep_the_others(project, owner, monkeypatch):
     good = Session.objects.create(project=project, creator=owner)
     for session in (bad, good):
         post_message(session, CUTOVER, author=owner)
-    real = reading.extents
+    real = session_chunks.read_stretches
 
     def fail(cursors):
         if any(cursor.pk == bad.pk for cursor in cursors):
             raise RuntimeError("broken")
         return real(cursors)
 
-    monkeypatch.setattr(reading, "extents", fail)
+    monkeypatch.setattr(session_chunks, "read_stretches", fail)
     done = indexing.catch_up()
     assert (done.sessions, done.failed) == (1, 1)
     assert [chunk.source for chunk in Chunk.objects.all()] == [good.pk]
@@ -171,15 +172,15 @@ def test_one_that_fails_does_not_keep_the_others(project, owner, monkeypatch):
 def test_what_changes_while_it_is_read_is_read_again(project, owner, monkeypatch):
     session = Session.objects.create(project=project, creator=owner)
     post_message(session, CUTOVER, author=owner)
-    real, once = reading.extents, []
+    real, once = session_chunks.read_stretches, []
 
     def interrupted(cursors):
         extents = real(cursors)
         if not once:
-            once.append(changes.edit(session.messages.get(seq=1), BILLING, owner))
+            once.append(edits.edit(session.messages.get(seq=1), BILLING, owner))
         return extents
 
-    monkeypatch.setattr(reading, "extents", interrupted)
+    monkeypatch.setattr(session_chunks, "read_stretches", interrupted)
     indexing.catch_up()
     assert chunks() == [(1, 1, BILLING)]
 
@@ -187,9 +188,9 @@ def test_what_changes_while_it_is_read_is_read_again(project, owner, monkeypatch
 def test_a_worker_that_was_overtaken_writes_nothing(project, owner, monkeypatch):
     session = Session.objects.create(project=project, creator=owner)
     post_message(session, CUTOVER, author=owner)
-    claim = indexing._claim(IndexCursor.objects.due())
+    claim = indexing.claim_sessions(IndexCursor.objects.due())
     IndexCursor.objects.update(lease_holder=session.pk)
-    indexing.index(claim, embedders.get(), indexing.Progress())
+    indexing.index_claim(claim, embedders.get(), indexing.IndexingProgress())
     assert chunks() == []
 
 
@@ -199,14 +200,14 @@ def test_a_session_longer_than_a_stretch_is_indexed_whole(project, owner, monkey
     clean = chunks()
     Chunk.objects.all().delete()
     IndexCursor.objects.update(done=0, dirty_from=1)
-    monkeypatch.setattr(reading, "STRETCH", 25)
+    monkeypatch.setattr(session_chunks, "STRETCH_MESSAGES", 25)
     indexing.catch_up()
     assert chunks() == clean
     assert session.index_cursor.indexed_through == 60
 
 
 def test_nothing_but_small_words_does_not_hold_indexing_up(project, owner, monkeypatch):
-    monkeypatch.setattr(reading, "STRETCH", 10)
+    monkeypatch.setattr(session_chunks, "STRETCH_MESSAGES", 10)
     talk(project, owner, CUTOVER, *["ok"] * 50, REPLICA)
     assert not indexing.is_behind()
     assert [text for *_, text in chunks()][-1].endswith(REPLICA)

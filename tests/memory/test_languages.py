@@ -10,15 +10,16 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import translation
 
-from chat import exporters, pages
+from chat import exporters
 from chat.models import Session
-from chat.prompt import preview
+from chat.prompt.builder import preview
+from chat.views import presenters
 from memory import facts
 from memory.layers import periods
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.periods import Granularity
-from memory.layers.rendering import rendered_bank
-from memory.templatetags.layers import period_name
 from projects.models import Membership
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db
 
@@ -82,21 +83,21 @@ def test_a_turn_that_ends_a_stream_is_in_the_language_of_who_asked(rf, chat, own
     request = rf.get("/")
     request.user = owner
     with translation.override("de"):
-        render = pages.renderer(request, chat)
+        render = presenters.turn_renderer(request, chat)
     assert "Assistent" in render(chat.messages.last())
 
 
 def test_what_nobody_named_is_named_in_the_readers_language(reads, project, owner):
     unnamed = Session.objects.create(project=project, creator=owner)
-    assert "<h1 data-title-of-chat>Chat ohne Titel</h1>" in reads("session", unnamed.pk)
+    assert "<h1 data-chat-title>Chat ohne Titel</h1>" in reads("session", unnamed.pk)
     titled = Session.objects.create(project=project, creator=owner, title="Settings")
-    assert "<h1 data-title-of-chat>Settings</h1>" in reads("session", titled.pk)
+    assert "<h1 data-chat-title>Settings</h1>" in reads("session", titled.pk)
 
 
 def test_a_day_field_holds_what_browsers_take(reads, project, owner):
     member = Membership.objects.select_related("project", "user").get(project=project, user=owner)
     since = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    fact, _made = facts.give(member, facts.Statement("Billing", "is owned by", "Ana", since))
+    fact, _made = facts.create_fact(member, facts.Statement("Billing", "is owned by", "Ana", since))
     page = reads("fact", fact.pk)
     assert 'name="valid_from" value="2026-03-01"' in page
     assert "seit 1. März 2026" in page
@@ -137,10 +138,10 @@ def test_no_other_site_chooses_it_or_is_led_to(strict, project):
 
 def test_the_choice_stands_before_the_door_and_on_the_list(client, owner):
     asked = {"Accept-Language": GERMAN}
-    door = client.get(reverse("login"), headers=asked).text
+    door = compact(client.get(reverse("login"), headers=asked).text)
     assert "Projekte mit Gedächtnis." in door and 'lang="en">English</button>' in door
     client.force_login(owner)
-    page = client.get(reverse("projects") + "?all", headers=asked).text
+    page = compact(client.get(reverse("projects") + "?all", headers=asked).text)
     assert 'lang="de" aria-current="true">Deutsch</button>' in page
 
 
@@ -170,7 +171,12 @@ def test_models_and_files_know_no_readers_language(project, owner, chat, entry, 
         prompt = preview(unnamed, "Does it stay?", owner)
         files = [b"".join(exporters.export(chat, kind)) for kind in ("markdown", "json")]
         bank = rendered_bank(project)
-        return [one.said for one in prompt.sections], prompt.receipt(), files[0], bank.text
+        return (
+            [section.messages for section in prompt.sections],
+            prompt.receipt(),
+            files[0],
+            bank.text,
+        )
 
     with translation.override("en"):
         in_english = told()
@@ -188,11 +194,14 @@ def test_periods_read_in_english_on_pages_as_in_prompts():
         named = {"day": day, "week": week, "month": periods.month_of(week)}
         for layer, key in named.items():
             granularity = Granularity(layer)
-            assert period_name(granularity, key) == periods.label(granularity, key)
+            assert periods.localized_label(granularity, key) == periods.label(granularity, key)
 
 
 def test_a_week_reads_in_german():
     with translation.override("de"):
-        assert period_name(Granularity.WEEK, "2026-W10") == "Woche 10, 2.–8. März 2026"
-        assert period_name(Granularity.WEEK, "2026-W14") == "Woche 14, 30. März – 5. April 2026"
-        assert period_name(Granularity.MONTH, "2026-03") == "März 2026"
+        assert periods.localized_label(Granularity.WEEK, "2026-W10") == "Woche 10, 2.–8. März 2026"
+        assert (
+            periods.localized_label(Granularity.WEEK, "2026-W14")
+            == "Woche 14, 30. März – 5. April 2026"
+        )
+        assert periods.localized_label(Granularity.MONTH, "2026-03") == "März 2026"

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from memory.models import EntryState, State
+from memory.models import EntryState, EntryStatus
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -28,7 +28,7 @@ def seen(client, owner):
 def then(remember, chat, day, entry):
     """A conversation that stood alone ten days ago, and settled into a day three days ago."""
     EntryState.objects.all().delete()
-    for number, rows in ((10, [(entry, State.LIVE, None)]), (3, _settled(entry, day))):
+    for number, rows in ((10, [(entry, EntryStatus.LIVE, None)]), (3, _settled(entry, day))):
         for row, state, parent in rows:
             EntryState.objects.create(
                 project_id=row.project_id,
@@ -44,7 +44,7 @@ def then(remember, chat, day, entry):
 
 
 def _settled(entry, day):
-    return [(day, State.LIVE, None), (entry, State.ABSORBED, day.pk)]
+    return [(day, EntryStatus.LIVE, None), (entry, EntryStatus.ABSORBED, day.pk)]
 
 
 def on(days_ago: int) -> str:
@@ -63,7 +63,7 @@ def test_another_day_shows_what_stood_then(seen, then):
 
 
 def test_what_was_hidden_since_is_not_shown_on_another_day(seen, then):
-    then.state = State.HIDDEN
+    then.state = EntryStatus.HIDDEN
     then.save()
     before = seen(at=on(5))
     assert "taken out since" in before

@@ -15,12 +15,12 @@ from mcp.shared.exceptions import MCPError
 
 from chat.models import Message, Visibility
 from config.asgi import application
-from memory.facts import Statement, give
+from memory.facts import Statement, create_fact
 from memory.layers.conversations import summarise
 from memory.models import Entry, Fact
 from memory.recall import indexing
-from projects.creation import create_project
 from projects.models import Membership, Token
+from projects.services import create_project
 from tests.memory.recalling import found, talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -163,7 +163,7 @@ def summary(project, owner) -> Entry:
 @pytest.fixture
 def fact(project, owner) -> Fact:
     member = Membership.objects.get(project=project, user=owner)
-    return give(member, Statement("Husum", "has", "a tide gauge", timezone.now()))[0]
+    return create_fact(member, Statement("Husum", "has", "a tide gauge", timezone.now()))[0]
 
 
 def test_summaries_are_read_rewritten_hidden_and_forgotten(call, owner, summary):
@@ -207,7 +207,7 @@ def test_what_was_deleted_can_still_be_forgotten(call, owner, summary, fact, kin
 
 
 def test_all_kinds_are_listed_by_pages_the_newest_first(call, owner, summary, fact, monkeypatch):
-    monkeypatch.setattr("memory.mcp.memories.PAGE", 2)
+    monkeypatch.setattr("memory.mcp.handlers.PAGE_SIZE", 2)
     for text in ("First.", "Second."):
         call(owner, "add_memory", text=text)
     first, second = (call(owner, "get_memories", page=page) for page in (1, 2))
@@ -278,7 +278,7 @@ def test_a_failure_is_told_without_what_was_asked(call, owner, monkeypatch, capl
     def fail(*_):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("memory.mcp.memories.search", fail)
+    monkeypatch.setattr("memory.mcp.handlers.search", fail)
     assert call(owner, "search_memories", query="my secret") == (
         "Strata itself failed while doing this."
     )

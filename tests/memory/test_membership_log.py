@@ -6,8 +6,8 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from memory.models import Activity, Verb
-from projects import members
+from memory.models import Activity, ActivityVerb
+from projects import services
 from projects.invitations import admit
 from projects.models import Invitation, Membership
 
@@ -79,10 +79,10 @@ def test_an_invitation_and_who_came_in_by_it(api, owner, stranger, project, log)
 
 def test_what_is_refused_leaves_nothing(owner, project, log):
     member = Membership.objects.get(user=owner)
-    with pytest.raises(members.LastOwner):
-        members.remove(member, owner)
-    with pytest.raises(members.LastOwner):
-        members.change_role(member, "viewer", owner)
+    with pytest.raises(services.LastOwnerError):
+        services.remove_member(member, owner)
+    with pytest.raises(services.LastOwnerError):
+        services.change_role(member, "viewer", owner)
     assert log() == []
 
 
@@ -141,8 +141,8 @@ def test_the_rows_on_a_projects_page_in_the_admin(
 
 
 def test_the_pages_say_it_in_words(client, owner, editor, viewer, project):
-    members.change_role(Membership.objects.get(user=editor), "viewer", owner)
-    members.remove(Membership.objects.get(user=viewer), viewer)
+    services.change_role(Membership.objects.get(user=editor), "viewer", owner)
+    services.remove_member(Membership.objects.get(user=viewer), viewer)
     client.force_login(owner)
     page = page_of(client.get(ACTIVITY))
     assert "<b>olive</b> gave another role <b>edgar · Editor → Viewer</b>" in page
@@ -153,8 +153,8 @@ def test_the_pages_say_it_in_words(client, owner, editor, viewer, project):
 
 
 def test_the_api_tells_whom_and_is_asked_for_them(api, owner, editor, viewer, project):
-    members.change_role(Membership.objects.get(user=editor), "viewer", owner)
-    members.remove(Membership.objects.get(user=viewer), owner)
+    services.change_role(Membership.objects.get(user=editor), "viewer", owner)
+    services.remove_member(Membership.objects.get(user=viewer), owner)
     rows = api(owner).get(f"{API}activity/").json()["results"]
     assert [(row["whom"], row["role_before"], row["role_after"]) for row in rows] == [
         ("vera", "viewer", ""),
@@ -165,7 +165,7 @@ def test_the_api_tells_whom_and_is_asked_for_them(api, owner, editor, viewer, pr
 
 
 def test_who_left_the_house_is_named_no_more(client, owner, editor, project):
-    members.remove(Membership.objects.get(user=editor), owner)
+    services.remove_member(Membership.objects.get(user=editor), owner)
     editor.delete()
     client.force_login(owner)
     assert "somebody who left · Editor" in page_of(client.get(ACTIVITY))
@@ -183,12 +183,12 @@ def test_the_list_takes_the_same_queries_for_many(client, api, owner, project, p
 
     client.force_login(owner)
     asks = (lambda: client.get(ACTIVITY), lambda: api(owner).get(f"{API}activity/"))
-    members.add(project, person("guest0"), "viewer", owner)
+    services.add_member(project, person("guest0"), "viewer", owner)
     few = [queries(get) for get in asks]
     for number in range(1, 12):
-        members.add(project, person(f"guest{number}"), "viewer", owner)
+        services.add_member(project, person(f"guest{number}"), "viewer", owner)
     assert [queries(get) for get in asks] == few
-    assert Activity.objects.filter(verb=Verb.MEMBER_ADDED).count() == 12
+    assert Activity.objects.filter(verb=ActivityVerb.MEMBER_ADDED).count() == 12
 
 
 def test_an_invitation_lasts_as_it_did(api, owner, project):

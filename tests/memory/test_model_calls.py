@@ -7,21 +7,21 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session
-from chat.prompt import Said
+from chat.prompt.types import PromptMessage
 from chat.providers import Completion, ProviderError
-from chat.providers.models import ModelProvider
-from chat.replies import draft, post_messages
-from memory.layers import leases
-from memory.layers.booking import Booking
+from chat.providers.pydantic_ai import PydanticAIProvider
+from memory import leases
 from memory.layers.conversations import summarise
-from memory.layers.leases import LeaseLost
-from memory.layers.summarising import Unusable
+from memory.layers.model_calls import CallRecorder
+from memory.layers.summarising.base import UnusableSummaryError
+from memory.leases import LeaseLostError
 from memory.models import Call, CallKind, Cursor, Entry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SAID = [Said("user", "one two three")]
+SAID = [PromptMessage("user", "one two three")]
 
 
 @pytest.fixture
@@ -33,14 +33,16 @@ def session(project, owner):
 
 @pytest.fixture
 def booking(session):
-    return Booking(leases.claim(Cursor.objects.all(), session.pk), session.project_id, session.pk)
+    return CallRecorder(
+        leases.claim(Cursor.objects.all(), session.pk), session.project_id, session.pk
+    )
 
 
 def text_of(answer: Completion) -> str:
     return answer.text
 
 
-def ask(booking: Booking, model: str = "openai-chat:scripted", read=text_of) -> str:
+def ask(booking: CallRecorder, model: str = "openai-chat:scripted", read=text_of) -> str:
     return booking.ask(model, CallKind.DIGEST, SAID, 100, read)
 
 
@@ -93,10 +95,10 @@ def test_a_failure_is_booked_with_its_reason(booking, scripted):
 
 def test_an_answer_that_nothing_could_be_made_of_is_paid_for_all_the_same(booking, scripted):
     def refuse(answer):
-        raise Unusable("The answer was empty.")
+        raise UnusableSummaryError("The answer was empty.")
 
     scripted.queue("four five")
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableSummaryError):
         ask(booking, read=refuse)
     call = Call.objects.get()
     assert (call.outcome, call.output_tokens) == ("The answer was empty.", 2)
@@ -115,7 +117,7 @@ def test_a_worker_that_dies_in_the_middle_leaves_a_call_without_an_outcome(
     def die(*_):
         raise death
 
-    monkeypatch.setattr(ModelProvider, "complete", die)
+    monkeypatch.setattr(PydanticAIProvider, "complete", die)
     with pytest.raises(death):
         ask(booking)
     call = Call.objects.get()
@@ -124,7 +126,7 @@ def test_a_worker_that_dies_in_the_middle_leaves_a_call_without_an_outcome(
 
 def test_who_lost_the_lease_asks_nothing(booking, scripted):
     Cursor.objects.update(lease_until=Now() - timedelta(seconds=1))
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         ask(booking)
     assert not Call.objects.exists()
     assert scripted.requests == []

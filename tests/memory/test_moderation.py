@@ -2,10 +2,10 @@
 
 import pytest
 
-from memory.forgetting import Scope, forget
-from memory.impact import preview
-from memory.models import Activity, Entry, EntryRevision, State, Verb
-from memory.moderation import Act, Wish, carry_out
+from memory.forgetting.service import ForgetScope, forget
+from memory.models import Activity, ActivityVerb, Entry, EntryRevision, EntryStatus
+from memory.moderation.actions import ModerationAction, ModerationRequest, apply_action
+from memory.moderation.preview import preview
 
 pytestmark = pytest.mark.django_db
 
@@ -16,8 +16,8 @@ def nothing_against(entry, act) -> str:
 
 @pytest.fixture
 def foresee(project, owner):
-    def run(act: Act, *entries: Entry, **fields):
-        return preview(project, Wish(act, owner, **fields), entries, nothing_against)
+    def run(act: ModerationAction, *entries: Entry, **fields):
+        return preview(project, ModerationRequest(act, owner, **fields), entries, nothing_against)
 
     return run
 
@@ -29,17 +29,19 @@ def three(remember, project, editor):
 
     sessions = [Session.objects.create(project=project, creator=editor) for _ in range(3)]
     return [
-        remember(f"- Point {number}", one, state=State.PROPOSED, waits_because="asked")
+        remember(f"- Point {number}", one, state=EntryStatus.PROPOSED, waits_because="asked")
         for number, one in enumerate(sessions)
     ]
 
 
 def test_each_is_done_by_itself_with_its_reason_on_the_record(three, owner):
-    Entry.objects.filter(pk=three[1].pk).update(state=State.LIVE)
-    outcome = carry_out(Wish(Act.APPROVE, owner, "checked"), three, nothing_against)
+    Entry.objects.filter(pk=three[1].pk).update(state=EntryStatus.LIVE)
+    outcome = apply_action(
+        ModerationRequest(ModerationAction.APPROVE, owner, "checked"), three, nothing_against
+    )
     assert [entry.pk for entry in outcome.done] == [three[0].pk, three[2].pk]
     assert outcome.refused == [(three[1], "This was decided meanwhile.")]
-    acts = Activity.objects.filter(verb=Verb.APPROVED)
+    acts = Activity.objects.filter(verb=ActivityVerb.APPROVED)
     assert {(act.entry_id, act.by, act.reason) for act in acts} == {
         (three[0].pk, owner, "checked"),
         (three[2].pk, owner, "checked"),
@@ -47,22 +49,24 @@ def test_each_is_done_by_itself_with_its_reason_on_the_record(three, owner):
 
 
 def test_what_went_meanwhile_is_refused(three, owner, project):
-    forget(project, Scope(entry=three[0].pk))
-    outcome = carry_out(Wish(Act.APPROVE, owner), three[:1], nothing_against)
+    forget(project, ForgetScope(entry=three[0].pk))
+    outcome = apply_action(
+        ModerationRequest(ModerationAction.APPROVE, owner), three[:1], nothing_against
+    )
     assert outcome.refused == [(three[0], "It is gone.")]
 
 
 def test_a_preview_changes_nothing(three, foresee):
     before = list(Entry.objects.order_by("pk").values())
     acts = Activity.objects.count()
-    impact = foresee(Act.APPROVE, *three)
+    impact = foresee(ModerationAction.APPROVE, *three)
     assert len(impact.outcome.done) == 3
     assert list(Entry.objects.order_by("pk").values()) == before
     assert Activity.objects.count() == acts
 
 
 def test_the_bank_before_and_after_is_told(three, foresee):
-    impact = foresee(Act.APPROVE, *three[:2])
+    impact = foresee(ModerationAction.APPROVE, *three[:2])
     assert (impact.before.text, impact.before.tokens) == ("", 0)
     assert "Point 0" in impact.after.text
     assert "Point 1" in impact.after.text
@@ -70,25 +74,25 @@ def test_the_bank_before_and_after_is_told(three, foresee):
     assert impact.after.tokens > 0
 
 
-@pytest.mark.parametrize("act", [Act.HIDE, Act.PIN])
+@pytest.mark.parametrize("act", [ModerationAction.HIDE, ModerationAction.PIN])
 def test_all_digests_above_are_counted(entry, day, remember, foresee, act):
     week = remember("- A week", granularity="week", period_key="2026-W11")
-    Entry.objects.filter(pk=day.pk).update(parent=week, state=State.ABSORBED)
+    Entry.objects.filter(pk=day.pk).update(parent=week, state=EntryStatus.ABSORBED)
     impact = foresee(act, entry)
     assert (impact.summaries, impact.digests) == (0, 2)
 
 
 def test_an_edit_counts_digests_once_however_many_are_below(remember, entry, day, foresee):
-    assert foresee(Act.EDIT, entry, text="- Another").digests == 1
+    assert foresee(ModerationAction.EDIT, entry, text="- Another").digests == 1
 
 
 def test_a_summary_to_be_written_anew_is_counted_apart(entry, day, foresee):
-    impact = foresee(Act.RESUMMARISE, entry)
+    impact = foresee(ModerationAction.RESUMMARISE, entry)
     assert (impact.summaries, impact.digests) == (1, 1)
 
 
 def test_what_would_be_refused_is_told_with_the_reason(three, foresee):
-    impact = foresee(Act.HIDE, *three)
+    impact = foresee(ModerationAction.HIDE, *three)
     assert [reason for _, reason in impact.outcome.refused] == [
         "This is not among what is remembered."
     ] * 3
@@ -96,10 +100,10 @@ def test_what_would_be_refused_is_told_with_the_reason(three, foresee):
 
 
 def test_several_forgettings_are_summed_and_a_digest_takes_its_own_along(entry, day, foresee):
-    total = foresee(Act.FORGET, entry, day).total
+    total = foresee(ModerationAction.FORGET, entry, day).total
     assert total.removed["entries"] == 2
     assert total.awaiting_rewrite == 0
-    assert foresee(Act.FORGET, entry, day, sources=True).total.removed["messages"] == 2
+    assert foresee(ModerationAction.FORGET, entry, day, sources=True).total.removed["messages"] == 2
     assert Entry.objects.count() == 2
 
 
@@ -108,25 +112,39 @@ def test_a_digest_left_with_something_is_counted_once(remember, entry, day, proj
 
     others = [Session.objects.create(project=project) for _ in range(2)]
     more = [remember(f"- More {one.pk}", one, parent=day, state="absorbed") for one in others]
-    total = foresee(Act.FORGET, entry, more[0]).total
+    total = foresee(ModerationAction.FORGET, entry, more[0]).total
     assert total.removed["entries"] == 2
     assert total.awaiting_rewrite == 1
 
 
 def test_a_redaction_leaves_no_revision_with_the_words(entry, day, owner):
-    carry_out(Wish(Act.EDIT, owner, text="- Ana says seven days"), [entry], nothing_against)
-    carry_out(Wish(Act.REDACT, owner, text="seven days"), [entry], nothing_against)
+    apply_action(
+        ModerationRequest(ModerationAction.EDIT, owner, text="- Ana says seven days"),
+        [entry],
+        nothing_against,
+    )
+    apply_action(
+        ModerationRequest(ModerationAction.REDACT, owner, text="seven days"),
+        [entry],
+        nothing_against,
+    )
     assert not EntryRevision.objects.filter(summary__contains="seven days").exists()
     assert Entry.objects.get(pk=day.pk).withheld
 
 
 def test_an_edit_of_a_text_that_was_changed_meanwhile_is_refused(entry, owner, editor):
-    carry_out(Wish(Act.EDIT, editor, text="- Theirs"), [entry], nothing_against)
-    outcome = carry_out(Wish(Act.EDIT, owner, text="- Mine", revision=1), [entry], nothing_against)
+    apply_action(
+        ModerationRequest(ModerationAction.EDIT, editor, text="- Theirs"), [entry], nothing_against
+    )
+    outcome = apply_action(
+        ModerationRequest(ModerationAction.EDIT, owner, text="- Mine", revision=1),
+        [entry],
+        nothing_against,
+    )
     assert "changed this text while you wrote" in outcome.refused[0][1]
     assert Entry.objects.get(pk=entry.pk).summary == "- Theirs"
 
 
 def test_a_digest_that_waits_to_be_rewritten_anyway_is_counted_too(entry, day, foresee):
-    Entry.objects.filter(pk=day.pk).update(state=State.STALE)
-    assert foresee(Act.HIDE, entry).digests == 1
+    Entry.objects.filter(pk=day.pk).update(state=EntryStatus.STALE)
+    assert foresee(ModerationAction.HIDE, entry).digests == 1

@@ -6,12 +6,14 @@ from datetime import timedelta
 import pytest
 from django.db.models import Q
 
-from chat import changes
+from chat.conversations import edits
 from chat.models import Message
-from memory.layers import cycle, ladder, nodes, review
+from memory.layers import cycle, ladder, ladder_query
 from memory.layers.periods import Granularity
-from memory.models import Entry, State
-from memory.models.cursors import nudge
+from memory.models import Entry, EntryStatus
+from memory.models.cursors import mark_layers_changed
+from memory.moderation import entry_operations
+from projects.core.errors import DomainError
 from tests.memory.test_digests import START, talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,11 +26,11 @@ def small(project):
     return project
 
 
-def everything(project) -> list[ladder.Node]:
-    return list(nodes._read(project.entries.all()))
+def everything(project) -> list[ladder.LadderNode]:
+    return list(ladder_query._read(project.entries.all()))
 
 
-def plans(found: list[ladder.Node], now) -> list:
+def plans(found: list[ladder.LadderNode], now) -> list:
     """All that may be asked of the plan, at several moments, budgets and places in a cycle."""
     steps = [
         ladder.next_step(found, now + timedelta(days=later), budget, passed)
@@ -36,7 +38,7 @@ def plans(found: list[ladder.Node], now) -> list:
         for budget in (0, 150)
         for passed in (None, *Granularity)
     ]
-    return [ladder.outdated(found), *steps]
+    return [ladder.rewrites(found), *steps]
 
 
 def disturb(project, owner, day: int, chance: random.Random) -> None:
@@ -44,40 +46,40 @@ def disturb(project, owner, day: int, chance: random.Random) -> None:
     talk(project, owner, day, hour=1)
     talk(project, owner, max(0, day - chance.randrange(40)), hour=2)
     said = list(Message.objects.filter(project=project, deleted_at=None))
-    changes.edit(chance.choice(said), f"The build took {chance.randrange(99)} minutes.", owner)
-    changes.delete(chance.choice(said))
-    settled = list(project.entries.filter(withheld=False).exclude(state=State.STALE))
+    edits.edit(chance.choice(said), f"The build took {chance.randrange(99)} minutes.", owner)
+    edits.delete(chance.choice(said))
+    settled = list(project.entries.filter(withheld=False).exclude(state=EntryStatus.STALE))
     if settled:
         entry = chance.choice(settled)
-        act = chance.choice((review.set_hidden, review.pin, None))
+        act = chance.choice((entry_operations.set_hidden, entry_operations.pin, None))
         if act is None:
-            review.edit(entry, f"{entry.summary} Corrected on day {day}.", owner)
-        elif act is review.set_hidden or not entry.pinned:
-            refusing(lambda: act(entry, entry.state != State.HIDDEN))
+            entry_operations.edit(entry, f"{entry.summary} Corrected on day {day}.", owner)
+        elif act is entry_operations.set_hidden or not entry.pinned:
+            refusing(lambda: act(entry, entry.state != EntryStatus.HIDDEN))
 
 
 def refusing(act) -> None:
     try:
         act()
-    except review.Refused:
+    except DomainError:
         return
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):
-    moving, seen = nodes.moving, []
+    unsettled_nodes, seen = ladder_query.unsettled_nodes, []
 
     def compared(project):
-        found, there = moving(project), everything(project)
+        found, there = unsettled_nodes(project), everything(project)
         now = START + timedelta(days=day)
         assert plans(found, now) == plans(there, now)
-        assert ladder.fade(nodes.visible(project), 200) == ladder.fade(there, 200)
-        look = ladder.next_look(nodes.visible(project), now, 200)
-        assert look == ladder.next_look(there, now, 200)
+        assert ladder.fade(ladder_query.visible_nodes(project), 200) == ladder.fade(there, 200)
+        look = ladder.next_due_at(ladder_query.visible_nodes(project), now, 200)
+        assert look == ladder.next_due_at(there, now, 200)
         seen.append(len(there) - len(found))
         return found
 
-    monkeypatch.setattr(nodes, "moving", compared)
+    monkeypatch.setattr(ladder_query, "unsettled_nodes", compared)
     chance = random.Random(seed)
     for day in range(0, 60, 5):
         disturb(small, owner, day, chance)
@@ -91,8 +93,8 @@ def test_what_has_settled_is_not_read_again(small, owner):
     for day in range(0, 90, 3):
         talk(small, owner, day)
     cycle.run(START + timedelta(days=90))
-    few = Q(state__in=(State.LIVE, State.FADED))
-    assert len(nodes.moving(small)) == Entry.objects.filter(few).count() < 20
+    few = Q(state__in=(EntryStatus.LIVE, EntryStatus.FADED))
+    assert len(ladder_query.unsettled_nodes(small)) == Entry.objects.filter(few).count() < 20
     assert Entry.objects.count() > 60
 
 
@@ -105,19 +107,21 @@ def test_reading_takes_three_queries_however_much_there_is(
         talk(small, owner, day)
     cycle.run(START + timedelta(days=16))
     talk(small, owner, 3, hour=5)
-    nudge(small.pk)
-    Entry.objects.filter(granularity="day").update(state=State.STALE)
+    mark_layers_changed(small.pk)
+    Entry.objects.filter(granularity="day").update(state=EntryStatus.STALE)
     with django_assert_max_num_queries(3):
-        nodes.moving(small)
+        ladder_query.unsettled_nodes(small)
 
 
 def test_what_is_stale_holds_back_a_month_through_what_stands_between(project, chat, remember):
-    month = remember("- A month", granularity="month", period_key="2026-03", state=State.STALE)
-    standing = {"state": State.ABSORBED}
+    month = remember(
+        "- A month", granularity="month", period_key="2026-03", state=EntryStatus.STALE
+    )
+    standing = {"state": EntryStatus.ABSORBED}
     week = remember("- A week", None, "week", period_key="2026-W11", parent=month, **standing)
     day = remember("- A day", None, "day", parent=week, **standing)
-    entry = remember("- Said", chat, state=State.STALE, parent=day)
-    assert ladder.outdated(nodes.moving(project)) == []
-    Entry.objects.filter(pk=entry.pk).update(state=State.ABSORBED)
-    [roll] = ladder.outdated(nodes.moving(project))
+    entry = remember("- Said", chat, state=EntryStatus.STALE, parent=day)
+    assert ladder.rewrites(ladder_query.unsettled_nodes(project)) == []
+    Entry.objects.filter(pk=entry.pk).update(state=EntryStatus.ABSORBED)
+    [roll] = ladder.rewrites(ladder_query.unsettled_nodes(project))
     assert (roll.digest, roll.children) == (month.pk, (week.pk,))

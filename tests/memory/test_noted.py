@@ -5,20 +5,19 @@ from io import BytesIO
 
 import pytest
 
-from chat import changes, notes, sessions
+from chat.conversations import edits, notes, sessions
+from chat.conversations.messages import post_message
 from chat.exporters import export
 from chat.importers import import_file
 from chat.models import Message, Session, Visibility
-from chat.prompt import Turn, build
-from chat.replies import post_message
+from chat.prompt.builder import Turn, build
 from memory import portability
-from memory.forgetting import Scope as Forgotten
-from memory.forgetting import forget
+from memory.forgetting.service import ForgetScope, forget
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
-from memory.layers.rendering import rendered_bank
 from memory.models import Chunk, Entry, IndexCursor, SourceType
-from memory.recall import Scope, indexing, recall
-from projects.creation import create_project
+from memory.recall import RecallScope, indexing, recall
+from projects.services import create_project
 from tests.memory.recalling import AT, found, talk
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +30,7 @@ QUESTION = "When is the cutover to the new database?"
 def note(project, user, *texts: str, at=AT) -> list[Message]:
     """Notes a minute apart, indexed."""
     added = [
-        notes.add(project, user, text, at + timedelta(minutes=number))
+        notes.add_note(project, user, text, at + timedelta(minutes=number))
         for number, text in enumerate(texts)
     ]
     indexing.catch_up()
@@ -77,10 +76,10 @@ def test_a_note_is_found_as_soon_as_it_is_written(
     project, owner, viewer, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
-        written = notes.add(project, owner, CUTOVER)
+        written = notes.add_note(project, owner, CUTOVER)
     assert found(project, viewer, QUESTION) == [CUTOVER]
     with django_capture_on_commit_callbacks(execute=True):
-        notes.change(written, BILLING, owner)
+        notes.edit_note(written, BILLING, owner)
     assert found(project, viewer, "Who owns billing?") == [BILLING]
     assert not IndexCursor.objects.due().exists()
 
@@ -90,7 +89,7 @@ def test_a_note_waits_for_no_server_that_embeds(
 ):
     settings.EMBEDDER, settings.EMBEDDING_DIMENSIONS = "openai:text-embedding-3-small", 64
     with django_capture_on_commit_callbacks(execute=True):
-        notes.add(project, owner, CUTOVER)
+        notes.add_note(project, owner, CUTOVER)
     assert IndexCursor.objects.due().exists()
 
 
@@ -137,20 +136,20 @@ def test_the_prompt_of_anothers_chat_quotes_it(project, owner, editor):
     session = Session.objects.create(project=project, creator=owner)
     asked = post_message(session, QUESTION, author=owner)
     details = {one.name: one for one in build(Turn(session, asked)).sections}["details"]
-    assert CUTOVER in details.said[0].text
+    assert CUTOVER in details.messages[0].text
 
 
 def test_what_stands_beside_a_note_does_not_speak_for_it(project, owner):
     printer = "The printer on the second floor jams on Mondays."
     note(project, owner, *[printer] * 4, CUTOVER, *[printer] * 4)
-    best, *others = recall(Scope(project, owner), QUESTION)
+    best, *others = recall(RecallScope(project, owner), QUESTION)
     assert best.text == CUTOVER
     assert len(others) == 8 and len({one.score for one in others}) == 1
 
 
 def test_an_edit_is_out_of_recall_at_once_and_back_with_its_new_text(project, owner):
     first, second = note(project, owner, CUTOVER, BILLING)
-    changes.edit(first, "The cutover to the new database is on the fourth of March.", owner)
+    edits.edit(first, "The cutover to the new database is on the fourth of March.", owner)
     assert [text for *_, text in chunks()] == [BILLING]
     indexing.catch_up()
     assert found(project, owner, QUESTION)[0].endswith("fourth of March.")
@@ -159,7 +158,7 @@ def test_an_edit_is_out_of_recall_at_once_and_back_with_its_new_text(project, ow
 
 def test_a_deleted_note_is_out_of_recall(project, owner):
     first, second = note(project, owner, CUTOVER, BILLING)
-    changes.delete(first)
+    edits.delete(first)
     assert [text for *_, text in chunks()] == [BILLING]
     indexing.catch_up()
     assert [text for *_, text in chunks()] == [BILLING]
@@ -184,7 +183,7 @@ def test_a_forgotten_note_is_gone_for_good_and_the_others_stay(project, owner, s
     settings.SYSTEM_MODEL = "extractive"
     first, second = note(project, owner, CUTOVER, BILLING)
     summarise(first.session_id, later())
-    receipt = forget(project, Forgotten(message=first.pk), owner)
+    receipt = forget(project, ForgetScope(message=first.pk), owner)
     assert receipt.removed["messages"] == 1
     assert [one.text for one in notes.notes_for(owner, project)] == [BILLING]
     assert "March" not in rendered_bank(project, project.bank_max_tokens).text
@@ -195,17 +194,17 @@ def test_a_forgotten_note_is_gone_for_good_and_the_others_stay(project, owner, s
 
 def test_forgetting_a_user_takes_their_notes_and_a_new_one_begins_anew(project, owner, editor):
     [made] = note(project, editor, CUTOVER)
-    forget(project, Forgotten(user=editor.pk), owner)
+    forget(project, ForgetScope(user=editor.pk), owner)
     assert not Session.objects.filter(pk=made.session_id).exists()
     assert chunks() == []
-    assert notes.add(project, editor, BILLING).seq == 1
+    assert notes.add_note(project, editor, BILLING).seq == 1
 
 
 def test_an_import_does_not_bring_a_forgotten_note_back(project, owner):
     first, _ = note(project, owner, CUTOVER, BILLING)
     first.session.refresh_from_db()
     file = b"".join(export(first.session, "json"))
-    forget(project, Forgotten(message=first.pk), owner)
+    forget(project, ForgetScope(message=first.pk), owner)
     import_file(project, owner, "notes.json", BytesIO(file), "strata")
     assert [one.text for one in notes.notes_for(owner, project)] == [BILLING]
 
@@ -223,12 +222,12 @@ def test_the_search_page_finds_it_and_leads_to_it(client, project, editor, viewe
 def test_a_project_that_is_taken_along_keeps_its_notes(project, owner):
     note(project, owner, CUTOVER)
     file = BytesIO()
-    portability.export(portability.Extent(project, owner), file)
+    portability.export(portability.ExportScope(project, owner), file)
     elsewhere = create_project(owner, name="Elsewhere")
     import_file(elsewhere, owner, "billing.zip", file)
     indexing.catch_up()
     assert found(elsewhere, owner, QUESTION, source_types=[SourceType.NOTE]) == [CUTOVER]
-    assert notes.add(elsewhere, owner, BILLING).seq == 2
+    assert notes.add_note(elsewhere, owner, BILLING).seq == 2
 
 
 def test_links_of_the_layers_lead_to_the_note(client, project, owner, settings):

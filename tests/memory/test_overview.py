@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from django.urls import reverse
 
-from memory.glance import WEEKS, Glance
+from memory.layers.statistics import WEEKS_SHOWN, MemoryStatistics
 from memory.models import Call
 
 pytestmark = pytest.mark.django_db
@@ -27,38 +27,38 @@ def spend(project, at: datetime, tokens: int, cost: str) -> None:
 
 def test_weeks_begin_with_the_first_in_which_there_was_something(project, entry):
     spend(project, datetime(2026, 3, 16, 1, tzinfo=UTC), 99, "0.25")
-    weeks = Glance(project, NOW).weeks
+    weeks = MemoryStatistics(project, NOW).weeks
     assert [(week.monday, week.messages, week.tokens) for week in weeks] == [
         (date(2026, 3, 9), 2, 0),
         (date(2026, 3, 16), 0, 100),
     ]
-    assert Glance(project, NOW).cost == Decimal("0.25")
+    assert MemoryStatistics(project, NOW).cost == Decimal("0.25")
 
 
 def test_a_week_is_one_of_the_projects_zone(project):
     # Still Sunday in New York.
     spend(project, datetime(2026, 3, 16, 1, tzinfo=UTC), 99, "0.25")
     project.timezone = "America/New_York"
-    assert [week.tokens for week in Glance(project, NOW).weeks] == [100, 0]
+    assert [week.tokens for week in MemoryStatistics(project, NOW).weeks] == [100, 0]
 
 
 def test_an_empty_project_has_its_present_week(project):
-    [week] = Glance(project, NOW).weeks
+    [week] = MemoryStatistics(project, NOW).weeks
     assert (week.monday, week.messages) == (date(2026, 3, 16), 0)
-    assert Glance(project, NOW).layers == []
+    assert MemoryStatistics(project, NOW).layers == []
 
 
 def test_no_more_weeks_than_can_be_read(project):
     spend(project, datetime(2024, 1, 1, tzinfo=UTC), 9, "1")
     spend(project, datetime(2025, 9, 24, tzinfo=UTC), 9, "1")
-    assert len(Glance(project, NOW).weeks) == WEEKS
+    assert len(MemoryStatistics(project, NOW).weeks) == WEEKS_SHOWN
 
 
 def test_the_share_kept_is_that_of_the_audits(project, day, entry):
     day.particulars = 8
     day.losses = [{"kind": "name", "text": "Ana"}, {"kind": "more", "text": "1"}]
     day.save()
-    spoken, digests = Glance(project, NOW).layers
+    spoken, digests = MemoryStatistics(project, NOW).layers
     assert (spoken.granularity, spoken.entries, spoken.kept) == ("conversation", 1, None)
     assert (digests.granularity, digests.entries, digests.kept) == ("day", 1, 0.75)
 

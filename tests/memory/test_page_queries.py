@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.urls import reverse
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session
-from chat.replies import draft, post_messages
 from memory import demo
 from memory.models import Entry, Fact, Webhook
 from tests.chat.pages.reading import queries
@@ -69,7 +69,7 @@ def say(project, owner, chats: int, messages: int) -> None:
 @pytest.fixture
 def project(owner):
     """Two months of talk, and some that is not remembered yet in a chat of several pages."""
-    made = demo.make(owner, NOW)
+    made = demo.create_demo(owner, NOW)
     say(made, owner, 2, 60)
     return made
 

@@ -7,12 +7,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Role, Session, Visibility
 from chat.models.sessions import SessionStatus
-from chat.replies import draft, post_messages
-from memory.models import Cursor, Entry, State
-from memory.models.cursors import FULL_TOKENS
-from memory.templatetags.layers import points
+from memory.models import Cursor, Entry, EntryStatus
+from memory.models.cursors import MAX_UNSUMMARISED_TOKENS
+from memory.templatetags.layers import bullets
 
 pytestmark = pytest.mark.django_db
 
@@ -101,16 +101,16 @@ def test_a_block_is_as_wide_as_its_tokens_by_a_nonced_style(client, owner, entry
     text = response.content.decode()
     nonce = text.partition('<style nonce="')[2].partition('"')[0]
     assert f"'nonce-{nonce}'" in response["Content-Security-Policy"]
-    assert f"#e-{entry.pk}{{--tokens:30}}" in text
+    assert f"#e-{entry.pk} {{ --tokens: 30 }}" in text
     assert " style=" not in text
 
 
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        (State.PROPOSED, "waits for review"),
-        (State.STALE, "waits to be rewritten"),
-        (State.FADED, "out of the budget"),
+        (EntryStatus.PROPOSED, "waits for review"),
+        (EntryStatus.STALE, "waits to be rewritten"),
+        (EntryStatus.FADED, "out of the budget"),
     ],
 )
 def test_a_state_is_marked(client, owner, entry, state, said):
@@ -120,7 +120,7 @@ def test_a_state_is_marked(client, owner, entry, state, said):
     assert said in text
 
 
-@pytest.mark.parametrize("state", [State.ABSORBED, State.HIDDEN])
+@pytest.mark.parametrize("state", [EntryStatus.ABSORBED, EntryStatus.HIDDEN])
 def test_what_speaks_through_another_or_is_hidden_is_not_drawn(client, owner, entry, state):
     Entry.objects.update(state=state)
     assert f'id="e-{entry.pk}"' not in page(client, owner, "/projects/billing/memory/")
@@ -135,7 +135,7 @@ def test_the_legend_shows_what_occurs(client, owner, project, entry):
     for absent in ("week", "pinned", "dashed", "hatched", "pale"):
         assert absent not in legend()
     digest(project, "week", "2026-W10", "- Cutover done", pinned=True)
-    digest(project, "month", "2026-01", "- Before", state=State.STALE)
+    digest(project, "month", "2026-01", "- Before", state=EntryStatus.STALE)
     for present in ("week", "pinned", "hatched", "month"):
         assert present in legend()
 
@@ -151,7 +151,7 @@ def test_a_summary_is_a_list_of_its_points(client, owner, entry):
     text = page(client, owner, path)
     assert "<li>The replica stays seven days</li><li>until 10 March</li>" in text
     Entry.objects.update(summary="No list - just words\n- and this")
-    assert '<div class="said plain">No list - just words\n- and this</div>' in page(
+    assert '<div class="message-text plain">No list - just words\n- and this</div>' in page(
         client, owner, path
     )
 
@@ -167,7 +167,7 @@ def test_a_summary_is_a_list_of_its_points(client, owner, entry):
     ],
 )
 def test_points_are_what_has_a_mark(summary, found):
-    assert points(summary) == found
+    assert bullets(summary) == found
 
 
 def test_what_does_not_fit_is_listed_with_the_reason(client, owner, project, entry):
@@ -205,7 +205,7 @@ def test_a_chat_is_due_when_it_has_been_silent_long_enough(client, owner, sessio
 @pytest.mark.parametrize(
     "change",
     [
-        lambda: Cursor.objects.update(unsummarised_tokens=FULL_TOKENS),
+        lambda: Cursor.objects.update(unsummarised_tokens=MAX_UNSUMMARISED_TOKENS),
         lambda: Session.objects.update(status=SessionStatus.CLOSED),
         lambda: Session.objects.update(last_activity_at=AT),
     ],
@@ -245,7 +245,7 @@ def test_the_messages_of_a_private_chat_are_for_its_creator(client, owner, edito
 
 def test_a_digest_leads_to_its_children_and_they_lead_back(client, owner, project, entry):
     day = digest(project, "day", "2026-03-12", "- A day")
-    Entry.objects.filter(pk=entry.pk).update(parent=day, state=State.ABSORBED)
+    Entry.objects.filter(pk=entry.pk).update(parent=day, state=EntryStatus.ABSORBED)
     assert f"/memory/{entry.pk}/" in page(client, owner, f"/projects/billing/memory/{day.pk}/")
     text = page(client, owner, f"/projects/billing/memory/{entry.pk}/")
     assert "Settled into" in text
@@ -256,7 +256,7 @@ def test_what_waits_for_review_may_quote_and_stays_with_its_speaker(
     client, owner, editor, session, entry
 ):
     Session.objects.update(visibility=Visibility.PRIVATE)
-    Entry.objects.update(state=State.PROPOSED)
+    Entry.objects.update(state=EntryStatus.PROPOSED)
     path = f"/projects/billing/memory/{entry.pk}/"
     assert "The replica stays seven days" in page(client, owner, "/projects/billing/memory/")
     assert "The replica stays seven days" in page(client, owner, path)
@@ -265,7 +265,7 @@ def test_what_waits_for_review_may_quote_and_stays_with_its_speaker(
 
 
 def test_a_digest_of_something_hidden_is_withheld(client, owner, project):
-    day = digest(project, "day", "2026-03-12", "- Gone", state=State.STALE, withheld=True)
+    day = digest(project, "day", "2026-03-12", "- Gone", state=EntryStatus.STALE, withheld=True)
     for path in ("/projects/billing/memory/", f"/projects/billing/memory/{day.pk}/"):
         text = page(client, owner, path)
         assert "Withheld until it is rewritten" in text
@@ -274,7 +274,7 @@ def test_a_digest_of_something_hidden_is_withheld(client, owner, project):
 
 def test_what_a_moderator_hid_is_there_for_those_who_write(client, owner, viewer, project, entry):
     day = digest(project, "day", "2026-03-12", "- A day")
-    Entry.objects.filter(pk=entry.pk).update(parent=day, state=State.HIDDEN)
+    Entry.objects.filter(pk=entry.pk).update(parent=day, state=EntryStatus.HIDDEN)
     path = f"/projects/billing/memory/{entry.pk}/"
     assert "hidden by a moderator" in page(client, owner, path)
     assert str(entry.pk) not in page(client, viewer, f"/projects/billing/memory/{day.pk}/")
@@ -297,7 +297,7 @@ def test_a_stranger_gets_404(client, stranger, entry):
 
 
 def test_an_entry_is_found_in_its_own_project_only(client, owner, entry):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     create_project(owner, name="Other", slug="other")
     client.force_login(owner)

@@ -13,25 +13,24 @@ from django.core.management import CommandError, call_command
 from django.test import AsyncClient
 from django.utils import timezone
 
-from chat import changes
-from chat.importers import FileResult, Refused, import_file
+from chat.conversations import edits
+from chat.conversations.messages import draft, post_messages
+from chat.importers import FileResult, ImportRejectedError, import_file
 from chat.models import Message, Session, Visibility
-from chat.replies import draft, post_messages
 from memory import blocks, facts
 from memory.facts import Statement
-from memory.forgetting import Scope, forget
+from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, cycle
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
-from memory.layers.rendering import rendered_bank
 from memory.models import Entry, Fact, FactSource
-from memory.portability import Extent, export
-from memory.portability.identity import renamed
+from memory.portability import ExportScope, export
+from memory.portability.rows import derived_id
 from memory.portability.tables import LEFT_OUT, TABLES
-from memory.recall import Scope as Searched
-from memory.recall import indexing, recall
-from projects.creation import create_project
-from projects.identifiers import new_id
+from memory.recall import RecallScope, indexing, recall
+from projects.core.ids import new_id
 from projects.models import Membership, Project
+from projects.services import create_project
 from tests.chat.pictures import picture
 from tests.memory.recalling import AT
 
@@ -74,17 +73,19 @@ def lived(project, owner, editor):
     ]
     said(project, editor, "My salary is 93,500 euros.", visibility=Visibility.PRIVATE)
     first = sessions[0].messages.get(seq=1)
-    changes.edit(first, f"{SAID[0]} At noon.", owner)
-    changes.react(first, owner, "👍", wanted=True)
-    changes.delete(sessions[1].messages.get(seq=5))
-    changes.fork(sessions[2].messages.get(seq=2), editor)
+    edits.edit(first, f"{SAID[0]} At noon.", owner)
+    edits.react(first, owner, "👍", wanted=True)
+    edits.delete(sessions[1].messages.get(seq=5))
+    edits.fork(sessions[2].messages.get(seq=2), editor)
     for _ in range(3):
         cycle.run(NOW, project)
     indexing.catch_up(project)
     for member in project.memberships.select_related("project", "user"):
         who = member.user.username
-        facts.give(member, Statement("Ann", "owns", f"billing, says {who}", AT))
-        facts.give(member, Statement("I", "prefer", f"tea ({who})", AT, user_id=member.user_id))
+        facts.create_fact(member, Statement("Ann", "owns", f"billing, says {who}", AT))
+        facts.create_fact(
+            member, Statement("I", "prefer", f"tea ({who})", AT, user_id=member.user_id)
+        )
     changed = Fact.objects.filter(project=project, user=None).first()
     told = Statement(changed.subject, changed.predicate, "billing and tax", AT)
     facts.edit(changed, told, owner)
@@ -103,7 +104,7 @@ def small(project, owner):
     return project
 
 
-def written(extent: Extent) -> io.BytesIO:
+def written(extent: ExportScope) -> io.BytesIO:
     file = io.BytesIO()
     export(extent, file)
     return file
@@ -126,12 +127,12 @@ def anew(owner, file: io.BytesIO, *members) -> Project:
 
 
 def found(project, user, question: str) -> list[tuple]:
-    results = recall(Searched(project, user), question, limit=10)
+    results = recall(RecallScope(project, user), question, limit=10)
     return [(one.text, one.speaker, one.occurred_at, one.score) for one in results]
 
 
 def test_what_comes_back_is_the_same(lived, owner, editor):
-    again = anew(owner, written(Extent(lived)), editor)
+    again = anew(owner, written(ExportScope(lived)), editor)
     assert rendered_bank(again).text == rendered_bank(lived).text != ""
     for question in QUESTIONS:
         assert found(again, owner, question) == found(lived, owner, question) != []
@@ -147,7 +148,7 @@ def test_what_comes_back_is_the_same(lived, owner, editor):
 
 
 def test_a_conversation_comes_back_whole(lived, owner, editor):
-    again = anew(owner, written(Extent(lived)), editor)
+    again = anew(owner, written(ExportScope(lived)), editor)
     shape = ("seq", "role", "author", "text", "version", "status", "created_at", "remembered")
     messages = Message.objects.filter(deleted_at=None).order_by("created_at", "session", "seq")
     kept = list(messages.filter(project=lived).values_list(*shape))
@@ -162,18 +163,22 @@ def test_a_conversation_comes_back_whole(lived, owner, editor):
 
 
 def held(project) -> list[tuple]:
-    known = Fact.objects.filter(project=project).known().order_by("pk")
+    known = Fact.objects.filter(project=project).with_validity().order_by("pk")
     return list(known.values_list("user", "subject", "object", "valid_from", "until", "version"))
 
 
 def test_facts_come_back_with_their_earlier_versions(lived, owner, editor):
-    again = anew(owner, written(Extent(lived)), editor)
+    again = anew(owner, written(ExportScope(lived)), editor)
     assert held(again) == held(lived) != []
     assert Fact.objects.filter(project=again).exclude(earlier_of=None).count() == 1
     # What follows on a topic ends what was there.
     member = again.memberships.select_related("project", "user").get(user=editor)
-    facts.give(member, Statement("I", "prefer", "coffee", NOW, user_id=editor.pk))
-    tea = Fact.objects.filter(project=again, user=editor).known().get(object__startswith="tea")
+    facts.create_fact(member, Statement("I", "prefer", "coffee", NOW, user_id=editor.pk))
+    tea = (
+        Fact.objects.filter(project=again, user=editor)
+        .with_validity()
+        .get(object__startswith="tea")
+    )
     assert tea.until == NOW
 
 
@@ -192,14 +197,14 @@ def test_what_a_summary_found_comes_back_with_its_message(lived, owner, editor):
     fact.save()
     place = {"session": entry.session, "message": message, "entry": entry}
     FactSource.objects.create(project=lived, fact=fact, valid_from=AT, confidence=1, **place)
-    again = anew(owner, written(Extent(lived)), editor)
+    again = anew(owner, written(ExportScope(lived)), editor)
     [source] = FactSource.objects.filter(project=again)
     assert (source.message.text, source.fact.object) == (message.text, "seven days")
     assert held(again) == held(lived)
 
 
 def test_nothing_is_done_twice_after_it(lived, owner, editor):
-    again = anew(owner, written(Extent(lived)), editor)
+    again = anew(owner, written(ExportScope(lived)), editor)
     entries = again.entries.count()
     for _ in range(2):
         cycle.run(NOW, again)
@@ -208,7 +213,7 @@ def test_nothing_is_done_twice_after_it(lived, owner, editor):
 
 
 def test_it_goes_on_after_it(lived, owner, editor):
-    again = anew(owner, written(Extent(lived)), editor)
+    again = anew(owner, written(ExportScope(lived)), editor)
     session = Session.objects.filter(project=again, creator=owner).first()
     post_messages(session, [draft("And now something new.", author=owner)])
     entry = conversations.summarise(session.pk, NOW, force=True)
@@ -217,12 +222,12 @@ def test_it_goes_on_after_it(lived, owner, editor):
 
 def test_an_image_comes_back(lived, owner, editor):
     session = Session.objects.filter(project=lived, creator=owner).first()
-    from chat.attachments import attach, claim
+    from chat.attachments import claim_uploads, upload_image
 
-    image = attach(session, owner, "map.png", io.BytesIO(picture()))
+    image = upload_image(session, owner, "map.png", io.BytesIO(picture()))
     message = session.messages.get(seq=1)
-    claim(message, [image.pk], owner)
-    again = anew(owner, written(Extent(lived)), editor)
+    claim_uploads(message, [image.pk], owner)
+    again = anew(owner, written(ExportScope(lived)), editor)
     [found] = Message.objects.filter(project=again, attachments__isnull=False)
     kept = found.attachments.get()
     assert (kept.name, kept.width) == ("map.png", image.width)
@@ -230,7 +235,7 @@ def test_an_image_comes_back(lived, owner, editor):
 
 
 def test_each_line_is_as_its_schema_says(lived):
-    file = written(Extent(lived))
+    file = written(ExportScope(lived))
     with zipfile.ZipFile(file) as archive:
         schema = json.loads(archive.read("schema.json"))
         project = json.loads(archive.read("project.json"))
@@ -246,7 +251,7 @@ def test_each_line_is_as_its_schema_says(lived):
 
 class TestWhatIsTold:
     def test_an_owner_is_told_nothing_that_others_keep_private(self, lived, owner):
-        file = written(Extent(lived, owner))
+        file = written(ExportScope(lived, owner))
         with zipfile.ZipFile(file) as archive:
             whole = b"".join(archive.read(name) for name in archive.namelist()).decode()
         assert "93,500" not in whole
@@ -257,7 +262,7 @@ class TestWhatIsTold:
         assert [one["title"] for one in hidden] == [""]
 
     def test_a_member_is_told_what_is_theirs(self, lived, editor):
-        file = written(Extent(lived, editor, only_own=True))
+        file = written(ExportScope(lived, editor, only_own=True))
         texts = [one["content"] for one in lines(file, "blocks")]
         assert texts == ["I am Edgar."]
         said_here = {one["text"] for one in lines(file, "messages")}
@@ -265,14 +270,14 @@ class TestWhatIsTold:
         assert {one["creator"] for one in lines(file, "sessions")} == {"edgar"}
 
     def test_a_deleted_message_is_a_place(self, lived):
-        rows = lines(written(Extent(lived)), "messages")
+        rows = lines(written(ExportScope(lived)), "messages")
         assert [one["text"] for one in rows if one["deleted_at"]] == [""]
         assert not any("Day 1" in json.dumps(row) for row in rows)
 
 
 class TestWhoIsWho:
     def test_who_is_no_member_speaks_under_their_name(self, lived, owner):
-        again = anew(owner, written(Extent(lived)))
+        again = anew(owner, written(ExportScope(lived)))
         salary = Message.objects.get(project=again, text__contains="93,500")
         assert (salary.author, salary.author_name, salary.session.creator) == (None, "edgar", None)
         assert not again.blocks.exclude(user=None).exists()
@@ -282,7 +287,7 @@ class TestWhoIsWho:
         }
 
     def test_nobody_reads_what_a_stranger_keeps_private(self, lived, owner):
-        again = anew(owner, written(Extent(lived)))
+        again = anew(owner, written(ExportScope(lived)))
         assert found(again, owner, "What is the salary?") == [] or not any(
             "93,500" in one[0] for one in found(again, owner, "What is the salary?")
         )
@@ -290,30 +295,30 @@ class TestWhoIsWho:
 
 class TestRefusing:
     def test_it_takes_an_empty_project(self, small, owner):
-        with pytest.raises(Refused, match="empty project"):
-            import_file(small, owner, "p.zip", written(Extent(small)))
+        with pytest.raises(ImportRejectedError, match="empty project"):
+            import_file(small, owner, "p.zip", written(ExportScope(small)))
 
     def test_it_takes_an_owner(self, small, owner, editor):
         made = create_project(owner, name="Anew")
         Membership.objects.create(project=made, user=editor)
-        with pytest.raises(Refused, match="by an owner"):
-            import_file(made, editor, "p.zip", written(Extent(small)))
+        with pytest.raises(ImportRejectedError, match="Only an owner"):
+            import_file(made, editor, "p.zip", written(ExportScope(small)))
 
     @pytest.mark.parametrize(
         ("name", "change", "reason"),
         [
-            ("manifest.json", lambda data: b'{"format": "other"}', "no export"),
+            ("manifest.json", lambda data: b'{"format": "other"}', "not a project export"),
             (
                 "manifest.json",
                 lambda data: data.replace(b'"version": 1', b'"version": 9'),
-                "of version 9",
+                "version 9",
             ),
-            ("messages.jsonl", lambda data: data + b"{oops\n", "no JSON"),
-            ("messages.jsonl", lambda data: data + b"[]\n", "no object"),
+            ("messages.jsonl", lambda data: data + b"{oops\n", "not JSON"),
+            ("messages.jsonl", lambda data: data + b"[]\n", "JSON object"),
             (
                 "messages.jsonl",
                 lambda data: data.replace(b'"seq": 2', b'"seq": "x"', 1),
-                "seq is not",
+                "value of seq",
             ),
             (
                 "messages.jsonl",
@@ -327,14 +332,14 @@ class TestRefusing:
     def test_what_is_damaged_is_refused_whole(self, small, owner, name, change, reason):
         damaged = io.BytesIO()
         with (
-            zipfile.ZipFile(written(Extent(small))) as archive,
+            zipfile.ZipFile(written(ExportScope(small))) as archive,
             zipfile.ZipFile(damaged, "w") as out,
         ):
             for one in archive.namelist():
                 data = archive.read(one)
                 out.writestr(one, change(data) if one == name else data)
         made = create_project(owner, name="Anew")
-        with pytest.raises(Refused, match=reason):
+        with pytest.raises(ImportRejectedError, match=reason):
             import_file(made, owner, "p.zip", damaged)
         assert not made.sessions.exists()
         assert not made.entries.exists()
@@ -344,7 +349,7 @@ class TestRefusing:
         message = other.messages.get()
         damaged = io.BytesIO()
         with (
-            zipfile.ZipFile(written(Extent(small))) as archive,
+            zipfile.ZipFile(written(ExportScope(small))) as archive,
             zipfile.ZipFile(damaged, "w") as out,
         ):
             for one in archive.namelist():
@@ -354,20 +359,20 @@ class TestRefusing:
                     stray = first | {"id": str(new_id()), "session": str(other.pk), "seq": 99}
                     data += json.dumps(stray | {"parent": str(message.pk)}).encode() + b"\n"
                 out.writestr(one, data)
-        with pytest.raises(Refused, match="does not hold"):
+        with pytest.raises(ImportRejectedError, match="not in the export"):
             import_file(create_project(owner, name="Anew"), owner, "p.zip", damaged)
         assert other.messages.count() == 1
 
 
 def test_what_was_forgotten_does_not_come_back(lived, owner, editor):
-    file = written(Extent(lived))
+    file = written(ExportScope(lived))
     target = create_project(owner, name="Anew")
     [salary] = [one for one in lines(file, "messages") if "93,500" in one["text"]]
     import_file(target, owner, "p.zip", file)
-    pk = renamed(target.pk, Message.objects.get(project=lived, text__contains="93,500").pk)
-    forget(target, Scope(message=pk))
+    pk = derived_id(target.pk, Message.objects.get(project=lived, text__contains="93,500").pk)
+    forget(target, ForgetScope(message=pk))
     for session in Session.objects.filter(project=target):
-        forget(target, Scope(session=session.pk))
+        forget(target, ForgetScope(session=session.pk))
     Entry.objects.filter(project=target).delete()
     target.blocks.all().delete()
     target.facts.all().delete()
@@ -430,18 +435,18 @@ class TestDoors:
 
 
 def test_an_upload_is_taken_in_by_the_imports_page(small, client, owner):
-    from chat import imports
+    from chat.importers import jobs
 
     made = create_project(owner, name="Anew", slug="anew")
     client.force_login(owner)
-    file = written(Extent(small, owner))
+    file = written(ExportScope(small, owner))
     file.seek(0)
     file.name = "billing.zip"
     assert (
         client.post("/projects/anew/imports/", {"file": file, "format": "auto"}).status_code == 302
     )
     upload = made.imports.get()
-    imports.run(upload.pk)
+    jobs.run_import(upload.pk)
     upload.refresh_from_db()
     assert (upload.state, upload.errors, upload.sessions) == ("done", [], 1)
 
@@ -449,7 +454,7 @@ def test_an_upload_is_taken_in_by_the_imports_page(small, client, owner):
 def test_a_result_tells_how_much_came(small, owner):
     result = FileResult()
     made = create_project(owner, name="Anew")
-    import_file(made, owner, "p.zip", written(Extent(small)), result=result)
+    import_file(made, owner, "p.zip", written(ExportScope(small)), result=result)
     assert (result.sessions, result.imported) == (1, Message.objects.filter(project=made).count())
 
 

@@ -25,7 +25,7 @@ def held(project, owner, editor):
     for user in (owner, editor):
         member = Membership.objects.select_related("project").get(project=project, user=user)
         told = Statement("I", "prefer", f"tea ({user.username})", AT, user_id=user.pk)
-        facts.give(member, told)
+        facts.create_fact(member, told)
     return project
 
 

@@ -4,11 +4,11 @@ from datetime import date
 
 import pytest
 
-from memory.recall.question import read, without
+from memory.recall.query_parsing import parse_query, remove_names
 
 
 def distances(question: str, day: date) -> list[int]:
-    return [days.distance(day) for days in read(question).days]
+    return [dates.distance(day) for dates in parse_query(question).dates]
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_it_may_name_days(question, day, expected):
     ],
 )
 def test_it_may_name_a_speaker(question, named):
-    assert read(question).names("Melanie Smith") is named
+    assert parse_query(question).mentions("Melanie Smith") is named
 
 
 def test_the_names_of_speakers_are_left_out_of_what_it_is_about():
-    assert without("What did Mel paint?", ["Melanie Smith"]) == "What did  paint?"
+    assert remove_names("What did Mel paint?", ["Melanie Smith"]) == "What did  paint?"

@@ -7,8 +7,8 @@ from django.contrib.auth.models import AnonymousUser
 
 from chat.models import Visibility
 from memory.models import SourceType
-from memory.recall import Scope, embedders, recall, search, vector_index
-from projects.creation import create_project
+from memory.recall import RecallScope, embedders, recall, search, vector_index
+from projects.services import create_project
 from tests.memory.recalling import AT, found, say, talk
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,7 @@ def test_what_was_said_is_found_by_word_and_by_meaning(project, owner, said, que
 
 
 def test_a_result_tells_where_it_was_said_and_what_each_signal_gave(project, owner, said):
-    best = recall(Scope(project, owner), "When is the cutover?", limit=1)[0]
+    best = recall(RecallScope(project, owner), "When is the cutover?", limit=1)[0]
     assert (best.session, best.first_seq, best.last_seq) == (said[0].pk, 1, 1)
     assert (best.speaker, best.occurred_at) == ("olive", AT)
     assert best.signals["meaning"] > 0
@@ -52,7 +52,9 @@ def test_without_a_question_the_latest_come_first(project, owner, said):
 
 
 def test_excerpts_are_packed_into_a_budget_in_time_order(project, owner, said):
-    results = recall(Scope(project, owner), "Who owns billing since the cutover?", token_budget=50)
+    results = recall(
+        RecallScope(project, owner), "Who owns billing since the cutover?", token_budget=50
+    )
     assert 1 < len(results) < 3
     assert sum(result.tokens for result in results) <= 50
     times = [result.occurred_at for result in results]
@@ -76,7 +78,7 @@ def test_each_filter_is_kept(project, owner, editor, said):
 
 
 def test_a_filter_leaves_as_many_results_as_there_are(project, owner, monkeypatch):
-    monkeypatch.setattr(search, "CANDIDATES", 3)
+    monkeypatch.setattr(search, "MAX_CANDIDATES", 3)
     talk(project, owner, *[f"{CUTOVER} {number}" for number in range(1)])
     for number in range(20):
         talk(project, owner, f"{CUTOVER} Really, number {number}.", at=AT + timedelta(days=30))
@@ -129,14 +131,14 @@ def test_words_alone_find_while_the_embedder_is_away(project, owner, said, monke
     def away(self, text):
         raise embedders.EmbedderError("It is away.")
 
-    monkeypatch.setattr("memory.recall.embedders.static.StaticEmbedder.query", away)
+    monkeypatch.setattr("memory.recall.embedders.static.StaticEmbedder.embed_query", away)
     assert CUTOVER in found(project, owner, "When is the cutover?")
     assert "recall_without_vectors" in caplog.text
 
 
 @pytest.mark.parametrize("question", ["?", "the of and", "'); --", "a\x00b", "😀", "%s %(x)s {0}"])
 def test_any_question_can_be_asked(project, owner, said, question):
-    recall(Scope(project, owner), question, token_budget=500)
+    recall(RecallScope(project, owner), question, token_budget=500)
 
 
 def test_large_projects_are_searched_by_the_index_and_find_the_same(
@@ -144,10 +146,10 @@ def test_large_projects_are_searched_by_the_index_and_find_the_same(
 ):
     question = "Which flowers did her sibling grow?"
     exact = found(project, owner, question)
-    monkeypatch.setattr(vector_index, "EXACT", 0)
+    monkeypatch.setattr(vector_index, "MAX_EXACT_CHUNKS", 0)
     assert found(project, owner, question) == exact
 
 
 def test_it_takes_two_queries(project, owner, said, django_assert_num_queries):
     with django_assert_num_queries(2):
-        recall(Scope(project, owner), "When is the cutover?", token_budget=500)
+        recall(RecallScope(project, owner), "When is the cutover?", token_budget=500)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from chat import changes
+from chat.conversations import edits
 from chat.models import Session, Visibility
-from chat.prompt import Turn, build, preview
+from chat.prompt.builder import Turn, build, preview
 from memory.layers import conversations
-from memory.models import Entry, State
+from memory.models import Entry, EntryStatus
 from tests.memory.recalling import AT, talk
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,9 @@ def ask(project, owner):
             project=project, creator=user, visibility=visibility
         )
         built = preview(session, text, user)
-        return {one.name: "\n".join(said.text for said in one.said) for one in built.sections}
+        return {
+            one.name: "\n".join(message.text for message in one.messages) for one in built.sections
+        }
 
     return told
 
@@ -53,7 +55,7 @@ def test_the_running_conversation_is_not_recalled(project, owner, ask):
 
 def test_a_fork_does_not_recall_what_its_window_shows(project, owner, ask):
     session = talk(project, owner, CUTOVER)
-    fork = changes.fork(session.messages.get(seq=1), owner)
+    fork = edits.fork(session.messages.get(seq=1), owner)
     assert "details" not in ask(QUESTION, session=fork)
 
 
@@ -94,7 +96,7 @@ def test_a_conversation_that_left_the_bank_is_told_in_short(project, owner, ask)
         last_source_at=AT,
         written_by="test",
     )
-    Entry.objects.filter(pk=entry.pk).update(state=State.ABSORBED, parent=parent)
+    Entry.objects.filter(pk=entry.pk).update(state=EntryStatus.ABSORBED, parent=parent)
     assert "cutover" in ask(QUESTION)["gists"]
     Entry.objects.filter(pk=entry.pk).update(withheld=True)
     assert "gists" not in ask(QUESTION)

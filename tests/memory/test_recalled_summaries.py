@@ -3,12 +3,12 @@
 import pytest
 
 from chat.models import Session, Visibility
-from chat.prompt import preview
-from memory.forgetting import Scope as Forgotten
-from memory.forgetting import forget
-from memory.layers import conversations, review
-from memory.models import Chunk, EntriesChanged, Entry, SourceType, State
-from memory.recall import Scope, indexing, recall, reindexing
+from chat.prompt.builder import preview
+from memory.forgetting.service import ForgetScope, forget
+from memory.layers import conversations
+from memory.models import Chunk, EntriesChanged, Entry, EntryStatus, SourceType
+from memory.moderation import entry_operations
+from memory.recall import RecallScope, indexing, recall, reindexing
 from memory.recall.embedders import EmbedderError
 from tests.memory.recalling import AT, talk
 
@@ -25,7 +25,7 @@ def entry(project, owner):
     project.save()
     session = talk(project, owner, CUTOVER, visibility=Visibility.PRIVATE)
     made = conversations.summarise(session.pk, AT, force=True)
-    review.set_hidden(made, hidden=False, by=owner)
+    entry_operations.set_hidden(made, hidden=False, by=owner)
     digest = Entry.objects.create(
         project=project,
         granularity="day",
@@ -38,21 +38,21 @@ def entry(project, owner):
         last_source_at=AT,
         written_by="test",
     )
-    Entry.objects.filter(pk=made.pk).update(state=State.ABSORBED, parent=digest)
+    Entry.objects.filter(pk=made.pk).update(state=EntryStatus.ABSORBED, parent=digest)
     indexing.catch_up()
     made.refresh_from_db()
     return made
 
 
 def found(project, user) -> list[str]:
-    scope = Scope(project, user, source_types=[SourceType.ENTRY])
+    scope = RecallScope(project, user, source_types=[SourceType.ENTRY])
     return [one.text for one in recall(scope, QUESTION)]
 
 
 def told(project, user, visibility=Visibility.PRIVATE) -> dict[str, str]:
     session = Session.objects.create(project=project, creator=user, visibility=visibility)
     sections = preview(session, QUESTION, user).sections
-    return {one.name: one.said[0].text for one in sections}
+    return {one.name: one.messages[0].text for one in sections}
 
 
 def test_what_may_not_be_quoted_is_told_in_short(project, editor, entry):
@@ -64,7 +64,7 @@ def test_what_may_not_be_quoted_is_told_in_short(project, editor, entry):
 
 
 def test_a_summary_is_no_answer_to_what_was_said(project, owner, entry):
-    assert [one.source_type for one in recall(Scope(project, owner), QUESTION)] == ["turn"]
+    assert [one.source_type for one in recall(RecallScope(project, owner), QUESTION)] == ["turn"]
     assert found(project, owner) == [entry.summary]
 
 
@@ -78,7 +78,7 @@ def test_the_api_finds_summaries_when_asked(project, editor, entry, api):
 
 
 @pytest.mark.parametrize(
-    "change", [{"withheld": True}, {"state": State.HIDDEN}, {"state": State.PROPOSED}]
+    "change", [{"withheld": True}, {"state": EntryStatus.HIDDEN}, {"state": EntryStatus.PROPOSED}]
 )
 def test_what_is_put_aside_is_not_found_from_that_moment(project, owner, entry, change):
     Entry.objects.filter(pk=entry.pk).update(**change)
@@ -89,7 +89,7 @@ def test_what_is_put_aside_is_not_found_from_that_moment(project, owner, entry, 
 
 
 def test_a_new_text_takes_the_place_of_the_old(project, owner, entry):
-    review.edit(entry, "- The cutover was called off.", owner)
+    entry_operations.edit(entry, "- The cutover was called off.", owner)
     assert found(project, owner) == []
     indexing.catch_up()
     assert found(project, owner) == ["- The cutover was called off."]
@@ -97,14 +97,14 @@ def test_a_new_text_takes_the_place_of_the_old(project, owner, entry):
 
 
 def test_redacted_words_are_gone_at_once(project, owner, entry):
-    review.redact(entry, "third of March", owner)
+    entry_operations.redact(entry, "third of March", owner)
     assert not Chunk.objects.filter(source=entry.pk).exists()
     indexing.catch_up()
     assert "third of March" not in found(project, owner)[0]
 
 
 def test_forgetting_takes_the_summary_along(project, owner, entry):
-    receipt = forget(project, Forgotten(session=entry.session_id), owner)
+    receipt = forget(project, ForgetScope(session=entry.session_id), owner)
     assert receipt.removed["chunks"] == 2
     assert not Chunk.objects.exists()
 
@@ -121,8 +121,8 @@ def test_what_fails_stays_due(project, owner, entry, monkeypatch, caplog):
         raise EmbedderError("away")
 
     with monkeypatch.context() as patched:
-        patched.setattr("memory.recall.embedders.static.StaticEmbedder.documents", fail)
-        review.edit(entry, "- Another text.", owner)
+        patched.setattr("memory.recall.embedders.static.StaticEmbedder.embed_documents", fail)
+        entry_operations.edit(entry, "- Another text.", owner)
         indexing.catch_up()
     assert "memory_ingest_failed" in caplog.text
     assert indexing.is_behind()
@@ -133,7 +133,7 @@ def test_what_fails_stays_due(project, owner, entry, monkeypatch, caplog):
 
 def test_reindex_makes_them_anew(project, owner, entry):
     Chunk.objects.all().delete()
-    reindexing.rebuild(project, None, lambda step: None)
+    reindexing.reindex(project, None, lambda step: None)
     assert found(project, owner) == [entry.summary]
 
 

@@ -4,8 +4,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from chat.conversations.messages import post_message
 from chat.models import Session
-from chat.replies import post_message
 from memory.models import Chunk, Vector
 from memory.recall import embedders, vector_index
 from memory.recall.embedders.hash import HashEmbedder
@@ -30,7 +30,7 @@ def hashing(monkeypatch):
     embedder = HashEmbedder()
     monkeypatch.setattr(embedders, "get", lambda: embedder)
     # An index cannot be made inside a test's transaction.
-    monkeypatch.setattr("memory.recall.reindexing.vector_index.ensure", lambda embedder: None)
+    monkeypatch.setattr("memory.recall.reindexing.vector_index.ensure_index", lambda embedder: None)
     return embedder
 
 
@@ -81,8 +81,8 @@ def test_a_stopped_change_of_embedders_goes_on_where_it_was(project, owner, monk
     for number in range(3):
         talk(project, owner, f"{CUTOVER} {number}")
     Vector.objects.update(embedder="of old")
-    monkeypatch.setattr("memory.recall.reindexing.BATCH", 1)
-    real, calls = hashing.documents, []
+    monkeypatch.setattr("memory.recall.reindexing.BATCH_SIZE", 1)
+    real, calls = hashing.embed_documents, []
 
     def dying(texts):
         calls.append(texts)
@@ -90,14 +90,14 @@ def test_a_stopped_change_of_embedders_goes_on_where_it_was(project, owner, monk
             raise embedders.EmbedderError("The embedder is away.")
         return real(texts)
 
-    monkeypatch.setattr(hashing, "documents", dying)
+    monkeypatch.setattr(hashing, "embed_documents", dying)
     with pytest.raises(CommandError, match="is away"):
         call_command("reindex", "--embedder")
     assert sorted(Vector.objects.values_list("embedder", flat=True)) == [
         *["hash-64"] * 2,
         *["of old"] * 3,
     ]
-    monkeypatch.setattr(hashing, "documents", real)
+    monkeypatch.setattr(hashing, "embed_documents", real)
     call_command("reindex", "--embedder")
     assert list(Vector.objects.values_list("embedder", flat=True)) == ["hash-64"] * 3
 
@@ -105,7 +105,7 @@ def test_a_stopped_change_of_embedders_goes_on_where_it_was(project, owner, monk
 @pytest.mark.django_db(transaction=True)
 def test_each_embedder_has_an_index_of_its_own():
     for _ in range(2):
-        vector_index.ensure(HashEmbedder())
+        vector_index.ensure_index(HashEmbedder())
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT indexname FROM pg_indexes WHERE tablename = 'memory_vector' "

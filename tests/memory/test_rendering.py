@@ -4,14 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chat.prompt import Turn, build
-from chat.replies import ask, draft, post_messages
-from chat.sessions import create_session, update_session
-from memory.forgetting import Scope, forget
-from memory.layers import cycle, review
+from chat.conversations.messages import ask, draft, post_messages
+from chat.conversations.sessions import create_session, update_session
+from chat.prompt.builder import Turn, build
+from memory.forgetting.service import ForgetScope, forget
+from memory.layers import cycle
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
-from memory.layers.rendering import rendered_bank
 from memory.models import Entry, RenderedBank
+from memory.moderation import entry_operations
 
 pytestmark = pytest.mark.django_db
 
@@ -45,9 +46,9 @@ def test_an_unchanged_bank_takes_one_query(entry, project, django_assert_num_que
 def test_every_change_of_the_text_raises_the_version(change, entry, project, session, owner):
     before = rendered_bank(project)
     if change == "edit":
-        review.edit(entry, "- The cutover is on 4 April.", owner)
+        entry_operations.edit(entry, "- The cutover is on 4 April.", owner)
     elif change == "hide":
-        review.set_hidden(entry, True)
+        entry_operations.set_hidden(entry, True)
     elif change == "budget":
         project.bank_max_tokens = 10
         project.save()
@@ -63,14 +64,14 @@ def test_every_change_of_the_text_raises_the_version(change, entry, project, ses
 
 def test_a_change_that_leaves_the_text_alone_leaves_the_version_alone(entry, project, owner):
     before = rendered_bank(project)
-    review.pin(entry, True)
+    entry_operations.pin(entry, True)
     after = rendered_bank(project)
     assert (after.text, after.version) == (before.text, before.version)
 
 
 def test_the_version_goes_on_rising_through_a_forgetting(entry, project, session):
     assert rendered_bank(project).version == 1
-    forget(project, Scope(session=session.pk))
+    forget(project, ForgetScope(session=session.pk))
     kept = RenderedBank.objects.get()
     assert (kept.text, kept.included, kept.version) == ("", [], 1)
     assert rendered_bank(project).text == ""
@@ -81,7 +82,7 @@ def test_forgetting_what_the_bank_never_told_leaves_the_version_alone(entry, pro
     before = rendered_bank(project)
     other = create_session(project, owner)
     [said] = post_messages(other, [draft("Nobody summarised this.", author=owner)])
-    forget(project, Scope(message=said.pk))
+    forget(project, ForgetScope(message=said.pk))
     assert rendered_bank(project).version == before.version
 
 
@@ -91,7 +92,7 @@ def test_the_front_of_the_prompt_is_the_same_to_the_byte_between_turns(entry, pr
     for text in ("Short?", "A question that is a good deal longer. " * 80):
         asked, _ = ask(talk, text, owner)
         built = build(Turn(talk, asked))
-        fronts.append(built.said[0].text)
+        fronts.append(built.messages[0].text)
     assert fronts[0] == fronts[1]
     assert "3 March" in fronts[0]
 
@@ -111,6 +112,6 @@ def test_in_a_small_context_the_bank_does_not_change_with_the_length_of_the_mess
     fronts = set()
     for length in (1, 20, 45, 70):
         asked, _ = ask(talk, "word " * length, owner)
-        fronts.add(build(Turn(talk, asked)).said[0].text)
+        fronts.add(build(Turn(talk, asked)).messages[0].text)
     assert len(fronts) == 1
     assert "takes" in fronts.pop()

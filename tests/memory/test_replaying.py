@@ -9,16 +9,18 @@ from django.core.files.base import ContentFile
 from django.db import transaction
 from django.db.models import Model
 
-from chat import changes, sessions
+from chat.conversations import edits, sessions
+from chat.conversations.generation import finalise
+from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Attachment, FileRemoval, Message, Reaction, Session
-from chat.replies import ask, draft, finalise, post_messages
 from memory import blocks, facts
 from memory.facts import Statement
-from memory.forgetting import Scope, forget, graves
-from memory.forgetting.replaying import replay
+from memory.forgetting import tombstones
+from memory.forgetting.replay import replay
+from memory.forgetting.service import ForgetScope, forget
 from memory.layers import cycle
 from memory.layers.conversations import summarise
-from memory.models import Entry, EntryState, Fact, Grave, Tombstone
+from memory.models import Entry, EntryState, Fact, Tombstone, TombstoneKind
 from memory.recall.indexing import catch_up
 from projects.models import Membership, Project
 from tests.memory.test_stores import planned
@@ -43,9 +45,9 @@ def talk(project, owner, editor, scripted):
     [asked] = post_messages(made, [draft(OWNS, author=owner, created_at=AT)])
     _, reply = ask(made, "Where are the keys?", editor)
     finalise(reply, "In the drawer.", "complete", {})
-    changes.edit(asked, OWNS + " Or so they say.", owner)
+    edits.edit(asked, OWNS + " Or so they say.", owner)
     Reaction.objects.create(project=project, message=asked, user=editor, emoji="🎉")
-    changes.fork(Message.objects.get(pk=reply.pk), editor)
+    edits.fork(Message.objects.get(pk=reply.pk), editor)
     other = sessions.create_session(project, editor, title="")
     post_messages(other, [draft("The cutover is in March.", author=editor, created_at=AT)])
     Session.objects.update(last_activity_at=AT)
@@ -56,7 +58,7 @@ def talk(project, owner, editor, scripted):
         summarise(one.pk, datetime.now(UTC) + timedelta(hours=1))
     for user in (owner, editor):
         member = Membership.objects.select_related("project", "user").get(user=user)
-        facts.give(member, Statement(f"{user}'s door", "is", "green and locked", AT))
+        facts.create_fact(member, Statement(f"{user}'s door", "is", "green and locked", AT))
         blocks.put(project, user, "style", f"Short, says {user}.", user)
     unsent = Attachment(project=project, session=other, uploaded_by=editor, name="plan.png")
     unsent.width = unsent.height = unsent.size = 1
@@ -84,17 +86,17 @@ def texts() -> dict[str, list]:
     return found
 
 
-WISHES: dict[str, Callable[..., Scope]] = {
-    "a message": lambda talk, user: Scope(message=talk.messages.get(seq=1).pk),
-    "a reply": lambda talk, user: Scope(message=talk.messages.get(text="In the drawer.").pk),
-    "a session": lambda talk, user: Scope(session=talk.pk),
-    "an entry": lambda talk, user: Scope(entry=talk.entries.get().pk),
-    "an entry with its sources": lambda talk, user: Scope(
+WISHES: dict[str, Callable[..., ForgetScope]] = {
+    "a message": lambda talk, user: ForgetScope(message=talk.messages.get(seq=1).pk),
+    "a reply": lambda talk, user: ForgetScope(message=talk.messages.get(text="In the drawer.").pk),
+    "a session": lambda talk, user: ForgetScope(session=talk.pk),
+    "an entry": lambda talk, user: ForgetScope(entry=talk.entries.get().pk),
+    "an entry with its sources": lambda talk, user: ForgetScope(
         entry=talk.entries.get().pk, sources=True
     ),
-    "a fact": lambda talk, user: Scope(fact=Fact.objects.get(subject="billing").pk),
-    "a user's words": lambda talk, user: Scope(user=user.pk),
-    "a past": lambda talk, user: Scope(before=datetime.now(UTC) + timedelta(hours=1)),
+    "a fact": lambda talk, user: ForgetScope(fact=Fact.objects.get(subject="billing").pk),
+    "a user's words": lambda talk, user: ForgetScope(user=user.pk),
+    "a past": lambda talk, user: ForgetScope(before=datetime.now(UTC) + timedelta(hours=1)),
 }
 
 
@@ -106,12 +108,12 @@ def test_replayed_it_is_as_if_it_had_been_forgotten_here(wish, talk, project, ed
         transaction.set_rollback(True)
     assert texts() != forgotten
 
-    assert replay(graves.read(file))
+    assert replay(tombstones.read_file(file))
     assert texts() == forgotten
     stones = set(Tombstone.objects.values_list("kind", "subject"))
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert stones == {(line["kind"], line["subject"]) for line in lines}
-    assert not replay(graves.read(file))
+    assert not replay(tombstones.read_file(file))
     assert texts() == forgotten
 
 
@@ -119,7 +121,7 @@ def test_a_project_that_was_deleted_is_deleted_again(talk, project, file):
     with transaction.atomic():
         project.delete()
         transaction.set_rollback(True)
-    assert replay(graves.read(file)) == {Grave.PROJECT: 1}
+    assert replay(tombstones.read_file(file)) == {TombstoneKind.PROJECT: 1}
     assert not Project.objects.exists()
 
 
@@ -133,7 +135,7 @@ def test_what_was_never_here_keeps_a_tombstone_and_does_no_harm(talk, project, f
     ]
     elsewhere = lines[0] | {"project": str(talk.pk)}
     file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, elsewhere]))
-    assert replay(graves.read(file)).total() == 7
+    assert replay(tombstones.read_file(file)).total() == 7
     assert texts() == before
     assert Tombstone.objects.count() == 7
 
@@ -142,21 +144,21 @@ def test_what_is_said_about_a_forgotten_fact_again_stays_away_after_a_replay(
     talk, project, file, scripted
 ):
     with transaction.atomic():
-        forget(project, Scope(fact=Fact.objects.get(subject="billing").pk))
+        forget(project, ForgetScope(fact=Fact.objects.get(subject="billing").pk))
         transaction.set_rollback(True)
-    replay(graves.read(file))
-    changes.edit(talk.messages.get(seq=2), "Where are the two keys?", talk.creator)
+    replay(tombstones.read_file(file))
+    edits.edit(talk.messages.get(seq=2), "Where are the two keys?", talk.creator)
     cycle.run(datetime.now(UTC) + timedelta(hours=1), project)
     assert not Fact.objects.filter(subject="billing").exists()
 
 
 def test_half_a_line_is_passed_over_and_the_next_one_stands_by_itself(talk, project, file):
     [first, second] = talk.messages.order_by("seq").values_list("pk", flat=True)[:2]
-    forget(project, Scope(message=first))
+    forget(project, ForgetScope(message=first))
     whole = file.read_text()
     file.write_text(whole + whole.splitlines()[0][:50])
-    forget(project, Scope(message=second))
-    subjects = [stone.subject for stone in graves.read(file)]
+    forget(project, ForgetScope(message=second))
+    subjects = [stone.subject for stone in tombstones.read_file(file)]
     assert subjects[: len(whole.splitlines())] == [
         json.loads(line)["subject"] for line in whole.splitlines()
     ]
@@ -169,5 +171,5 @@ def test_half_a_line_is_passed_over_and_the_next_one_stands_by_itself(talk, proj
 def test_a_line_that_is_no_tombstone_is_named(file, line):
     good = {"at": AT.isoformat(), "project": "0" * 32, "kind": "fact", "subject": "x"}
     file.write_text(json.dumps(good) + "\n" + line + json.dumps(good) + "\n")
-    with pytest.raises(graves.Damaged, match="line 2"):
-        list(graves.read(file))
+    with pytest.raises(tombstones.TombstoneFileError, match="line 2"):
+        list(tombstones.read_file(file))

@@ -15,15 +15,14 @@ import psycopg
 import pytest
 from django.db import connection, connections
 
-from chat import replica
+from chat.conversations.messages import post_message
 from chat.models import Message, Session, Visibility
-from chat.replies import post_message
-from config import embedded
-from memory.forgetting import Scope as Words
-from memory.forgetting import forget
+from config.postgres import server as embedded
+from memory.forgetting.service import ForgetScope, forget
 from memory.portability.exporting import export
-from memory.portability.tables import Extent
-from memory.recall import Scope, indexing, recall
+from memory.portability.tables import ExportScope
+from memory.recall import RecallScope, indexing, recall
+from projects.core.db import replica
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,7 +32,7 @@ class Copy:
 
     def __init__(self, data_dir: Path) -> None:
         self.folder = data_dir / "postgres"
-        embedded.hand_over(data_dir)
+        embedded.give_to_account(data_dir)
         source = ("-h", connection.settings_dict["HOST"], "-U", "postgres")
         # With a slot: the primary keeps what the copy has not read, whatever other tests write.
         self.slot = f"copy_{uuid4().hex}"
@@ -51,7 +50,7 @@ class Copy:
     def _run(self, program: str, *arguments: object) -> None:
         command = [str(embedded.programs() / program), *map(str, arguments)]
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run(command, check=True, timeout=90, **silent, **embedded._environment())
+        subprocess.run(command, check=True, timeout=90, **silent, **embedded.program_options())
 
     def say(self, query: str) -> tuple:
         where = {"host": str(self.folder), "user": "postgres", "dbname": "postgres"}
@@ -132,24 +131,24 @@ def said(project, owner) -> Message:
 def asked_of(monkeypatch) -> list[str]:
     """The databases that searches were answered by, in their order."""
     asked = []
-    ask = replica.ask
+    ask = replica.query_replica
 
     def noted(query):
         answer, copied = ask(query)
         asked.append("copy" if copied else "primary")
         return answer, copied
 
-    monkeypatch.setattr(replica, "ask", noted)
+    monkeypatch.setattr(replica, "query_replica", noted)
     return asked
 
 
 def found(project, viewer) -> list[str]:
-    return [one.text for one in recall(Scope(project, viewer), "When is the cutover?")]
+    return [one.text for one in recall(RecallScope(project, viewer), "When is the cutover?")]
 
 
 def exported(project) -> str:
     file = io.BytesIO()
-    export(Extent(project), file)
+    export(ExportScope(project), file)
     return ZipFile(file).read("messages.jsonl").decode()
 
 
@@ -161,7 +160,7 @@ def test_recall_asks_the_copy(copy, said, project, owner, asked_of):
 
 def test_what_was_forgotten_is_not_found_in_a_copy_that_lags(copy, said, project, owner, asked_of):
     copy.lag()
-    forget(project, Words(message=said.pk), owner)
+    forget(project, ForgetScope(message=said.pk), owner)
     assert found(project, owner) == []
     assert asked_of == ["copy"]
 
@@ -188,7 +187,7 @@ def test_recall_tells_the_words_as_the_primary_has_them(copy, said, project, own
 
 def test_an_export_waits_for_the_copy(copy, said, project, owner, monkeypatch):
     copy.lag()
-    forget(project, Words(message=said.pk), owner)
+    forget(project, ForgetScope(message=said.pk), owner)
     monkeypatch.setattr("time.sleep", lambda _: copy.go_on())
     assert "cutover" not in exported(project)
 
@@ -196,9 +195,9 @@ def test_an_export_waits_for_the_copy(copy, said, project, owner, monkeypatch):
 def test_an_export_does_without_a_copy_that_lags_for_long(
     copy, said, project, owner, monkeypatch, caplog
 ):
-    monkeypatch.setattr(replica, "LONGEST_WAIT", 0.2)
+    monkeypatch.setattr(replica, "MAX_WAIT_S", 0.2)
     copy.lag()
-    forget(project, Words(message=said.pk), owner)
+    forget(project, ForgetScope(message=said.pk), owner)
     assert "cutover" not in exported(project)
     assert "replica_behind" in caplog.text
 
@@ -207,7 +206,7 @@ def test_an_export_reads_from_the_copy(copy, said, project, monkeypatch):
     copy.catch_up()
     [line] = exported(project).splitlines()
     assert json.loads(line)["text"].startswith("The cutover")
-    with replica.caught_up() as database:
+    with replica.caught_up_replica() as database:
         assert database == "replica"
         assert Message.objects.all().db == "replica"
         with pytest.raises(Exception, match="read-only"), connections[database].cursor() as cursor:
@@ -221,6 +220,6 @@ def test_the_primary_answers_while_the_copy_is_away(copy, said, project, owner, 
     for _ in range(2):
         assert "cutover" in found(project, owner)[0]
     assert asked_of == ["primary", "primary"]
-    assert caplog.text.count("replica_away") == 1
+    assert caplog.text.count("replica_unavailable") == 1
     assert "cutover" in exported(project)
     copy.start()

@@ -1,17 +1,18 @@
-"""What a reply was told: each thing with its place, and nothing that its reader may not see."""
+"""The sources of a reply: each with its place, and none that its reader may not see."""
 
 from datetime import UTC, datetime
 
 import pytest
 from django.urls import reverse
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Message, Role, Visibility
-from chat.replies import draft, post_messages
 from memory import blocks, facts
-from memory.layers import review
 from memory.models import Chunk
-from memory.told import parts
+from memory.moderation import entry_operations
+from memory.prompt.receipt_sources import readable_sections
 from projects.models import Membership
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -22,27 +23,27 @@ def item(kind: str, row, revision: int = 1) -> dict[str, object]:
 
 
 @pytest.fixture
-def owns(project, owner) -> Membership:
+def member(project, owner) -> Membership:
     return Membership.objects.select_related("project", "user").get(project=project, user=owner)
 
 
 @pytest.fixture
 def reply(chat, owner):
-    """A reply to be told things, in a chat of its own."""
+    """An assistant message in a chat of its own."""
     from chat.models import Session
 
-    made = Session.objects.create(project=chat.project, creator=owner, title="Now")
-    asked, answer = post_messages(
-        made, [draft("Does it stay?", author=owner), draft("Yes.", role=Role.ASSISTANT)]
+    session = Session.objects.create(project=chat.project, creator=owner, title="Now")
+    _, answer = post_messages(
+        session, [draft("Does it stay?", author=owner), draft("Yes.", role=Role.ASSISTANT)]
     )
     return answer
 
 
 @pytest.fixture
-def tell(reply):
-    """Has the reply been told these sections: (name, items) each."""
+def with_receipt(reply):
+    """Give the reply a receipt of these sections: (name, items) each."""
 
-    def told(*sections) -> Message:
+    def set_receipt(*sections) -> Message:
         reply.receipt = {
             "budget": 1_000,
             "sections": [{"name": name, "tokens": 10, "items": items} for name, items in sections],
@@ -50,7 +51,7 @@ def tell(reply):
         reply.save(update_fields=["receipt"])
         return reply
 
-    return told
+    return set_receipt
 
 
 @pytest.fixture
@@ -72,51 +73,49 @@ def chunk(chat) -> Chunk:
     )
 
 
-def test_each_thing_is_shown_with_its_date_and_leads_to_its_source(owns, tell, entry, chunk, owner):
-    block = blocks.put(owns.project, None, "style", "Dates are ISO.", owner)
-    fact, _ = facts.give(owns, facts.Statement("billing", "is owned by", "platform", AT))
-    told = tell(
+def test_each_source_has_a_date_and_links(member, with_receipt, entry, chunk, owner):
+    block = blocks.put(member.project, None, "style", "Dates are ISO.", owner)
+    fact, _ = facts.create_fact(member, facts.Statement("billing", "is owned by", "platform", AT))
+    reply = with_receipt(
         ("persona", []),
         ("blocks", [item("block", block)]),
         ("facts", [item("fact", fact)]),
         ("bank", [item("conversation", entry)]),
         ("details", [item("chunk", chunk)]),
     )
-    persona, kept, held, bank, details = parts(told.receipt, owns)
-    assert (persona.things, persona.tokens) == ((), 10)
-    assert kept.things[0].text == "Dates are ISO."
-    assert held.things[0].text == "billing is owned by platform"
-    assert held.things[0].when == "since 1 Mar 2026"
-    assert "?add&subject=billing&predicate=is+owned+by" in held.things[0].outdated
-    assert bank.things[0].text == "- The replica stays seven days"
-    assert bank.things[0].when == "Thu 12 Mar 2026"
-    assert bank.things[0].address == reverse("entry", args=["billing", entry.pk])
-    assert bank.things[0].private.endswith(f"?entry={entry.pk}")
-    excerpt = details.things[0]
+    persona, blocks_, facts_, bank, details = readable_sections(reply.receipt, member)
+    assert (persona.sources, persona.tokens) == ([], 10)
+    assert blocks_.sources[0].text == "Dates are ISO."
+    assert facts_.sources[0].text == "billing is owned by platform"
+    assert facts_.sources[0].when == "since 1 Mar 2026"
+    assert "?add&subject=billing&predicate=is+owned+by" in facts_.sources[0].replace_url
+    assert bank.sources[0].text == "- The replica stays seven days"
+    assert bank.sources[0].when == "Thu 12 Mar 2026"
+    assert bank.sources[0].address == reverse("entry", args=["billing", entry.pk])
+    assert bank.sources[0].forget_url.endswith(f"?entry={entry.pk}")
+    excerpt = details.sources[0]
     assert excerpt.text == "It stays for seven days."
     assert excerpt.address.endswith(f"/chats/{chunk.session_id}/?through=2#m2")
-    said = Message.objects.get(session=chunk.session, seq=2)
-    assert excerpt.wrong == reverse("message-edit", args=[said.pk])
+    message = Message.objects.get(session=chunk.session, seq=2)
+    assert excerpt.correct_url == reverse("message-edit", args=[message.pk])
 
 
-def test_a_text_that_changed_since_is_shown_as_it_was_told(owns, tell, entry, owner):
-    told = tell(("bank", [item("conversation", entry, entry.revision)]))
-    review.edit(entry, "- The replica stays eight days", owner)
-    [bank] = parts(told.receipt, owns)
-    assert bank.things[0].changed
-    assert bank.things[0].text == "- The replica stays seven days"
+def test_a_changed_entry_is_shown_with_the_text_in_the_prompt(member, with_receipt, entry, owner):
+    reply = with_receipt(("bank", [item("conversation", entry, entry.revision)]))
+    entry_operations.edit(entry, "- The replica stays eight days", owner)
+    [bank] = readable_sections(reply.receipt, member)
+    assert bank.sources[0].changed
+    assert bank.sources[0].text == "- The replica stays seven days"
 
 
-def test_what_is_gone_or_not_for_this_reader_is_only_counted(
-    tell, entry, chunk, chat, project, viewer
-):
-    fact, _ = facts.give(
+def test_unavailable_sources_are_only_counted(with_receipt, entry, chunk, chat, project, viewer):
+    fact, _ = facts.create_fact(
         Membership.objects.get(project=project, user=chat.creator),
         facts.Statement("Edgar", "likes", "tea", AT, user_id=chat.creator_id),
     )
     chat.visibility = Visibility.PRIVATE
     chat.save()
-    told = tell(
+    reply = with_receipt(
         ("facts", [item("fact", fact)]),
         ("bank", [item("conversation", entry)]),
         ("details", [item("chunk", chunk)]),
@@ -124,47 +123,50 @@ def test_what_is_gone_or_not_for_this_reader_is_only_counted(
     entry.withheld = True
     entry.save()
     reads = Membership.objects.get(project=project, user=viewer)
-    assert [(part.things, part.gone) for part in parts(told.receipt, reads)] == [([], 1)] * 3
+    assert [
+        (section.sources, section.unavailable)
+        for section in readable_sections(reply.receipt, reads)
+    ] == [([], 1)] * 3
 
 
-def test_who_only_reads_is_offered_no_change(tell, entry, project, viewer):
-    told = tell(("bank", [item("conversation", entry)]))
-    [bank] = parts(told.receipt, Membership.objects.get(project=project, user=viewer))
-    thing = bank.things[0]
-    assert (thing.wrong, thing.outdated, thing.private) == ("", "", "")
+def test_viewers_get_no_action_urls(with_receipt, entry, project, viewer):
+    reply = with_receipt(("bank", [item("conversation", entry)]))
+    [bank] = readable_sections(reply.receipt, Membership.objects.get(project=project, user=viewer))
+    source = bank.sources[0]
+    assert (source.correct_url, source.replace_url, source.forget_url) == ("", "", "")
 
 
-def test_the_page_of_a_reply_costs_as_much_for_many_things(
-    client, owner, tell, remember, chat, django_assert_max_num_queries
+def test_the_page_needs_the_same_queries_for_many_sources(
+    client, owner, with_receipt, remember, chat, django_assert_max_num_queries
 ):
     days = [
         remember("- A day", granularity="day", period_key=f"2026-02-{number:02}")
         for number in range(1, 25)
     ]
-    told = tell(("bank", [item("day", day) for day in days]))
+    reply = with_receipt(("bank", [item("day", day) for day in days]))
     client.force_login(owner)
     with django_assert_max_num_queries(12):
-        page = client.get(reverse("message-told", args=[told.pk]))
-    assert page.content.decode().count("item-told c-day") == 24
-    drawer = client.get(reverse("message-told", args=[told.pk]) + "?part=drawer")
+        page = client.get(reverse("message-told", args=[reply.pk]))
+    assert page.content.decode().count("memory-item c-day") == 24
+    drawer = client.get(reverse("message-told", args=[reply.pk]) + "?part=drawer")
     assert b"<html" not in drawer.content
 
 
-def test_a_stranger_gets_404(client, tell, entry, stranger):
-    told = tell(("bank", [item("conversation", entry)]))
+def test_a_stranger_gets_404(client, with_receipt, entry, stranger):
+    reply = with_receipt(("bank", [item("conversation", entry)]))
     client.force_login(stranger)
-    assert client.get(reverse("message-told", args=[told.pk])).status_code == 404
+    assert client.get(reverse("message-told", args=[reply.pk])).status_code == 404
 
 
-def test_a_message_that_was_told_nothing_has_no_such_page(client, reply, owner):
+def test_a_message_without_a_receipt_gets_404(client, reply, owner):
     client.force_login(owner)
     assert client.get(reverse("message-told", args=[reply.pk])).status_code == 404
 
 
-def test_outdated_opens_a_new_fact_with_what_is_known(client, project, owner):
+def test_the_replace_link_opens_a_new_fact_with_known_values(client, project, owner):
     client.force_login(owner)
     page = client.get(
         reverse("facts", args=["billing"]), {"add": "", "subject": "billing", "predicate": "is"}
     ).content.decode()
-    assert '<details class="group text" id="add" open>' in page
+    assert '<details class="group text" id="add" open>' in compact(page)
     assert 'value="billing"' in page

@@ -6,15 +6,16 @@ import pytest
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 
-from chat import changes, notes
+from chat.conversations import edits, notes
+from chat.conversations.messages import draft, post_messages
 from chat.models import Message, Session
-from chat.replies import draft, post_messages
-from memory import retention
+from memory.forgetting import retention
 from memory.layers import cycle
 from memory.layers.conversations import summarise
-from memory.models import Activity, Chunk, Entry, Tombstone, Verb
+from memory.models import Activity, ActivityVerb, Chunk, Entry, Tombstone
 from memory.recall.indexing import catch_up
-from memory.tasks import let_go
+from memory.tasks import apply_retention
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +54,7 @@ def test_what_is_over_its_time_goes_from_every_layer(project, say):
     say("The nightingale sings.", 31)
     say("The wren stays.", 29)
     keep(project, 30)
-    assert retention.let_go()
+    assert retention.forget_expired()
     assert left() == {"The wren stays."}
     for model, column in ((Entry, "summary"), (Chunk, "text")):
         assert not model.objects.filter(**{f"{column}__icontains": "nightingale"}).exists()
@@ -70,14 +71,14 @@ def test_a_digest_of_it_is_written_anew_from_what_is_left(project, say):
     digest = Entry.objects.get(granularity="day", period_key=f"{at:%Y-%m-%d}")
     Session.objects.filter(messages__text__contains="wren").update(last_activity_at=timezone.now())
     keep(project, 30)
-    retention.let_go()
+    retention.forget_expired()
     digest.refresh_from_db()
     assert digest.withheld and digest.summary == ""
 
 
 def test_by_default_chats_are_kept_for_ever(project, say):
     say("The nightingale sings.", 30_000)
-    assert retention.let_go()
+    assert retention.forget_expired()
     assert left() == {"The nightingale sings."}
 
 
@@ -85,10 +86,10 @@ def test_what_is_pinned_stays_and_so_do_notes(project, owner, say):
     chat, told = say("A pinned chat.", 50), say("A pinned summary.", 50)
     Session.objects.filter(pk=chat.pk).update(pinned=True)
     Entry.objects.filter(session=told).update(pinned=True)
-    notes.add(project, owner, "A note.")
+    notes.add_note(project, owner, "A note.")
     Session.objects.notes().update(last_activity_at=timezone.now() - timedelta(days=50))
     keep(project, 30)
-    retention.let_go()
+    retention.forget_expired()
     assert left() == {"A pinned chat.", "A pinned summary.", "A note."}
 
 
@@ -96,25 +97,25 @@ def test_what_is_pinned_stays_and_so_do_notes(project, owner, say):
 def test_a_chat_and_its_forks_go_when_the_last_of_them_is_over(project, owner, say, spoken):
     origin = say("How it began.", 50)
     head = origin.messages.get()
-    made = {"origin": origin, "fork": changes.fork(head, owner)}
-    made["other fork"] = changes.fork(head, owner)
+    made = {"origin": origin, "fork": edits.fork(head, owner)}
+    made["other fork"] = edits.fork(head, owner)
     Session.objects.update(last_activity_at=timezone.now() - timedelta(days=50))
     Session.objects.filter(pk=made[spoken].pk).update(last_activity_at=timezone.now())
     keep(project, 30)
-    retention.let_go()
+    retention.forget_expired()
     assert Session.objects.count() == 3
     assert Message.objects.filter(text="How it began.").count() == 3
 
     Session.objects.update(last_activity_at=timezone.now() - timedelta(days=50))
-    retention.let_go()
+    retention.forget_expired()
     assert not Session.objects.exists()
 
 
 def test_it_is_on_the_record_with_its_reason_and_leaves_tombstones(project, say):
     gone = say("The nightingale sings.", 31)
     keep(project, 30)
-    retention.let_go()
-    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    retention.forget_expired()
+    act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     assert (act.by, act.session_id, act.reason) == (None, gone.pk, retention.REASON)
     assert Tombstone.objects.filter(subject=gone.pk).exists()
 
@@ -122,18 +123,18 @@ def test_it_is_on_the_record_with_its_reason_and_leaves_tombstones(project, say)
 def test_what_has_no_time_left_goes_on_later(project, say):
     say("The nightingale sings.", 31)
     keep(project, 30)
-    assert not retention.let_go(seconds=-1)
+    assert not retention.forget_expired(seconds=-1)
     assert left()
-    assert retention.let_go(seconds=60)
+    assert retention.forget_expired(seconds=60)
     assert not left()
 
 
 def test_one_in_which_somebody_spoke_meanwhile_stays(project, say, monkeypatch):
     session = say("The nightingale sings.", 31)
     keep(project, 30)
-    found = retention._some(None)
+    found = list(retention.expired_sessions().values_list("pk", "project"))
     Session.objects.update(last_activity_at=timezone.now())
-    retention._forget(*found[0])
+    retention.forget_session_if_expired(*found[0])
     assert Session.objects.get() == session and left()
 
 
@@ -142,7 +143,7 @@ def test_the_beat_looks_every_hour(project, say):
     assert (task.interval.every, task.interval.period) == (1, "hours")
     say("The nightingale sings.", 31)
     keep(project, 30)
-    let_go()
+    apply_retention()
     assert not left()
 
 
@@ -151,7 +152,7 @@ def test_owners_see_what_would_go_before_they_save(project, client, owner, say):
     say("Two.", 400)
     client.force_login(owner)
     page = client.get(SETTINGS).content.decode()
-    assert "30 days: 2, 90 days: 1, 365 days: 1." in page
+    assert "30 days: 2, 90 days: 1, 365 days: 1." in compact(page)
 
 
 def test_members_are_told_how_long_chats_are_kept(project, client, viewer):

@@ -4,14 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chat import changes
+from chat.conversations import edits
+from chat.conversations.generation import finalise
+from chat.conversations.messages import begin_reply, draft, post_messages
+from chat.conversations.sessions import update_session
 from chat.models import Session, Status
-from chat.replies import begin_reply, draft, finalise, post_messages
-from chat.sessions import update_session
-from memory.layers import conversations, cycle, leases
+from memory import leases
+from memory.layers import conversations, cycle
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
-from memory.layers.rendering import rendered_bank
-from memory.models import Cursor, Entry, EntryRevision, State
+from memory.models import Cursor, Entry, EntryRevision, EntryStatus
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,16 +38,21 @@ def told(session, owner):
 
 def test_an_edit_makes_the_same_entry_stale_and_due_and_keeps_the_text_before(told, owner, project):
     entry = Entry.objects.get()
-    changes.edit(told[0], "The cutover is on 4 April.", owner)
+    edits.edit(told[0], "The cutover is on 4 April.", owner)
     entry.refresh_from_db()
-    assert (entry.state, entry.withheld) == (State.STALE, False)
+    assert (entry.state, entry.withheld) == (EntryStatus.STALE, False)
     assert "3 March" in rendered_bank(project).text
     assert "edited since" in rendered_bank(project).text
     assert cycle.due(later()).entries == [entry.pk]
 
     cycle.run(later())
     entry.refresh_from_db()
-    assert (entry.state, entry.revision, entry.first_seq, entry.last_seq) == (State.LIVE, 2, 1, 3)
+    assert (entry.state, entry.revision, entry.first_seq, entry.last_seq) == (
+        EntryStatus.LIVE,
+        2,
+        1,
+        3,
+    )
     assert "4 April" in entry.summary
     assert "3 March" not in entry.summary
     assert EntryRevision.objects.get(entry=entry).summary.count("3 March") == 1
@@ -54,21 +61,21 @@ def test_an_edit_makes_the_same_entry_stale_and_due_and_keeps_the_text_before(to
 
 
 def test_what_was_deleted_is_withheld_at_once_and_leaves_no_revision(told, owner, project):
-    changes.edit(told[0], "The cutover is on 4 April.", owner)
+    edits.edit(told[0], "The cutover is on 4 April.", owner)
     cycle.run(later())
-    changes.delete(told[2])
+    edits.delete(told[2])
     assert rendered_bank(project).text == ""
     assert EntryRevision.objects.count() == 0
     cycle.run(later())
     entry = Entry.objects.get()
-    assert (entry.state, entry.withheld) == (State.LIVE, False)
+    assert (entry.state, entry.withheld) == (EntryStatus.LIVE, False)
     assert "4 April" in rendered_bank(project).text
     assert "900" not in entry.summary
     assert EntryRevision.objects.count() == 0
 
 
 def test_an_entry_of_which_everything_was_deleted_goes(told, session, project):
-    changes.clear(session)
+    edits.clear(session)
     assert rendered_bank(project).text == ""
     cycle.run(later())
     assert Entry.objects.count() == 0
@@ -96,7 +103,7 @@ def test_an_entry_that_goes_before_it_is_rewritten_holds_nobody_up(
     told, session, owner, gone_once_claimed
 ):
     entry = Entry.objects.get()
-    changes.edit(told[0], "The cutover is on 4 April.", owner)
+    edits.edit(told[0], "The cutover is on 4 April.", owner)
     gone_once_claimed(Entry.objects.all())
     assert conversations.rewrite(entry.pk, later()) is None
     cursor = Cursor.objects.get(pk=session.pk)
@@ -117,10 +124,10 @@ def test_another_reply_on_the_path_rewrites_what_covered_the_one_before(session,
     first = begin_reply(asked)
     finalise(first, "On 3 March.", Status.COMPLETE, {})
     summarise(session.pk, later())
-    _, again = changes.regenerate(first)
+    _, again = edits.regenerate(first)
     finalise(again, "On 4 April.", Status.COMPLETE, {})
     [entry] = Entry.objects.all()
-    assert entry.state == State.STALE
+    assert entry.state == EntryStatus.STALE
     scripted.reset()
     conversations.rewrite(entry.pk, later())
     asked_of_the_model = scripted.requests[-1]["messages"][-1]["content"]
@@ -129,11 +136,11 @@ def test_another_reply_on_the_path_rewrites_what_covered_the_one_before(session,
 
 
 def test_a_change_while_an_entry_is_rewritten_is_not_lost(told, owner, scripted):
-    changes.edit(told[0], "The cutover is on 4 April.", owner)
+    edits.edit(told[0], "The cutover is on 4 April.", owner)
     entry = Entry.objects.get()
 
     def edited_again(request):
-        changes.edit(told[0], "The cutover is on 5 May.", owner)
+        edits.edit(told[0], "The cutover is on 5 May.", owner)
         return "- On 4 April."
 
     scripted.queue(edited_again)
@@ -142,7 +149,7 @@ def test_a_change_while_an_entry_is_rewritten_is_not_lost(told, owner, scripted)
 
 
 def test_a_fork_is_not_remembered_twice(told, owner):
-    fork = changes.fork(told[1], owner)
+    fork = edits.fork(told[1], owner)
     assert fork.messages.count() == 2
     assert cycle.due(later()).sessions == []
     post_messages(fork, [draft("The fork goes on to Oslo.", author=owner)])
@@ -168,9 +175,9 @@ def test_the_digest_above_follows_an_edit(project, owner):
     cycle.run(now)
     day = Entry.objects.get(granularity="day")
     quoted = next(s for s in sessions if f"Release {s.title} " in day.summary)
-    changes.delete(quoted.messages.get())
+    edits.delete(quoted.messages.get())
     day.refresh_from_db()
-    assert (day.state, day.withheld) == (State.STALE, True)
+    assert (day.state, day.withheld) == (EntryStatus.STALE, True)
     shown = rendered_bank(project).text
     assert f"Release {quoted.title} " not in shown
     assert "Release" in shown
@@ -185,4 +192,4 @@ def test_quotes_of_a_chat_that_was_made_private_go_back_to_review(told, session,
     assert "3 March" in rendered_bank(project).text
     update_session(session, visibility="private")
     assert rendered_bank(project).text == ""
-    assert Entry.objects.get().state == State.PROPOSED
+    assert Entry.objects.get().state == EntryStatus.PROPOSED

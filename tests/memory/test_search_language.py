@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from memory.models import Chunk, IndexCursor, SourceType
-from memory.recall import indexing, words
+from memory.recall import fulltext, indexing
 from tests.memory.recalling import found, talk
 
 pytestmark = pytest.mark.django_db
@@ -18,7 +18,7 @@ def languages() -> set[str]:
 
 def met(project, question: str) -> list[int]:
     """In how many chunks the words of the question stand, by word."""
-    asked, _ = words.terms(project, question)
+    asked, _ = fulltext.query_terms(project, question)
     return [Chunk.objects.filter(terms__contains=[term.hash]).count() for term in asked]
 
 
@@ -58,7 +58,7 @@ def test_a_change_has_all_that_was_said_cut_anew(project, owner, api):
 def test_only_a_change_wakes_indexing(german, owner, monkeypatch, language, calls):
     talk(german, owner, HOUSES)
     woken: list[None] = []
-    monkeypatch.setattr("memory.receivers.wake_indexing", lambda: woken.append(None))
+    monkeypatch.setattr("memory.signal_handlers.wake_indexing", lambda: woken.append(None))
     german.name, german.search_language = "Hafen", language
     german.save()
     assert IndexCursor.objects.due().count() == len(woken) == calls

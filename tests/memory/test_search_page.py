@@ -84,7 +84,7 @@ def test_summaries_and_facts_are_found_beside_what_was_said(project, owner, look
     from projects.models import Membership
 
     told = facts.Statement("replica", "stays", "seven days", AT)
-    facts.give(Membership.objects.get(project=project, user=owner), told)
+    facts.create_fact(Membership.objects.get(project=project, user=owner), told)
     indexing.catch_up()
     page = look(owner, q="How long does the replica stay?")
     assert f"/memory/{entry.pk}/" in page

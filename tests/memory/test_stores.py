@@ -4,14 +4,14 @@ import pytest
 from django.apps import apps
 from django.db import connection, models
 
-from memory.forgetting.stores import NOT_SAID, STORES
+from memory.forgetting.stores import NO_USER_TEXT, STORES
 
 OURS = ("projects", "chat", "memory")
 TEXT = (models.CharField, models.TextField, models.JSONField, models.FileField, models.BinaryField)
 
 
 def planned() -> dict[type, set[str]]:
-    plan: dict[type, set[str]] = {model: set(columns) for model, columns in NOT_SAID.items()}
+    plan: dict[type, set[str]] = {model: set(columns) for model, columns in NO_USER_TEXT.items()}
     for store in STORES:
         for model, columns in store.texts.items():
             plan.setdefault(model, set()).update(columns)

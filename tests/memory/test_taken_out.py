@@ -4,12 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from chat.sessions import delete_session, restore_session
-from memory.forgetting import Scope, forget
-from memory.layers import cycle, digests, review
-from memory.layers.conversations import read
-from memory.layers.rendering import rendered_bank
-from memory.models import Activity, Entry, EntryRevision, State, Verb
+from chat.conversations.sessions import delete_session, restore_session
+from memory.forgetting.service import ForgetScope, forget
+from memory.layers import cycle, digests
+from memory.layers.bank_cache import rendered_bank
+from memory.layers.coverage import read_range
+from memory.models import Activity, ActivityVerb, Entry, EntryRevision, EntryStatus
+from memory.moderation import entry_operations
 from tests.memory.days import NOW, remember
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +28,7 @@ def day(project, owner, scripted):
     for name in ("Alpha", "Beta", "Gamma"):
         remember(project, owner, TALK.format(name))
     scripted.default = "- A day about Alpha, Beta and Gamma."
-    digests.settle(project.pk, NOW)
+    digests.update_layers(project.pk, NOW)
     return Entry.objects.get(granularity="day")
 
 
@@ -37,7 +38,7 @@ def told_of(name: str) -> Entry:
 
 def test_what_a_pinned_entry_told_its_digest_goes_with_its_chat(day, project, owner):
     pinned = told_of("Alpha")
-    review.pin(pinned, True, owner)
+    entry_operations.pin(pinned, True, owner)
     assert "Alpha" in rendered_bank(project).text
     delete_session(pinned.session)
     assert "Alpha" not in rendered_bank(project).text
@@ -45,21 +46,21 @@ def test_what_a_pinned_entry_told_its_digest_goes_with_its_chat(day, project, ow
 
 def test_what_a_pinned_entry_told_its_digest_goes_when_it_is_hidden(day, project, owner):
     pinned = told_of("Alpha")
-    review.pin(pinned, True, owner)
-    review.set_hidden(pinned, True, owner)
+    entry_operations.pin(pinned, True, owner)
+    entry_operations.set_hidden(pinned, True, owner)
     assert "Alpha" not in rendered_bank(project).text
 
 
 def test_what_is_redacted_in_a_pinned_entry_goes_from_its_digest_too(day, project, owner):
     pinned = told_of("Alpha")
-    review.pin(pinned, True, owner)
-    review.redact(pinned, "Alpha", owner)
+    entry_operations.pin(pinned, True, owner)
+    entry_operations.redact(pinned, "Alpha", owner)
     assert not Entry.objects.filter(summary__contains="Alpha").exists()
 
 
 def test_an_earlier_text_of_the_digest_goes_too(day, project, owner, scripted):
     pinned = told_of("Alpha")
-    review.pin(pinned, True, owner)
+    entry_operations.pin(pinned, True, owner)
     scripted.default = "- A day about Beta and Gamma."
     cycle.run(NOW)
     earlier = EntryRevision.objects.filter(entry=day, summary__contains="Alpha")
@@ -72,11 +73,14 @@ def test_a_digest_that_tells_nothing_of_it_since_stands_again_without_a_call(
     day, project, owner, scripted
 ):
     pinned = told_of("Alpha")
-    review.pin(pinned, True, owner)
+    entry_operations.pin(pinned, True, owner)
     scripted.default = "- A day about Beta and Gamma."
     cycle.run(NOW)
     before = Entry.objects.get(pk=day.pk)
-    calls, acts = len(scripted.requests), Activity.objects.filter(verb=Verb.REWRITTEN).count()
+    calls, acts = (
+        len(scripted.requests),
+        Activity.objects.filter(verb=ActivityVerb.REWRITTEN).count(),
+    )
     delete_session(pinned.session)
     assert Entry.objects.get(pk=day.pk).withheld
     cycle.run(NOW)
@@ -84,7 +88,7 @@ def test_a_digest_that_tells_nothing_of_it_since_stands_again_without_a_call(
     assert (after.summary, after.revision) == (before.summary, before.revision)
     assert (after.state, after.withheld) == (before.state, False)
     assert len(scripted.requests) == calls
-    assert Activity.objects.filter(verb=Verb.REWRITTEN).count() == acts
+    assert Activity.objects.filter(verb=ActivityVerb.REWRITTEN).count() == acts
 
 
 def test_digests_of_a_chat_that_is_brought_back_stand_as_they_stood(project, owner, scripted):
@@ -92,12 +96,12 @@ def test_digests_of_a_chat_that_is_brought_back_stand_as_they_stood(project, own
     project.save()
     for number in range(4):
         entry = remember(project, owner, TALK.format(number), day=number // 2)
-        entry.sources_hash = read(entry.session, 0).fingerprint
+        entry.sources_hash = read_range(entry.session, 0).fingerprint
         entry.save()
     scripted.default = TALK.format("Everything")
     later = NOW + timedelta(days=9)
     cycle.run(later)
-    review.ask_anew(Entry.objects.get(granularity="week"), owner)
+    entry_operations.request_rewrite(Entry.objects.get(granularity="week"), owner)
     scripted.default = TALK.format("All of it")
     cycle.run(later)
     columns = ("pk", "summary", "revision", "parent", "withheld")
@@ -114,10 +118,10 @@ def test_digests_of_a_chat_that_is_brought_back_stand_as_they_stood(project, own
 
 
 def test_what_is_written_into_a_digest_while_it_is_rewritten_stays(day, project, editor, scripted):
-    review.ask_anew(day, editor)
+    entry_operations.request_rewrite(day, editor)
 
     def meanwhile(asked):
-        review.edit(day, "- Alpha is over, said Edgar.", editor)
+        entry_operations.edit(day, "- Alpha is over, said Edgar.", editor)
         return "- A day about nothing."
 
     scripted.queue(meanwhile)
@@ -129,16 +133,21 @@ def test_what_is_written_into_a_digest_while_it_is_rewritten_stays(day, project,
 def test_what_was_written_into_a_digest_and_is_forgotten_while_it_is_rewritten_stays_away(
     day, project, editor, scripted
 ):
-    review.edit(day, "- Edgar's own words.", editor)
-    review.ask_anew(day, editor)
+    entry_operations.edit(day, "- Edgar's own words.", editor)
+    entry_operations.request_rewrite(day, editor)
 
     def meanwhile(asked):
         assert "own words" in str(asked)
-        forget(project, Scope(user=editor.pk))
+        forget(project, ForgetScope(user=editor.pk))
         return "- Edgar's own words, and more."
 
     scripted.queue(meanwhile)
     cycle.run(NOW)
     after = Entry.objects.get(pk=day.pk)
     assert "own words" not in after.summary
-    assert after.state in (State.LIVE, State.ABSORBED, State.FADED, State.PROPOSED)
+    assert after.state in (
+        EntryStatus.LIVE,
+        EntryStatus.ABSORBED,
+        EntryStatus.FADED,
+        EntryStatus.PROPOSED,
+    )

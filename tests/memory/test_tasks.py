@@ -7,7 +7,7 @@ import pytest
 from memory import tasks
 from memory.layers import conversations, cycle
 from memory.models import Cursor, Entry, Nudge
-from memory.models.cursors import nudge
+from memory.models.cursors import mark_layers_changed
 from tests.memory.days import START, remember
 from tests.memory.test_digests import talk
 
@@ -26,7 +26,7 @@ def sent(monkeypatch) -> list[str]:
     """The projects that a worker was asked to look through."""
     found: list[str] = []
     monkeypatch.setattr(
-        tasks.settle_project, "apply_async", lambda args, **options: found.extend(args)
+        tasks.update_layers, "apply_async", lambda args, **options: found.extend(args)
     )
     return found
 
@@ -49,12 +49,12 @@ def test_one_that_comes_twice_writes_nothing_twice(small, owner, sent):
 def test_layers_do_not_settle_while_a_conversation_waits(small, owner):
     for _ in range(12):
         remember(small, owner, "- It was talked over at length. " * 6)
-    nudge(small.pk)
+    mark_layers_changed(small.pk)
     session = talk(small, owner, 0)
-    tasks.settle_project(str(small.pk))
+    tasks.update_layers(str(small.pk))
     assert not Entry.objects.filter(granularity="day").exists()
     assert conversations.summarise(session.pk, datetime.now(UTC)) is not None
-    tasks.settle_project(str(small.pk))
+    tasks.update_layers(str(small.pk))
     assert Entry.objects.filter(granularity="day").count() == 1
     assert not Nudge.objects.exists()
 

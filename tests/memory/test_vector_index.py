@@ -6,7 +6,7 @@ from django.db import connection
 from memory.models import Corpus, Vector
 from memory.recall import embedders, indexing, vector_index
 from memory.tasks import run_indexing
-from projects.creation import create_project
+from projects.services import create_project
 from tests.memory.recalling import found, say, talk
 
 pytestmark = pytest.mark.django_db
@@ -18,9 +18,9 @@ QUESTION = "Which flowers did her sibling grow?"
 @pytest.fixture
 def large(project, owner, monkeypatch):
     """A project that is large as soon as it has three chunks, in which none may wait."""
-    monkeypatch.setattr(vector_index, "EXACT", 2)
-    monkeypatch.setattr(vector_index, "WAITING", 0)
-    monkeypatch.setattr(vector_index, "BATCH", 1)
+    monkeypatch.setattr(vector_index, "MAX_EXACT_CHUNKS", 2)
+    monkeypatch.setattr(vector_index, "MAX_UNINDEXED_VECTORS", 0)
+    monkeypatch.setattr(vector_index, "BATCH_SIZE", 1)
     for text in TEXTS:
         talk(project, owner, text)
     assert Corpus.objects.get().chunks == 3
@@ -36,26 +36,26 @@ def test_what_is_written_waits_outside_of_the_index(large):
 
 
 def test_a_large_project_is_taken_in(large):
-    assert vector_index.keep_up(embedders.get()) is False
+    assert vector_index.add_waiting(embedders.get()) is False
     assert indexed() == [True] * 3
-    assert vector_index.behind(embedders.get()) == []
+    assert vector_index.projects_behind(embedders.get()) == []
 
 
 def test_a_small_project_never_is(large, owner):
     small = create_project(owner, name="Small", slug="small")
     talk(small, owner, TEXTS[0])
-    vector_index.keep_up(embedders.get())
+    vector_index.add_waiting(embedders.get())
     assert not Vector.objects.get(project=small).indexed
 
 
 def test_a_few_may_wait(large, monkeypatch):
-    monkeypatch.setattr(vector_index, "WAITING", 3)
-    vector_index.keep_up(embedders.get())
+    monkeypatch.setattr(vector_index, "MAX_UNINDEXED_VECTORS", 3)
+    vector_index.add_waiting(embedders.get())
     assert indexed() == [False] * 3
 
 
 def test_it_stops_when_its_time_is_over_and_goes_on_later(large, woken):
-    assert vector_index.keep_up(embedders.get(), seconds=-1) is True
+    assert vector_index.add_waiting(embedders.get(), seconds=-1) is True
     assert indexed() == [False] * 3
     run_indexing()
     assert indexed() == [True] * 3
@@ -63,7 +63,7 @@ def test_it_stops_when_its_time_is_over_and_goes_on_later(large, woken):
 
 
 def test_indexing_comes_back_for_what_it_did_not_manage(large, woken, monkeypatch):
-    monkeypatch.setattr("memory.tasks.TAKING_IN_SECONDS", -1)
+    monkeypatch.setattr("memory.tasks.VECTOR_INDEX_S", -1)
     run_indexing()
     assert len(woken) == 1
 
@@ -77,7 +77,7 @@ def test_all_is_found_wherever_its_vector_is(large, owner):
 
 
 def test_a_turn_that_grows_leaves_the_index_until_it_is_taken_in_again(large, owner):
-    vector_index.keep_up(embedders.get())
+    vector_index.add_waiting(embedders.get())
     session = Vector.objects.order_by("chunk__source").last().chunk.session
     say(session, owner, "They are red and yellow.")
     assert indexed() == [True, True, False]
@@ -85,9 +85,9 @@ def test_a_turn_that_grows_leaves_the_index_until_it_is_taken_in_again(large, ow
 
 
 def test_one_that_the_index_cannot_hold_is_compared(large, owner, monkeypatch):
-    monkeypatch.setattr(vector_index, "MOST_DIMENSIONS", 10)
+    monkeypatch.setattr(vector_index, "MAX_INDEXED_DIMENSIONS", 10)
     indexing.catch_up()
-    assert vector_index.keep_up(embedders.get()) is False
+    assert vector_index.add_waiting(embedders.get()) is False
     assert indexed() == [False] * 3
     assert set(found(large, owner, QUESTION)) == set(TEXTS)
 
@@ -107,7 +107,7 @@ def made(name: str = INDEX) -> tuple[int, bool] | None:
 @pytest.mark.django_db(transaction=True)
 def test_when_most_wait_the_index_is_made_anew_around_them(large, owner):
     before = made()
-    vector_index.fill(embedders.get())
+    vector_index.add_all(embedders.get())
     assert indexed() == [True] * 3
     after = made()
     assert after[0] != before[0]
@@ -116,10 +116,10 @@ def test_when_most_wait_the_index_is_made_anew_around_them(large, owner):
 
 
 def test_when_few_wait_they_are_put_into_the_index_that_is_there(large, owner):
-    vector_index.keep_up(embedders.get())
+    vector_index.add_waiting(embedders.get())
     before = made()
     talk(large, owner, "My sister planted asters, too.")
-    vector_index.fill(embedders.get())
+    vector_index.add_all(embedders.get())
     assert indexed() == [True] * 4
     assert made() == before
 
@@ -133,8 +133,8 @@ def test_when_few_wait_they_are_put_into_the_index_that_is_there(large, owner):
     ],
 )
 def test_an_index_that_a_killed_process_left_half_made_is_made(large, left):
-    vector_index.keep_up(embedders.get())
+    vector_index.add_waiting(embedders.get())
     with connection.cursor() as cursor:
         cursor.execute(left)
-    vector_index.keep_up(embedders.get())
+    vector_index.add_waiting(embedders.get())
     assert made()[1]

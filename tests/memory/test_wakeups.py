@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memory import tasks
+from memory import tasks, wakeups
 from tests.commands import ROOT
 
 # Seconds.
@@ -16,20 +16,21 @@ ASKED_TWICE = """
 import django
 django.setup()
 from types import SimpleNamespace
-from memory import tasks
-wakes = tasks.Wakes(SimpleNamespace(name="index", apply_async=lambda **options: print("asked")))
+from memory.wakeups import ThrottledWakeup
+index = SimpleNamespace(name="index", apply_async=lambda **options: print("asked"))
+wakes = ThrottledWakeup(index)
 for _ in range(9):
     wakes()
 """
 
 
 @pytest.fixture
-def wakes(woken, monkeypatch) -> Iterator[tasks.Wakes]:
-    monkeypatch.setattr(tasks, "BETWEEN_WAKES", BETWEEN)
-    made = tasks.Wakes(tasks.run_indexing)
+def wakes(woken, monkeypatch) -> Iterator[wakeups.ThrottledWakeup]:
+    monkeypatch.setattr(wakeups, "WAKE_INTERVAL_S", BETWEEN)
+    made = wakeups.ThrottledWakeup(tasks.run_indexing)
     yield made
     # The last one asks as long as the broker is not the real one.
-    if later := made._later:
+    if later := made.timer:
         later.join()
 
 

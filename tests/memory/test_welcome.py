@@ -86,7 +86,7 @@ def test_a_model_is_tried_and_its_answer_shown(visit, scripted, settings):
     assert not Project.objects.exists()
 
 
-def test_why_a_model_does_not_answer_is_said(visit, scripted):
+def test_the_error_of_a_model_is_shown(visit, scripted):
     from tests.scripted import Answer
 
     scripted.default = Answer(status=500)
@@ -110,15 +110,15 @@ def test_the_project_answers_with_the_chosen_model(visit):
         {"name": "Ledger", "model": "other", "other": "gpt"},
     ],
 )
-def test_what_is_missing_is_said_and_nothing_made(visit, given):
+def test_incomplete_input_creates_no_project(visit, given):
     assert visit(**given).status_code == 400
     assert not Project.objects.exists()
 
 
 def test_the_demo_opens_on_its_memory(visit, monkeypatch, tmp_path):
-    # A few days of it will do.
-    told, *chats = demo.TALK.read_text().split("[[chat]]")
+    # Three chats are enough.
+    header, *chats = demo.TALK.read_text().split("[[chat]]")
     short = tmp_path / "talk.toml"
-    short.write_text("[[chat]]".join([told, *chats[-3:]]))
+    short.write_text("[[chat]]".join([header, *chats[-3:]]))
     monkeypatch.setattr(demo, "TALK", short)
     assert visit(action="demo").url == reverse("memory", args=["island-ferry"])

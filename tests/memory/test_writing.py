@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from memory.recall import writing
+from memory.recall import chunk_writer
 
 TEXTS = [
     'a "quoted" word',
@@ -32,7 +32,7 @@ COLUMNS = {
 @pytest.mark.parametrize(("kind", "values"), COLUMNS.items())
 def test_an_array_reads_as_it_was(kind, values):
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT * FROM unnest(%s::{kind}[])", [writing.array(values)])
+        cursor.execute(f"SELECT * FROM unnest(%s::{kind}[])", [chunk_writer.array_literal(values)])
         read = [bytes(one) if kind == "bytea" else one for (one,) in cursor.fetchall()]
     assert read == values
 
@@ -44,7 +44,7 @@ def test_a_vector_is_kept_as_the_nearest_halves():
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT one::halfvec::text FROM unnest(%s::text[]) one",
-            [writing.array(writing.literals(rows))],
+            [chunk_writer.array_literal(chunk_writer.vector_literals(rows))],
         )
         read = [one.strip("[]").split(",") for (one,) in cursor.fetchall()]
     assert (np.array(read, np.float32).astype(np.float16) == rows.astype(np.float16)).all()

@@ -56,7 +56,7 @@ def worked(strata: Strata) -> str:
     answer = api.post(f"{session}/summarize/", headers=asked)
     assert (answer.status_code, answer.headers["X-Request-ID"]) == (202, "from-the-proxy.1")
     until(lambda: task_lines(strata, "from-the-proxy.1"), "the task of the request")
-    until(lambda: strata.lines("not_delivered"), "a failed delivery")
+    until(lambda: strata.lines("webhook_delivery_failed"), "a failed delivery")
     return "from-the-proxy.1"
 
 
@@ -90,12 +90,12 @@ def test_metrics_tell_of_every_process(strata, worked):
     page = strata.metrics()
     reply = 'kind="reply",model="openai-chat:scripted"'
     calls = f"strata_model_call_duration_seconds_count{{{reply},outcome="
-    assert sample(page, f'{calls}"answered"') == 1
+    assert sample(page, f'{calls}"success"') == 1
     assert sample(page, f'{calls}"request_refused"') == 1
-    assert sample(page, f"strata_first_token_seconds_count{{{reply}}}") >= 1
+    assert sample(page, f"strata_model_first_token_seconds_count{{{reply}}}") >= 1
     assert sample(page, f'strata_model_tokens_total{{direction="output",{reply}}}') > 0
-    assert sample(page, 'strata_failures_total{kind="reply_failed"}') >= 3
-    assert sample(page, 'strata_failures_total{kind="not_delivered"}') >= 1
+    assert sample(page, 'strata_failures_total{event="reply_failed"}') >= 3
+    assert sample(page, 'strata_failures_total{event="webhook_delivery_failed"}') >= 1
     view = (
         'django_http_requests_latency_seconds_by_view_method_count{method="GET",view="api-recall"}'
     )
@@ -103,15 +103,15 @@ def test_metrics_tell_of_every_process(strata, worked):
     assert sample(page, "strata_recall_duration_seconds_count") >= 1
     assert sample(page, 'django_http_responses_total_by_status_view_method_total{method="POST"') > 5
     assert 'view="mcp"' in page
-    assert 'strata_queue_depth{queue="memory"}' in page
-    assert sample(page, "strata_streams_open") == 0
-    assert sample(page, "strata_unanswered{") == 0
+    assert 'strata_queue_tasks{queue="memory"}' in page
+    assert sample(page, "strata_open_streams") == 0
+    assert sample(page, "strata_collector_failed{") == 0
     assert not WORD.search(page)
 
 
 def test_no_line_tells_what_was_said(strata, worked):
     written = strata.logs()
-    for event in ("request_finished", "reply_failed", "not_delivered", "memory_failed"):
+    for event in ("request_finished", "reply_failed", "webhook_delivery_failed", "memory_failed"):
         assert strata.lines(event), event
     found = [line for line in written.splitlines() if WORD.search(line)]
     assert found == []

@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from chat.conversations.messages import post_message
 from chat.models import Message, Seen, Session
-from chat.replies import post_message
 from memory.models import (
     Cursor,
     Delivery,
@@ -20,8 +20,8 @@ from memory.models import (
     Ladder,
     Webhook,
 )
-from projects.creation import create_project
 from projects.models import Invitation, Project, SpentInvitation, Token
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session
-from chat.replies import draft, post_messages
 
 pytestmark = pytest.mark.django_db
 

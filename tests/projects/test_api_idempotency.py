@@ -9,9 +9,10 @@ from django.urls import URLPattern, get_resolver
 from django.utils import timezone
 
 from chat.models import Attachment, Import, Message, Session
-from memory.forgetting import Scope, forget
+from memory.forgetting.service import ForgetScope, forget
 from memory.models import Fact
-from projects import idempotency, tasks
+from projects import tasks
+from projects.api import idempotency
 from projects.models import IdempotencyKey, Membership, Project
 from tests.chat.pictures import picture
 
@@ -86,7 +87,7 @@ def session(project, editor) -> Session:
 
 @pytest.fixture
 def answered(session, editor) -> Message:
-    from chat.replies import post_message
+    from chat.conversations.messages import post_message
 
     asked = post_message(session, "When?", author=editor)
     return post_message(session, "In May.", role="assistant", parent=asked)
@@ -196,7 +197,7 @@ def test_a_crash_leaves_neither_the_thing_nor_the_key(api, owner, monkeypatch):
     client = api(owner)
     client.raise_request_exception = False
     with monkeypatch.context() as patched:
-        patched.setattr(idempotency.Use, "keep", die)
+        patched.setattr(idempotency.KeyUse, "save", die)
         assert client.post(PROJECTS, {"name": "Data"}, format="json", **KEY).status_code == 500
     assert not Project.objects.exists()
     assert client.post(PROJECTS, {"name": "Data"}, format="json", **KEY).status_code == 201
@@ -206,7 +207,7 @@ def test_a_crash_leaves_neither_the_thing_nor_the_key(api, owner, monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_a_double_before_the_first_has_committed_is_told_to_wait(api, owner):
     client, other = api(owner), connection.copy()
-    use = idempotency.Use.of(owner, None, ONE_KEY, "POST", PROJECTS, {"name": "Data"})
+    use = idempotency.KeyUse.of(owner, None, ONE_KEY, "POST", PROJECTS, {"name": "Data"})
     # As the first would, on another connection.
     other.set_autocommit(False)
     try:
@@ -282,7 +283,7 @@ def test_what_is_gone_is_told_to_be_gone(api, owner, project):
     api(owner).delete(f"/api/v1/sessions/{made['id']}/")
     again = api(owner).post(url, body, format="json", **KEY)
     assert again.status_code == 410
-    assert Session.objects.standing().count() == 0
+    assert Session.objects.not_deleted().count() == 0
 
 
 def test_what_was_forgotten_is_not_told_again(api, owner, project, session):
@@ -290,7 +291,7 @@ def test_what_was_forgotten_is_not_told_again(api, owner, project, session):
     body = {"content": "The vault opens with 4711.", "reply": False}
     made = api(owner).post(url, body, format="json", **KEY).json()["message"]
     with transaction.atomic():
-        forget(project, Scope(message=made["id"]), owner)
+        forget(project, ForgetScope(message=made["id"]), owner)
     again = api(owner).post(url, body, format="json", **KEY)
     assert again.status_code == 410
     assert "vault" not in again.content.decode()

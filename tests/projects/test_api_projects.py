@@ -2,8 +2,8 @@
 
 import pytest
 
-from projects.creation import create_project
 from projects.models import Membership, Project
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 

@@ -13,9 +13,9 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chat.models import Session
-from projects import tasks, throttling
+from projects import rate_limits, tasks
 from projects.models import Bucket, Token
-from projects.throttling import Exceeded, spend
+from projects.rate_limits import RateLimitExceededError, count_request
 from tests.server import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -63,26 +63,26 @@ def test_it_comes_back_bit_by_bit(api, owner, rates):
 def test_what_is_refused_is_not_counted(owner, rates):
     rates(reads=(1, 60))
     token, _ = Token.issue(owner)
-    spend(owner, token, ["reads"])
+    count_request(owner, token, ["reads"])
     before = set(Bucket.objects.values_list("subject", "free_at"))
     for _ in range(5):
-        with pytest.raises(Exceeded):
-            spend(owner, token, ["reads"])
+        with pytest.raises(RateLimitExceededError):
+            count_request(owner, token, ["reads"])
     assert set(Bucket.objects.values_list("subject", "free_at")) == before
 
 
 def test_another_rate_counts_from_the_moment_it_is_set(owner, rates):
     token, _ = Token.issue(owner)
     rates(reads=(1, 86_400))
-    spend(owner, token, ["reads"])
-    with pytest.raises(Exceeded) as exceeded:
-        spend(owner, token, ["reads"])
-    assert exceeded.value.wait == 86_400
+    count_request(owner, token, ["reads"])
+    with pytest.raises(RateLimitExceededError) as exceeded:
+        count_request(owner, token, ["reads"])
+    assert exceeded.value.retry_after_s == 86_400
     rates(reads=(2, 60))
-    assert spend(owner, token, ["reads"]).remaining == 1
-    assert spend(owner, token, ["reads"]).remaining == 0
-    with pytest.raises(Exceeded):
-        spend(owner, token, ["reads"])
+    assert count_request(owner, token, ["reads"]).remaining == 1
+    assert count_request(owner, token, ["reads"]).remaining == 0
+    with pytest.raises(RateLimitExceededError):
+        count_request(owner, token, ["reads"])
 
 
 def test_reading_and_writing_are_counted_apart(api, owner, rates):
@@ -135,7 +135,7 @@ def test_another_token_has_a_rate_of_its_own_up_to_that_of_the_user(api, owner, 
     clients = [api(owner) for _ in range(4)]
     asked = [client.get(URL).status_code for client in clients for _ in range(2)]
     assert asked == [200] * 6 + [429] * 2
-    assert throttling.TOKENS_A_USER == 3
+    assert rate_limits.TOKENS_PER_USER == 3
 
 
 def test_another_user_is_not_kept_waiting(api, owner, stranger, rates):
@@ -166,8 +166,8 @@ def test_many_at_once_get_through_exactly_as_often_as_allowed(owner, rates):
 
     def ask(number: int) -> bool:
         try:
-            spend(owner, token, ["reads", "writes"] if number % 2 else ["writes", "reads"])
-        except Exceeded:
+            count_request(owner, token, ["reads", "writes"] if number % 2 else ["writes", "reads"])
+        except RateLimitExceededError:
             return False
         finally:
             connection.close()
@@ -180,7 +180,7 @@ def test_many_at_once_get_through_exactly_as_often_as_allowed(owner, rates):
 def test_what_tells_nothing_any_more_is_cleared(owner, rates):
     rates(reads=(5, 60))
     token, _ = Token.issue(owner)
-    spend(owner, token, ["reads"])
+    count_request(owner, token, ["reads"])
     tasks.clear()
     assert Bucket.objects.count() == 2
     Bucket.objects.update(free_at=timezone.now() - timedelta(seconds=1))

@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from projects.creation import create_project
 from projects.models import Token
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 

@@ -127,8 +127,8 @@ def test_the_bank_is_told_once(client, project):
 def test_a_reaction_is_another_message_to_its_reader_and_the_same_to_its_editor(
     client, project, owner
 ):
+    from chat.conversations.messages import post_message
     from chat.models import Session
-    from chat.replies import post_message
 
     said = post_message(Session.objects.create(project=project, creator=owner), "A", author=owner)
     url = f"/api/v1/messages/{said.pk}/"

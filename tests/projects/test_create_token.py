@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from projects.models import Role, Token
+from projects.models import MemberRole, Token
 
 pytestmark = pytest.mark.django_db
 
@@ -65,7 +65,7 @@ def test_it_makes_the_user_when_told_to(create_token):
 
 def test_a_user_made_for_a_project_is_an_editor_of_it(create_token, project):
     token = create_token("robot", "--create", "--project", "billing").strip()
-    assert project.memberships.get(user__username="robot").role == Role.EDITOR
+    assert project.memberships.get(user__username="robot").role == MemberRole.EDITOR
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
     assert client.get("/api/v1/projects/billing/").status_code == 200

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from projects.instructions import EXAMPLE, Mistake, check, render
+from projects.persona_template import EXAMPLE, PersonaTemplateError, check, render
 
 
 def test_it_knows_who_is_there():
@@ -28,7 +28,7 @@ def test_plain_text_is_itself():
     ],
 )
 def test_a_mistake_names_its_line(template, line):
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(PersonaTemplateError) as caught:
         check(template)
     assert caught.value.line == line
     assert str(caught.value).startswith(f"Line {line}: ")
@@ -52,6 +52,6 @@ def test_a_mistake_names_its_line(template, line):
 )
 def test_it_can_do_nothing_else(template):
     began = time.monotonic()
-    with pytest.raises(Mistake):
+    with pytest.raises(PersonaTemplateError):
         check(template)
     assert time.monotonic() - began < 5

@@ -1,4 +1,4 @@
-"""projects.outbound: no address that people name leads inside."""
+"""projects.core.outbound_http: no address that people name leads inside."""
 
 import socket
 import ssl
@@ -11,8 +11,15 @@ from threading import Thread
 import httpcore2
 import pytest
 
-from projects import outbound
-from projects.outbound import OutboundError, Reason, Refused, Unreachable, check, request
+from projects.core import outbound_http
+from projects.core.outbound_http import (
+    AddressNotAllowedError,
+    OutboundError,
+    OutboundFailure,
+    UnreachableError,
+    check_url,
+    request,
+)
 from tests.addresses import NEVER_CONNECTED, PUBLIC, REBINDING_URLS, REDIRECTED
 from tests.receiver import Reply
 
@@ -34,7 +41,7 @@ def test_the_list_is_long_enough():
 @pytest.mark.parametrize("url", NEVER_CONNECTED)
 def test_an_address_that_leads_inside_is_not_connected_to(connector, url):
     with pytest.raises(OutboundError):
-        check(url)
+        check_url(url)
     with pytest.raises(OutboundError):
         request("GET", url)
     assert connector.seen == []
@@ -42,25 +49,27 @@ def test_an_address_that_leads_inside_is_not_connected_to(connector, url):
 
 @pytest.mark.parametrize("url", REBINDING_URLS)
 def test_a_name_that_changes_after_the_check_leads_to_what_was_checked(connector, url):
-    with pytest.raises(Unreachable):
+    with pytest.raises(UnreachableError):
         request("GET", url)
     assert connector.seen == [(PUBLIC, 80)]
-    with pytest.raises(Refused):
+    with pytest.raises(AddressNotAllowedError):
         request("GET", url)
     assert connector.seen == [(PUBLIC, 80)]
 
 
 @pytest.mark.parametrize("url", REBINDING_URLS)
 def test_what_was_fine_at_registration_is_checked_again_at_delivery(connector, url):
-    check(url)
-    with pytest.raises(Refused):
+    check_url(url)
+    with pytest.raises(AddressNotAllowedError):
         request("POST", url, content=b"{}")
     assert connector.seen == []
 
 
 def test_the_recorder_sees_what_is_connected_to_without_the_guard(connector, monkeypatch):
     """So that the tests above can fail: the same requests through an unguarded connector."""
-    monkeypatch.setattr(outbound, "_Guarded", lambda _deadline: httpcore2.SyncBackend())
+    monkeypatch.setattr(
+        outbound_http, "PublicAddressBackend", lambda _deadline: httpcore2.SyncBackend()
+    )
     urls = [*NEVER_CONNECTED, *REBINDING_URLS]
     reached = 0
     for url in urls:
@@ -87,10 +96,10 @@ def test_a_public_address_of_this_machine_leads_inside(connector, monkeypatch):
     class Interface:
         family, address = socket.AF_INET, PUBLIC
 
-    check("http://good.example.org/")
-    monkeypatch.setattr(outbound.psutil, "net_if_addrs", lambda: {"eth0": [Interface]})
-    with pytest.raises(Refused):
-        check("http://good.example.org/")
+    check_url("http://good.example.org/")
+    monkeypatch.setattr(outbound_http.psutil, "net_if_addrs", lambda: {"eth0": [Interface]})
+    with pytest.raises(AddressNotAllowedError):
+        check_url("http://good.example.org/")
 
 
 @pytest.mark.parametrize(
@@ -105,35 +114,35 @@ def test_a_public_address_of_this_machine_leads_inside(connector, monkeypatch):
     ],
 )
 def test_a_public_address_is_connected_to(connector, url):
-    check(url)
+    check_url(url)
     assert connector.seen == []
-    with pytest.raises(Unreachable) as failed:
+    with pytest.raises(UnreachableError) as failed:
         request("GET", url)
-    assert failed.value.reason == Reason.CONNECTION
+    assert failed.value.reason == OutboundFailure.CONNECTION
     assert len(connector.seen) == 1
 
 
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("ftp://good.example.org/", Reason.MALFORMED),
-        ("http://good.example.org/" + "a" * 2000, Reason.MALFORMED),
-        ("http://me:secret@good.example.org/", Reason.CREDENTIALS),
-        ("http://good.example.org:25/", Reason.PORT),
-        ("http://localhost/", Reason.INSIDE),
+        ("ftp://good.example.org/", OutboundFailure.MALFORMED),
+        ("http://good.example.org/" + "a" * 2000, OutboundFailure.MALFORMED),
+        ("http://me:secret@good.example.org/", OutboundFailure.CREDENTIALS),
+        ("http://good.example.org:25/", OutboundFailure.PORT),
+        ("http://localhost/", OutboundFailure.INSIDE),
     ],
 )
 def test_a_refusal_says_why_and_not_where(connector, url, reason):
-    with pytest.raises(Refused) as refused:
-        check(url)
+    with pytest.raises(AddressNotAllowedError) as refused:
+        check_url(url)
     assert refused.value.reason == reason
     assert str(refused.value) == str(reason.label)
 
 
 def test_a_name_that_nobody_knows_may_be_known_later(connector):
-    with pytest.raises(Unreachable) as failed:
-        check("http://nowhere.example.org/")
-    assert failed.value.reason == Reason.UNKNOWN_HOST
+    with pytest.raises(UnreachableError) as failed:
+        check_url("http://nowhere.example.org/")
+    assert failed.value.reason == OutboundFailure.UNKNOWN_HOST
 
 
 def test_what_is_allowed_is_reached_and_nothing_beside_it(inside, connector):
@@ -145,9 +154,9 @@ def test_what_is_allowed_is_reached_and_nothing_beside_it(inside, connector):
     assert (received.method, received.path, received.body) == ("POST", "/a%20b?c=d", b"{}")
     assert received.headers["host"] == inside.url.removeprefix("http://")
     assert received.headers["x-sent"] == "yes"
-    with pytest.raises(Refused):
+    with pytest.raises(AddressNotAllowedError):
         request("GET", inside.url.replace("127.0.0.1", "127.0.0.2"))
-    with pytest.raises(Refused):
+    with pytest.raises(AddressNotAllowedError):
         request("GET", inside.url.replace("127.0.0.1", "[::ffff:127.0.0.1]"))
     assert connector.seen == [inside.address]
 
@@ -161,9 +170,9 @@ def test_a_proxy_of_the_environment_is_not_asked(inside, connector, monkeypatch)
 
 def test_an_answer_is_read_up_to_its_bound(inside):
     inside.reply = Reply(200, {}, b"x" * 1001)
-    with pytest.raises(Unreachable) as failed:
+    with pytest.raises(UnreachableError) as failed:
         request("GET", inside.url, max_bytes=1000)
-    assert failed.value.reason == Reason.TOO_LARGE
+    assert failed.value.reason == OutboundFailure.TOO_LARGE
     assert request("GET", inside.url, max_bytes=1001).body == b"x" * 1001
     assert request("GET", inside.url).body == b""
 
@@ -172,18 +181,18 @@ def test_an_answer_is_read_up_to_its_bound(inside):
 def test_all_of_a_request_ends_by_its_deadline(inside, reply):
     inside.reply = reply
     began = time.monotonic()
-    with pytest.raises(Unreachable) as failed:
+    with pytest.raises(UnreachableError) as failed:
         request("GET", inside.url, max_bytes=1000, seconds=0.5)
-    assert failed.value.reason == Reason.TIMEOUT
+    assert failed.value.reason == OutboundFailure.TIMEOUT
     assert time.monotonic() - began < 1.5
 
 
 def test_a_resolver_that_says_nothing_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(3))
     began = time.monotonic()
-    with pytest.raises(Unreachable) as failed:
-        check("http://good.example.org/", seconds=0.2)
-    assert failed.value.reason == Reason.TIMEOUT
+    with pytest.raises(UnreachableError) as failed:
+        check_url("http://good.example.org/", seconds=0.2)
+    assert failed.value.reason == OutboundFailure.TIMEOUT
     assert time.monotonic() - began < 1
 
 
@@ -192,14 +201,14 @@ def test_a_certificate_is_verified_against_the_name(settings, connector, tmp_pat
     trusted = ssl.create_default_context(cafile=certificate(tmp_path, "good.example.org"))
     port = tls_server(connector, tmp_path)
     connector.names |= {"good.example.org": [["127.0.0.1"]], "other.example.org": [["127.0.0.1"]]}
-    with pytest.raises(Unreachable) as failed:
+    with pytest.raises(UnreachableError) as failed:
         request("GET", f"https://good.example.org:{port}/")
-    assert failed.value.reason == Reason.TLS
-    monkeypatch.setattr(outbound, "_trust", lambda: trusted)
+    assert failed.value.reason == OutboundFailure.TLS
+    monkeypatch.setattr(outbound_http, "_trusted_certificates", lambda: trusted)
     assert request("GET", f"https://good.example.org:{port}/", max_bytes=9).body == b"hello"
-    with pytest.raises(Unreachable) as failed:
+    with pytest.raises(UnreachableError) as failed:
         request("GET", f"https://other.example.org:{port}/")
-    assert failed.value.reason == Reason.TLS
+    assert failed.value.reason == OutboundFailure.TLS
 
 
 def certificate(folder, name: str) -> str:
@@ -244,7 +253,7 @@ def test_a_setting_that_names_no_networks_stops_the_start(value, tmp_path):
 
 
 def test_the_setting_takes_networks_and_addresses():
-    from config.environment import networks
+    from config.settings.env import networks
 
     found = networks("10.1.0.0/16, ::1,192.168.7.4")
     assert found == [ip_network("10.1.0.0/16"), ip_network("::1"), ip_network("192.168.7.4")]

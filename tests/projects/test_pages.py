@@ -8,12 +8,11 @@ from django.db import connection
 from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
+from chat.conversations.messages import post_message
 from chat.models import Message, Session
-from chat.replies import post_message
 from memory.models import Cursor
-from projects.creation import create_project
-from projects.deletion import delete_project
-from projects.models import Membership, Project, Role
+from projects.models import MemberRole, Membership, Project
+from projects.services import create_project, delete_project
 
 pytestmark = pytest.mark.django_db
 
@@ -69,7 +68,7 @@ def test_a_project_is_created_and_opened(olive, owner):
     response = olive.post("/", {"name": "Field notes", "instructions": "Be brief."})
     assert response["Location"] == "/projects/field-notes/"
     made = Project.objects.get(slug="field-notes")
-    assert made.memberships.get().role == Role.OWNER
+    assert made.memberships.get().role == MemberRole.OWNER
 
 
 def test_a_project_without_a_name_is_refused_beside_the_field(olive):
@@ -200,9 +199,9 @@ def role_of(project, name: str) -> str | None:
 def test_a_member_is_added_gets_another_role_and_is_removed(olive, project, stranger):
     path = "/projects/billing/members/"
     olive.post(path, {"action": "add", "username": "stan", "role": "viewer"})
-    assert role_of(project, "stan") == Role.VIEWER
+    assert role_of(project, "stan") == MemberRole.VIEWER
     olive.post(path, {"action": "role", "username": "stan", "role": "editor"})
-    assert role_of(project, "stan") == Role.EDITOR
+    assert role_of(project, "stan") == MemberRole.EDITOR
     olive.post(path, {"action": "remove", "username": "stan"})
     assert role_of(project, "stan") is None
 
@@ -215,14 +214,14 @@ def test_who_cannot_be_added_is_refused_beside_the_field(olive, project, name, c
     response = olive.post("/projects/billing/members/", form)
     assert response.status_code == 400
     assert complaint in response.content.decode()
-    assert role_of(project, "olive") == Role.OWNER
+    assert role_of(project, "olive") == MemberRole.OWNER
 
 
 @pytest.mark.parametrize("change", [{"action": "role", "role": "viewer"}, {"action": "remove"}])
 def test_the_last_owner_stays(olive, project, change):
     response = olive.post("/projects/billing/members/", {"username": "olive"} | change, follow=True)
     assert "keeps at least one owner" in response.content.decode()
-    assert role_of(project, "olive") == Role.OWNER
+    assert role_of(project, "olive") == MemberRole.OWNER
 
 
 def test_an_unknown_role_is_refused(olive, editor, project):
@@ -231,7 +230,7 @@ def test_an_unknown_role_is_refused(olive, editor, project):
         "no such role"
         in olive.post("/projects/billing/members/", form, follow=True).content.decode()
     )
-    assert role_of(project, "edgar") == Role.EDITOR
+    assert role_of(project, "edgar") == MemberRole.EDITOR
 
 
 def test_members_change_by_owners_only(client, editor, project):

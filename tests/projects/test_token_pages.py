@@ -8,6 +8,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from projects.models import Token
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +23,7 @@ def olive(client, owner):
 
 
 def shown_in(page: str) -> str:
-    return re.search(r'<input value="(strata_[^"]+)" readonly', page)[1]
+    return re.search(r'<input value="(strata_[^"]+)" readonly', compact(page))[1]
 
 
 def opens(secret: str) -> int:

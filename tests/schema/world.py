@@ -41,7 +41,7 @@ class World:
 
 def build(installation: Installation, url: str) -> World:
     """Two months of talk, and what people add to it."""
-    from config.embedded import broker_url, install_broker, socket_directory
+    from config.postgres.server import broker_url, install_broker, socket_directory
 
     install_broker(broker_url(socket_directory(installation.data_dir)))
     token = installation.token

@@ -11,8 +11,9 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from config import embedded, processes
-from config.supervisor import Child, Supervisor
+from config.postgres import server
+from config.runtime import commands as processes
+from config.runtime.supervisor import Child, Supervisor
 from tests.server import ROOT
 from tests.shape import parts
 from tests.shape.ports import held_port
@@ -35,7 +36,7 @@ def main(folder: Path) -> None:
     logs = folder / "logs"
     logs.mkdir(exist_ok=True)
     with ExitStack() as stack:
-        stack.enter_context(embedded.attached(folder))
+        stack.enter_context(server.attached(folder))
         given = stack.enter_context(parts.in_front_of(folder))
         variables = os.environ | {"STRATA_DATA_DIR": str(folder)} | given
         for arguments in (["prepare"], ["create_token", "admin"]):

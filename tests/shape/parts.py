@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from config.embedded import socket_directory
-from config.embedded_account import account
+from config.postgres.account import server_account
+from config.postgres.server import socket_directory
 from tests.shape.ports import held_port
 
 # The variable that has tests run on it: STRATA_TEST_SHAPE=production.
@@ -99,7 +99,7 @@ def _found(program: str) -> str | None:
 
 def _folder(path: Path) -> Path:
     path.mkdir()
-    owner = account()
+    owner = server_account()
     if owner is not None:
         os.chown(path, owner.pw_uid, owner.pw_gid)
         path.chmod(0o755)
@@ -117,7 +117,11 @@ def _running(command: Sequence[object], folder: Path, port: int) -> Iterator[Non
     """A program until the end of the block, which takes connections at `port` at its beginning."""
     with (folder / "output.log").open("ab") as output:
         process = subprocess.Popen(
-            list(map(str, command)), cwd="/", stdout=output, stderr=output, **_identity(account())
+            list(map(str, command)),
+            cwd="/",
+            stdout=output,
+            stderr=output,
+            **_identity(server_account()),
         )
     try:
         _wait_for(port, process, folder)

@@ -19,12 +19,12 @@ from tests.sharding.known import KNOWN
 from tests.sharding.tables import tenants
 
 # Whose queries are held to it, and by which function each was put.
-WATCHED = ("memory/recall/", "memory/layers/", "chat/prompt.py", "chat/sections.py")
-WATCHED += ("memory/sections.py", "memory/facts/section.py")
+WATCHED = ("memory/recall/", "memory/layers/", "chat/prompt/builder.py", "chat/prompt/sections.py")
+WATCHED += ("memory/prompt/sections.py",)
 PRODUCT = ("chat/", "memory/", "projects/")
 OWN = "tests/sharding/"
 # Puts the queries of others.
-FOR_OTHERS = "chat/compiled.py"
+FOR_OTHERS = "projects/core/db/prepared_queries.py"
 # Where psycopg puts a value, or one sign of percent.
 PLACE = re.compile(r"%(?:s|%|\(\w+\)s)")
 QUERIES = (ast.SelectStmt, ast.UpdateStmt, ast.DeleteStmt)

@@ -2,20 +2,20 @@
 would be refused if it did not. On tables as they are: it reads what is asked, not what it finds.
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.db.models import ForeignKey
 from django.utils import timezone
 
-from chat.compiled import Compiled, _Statement
 from chat.models import Session
-from chat.prompt import preview
-from memory import sections
-from memory.layers import cycle, nodes
+from chat.prompt.builder import preview
+from memory.layers import cycle, ladder_query
 from memory.models import Block, Entry
-from memory.recall import Scope, recall, search
+from memory.prompt import sections
+from memory.recall import RecallScope, recall, search
+from projects.core.db.prepared_queries import PreparedQuery
 from tests.memory.recalling import talk
 from tests.server import ROOT
 from tests.sharding import guard, joins
@@ -33,21 +33,21 @@ def watched(project, owner, scripted, monkeypatch):
     talk(project, owner, SAID)
     monkeypatch.setattr(ForeignKey, "get_extra_restriction", joins.same_project)
     # What was worked out before says nothing of that.
-    monkeypatch.setattr(_Statement, "_compiled", property(vars(_Statement)["_compiled"].func))
+    monkeypatch.setattr(PreparedQuery, "compiled", property(vars(PreparedQuery)["compiled"].func))
     with connection.execute_wrapper(guard.guard):
         yield project
     guard.refused.clear()
 
 
 def ask(project, user) -> list:
-    return recall(Scope(project, user), QUESTION)
+    return recall(RecallScope(project, user), QUESTION)
 
 
 def build(project, user):
     return preview(Session.objects.create(project=project, creator=user), QUESTION, user)
 
 
-def settle(project) -> cycle.Report:
+def settle(project) -> cycle.CycleReport:
     return cycle.run(timezone.now() + timedelta(days=1), project)
 
 
@@ -59,27 +59,31 @@ def test_all_that_is_asked_names_the_project(watched, owner):
 
 
 def test_recall_that_does_not_is_refused(watched, owner, monkeypatch):
-    everywhere = search._AROUND.replace("o.project_id = %(project)s", "true")
-    monkeypatch.setattr(search, "_AROUND", everywhere)
-    with pytest.raises(guard.Unbound, match="memory/recall/search.py:ask asks for memory_chunk"):
+    everywhere = search._WITH_NEIGHBOURS.replace("o.project_id = %(project)s", "true")
+    monkeypatch.setattr(search, "_WITH_NEIGHBOURS", everywhere)
+    with pytest.raises(guard.Unbound, match=r"search.py:run_query asks for memory_chunk"):
         ask(watched, owner)
 
 
 def test_a_prompt_that_does_not_is_refused(watched, owner, monkeypatch):
     def blocks(project, user):
-        return Block.objects.filter(user=user).values_list(*sections.Kept._fields)
+        return Block.objects.filter(user=user).values_list(*sections.PromptBlock._fields)
 
-    monkeypatch.setattr(sections, "_kept", Compiled(blocks, datetime, int))
-    with pytest.raises(guard.Unbound, match="memory/sections.py:blocks asks for memory_block"):
+    monkeypatch.setattr(sections, "_block_rows", blocks)
+    with pytest.raises(
+        guard.Unbound, match="memory/prompt/sections.py:blocks asks for memory_block"
+    ):
         build(watched, owner)
 
 
 def test_a_cycle_that_does_not_is_refused(watched, monkeypatch):
-    monkeypatch.setattr(nodes, "visible", lambda project: list(nodes._read(Entry.objects.all())))
+    monkeypatch.setattr(
+        ladder_query, "visible_nodes", lambda project: list(ladder_query._read(Entry.objects.all()))
+    )
     settle(watched)
     # Whoever settles goes on after an error.
     [refused] = guard.refused
-    assert refused.startswith("memory/layers/nodes.py:_read asks for memory_entry")
+    assert refused.startswith("memory/layers/ladder_query.py:_read asks for memory_entry")
 
 
 @pytest.mark.parametrize("place", KNOWN)

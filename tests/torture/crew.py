@@ -13,7 +13,7 @@ from memory.layers import conversations, cycle, digests
 WORK = {
     "sessions": conversations.summarise,
     "entries": conversations.rewrite,
-    "projects": digests.settle,
+    "projects": digests.update_layers,
 }
 
 

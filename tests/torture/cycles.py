@@ -11,7 +11,7 @@ from tests.torture import ready  # noqa: F401
 from django.conf import settings
 
 from memory.layers import cycle
-from memory.layers.leases import Lease
+from memory.leases import Lease
 from memory.models import Entry
 from memory.models.leased import LeasedQuerySet
 from memory.recall import indexing
@@ -49,5 +49,5 @@ def _take_away(guard: str) -> None:
         Lease.fence = lambda self: self.model.objects.select_for_update().get(pk=self.pk)
         Lease.renew = lambda self: None
     elif guard == "lease":
-        LeasedQuerySet.unheld = lambda self: self
+        LeasedQuerySet.unleased = lambda self: self
         Lease._held = lambda self: LeasedQuerySet(self.model).filter(pk=self.pk)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from itertools import pairwise
 
-from memory.models import Fact, FactSource, State
+from memory.models import EntryStatus, Fact, FactSource
 from tests.torture.record import UNSETTLED, Record
 from tests.torture.scribe import NAME, TOLD, words
 from tests.torture.team import Team
@@ -13,17 +13,17 @@ def rest_on_what_was_said(team: Team) -> None:
     """Each on a message that says it and counts, or on somebody's word; of what changes, one is so
     at a time; and none is what was forgotten.
     """
-    known = list(Fact.objects.known().order_by("valid_from"))
+    known = list(Fact.objects.with_validity().order_by("valid_from"))
     sources = defaultdict(list)
     for one in FactSource.objects.select_related("message", "entry"):
-        if not one.entry.withheld and one.entry.state != State.HIDDEN:
+        if not one.entry.withheld and one.entry.state != EntryStatus.HIDDEN:
             sources[one.fact_id].append(one)
     for fact in known:
         assert sources[fact.pk] or fact.by_hand, f"{fact.object} stands on nothing"
         for one in sources[fact.pk]:
             assert one.message.deleted_at is None, f"{fact.object} is of a deleted message"
             # What somebody changed says what they wrote.
-            if one.entry.state != State.STALE and fact.version == 1:
+            if one.entry.state != EntryStatus.STALE and fact.version == 1:
                 assert fact.object in words(one.message.text), f"{fact.object} was not said"
     told = {fact.object for fact in known}
     assert not told & team.unremembered, "against a will"
@@ -37,7 +37,7 @@ def rest_on_what_was_said(team: Team) -> None:
 
 def are_found_in_every_message(team: Team, record: Record) -> None:
     """In those that the scribe wrote of, and whose entry is shown; unless somebody decided so."""
-    known = {fact.object for fact in Fact.objects.known()}
+    known = {fact.object for fact in Fact.objects.with_validity()}
     for entry in record.entries:
         if entry.session_id and entry.written_by == NAME and entry.state not in UNSETTLED:
             told = set() if entry.withheld else words(entry.summary, TOLD)

@@ -15,7 +15,7 @@ from memory.recall import embedders, indexing, reindexing
 def index(name: str, begun: Event) -> None:
     """Indexes all that is behind, a few sessions at a time."""
     os.environ["PGAPPNAME"] = name
-    indexing.BATCH = 5
+    indexing.BATCH_SIZE = 5
     _get_ready()
     begun.set()
     indexing.catch_up()
@@ -25,13 +25,13 @@ def embed(name: str, begun: Event, embedder: str) -> None:
     """Gives every chunk its vector of `embedder` in place of those of others."""
     os.environ["PGAPPNAME"] = name
     settings.EMBEDDER = embedder
-    reindexing.BATCH = 40
+    reindexing.BATCH_SIZE = 40
     _get_ready()
     begun.set()
-    reindexing.embed(None, None, lambda step: None)
+    reindexing.replace_vectors(None, None, lambda step: None)
 
 
 def _get_ready() -> None:
     """What takes its time and is not what is to be killed."""
-    embedders.get().documents(["Good morning."])
+    embedders.get().embed_documents(["Good morning."])
     connection.ensure_connection()

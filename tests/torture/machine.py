@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
 from memory.layers import cycle, summarising
-from memory.layers.summarising.extractive import Extractive
-from memory.models import Standing, State
+from memory.layers.summarising.extractive import ExtractiveSummariser
+from memory.models import EntryStatus, FactStatus
 from tests.torture.stage import act, picks, yes_or_no
 from tests.torture.talk import Talk
 
@@ -31,7 +31,9 @@ class Memory(Talk):
     def begin_the_project(self, budget, zone, quoting, days):
         self.did(self.team.settings(bank_max_tokens=budget, timezone=zone))
         if quoting == 0:
-            self.patches.setattr(summarising, "get", lambda project: Extractive())
+            self.patches.setattr(
+                summarising, "get_summariser", lambda project: ExtractiveSummariser()
+            )
             note("    # summaries are extractive")
         self._talk_for_days(days, timedelta(hours=19))
 
@@ -85,7 +87,7 @@ class Memory(Talk):
 
     @act(pick=picks)
     def show_or_approve_fact(self, pick):
-        if fact := self._fact(pick, Standing.HIDDEN, Standing.PROPOSED):
+        if fact := self._fact(pick, FactStatus.HIDDEN, FactStatus.PROPOSED):
             self.did(self.team.show_fact(fact))
 
     # What moderators do.
@@ -102,7 +104,7 @@ class Memory(Talk):
 
     @act(pick=picks)
     def show_or_approve(self, pick):
-        if entry := self._entry(pick, State.HIDDEN, State.PROPOSED):
+        if entry := self._entry(pick, EntryStatus.HIDDEN, EntryStatus.PROPOSED):
             self.did(self.team.hide(entry, False))
 
     @act(pick=picks, edgar=yes_or_no)

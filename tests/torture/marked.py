@@ -62,8 +62,10 @@ def note_what_a_child_does(**_) -> None:
     """The database and the model know a child by its name."""
     from django.conf import settings
 
-    from memory.layers import conversations, digests, leases
-    from memory.layers.booking import Booking
+    from memory import leases
+    from memory.layers import digests
+    from memory.layers.conversations import SummaryJob
+    from memory.layers.model_calls import CallRecorder
 
     name = f"child-{os.getpid()}"
     os.environ["PGAPPNAME"] = name
@@ -71,12 +73,12 @@ def note_what_a_child_does(**_) -> None:
     note = Note()
     # Before it is claimed, so that no row is held by a dead process that is not known to hold it.
     around(leases, "claim", lambda rows, pk: note.at("claim", pk), lambda: None)
-    around(Booking, "ask", lambda *_: note.at("call"), lambda: note.at("commit"))
+    around(CallRecorder, "ask", lambda *_: note.at("call"), lambda: note.at("commit"))
     for place, commit in (
-        (conversations, "_commit"),
-        (conversations, "_commit_rewritten"),
-        (conversations, "_reinstate"),
-        (digests, "_commit"),
+        (SummaryJob, "commit"),
+        (SummaryJob, "commit_rewritten"),
+        (SummaryJob, "reinstate"),
+        (digests.LayerUpdate, "commit"),
     ):
         around(place, commit, None, lambda: note.at("acknowledge"))
     for signal in (signals.task_prerun, signals.task_postrun):

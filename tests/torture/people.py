@@ -9,13 +9,14 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db.models import Model, QuerySet
 
-from chat import changes
+from chat.conversations import edits
+from chat.conversations.generation import finalise
+from chat.conversations.messages import begin_reply, draft, post_messages
+from chat.conversations.sessions import create_session
 from chat.models import Message, Session, Visibility
-from chat.replies import begin_reply, draft, finalise, post_messages
-from chat.sessions import create_session
 from memory.models import Entry, Fact
-from projects.creation import create_project
 from projects.models import Membership
+from projects.services import create_project
 from tests.torture.scribe import HOSTILE, number_in, words
 
 # Ahead of the real clock, which some acts write down. ISO week 53 and a change of the clock follow.
@@ -157,26 +158,26 @@ class People:
     def edit(self, message: Message) -> str:
         text = SAID.format(self.word())
         before = self.name(message)
-        edited = changes.edit(message, text, self.olive)
+        edited = edits.edit(message, text, self.olive)
         if not edited.remembered:
             self.unremembered |= words(text)
         return f"{before} is edited: {text}"
 
     def delete(self, message: Message) -> str:
-        changes.delete(message)
+        edits.delete(message)
         return f"{self.name(message)} is deleted"
 
     def clear(self, session: Session) -> str:
-        return f"{changes.clear(session)} messages of {self.name(session)} are cleared"
+        return f"{edits.clear(session)} messages of {self.name(session)} are cleared"
 
     def regenerate(self, reply: Message) -> str:
-        _, again = changes.regenerate(reply)
+        _, again = edits.regenerate(reply)
         self._at_the_clock(again)
         return f"{self.name(reply)} is answered again; {self.answer(again, 'complete')}"
 
     def rerun(self, message: Message) -> str:
         text = SAID.format(self.word())
-        asked, reply = changes.rerun(message, text, self.olive)
+        asked, reply = edits.rerun(message, text, self.olive)
         for one in (asked, reply):
             self._at_the_clock(one)
         if not asked.remembered:
@@ -185,11 +186,11 @@ class People:
         return f"{told}; {self.answer(reply, 'complete')}"
 
     def choose(self, message: Message) -> str:
-        changes.choose(message)
+        edits.choose(message)
         return f"the path goes through {self.name(message)}"
 
     def fork(self, message: Message) -> str:
-        session = changes.fork(message, self.edgar)
+        session = edits.fork(message, self.edgar)
         Session.objects.filter(pk=session.pk).update(last_activity_at=self.clock)
         self.made.append(session.pk)
         return f"{self.name(session)} is forked from {self.name(message)}"

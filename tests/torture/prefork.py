@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from config.management.commands.up import servers
-from config.supervisor import Child
+from config.runtime.supervisor import Child
 from tests.server import ROOT, database_url
 from tests.torture.marked import APP, IDLE, NOTES
 

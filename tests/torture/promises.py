@@ -8,15 +8,15 @@ from django.apps import apps
 from django.db import connection
 from django.db.models import CharField, JSONField, TextField
 
-from chat import tokens
-from memory.layers import ladder, nodes, rendering
+from memory.layers import bank_cache, ladder, ladder_query
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.coverage import contributes
-from memory.layers.digests import _room
+from memory.layers.digests import entry_budget
 from memory.layers.history import bank_as_of
 from memory.layers.periods import Granularity, parent_key
-from memory.layers.rendering import rendered_bank
-from memory.layers.review import ASIDE
-from memory.models import Activity, EntryState, Ladder, State, Waiting
+from memory.models import Activity, EntryState, EntryStatus, Ladder, ReviewReason
+from memory.moderation.entry_operations import OUTSIDE_LAYERS
+from projects.core import token_counting
 from tests.torture import facts
 from tests.torture.record import UNSETTLED, Record, said_in
 from tests.torture.scribe import KNEW, NAME, NOTED, TOLD, WORD, words
@@ -24,7 +24,7 @@ from tests.torture.team import Team
 
 LINES = (TOLD, KNEW, NOTED)
 # Why somebody is to decide, and not only to look at what the text says.
-DECISIONS = (Waiting.ASKED, Waiting.IMPORTED, Waiting.SOURCES)
+DECISIONS = (ReviewReason.ASKED, ReviewReason.IMPORTED, ReviewReason.SOURCES)
 
 
 class Promises:
@@ -74,13 +74,13 @@ class Promises:
         assert len({(one.granularity, one.period_key) for one in digests}) == len(digests)
         for entry in record.entries:
             if entry.parent_id is None:
-                assert entry.state != State.ABSORBED, f"{entry} is absorbed by nothing"
+                assert entry.state != EntryStatus.ABSORBED, f"{entry} is absorbed by nothing"
                 continue
             parent, layer = entries[entry.parent_id], Granularity(entry.granularity)
             # In place of a digest that awaits review, or was rejected, its children stand.
-            spoken_for = parent.state not in ASIDE and not parent.withheld
-            stands_in = not spoken_for and entry.state in (State.LIVE, State.FADED)
-            is_below = entry.state in (State.ABSORBED, State.STALE)
+            spoken_for = parent.state not in OUTSIDE_LAYERS and not parent.withheld
+            stands_in = not spoken_for and entry.state in (EntryStatus.LIVE, EntryStatus.FADED)
+            is_below = entry.state in (EntryStatus.ABSORBED, EntryStatus.STALE)
             assert stands_in or is_below, f"{entry} is {entry.state}"
             assert not entry.pinned, f"{entry} is pinned and has a parent"
             assert parent.granularity == layer.older
@@ -113,8 +113,8 @@ class Promises:
 
     def the_bank_holds(self, record: Record) -> None:
         shown, most = record.shown, self.project.bank_max_tokens
-        assert tokens.count(shown.text) == shown.tokens <= most
-        fresh = rendering._render(rendering.bank_entries(self.project), most)
+        assert token_counting.count(shown.text) == shown.tokens <= most
+        fresh = bank_cache._render(bank_cache.bank_entries(self.project), most)
         assert (shown.text, shown.left_out) == (fresh.text, fresh.left_out), "an old bank is shown"
         assert [one.id for one in shown.included] == [one.id for one in fresh.included]
         version, text = self.bank
@@ -142,8 +142,8 @@ class Promises:
         return {
             "deleted": record.words_of(one for one in own if one.deleted_at),
             "of deleted sessions": record.words_of(one for one in own if one.session.deleted_at),
-            "hidden": said_in((o.summary for o in told if o.state == State.HIDDEN), TOLD),
-            "proposed": said_in((o.summary for o in told if o.state == State.PROPOSED), TOLD),
+            "hidden": said_in((o.summary for o in told if o.state == EntryStatus.HIDDEN), TOLD),
+            "proposed": said_in((o.summary for o in told if o.state == EntryStatus.PROPOSED), TOLD),
             "withheld": said_in((o.summary for o in told if o.withheld), TOLD),
         }
 
@@ -152,8 +152,10 @@ class Promises:
         waiting = self.undecided - self.team.decided
         for entry in record.entries:
             if entry.pk in waiting:
-                assert entry.state in (State.PROPOSED, State.STALE), f"{entry} was taken in"
-            elif entry.state == State.PROPOSED and entry.waits_because in DECISIONS:
+                assert entry.state in (EntryStatus.PROPOSED, EntryStatus.STALE), (
+                    f"{entry} was taken in"
+                )
+            elif entry.state == EntryStatus.PROPOSED and entry.waits_because in DECISIONS:
                 waiting.add(entry.pk)
         self.undecided = waiting
         self.team.decided.clear()
@@ -177,7 +179,7 @@ class Promises:
         moments, unshown = list(self.candidates), self._unshown(record)
         for moment in {moments[0], moments[-1], moments[len(self.team.gone) % len(moments)]}:
             seen = bank_as_of(self.project, moment)
-            assert tokens.count(seen.text) <= self.project.bank_max_tokens
+            assert token_counting.count(seen.text) <= self.project.bank_max_tokens
             assert not words(seen.text) & self.team.gone, f"shown as of {moment}"
             for what, forbidden in unshown.items():
                 shown = words(seen.text, TOLD) & forbidden
@@ -211,7 +213,7 @@ class Promises:
             waiting.discard(None)
         for entry in record.entries:
             if entry.pk not in waiting:
-                assert entry.state != State.STALE, f"{entry} is stale"
+                assert entry.state != EntryStatus.STALE, f"{entry} is stale"
                 assert not entry.withheld or entry.state in UNSETTLED, f"{entry} is withheld"
 
     def texts_say_what_they_were_made_of(self, record: Record) -> None:
@@ -239,9 +241,9 @@ class Promises:
                 assert words(entry.note) <= words(entry.summary, NOTED)
 
     def what_does_not_fit_has_faded(self) -> None:
-        visible = nodes.visible(self.project)
-        faded = {node.id for node in visible if node.state == State.FADED}
-        assert faded == ladder.fade(visible, _room(self.project))
+        visible = ladder_query.visible_nodes(self.project)
+        faded = {node.id for node in visible if node.state == EntryStatus.FADED}
+        assert faded == ladder.fade(visible, entry_budget(self.project))
 
 
 def _everywhere() -> str:

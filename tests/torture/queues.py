@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from config import embedded
 from config.celery import app
+from config.postgres import server
 from tests.server import database_url
 
 
@@ -16,7 +16,7 @@ class PostgresQueue:
 
     def __init__(self) -> None:
         self.url = database_url("pgmq")
-        embedded.install_broker(self.url)
+        server.install_broker(self.url)
         with self._connection() as broker:
             broker.default_channel.queue_declare("memory")
         self._sql("SELECT pgmq.purge_queue('memory')")

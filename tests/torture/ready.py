@@ -11,8 +11,8 @@ django.setup()
 import pydantic_ai.models.openai  # noqa: E402, F401
 import pytest  # noqa: E402, F401
 
-import chat.prompt  # noqa: E402, F401
-import chat.sections  # noqa: E402, F401
+import chat.prompt.builder  # noqa: E402, F401
+import chat.prompt.sections  # noqa: E402, F401
 import memory.layers.cycle  # noqa: E402, F401
 import memory.layers.summarising.llm  # noqa: E402, F401
-import memory.sections  # noqa: E402, F401
+import memory.prompt.sections  # noqa: E402, F401

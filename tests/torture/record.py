@@ -3,17 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from chat.conversations.branches import path_to
 from chat.models import Message, MessageRevision
-from chat.paths import path_to
+from memory.layers.bank_cache import ProjectBank, rendered_bank
 from memory.layers.coverage import contributes
-from memory.layers.rendering import Rendered, rendered_bank
-from memory.layers.review import ASIDE
-from memory.models import Cursor, Entry, EntryRevision, State
+from memory.models import Cursor, Entry, EntryRevision, EntryStatus
+from memory.moderation.entry_operations import OUTSIDE_LAYERS
 from tests.torture.scribe import words
 from tests.torture.team import Team
 
 # What waits for somebody, or for the next cycle.
-UNSETTLED = (State.STALE, *ASIDE)
+UNSETTLED = (EntryStatus.STALE, *OUTSIDE_LAYERS)
 
 
 def said_in(texts: Iterable[str], line: str = "") -> set[str]:
@@ -24,7 +24,7 @@ def said_in(texts: Iterable[str], line: str = "") -> set[str]:
 class Record:
     """All that there is in one project, read once."""
 
-    shown: Rendered
+    shown: ProjectBank
     entries: list[Entry]
     messages: list[Message]
     cursors: list[Cursor]

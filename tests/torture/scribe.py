@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from memory.layers import losses
-from memory.layers.booking import Booking
-from memory.layers.summarising import Digest, Telling, audited
-from memory.layers.summarising.answers import Claim
-from memory.layers.summarising.parts import Line
+from memory.layers.model_calls import CallRecorder
+from memory.layers.summarising.answers import FactClaim
+from memory.layers.summarising.base import ConversationSummary, Digest
+from memory.layers.summarising.transcript import TranscriptLine
 
 # What a message says, and what somebody writes by hand, once and never again.
 WORD = re.compile(r"\b[qe]\d+z\b")
@@ -55,16 +55,20 @@ class Scribe:
     def __init__(self) -> None:
         self.calls = 0
 
-    def conversation(self, lines: Sequence[Line], previous: str, booking: Booking) -> Telling:
+    def conversation(
+        self, lines: Sequence[TranscriptLine], previous: str, booking: CallRecorder
+    ) -> ConversationSummary:
         """Each word is a fact too: of what is said last, so that each ends the one before."""
         self._called(booking)
         said = {word: place for place, line in enumerate(lines, 1) for word in words(line.text)}
-        claims = tuple(Claim(SUBJECT, "is", word, place) for word, place in said.items())
+        claims = tuple(FactClaim(SUBJECT, "is", word, place) for word, place in said.items())
         is_hostile = any(HOSTILE in line.text for line in lines)
         summary = _marked(written({*said}, words(previous), set()), is_hostile)
-        return Telling(summary, claims, is_whole=True)
+        return ConversationSummary(summary, claims, is_whole=True)
 
-    def digest(self, label: str, children: Sequence[tuple[str, str]], booking: Booking) -> Digest:
+    def digest(
+        self, label: str, children: Sequence[tuple[str, str]], booking: CallRecorder
+    ) -> Digest:
         self._called(booking)
         summaries = [summary for _, summary in children]
         told, knew, noted = (
@@ -74,9 +78,9 @@ class Scribe:
         is_hostile = number_in(told) % HOSTILE_DIGESTS == 0
         is_hostile |= any(HOSTILE in summary for summary in summaries)
         text = _marked(written(told, knew, noted), is_hostile)
-        return audited(text, losses.audit(children, text))
+        return Digest.audited(text, losses.audit(children, text))
 
-    def _called(self, booking: Booking) -> None:
+    def _called(self, booking: CallRecorder) -> None:
         """As before each call of a model."""
         booking.lease.renew()
         self.calls += 1

@@ -9,7 +9,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from memory.layers import conversations, cycle, digests, summarising
+from memory.layers import coverage, cycle, digests, summarising
 from tests.torture.promises import Promises
 from tests.torture.scribe import Scribe
 from tests.torture.team import Team, chosen
@@ -64,8 +64,8 @@ class Stage(RuleBasedStateMachine):
         self.promises = Promises(self.team)
         self.scribe = Scribe()
         self.patches = pytest.MonkeyPatch()
-        self.patches.setattr(summarising, "get", lambda project: self.scribe)
-        self.patches.setattr(conversations, "MOST_TOKENS", SHORT_STRETCH)
+        self.patches.setattr(summarising, "get_summariser", lambda project: self.scribe)
+        self.patches.setattr(coverage, "MAX_RANGE_TOKENS", SHORT_STRETCH)
         self.team.set_clock()
 
     def teardown(self) -> None:
@@ -109,7 +109,7 @@ class Stage(RuleBasedStateMachine):
         assert not due, f"{due} is due, for ever"
         before, calls = self.team.snapshot(), self.scribe.calls
         # As when the queue brings the same work twice.
-        digests.settle(self.team.project.pk, self.team.clock)
+        digests.update_layers(self.team.project.pk, self.team.clock)
         assert self.team.snapshot() == before, "looking through settled layers changed them"
         assert self.scribe.calls == calls, "looking through settled layers asked the model"
         self.tidy = True

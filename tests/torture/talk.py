@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from hypothesis import strategies as st
 
-from chat import changes
+from projects.core.errors import ConflictError
 from tests.torture.stage import Stage, act, few, picks, yes_or_no
 from tests.torture.team import chosen
 
@@ -61,7 +61,7 @@ class Talk(Stage):
         if reply and reply.parent_id:
             try:
                 self.did(self.team.regenerate(reply))
-            except changes.Refused as refused:
+            except ConflictError as refused:
                 self.did(str(refused))
 
     @act(pick=picks)

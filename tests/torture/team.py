@@ -6,17 +6,16 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from chat import sessions
+from chat.conversations import sessions
+from chat.conversations.branches import path_to
+from chat.conversations.sessions import UNDO_WINDOW, update_session
 from chat.models import Message, MessageRevision, Session, SessionStatus
-from chat.paths import path_to
-from chat.sessions import UNDO_WINDOW, update_session
 from memory import facts
 from memory.facts import Statement
-from memory.forgetting import Scope, forget, preview
-from memory.layers import moments, review
+from memory.forgetting.service import ForgetScope, forget, preview
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.coverage import contributes
 from memory.layers.periods import Granularity
-from memory.layers.rendering import rendered_bank
 from memory.models import (
     Activity,
     Cursor,
@@ -25,12 +24,15 @@ from memory.models import (
     EntryState,
     Fact,
     FactSource,
+    FactStatus,
     Ladder,
     Nudge,
     RenderedBank,
-    Standing,
     Tombstone,
 )
+from memory.models.entries import set_history_clock
+from memory.moderation import entry_operations
+from projects.core.errors import DomainError
 from tests.torture.people import People
 from tests.torture.scribe import NOTED, SUBJECT, TOLD, bullet, words
 
@@ -83,21 +85,21 @@ class Team(People):
 
     def forget_message(self, message: Message) -> str:
         meant = Message.objects.filter(pk=message.pk)
-        self._forget(Scope(message=message.pk), meant)
+        self._forget(ForgetScope(message=message.pk), meant)
         return f"{self.name(message)} is forgotten"
 
     def forget_session(self, session: Session) -> str:
-        self._forget(Scope(session=session.pk), session.messages.all())
+        self._forget(ForgetScope(session=session.pk), session.messages.all())
         return f"{self.name(session)} is forgotten"
 
     def forget_user(self, user) -> str:
-        self._forget(Scope(user=user.pk), Message.objects.filter(author=user))
+        self._forget(ForgetScope(user=user.pk), Message.objects.filter(author=user))
         self.gone |= {word for by, _, word in self.by_hand if by == user.pk}
         return f"{user} is forgotten"
 
     def forget_before(self, moment: datetime) -> str:
         meant = Message.objects.filter(created_at__lt=moment)
-        self._forget(Scope(before=moment), meant)
+        self._forget(ForgetScope(before=moment), meant)
         return f"everything before {moment:%Y-%m-%d %H:%M} is forgotten"
 
     def forget_entry(self, entry: Entry, sources: bool) -> str:
@@ -106,7 +108,9 @@ class Team(People):
         told = {one.pk for one in below}
         if not sources:
             self.unremembered |= self._texts_of(meant)
-        self._forget(Scope(entry=entry.pk, sources=sources), meant if sources else meant.none())
+        self._forget(
+            ForgetScope(entry=entry.pk, sources=sources), meant if sources else meant.none()
+        )
         self.gone |= {word for _, pk, word in self.by_hand if pk in told}
         return f"{self.name(entry)} is forgotten{', with its sources' * sources}"
 
@@ -116,11 +120,11 @@ class Team(People):
         telling = list(fact.sources.values_list("message", flat=True))
         meant = Message.objects.filter(pk__in=telling if sources else ())
         entries = list(fact.sources.values_list("entry", flat=True))
-        self._forget(Scope(fact=fact.pk, sources=sources), meant)
+        self._forget(ForgetScope(fact=fact.pk, sources=sources), meant)
         self.gone |= {word for _, pk, word in self.by_hand if pk == fact.pk}
         self.buried |= told
         self.untold |= told
-        found_in = self.project.entries.in_the_layers().filter(pk__in=entries)
+        found_in = self.project.entries.in_layers().filter(pk__in=entries)
         again = [self.ask_anew(entry) for entry in self.entries(found_in)]
         act = f"{self.name(fact)} is forgotten{', with its sources' * sources}"
         return "; ".join([act, *again])
@@ -138,7 +142,7 @@ class Team(People):
         texts += revisions.values_list("text", flat=True)
         return {word for text in texts for word in words(text)}
 
-    def _forget(self, scope: Scope, meant: QuerySet[Message]) -> None:
+    def _forget(self, scope: ForgetScope, meant: QuerySet[Message]) -> None:
         """Looks first at what would go, which changes nothing, and then has it go just so."""
         self.gone |= self.words_of(meant)
         before = self.snapshot()
@@ -157,7 +161,7 @@ class Team(People):
     def give_fact(self, by) -> str:
         word = self.word("e")
         member = self.project.memberships.get(user=by)
-        fact, _ = facts.give(member, Statement(SUBJECT, "is", word, self.clock))
+        fact, _ = facts.create_fact(member, Statement(SUBJECT, "is", word, self.clock))
         Fact.objects.filter(pk=fact.pk).update(recorded_at=self.clock)
         self.by_hand.append((by.pk, fact.pk, word))
         return f"{by} says that {SUBJECT} is {word}"
@@ -179,19 +183,21 @@ class Team(People):
         return self._moderate(fact, hide, "hide or reject")
 
     def show_fact(self, fact: Fact) -> str:
-        show = facts.approve if fact.state == Standing.PROPOSED else facts.show
+        show = facts.approve if fact.state == FactStatus.PROPOSED else facts.unhide
         return self._moderate(fact, lambda: show(fact, self.olive), "show or approve")
 
     # What moderators do.
 
     def pin(self, entry: Entry, pinned: bool) -> str:
-        return self._moderate(entry, lambda: review.pin(entry, pinned, self.olive), f"pin {pinned}")
+        return self._moderate(
+            entry, lambda: entry_operations.pin(entry, pinned, self.olive), f"pin {pinned}"
+        )
 
     def hide(self, entry: Entry, hidden: bool) -> str:
         act = "hide or reject" if hidden else "show or approve"
 
         def decide() -> None:
-            review.set_hidden(entry, hidden, self.olive)
+            entry_operations.set_hidden(entry, hidden, self.olive)
             self.decided.add(entry.pk)
 
         return self._moderate(entry, decide, act)
@@ -203,7 +209,7 @@ class Team(People):
         text = bullet(line, {word, *kept})
 
         def change() -> None:
-            review.edit(entry, text, by)
+            entry_operations.edit(entry, text, by)
             self.by_hand.append((by.pk, entry.pk, word))
 
         return self._moderate(entry, change, f"{by} writes {text}")
@@ -212,19 +218,21 @@ class Team(People):
         passage = chosen(sorted(words(entry.summary)), pick) or "nothing"
 
         def redact() -> None:
-            review.redact(entry, passage, self.olive)
+            entry_operations.redact(entry, passage, self.olive)
             self.untold.add(passage)
 
         return self._moderate(entry, redact, f"redact {passage}")
 
     def ask_anew(self, entry: Entry) -> str:
-        return self._moderate(entry, lambda: review.ask_anew(entry, self.olive), "ask anew")
+        return self._moderate(
+            entry, lambda: entry_operations.request_rewrite(entry, self.olive), "ask anew"
+        )
 
     def _moderate(self, one: Entry | Fact, change: Callable[[], object], act: str) -> str:
         told = f"{act}: {self.name(one)}"
         try:
             change()
-        except (review.Refused, facts.Refused) as refused:
+        except DomainError as refused:
             return f"{told}: refused, {refused}"
         return told
 
@@ -242,7 +250,7 @@ class Team(People):
 
     def set_clock(self) -> None:
         """What is written from here on in this transaction stands from now on."""
-        moments._set(self.clock.isoformat())
+        set_history_clock(self.clock)
 
     def snapshot(self) -> dict[str, list]:
         """All rows that chat and memory have."""

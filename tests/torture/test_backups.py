@@ -21,10 +21,10 @@ from django.utils import timezone
 
 from chat.models import Message
 from config.backup import archive
-from memory.forgetting import Scope, forget
+from memory.forgetting.service import ForgetScope, forget
 from memory.layers import cycle
 from memory.recall.indexing import catch_up
-from projects.creation import create_project
+from projects.services import create_project
 from tests.config.test_backup import elsewhere, everywhere, manage, say, writers  # noqa: F401
 from tests.server import ROOT
 
@@ -52,10 +52,10 @@ def forget_one(project, birds: dict, chance) -> str:
     bird = chance.choice([bird for bird, session in birds.items() if session is not None])
     session, birds[bird] = birds[bird], None
     entry = session.entries.first()
-    wishes = [Scope(session=session.pk)]
-    wishes += [Scope(entry=entry.pk, sources=True)] if entry else []
+    wishes = [ForgetScope(session=session.pk)]
+    wishes += [ForgetScope(entry=entry.pk, sources=True)] if entry else []
     if session.title_by_hand is False:
-        wishes.append(Scope(message=session.messages.order_by("seq").first().pk))
+        wishes.append(ForgetScope(message=session.messages.order_by("seq").first().pk))
     forget(project, chance.choice(wishes))
     return bird
 
@@ -87,7 +87,7 @@ def test_backups_under_load_are_whole_and_what_is_forgotten_stays_away(
             over.set()
             forgetting.join()
         gone.add(forget_one(project, birds, chance))
-        manifest = archive.checked(file)
+        manifest = archive.verify(file)
         given = (f"--tombstones={settings.TOMBSTONES}", "--replace")
         done = manage(elsewhere, data_dir, "restore", str(file), *given)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -147,7 +147,7 @@ def test_what_kills_a_backup_or_a_restore_leaves_nothing_half_done(
         status = killed(source(), tmp_path / "here", 0.8 + chance.random() * 2, "backup", str(new))
         if new.exists():
             # It may have been killed after its work was done.
-            archive.checked(new)
+            archive.verify(new)
             tally("backups that were whole")
         else:
             assert status

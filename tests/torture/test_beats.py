@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from config import beat as beats
-from config import processes
+from config.broker import scheduler as beats
 from config.models import Leadership
+from config.runtime import commands
 from tests.server import ROOT, database_url
 from tests.torture import queues
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # Seconds after which somebody leads again: the lease, a look, and what a busy machine adds.
-HANDOVER = beats.LEASE.total_seconds() + beats.LOOK + 10
+HANDOVER = beats.LEASE.total_seconds() + beats.MAX_TICK_S + 10
 
 
 class Beats:
@@ -34,7 +34,7 @@ class Beats:
         environment = os.environ | {"DATABASE_URL": database_url(), "PYTHONPATH": str(ROOT)}
         with self._log.open("ab") as output:
             process = subprocess.Popen(
-                [*wrapped, *processes.beat()],
+                [*wrapped, *commands.beat()],
                 cwd=ROOT,
                 env=environment,
                 stdout=output,

@@ -15,7 +15,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from memory.layers import cycle
 from memory.layers.periods import Granularity
 from memory.models import Cursor, Entry, Ladder
-from memory.tasks import CYCLE_SECONDS, run_cycle, summarise_session
+from memory.tasks import TASK_EXPIRES_S, run_cycle, summarise_session
 from projects.models import Project
 from tests.torture import queues
 from tests.torture.prefork import TARGETS, Celery, celery
@@ -143,7 +143,7 @@ class Fire:
             return
         if not cycle.due(timezone.now()) and not held_now():
             self.torture.go_on(6)
-        self.queue.send(run_cycle, expires=CYCLE_SECONDS)
+        self.queue.send(run_cycle, expires=TASK_EXPIRES_S)
 
     def finish(self, cycles: int) -> None:
         """So many undisturbed cycles, after which nothing is left to do."""

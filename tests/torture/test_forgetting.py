@@ -15,15 +15,16 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.utils import timezone
 
-from chat import changes
+from chat.conversations import edits
 from chat.importers import import_file
 from chat.models import Message, Session
-from memory.forgetting import Scope, forget, graves
+from memory.forgetting import tombstones
+from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, cycle
-from memory.layers.rendering import rendered_bank
-from memory.models import Chunk, Entry, State
+from memory.layers.bank_cache import rendered_bank
+from memory.models import Chunk, Entry, EntryStatus
 from memory.recall import indexing
-from projects.creation import create_project
+from projects.services import create_project
 from tests.scripted import Answer
 from tests.torture import cycles
 
@@ -157,30 +158,30 @@ class Race:
         texts = Message.objects.filter(project=self.project).values_list("text", flat=True)
         return {bird for text in texts for bird in CANARY.findall(text)}
 
-    def _message(self) -> Scope | None:
+    def _message(self) -> ForgetScope | None:
         standing = list(Message.objects.filter(forgotten_at=None).values_list("pk", flat=True))
-        return Scope(message=self.chance.choice(standing)) if standing else None
+        return ForgetScope(message=self.chance.choice(standing)) if standing else None
 
-    def _session(self) -> Scope | None:
+    def _session(self) -> ForgetScope | None:
         sessions = list(Session.objects.values_list("pk", flat=True))
         # Enough is to be left for the others.
-        return Scope(session=self.chance.choice(sessions)) if len(sessions) > 8 else None
+        return ForgetScope(session=self.chance.choice(sessions)) if len(sessions) > 8 else None
 
-    def _entry(self) -> Scope | None:
+    def _entry(self) -> ForgetScope | None:
         entries = list(
             Entry.objects.filter(granularity="conversation").values_list("pk", flat=True)
         )
         if len(entries) < 8:
             return None
-        return Scope(entry=self.chance.choice(entries), sources=True)
+        return ForgetScope(entry=self.chance.choice(entries), sources=True)
 
-    def _copy(self) -> Scope | None:
+    def _copy(self) -> ForgetScope | None:
         origin = Message.objects.filter(forgotten_at=None, copied_from=None).order_by("?").first()
         if origin is None:
             return None
-        fork = changes.fork(origin, self.user)
+        fork = edits.fork(origin, self.user)
         copy = fork.messages.exclude(text="").last()
-        return Scope(message=copy.pk) if copy else None
+        return ForgetScope(message=copy.pk) if copy else None
 
     def seen(self) -> set[str]:
         """The canaries that a prompt, a page or a search shows now."""
@@ -242,7 +243,7 @@ def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(start, told, ch
     standing = race._standing()
     assert standing
     assert standing <= set().union(*everywhere().values())
-    waiting = Entry.objects.filter(state=State.STALE) | Entry.objects.filter(withheld=True)
+    waiting = Entry.objects.filter(state=EntryStatus.STALE) | Entry.objects.filter(withheld=True)
     assert not waiting.exists()
     for kept in (Entry.objects.values_list("summary"), Chunk.objects.values_list("text")):
         assert CANARY.search(str(list(kept)))
@@ -259,7 +260,7 @@ def test_without_tombstones_that_would_be_noticed(start, told, monkeypatch, kind
     assert race.gone
     bring()
     race.check()
-    monkeypatch.setattr(graves, "buried", lambda project, subjects: set())
+    monkeypatch.setattr(tombstones, "forgotten_subjects", lambda project, subjects: set())
     bring()
     with pytest.raises(AssertionError, match="forgotten, and there: .*chat_message.text"):
         race.check()
@@ -283,7 +284,7 @@ def test_without_a_second_look_at_the_sources_that_would_be_noticed(
     race.check()
     race.forget_something("message")
     told.default = forget_meanwhile
-    monkeypatch.setattr(conversations, "_unchanged", lambda *_: True)
+    monkeypatch.setattr(conversations.SummaryJob, "sources_unchanged", lambda *_: True)
     settle(race.now)
     with pytest.raises(AssertionError, match="forgotten, and there: .*memory_entry.summary"):
         race.check()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 # Megabytes that any one of them may take, beyond what Strata itself does. An image of 52 megapixels
-# is 200, and twice that while one with transparency is scaled (chat/images.py).
+# is 200, and twice that while one with transparency is scaled (chat/attachments/images.py).
 ROOM = {"zips": 120, "documents": 200, "pictures": 480}
 # How many of each there are at least.
 FEWEST = {"zips": 90, "documents": 20, "pictures": 80}

@@ -11,12 +11,12 @@ from django.contrib.auth import get_user_model
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import Now
 
-from chat import changes
+from chat.conversations import edits
+from chat.conversations.messages import draft, post_messages
 from chat.models import Role, Session
-from chat.replies import draft, post_messages
 from memory.models import Chunk, IndexCursor, Vector
 from memory.recall import indexing, reindexing
-from projects.creation import create_project
+from projects.services import create_project
 from tests.torture import indexers
 from tests.torture.test_memory_kills import gone
 
@@ -60,11 +60,11 @@ class Talk:
             changed = self.chance.choice(said)
             match self.chance.randrange(4):
                 case 0:
-                    changes.edit(changed, f"{changed.text} Build {next(self.numbers)}.", self.user)
+                    edits.edit(changed, f"{changed.text} Build {next(self.numbers)}.", self.user)
                 case 1:
-                    changes.delete(changed)
+                    edits.delete(changed)
                 case 2:
-                    changes.fork(changed, self.user)
+                    edits.fork(changed, self.user)
 
 
 class Killer:
@@ -122,12 +122,12 @@ def test_indexing_may_die_anywhere(killer, chance, scale, tally):
     while not killer.is_done(scale):
         talk.go_on(scale(20, 8))
         killer(indexers.index)
-    reindexing.settle(None)
+    reindexing.index_until_done(None)
     found = chunks()
     check(found)
     tally("chunks", len(found))
     Chunk.objects.all().delete()
-    reindexing.rebuild(None, None, lambda step: None)
+    reindexing.reindex(None, None, lambda step: None)
     assert found == chunks()
     check(found)
 
@@ -135,13 +135,13 @@ def test_indexing_may_die_anywhere(killer, chance, scale, tally):
 def test_embedding_anew_may_die_anywhere(killer, chance, scale, settings):
     talk = Talk(chance)
     talk.begin(scale(120, 25))
-    reindexing.settle(None)
+    reindexing.index_until_done(None)
     before, turns = chunks(), count()
     while not killer.is_done(scale):
         embedder = ("hash", "static")[next(turns) // 3 % 2]
         killer(indexers.embed, embedder)
     settings.EMBEDDER = "hash"
-    reindexing.embed(None, None, lambda step: None)
+    reindexing.replace_vectors(None, None, lambda step: None)
     assert chunks() == before
     assert set(Vector.objects.values_list("embedder", flat=True)) == {"hash-64"}
     check(before)

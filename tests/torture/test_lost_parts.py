@@ -236,7 +236,7 @@ class Clock:
 @pytest.mark.skipif(not shutil.which("cc"), reason="there is no compiler here")
 def test_the_clock_is_set_back(tmp_path_factory, model, scale, tally, monkeypatch):
     """By two hours, for the database, too, while a worker that was killed holds leases."""
-    from config import embedded
+    from config.postgres import server as embedded
 
     data_dir = tmp_path_factory.mktemp("strata-clock")
     data_dir.chmod(0o755)
@@ -245,9 +245,9 @@ def test_the_clock_is_set_back(tmp_path_factory, model, scale, tally, monkeypatc
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="strata-clock-")))
         folder.chmod(0o755)
         clock = Clock(folder)
-        right = embedded._environment
+        right = embedded.program_options
         monkeypatch.setattr(
-            embedded, "_environment", lambda: right() | {"env": right()["env"] | clock.variables}
+            embedded, "program_options", lambda: right() | {"env": right()["env"] | clock.variables}
         )
         plain = stack.enter_context(installed(data_dir, model))
         sockets = quote(str(embedded.socket_directory(data_dir)), safe="")

@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.contrib.auth import get_user_model
 
-from chat import changes
+from chat.conversations import edits
+from chat.conversations.messages import draft, post_messages
 from chat.models import Message, Session
-from chat.replies import draft, post_messages
 from memory.layers import cycle
-from memory.models import Activity, Entry, EntryRevision, Verb
-from projects.creation import create_project
+from memory.models import Activity, ActivityVerb, Entry, EntryRevision
 from projects.models import Project
+from projects.services import create_project
 from tests.scripted import Answer
 from tests.torture import crew as crews
 from tests.torture.test_memory_kills import check_coverage, check_parents, check_ranges
@@ -49,7 +49,7 @@ def go_on(project: Project, user, now: datetime, chance: random.Random, number: 
     if chance.random() < 0.2:
         said = Message.objects.filter(project=project).order_by("created_at", "session", "seq")
         message = chance.choice(list(said[:200]))
-        changes.edit(message, f"{message.text} Corrected in turn {number}.", user)
+        edits.edit(message, f"{message.text} Corrected in turn {number}.", user)
 
 
 def say(session: Session, at: datetime, chance: random.Random) -> None:
@@ -143,7 +143,7 @@ def test_nothing_is_done_twice_and_no_model_is_asked_in_vain(crew, model, scale,
     check_ranges()
     check_parents()
     check_coverage(tally)
-    assert not Activity.objects.filter(verb=Verb.FAILED).exists()
+    assert not Activity.objects.filter(verb=ActivityVerb.FAILED).exists()
     assert shape(project) == shape(single)
     for entry in Entry.objects.all():
         assert number_in(entry.summary) == entry.message_count
@@ -157,7 +157,9 @@ def shape(project: Project) -> tuple:
     entries = Counter(project.entries.values_list(*columns))
     revisions = EntryRevision.objects.filter(project=project).count()
     # What is over the budget is worked out as often as somebody looks.
-    acts = Activity.objects.filter(project=project).exclude(verb__in=(Verb.FADED, Verb.RETURNED))
+    acts = Activity.objects.filter(project=project).exclude(
+        verb__in=(ActivityVerb.FADED, ActivityVerb.RETURNED)
+    )
     return entries, revisions, Counter(acts.values_list("verb", flat=True))
 
 

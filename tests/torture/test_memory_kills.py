@@ -20,15 +20,15 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from chat import changes
+from chat.conversations import edits
+from chat.conversations.messages import draft, post_messages
 from chat.models import Message, Session
-from chat.replies import draft, post_messages
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.coverage import CONTRIBUTING
 from memory.layers.periods import Granularity, parent_key
-from memory.layers.rendering import rendered_bank
-from memory.models import Cursor, Entry, EntryRevision, Ladder, State
-from projects.creation import create_project
+from memory.models import Cursor, Entry, EntryRevision, EntryStatus, Ladder
 from projects.models import Project
+from projects.services import create_project
 from tests.scripted import Answer
 from tests.torture import cycles
 
@@ -196,9 +196,9 @@ class Torture:
             said = list(session.messages.filter(deleted_at=None))
             changed = chance.choice(said)
             if changed.seq % 2 == 0 and chance.random() < 0.5:
-                changes.delete(changed)
+                edits.delete(changed)
             else:
-                changes.edit(changed, f"{changed.text} That is corrected.", self.user)
+                edits.edit(changed, f"{changed.text} That is corrected.", self.user)
 
     # Who makes memory of it.
 
@@ -428,9 +428,9 @@ def check_parents() -> None:
     parents = set()
     for entry in entries.values():
         if entry.parent_id is None:
-            assert entry.state != State.ABSORBED
+            assert entry.state != EntryStatus.ABSORBED
             continue
-        assert entry.state in (State.ABSORBED, State.STALE)
+        assert entry.state in (EntryStatus.ABSORBED, EntryStatus.STALE)
         layer, parent = Granularity(entry.granularity), entries[entry.parent_id]
         parents.add(parent.pk)
         assert parent.granularity == layer.older
@@ -469,8 +469,10 @@ def contributing(entry: Entry) -> QuerySet[Message]:
 
 def check_layers(tally) -> None:
     """Whether the layers have settled: nothing waits, and nothing is counted twice."""
-    assert not Entry.objects.filter(Q(state=State.STALE) | Q(withheld=True)).exists()
-    assert not Entry.objects.filter(parent__isnull=False).exclude(state=State.ABSORBED).exists()
+    assert not Entry.objects.filter(Q(state=EntryStatus.STALE) | Q(withheld=True)).exists()
+    assert (
+        not Entry.objects.filter(parent__isnull=False).exclude(state=EntryStatus.ABSORBED).exists()
+    )
     layers = Counter(Entry.objects.values_list("granularity", flat=True))
     assert set(layers) >= {Granularity.CONVERSATION, Granularity.DAY, Granularity.WEEK}
     for layer in Granularity:

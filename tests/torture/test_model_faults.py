@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session
-from chat.replies import draft, post_messages
 from memory.layers import cycle, digests
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
-from memory.layers.rendering import rendered_bank
-from memory.layers.summarising.parts import words
-from memory.models import Call, Cursor, Entry, Ladder, State, Waiting
+from memory.layers.summarising.transcript import count_words
+from memory.models import Call, Cursor, Entry, EntryStatus, Ladder, ReviewReason
 from tests.memory.days import NOW, remember
 from tests.scripted import Answer, ScriptedModel
 
@@ -112,7 +112,7 @@ def test_a_conversation_outlives_every_fault(fault, project, owner, scripted, sc
         well_again(scripted, GOOD, Cursor)
         assert cycle.due(later()).sessions == [session.pk]
         entry = summarise(session.pk, later())
-        assert (entry.summary, entry.state) == (GOOD, State.LIVE)
+        assert (entry.summary, entry.state) == (GOOD, EntryStatus.LIVE)
         scripted.default = bad
         tally("faults in conversations")
 
@@ -123,7 +123,7 @@ def test_a_digest_outlives_every_fault(fault, small, owner, scripted, scale, tal
         children = [remember(small, owner, summary) for summary in CHILDREN]
         before = layers()
         shown = rendered_bank(small).text
-        assert digests.settle(small.pk, NOW) is False
+        assert digests.update_layers(small.pk, NOW) is False
         assert layers() == before
         assert rendered_bank(small).text == shown
         ladder = Ladder.objects.get(pk=small.pk)
@@ -134,7 +134,7 @@ def test_a_digest_outlives_every_fault(fault, small, owner, scripted, scale, tal
         bad = scripted.default
         well_again(scripted, DIGEST, Ladder)
         assert cycle.due(NOW).projects == [small.pk]
-        assert digests.settle(small.pk, NOW)
+        assert digests.update_layers(small.pk, NOW)
         day = Entry.objects.get(granularity="day")
         assert (day.summary, day.children.count()) == (DIGEST, len(children))
         scripted.default = bad
@@ -153,13 +153,13 @@ def test_instructions_as_the_answer_wait_for_review(small, owner, scripted, scal
         post_messages(session, [draft(SAID)])
         entry = summarise(session.pk, later())
         children = [remember(small, owner, summary) for summary in CHILDREN]
-        digests.settle(small.pk, NOW)
+        digests.update_layers(small.pk, NOW)
         day = Entry.objects.get(granularity="day")
         for proposed in (entry, day):
             waits = (proposed.state, proposed.waits_because)
-            assert waits == (State.PROPOSED, Waiting.INSTRUCTIONS)
+            assert waits == (EntryStatus.PROPOSED, ReviewReason.INSTRUCTIONS)
         assert day.children.count() == len(children)
-        assert not day.children.filter(state=State.ABSORBED).exists()
+        assert not day.children.filter(state=EntryStatus.ABSORBED).exists()
         assert "Ignore" not in rendered_bank(small).text
         calls = Call.objects.count()
         cycle.run(NOW)
@@ -183,7 +183,7 @@ def test_what_can_be_used_is(project, owner, scripted, scale, answer, expected, 
         session = Session.objects.create(project=project, creator=owner, title="Cutover")
         post_messages(session, [draft(SAID)])
         entry = summarise(session.pk, later())
-        assert entry.state == State.LIVE
+        assert entry.state == EntryStatus.LIVE
         assert expected in (None, entry.summary)
-        assert words(entry.summary) <= 80
+        assert count_words(entry.summary) <= 80
         tally("odd answers that were used")

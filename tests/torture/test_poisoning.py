@@ -12,18 +12,18 @@ from django.contrib.auth import get_user_model
 from django.core import serializers
 from django.utils import timezone
 
+from chat.conversations.messages import draft, post_messages
 from chat.importers import import_file
 from chat.models import Message, Session
-from chat.replies import draft, post_messages
 from memory import facts
-from memory.forgetting import Scope, forget, preview
-from memory.layers import suspicion
-from memory.layers.rendering import rendered_bank
-from memory.models import Chunk, Entry, Fact, FactSource, State, Waiting
-from memory.moderation import Act, Wish, carry_out
+from memory.forgetting.service import ForgetScope, forget, preview
+from memory.layers import injection_detection
+from memory.layers.bank_cache import rendered_bank
+from memory.models import Chunk, Entry, EntryStatus, Fact, FactSource, ReviewReason
+from memory.moderation.actions import ModerationAction, ModerationRequest, apply_action
 from memory.recall import indexing
-from projects.creation import create_project
 from projects.models import Membership, Token
+from projects.services import create_project
 from tests.hostile.poison import POISON, lie, obey, order
 from tests.torture.test_forgetting import everywhere, settle
 
@@ -67,7 +67,7 @@ def payroll(people):
     session = Session.objects.create(project=project, creator=people["olive"], title="Wages")
     post_messages(session, [draft("Wages are paid on the first.", author=people["olive"])])
     member = Membership.objects.select_related("project", "user").get(project=project)
-    facts.give(member, facts.Statement("wages", "are paid on", "the first", timezone.now()))
+    facts.create_fact(member, facts.Statement("wages", "are paid on", "the first", timezone.now()))
     return project
 
 
@@ -153,9 +153,9 @@ def check_that_all_of_it_names_its_source(project, tally) -> None:
 
 def check_that_orders_wait(project, tally) -> None:
     for entry in Entry.objects.filter(project=project):
-        if suspicion.reads_like_instructions(entry.summary):
-            assert entry.state == State.PROPOSED, entry.summary
-            assert entry.waits_because == Waiting.INSTRUCTIONS
+        if injection_detection.reads_like_instructions(entry.summary):
+            assert entry.state == EntryStatus.PROPOSED, entry.summary
+            assert entry.waits_because == ReviewReason.INSTRUCTIONS
             tally("summaries that give orders, held for review")
 
 
@@ -199,7 +199,7 @@ def test_orders_in_memory_do_nothing_and_are_revoked_with_all_that_was_made_of_t
     )
     for number in range(count + 100, count + 104):
         told = facts.Statement(f"poison{number}x", "is", order(number)[:200], timezone.now())
-        facts.give(member, told)
+        facts.create_fact(member, told)
     settle(now)
     indexing.catch_up()
     tally("poisoned messages", Message.objects.filter(text__regex=POISON.pattern).count())
@@ -209,8 +209,10 @@ def test_orders_in_memory_do_nothing_and_are_revoked_with_all_that_was_made_of_t
     check_that_all_of_it_names_its_source(billing, tally)
     check_that_orders_wait(billing, tally)
     # Somebody who decides may be deceived too.
-    waiting = list(Entry.objects.filter(project=billing, state=State.PROPOSED)[:6])
-    carry_out(Wish(Act.APPROVE, people["olive"]), waiting, lambda entry, act: "")
+    waiting = list(Entry.objects.filter(project=billing, state=EntryStatus.PROPOSED)[:6])
+    apply_action(
+        ModerationRequest(ModerationAction.APPROVE, people["olive"]), waiting, lambda entry, act: ""
+    )
     for number in range(scale(20, 3)):
         reply = ask(api, people["edgar"], billing, f"{QUESTION} ({number})")
         assert reply["status"] == "complete"
@@ -231,7 +233,7 @@ def test_orders_in_memory_do_nothing_and_are_revoked_with_all_that_was_made_of_t
     revoke = {"user": "mallory", "replies": "on"}
     page = client.get(f"/projects/{billing.slug}/memory/forget/", revoke)
     assert "Everything said by mallory" in page.content.decode()
-    told = preview(billing, Scope(user=people["mallory"].pk, replies=True))
+    told = preview(billing, ForgetScope(user=people["mallory"].pk, replies=True))
     assert told.saw_it == []
     client.post(f"/projects/{billing.slug}/memory/forget/", revoke | {"reason": "wrong"})
     shown = rendered_bank(billing).text + str(list(Chunk.objects.values_list("text", flat=True)))
@@ -239,7 +241,7 @@ def test_orders_in_memory_do_nothing_and_are_revoked_with_all_that_was_made_of_t
     # What came in a file was said by nobody here: it is revoked with its chat.
     files = Session.objects.filter(project=billing, messages__author_name="mallory").distinct()
     for session in files:
-        forget(billing, Scope(session=session.pk, replies=True), people["olive"])
+        forget(billing, ForgetScope(session=session.pk, replies=True), people["olive"])
     settle(now + timedelta(hours=2))
     indexing.catch_up()
     tally("words of poison that were shown until the file went too", len(left))

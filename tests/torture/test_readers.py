@@ -180,6 +180,6 @@ def grown(looks: list[int]) -> float:
 
 def database(strata: Installation) -> str:
     """The address of the server itself, whatever stands before it."""
-    from config import embedded
+    from config.postgres import server
 
-    return f"host={embedded.socket_directory(strata.data_dir)} user=postgres dbname=postgres"
+    return f"host={server.socket_directory(strata.data_dir)} user=postgres dbname=postgres"

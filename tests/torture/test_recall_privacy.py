@@ -11,14 +11,14 @@ import pytest
 from django.contrib.auth import get_user_model
 from rest_framework.test import APIClient
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Role, Session, SessionKind, Visibility
-from chat.prompt import preview
-from chat.replies import draft, post_messages
+from chat.prompt.builder import preview
 from memory.models import Chunk, SourceType
 from memory.recall import indexing
-from projects.creation import create_project
-from projects.identifiers import new_id
+from projects.core.ids import new_id
 from projects.models import Membership, Project, Token
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 
@@ -196,7 +196,7 @@ def test_no_prompt_recalls_what_is_anothers(team, chance, scale, tally):
         sections = {one.name: one for one in built.sections}
         found: set[int] = set()
         if "details" in sections:
-            found = canaries(sections["details"].said[0].text)
+            found = canaries(sections["details"].messages[0].text)
         shared_only = visibility == Visibility.PROJECT
         assert found <= team.readable(project, user, shared_only)
         told += len(found)
@@ -206,6 +206,8 @@ def test_no_prompt_recalls_what_is_anothers(team, chance, scale, tally):
 
 
 def test_who_could_read_all_would_be_noticed(team, chance, monkeypatch):
-    monkeypatch.setattr("memory.recall.search.Scope._visible", lambda self: "true")
+    monkeypatch.setattr(
+        "memory.recall.search.RecallScope.visibility_condition", lambda self: "true"
+    )
     with pytest.raises(AssertionError):
         test_no_search_finds_what_is_anothers(team, chance, lambda full, short: short, print)

@@ -30,7 +30,7 @@ WORDS = 40
 WHOLE = " ".join(f"word{number}" for number in range(WORDS))
 PAUSE = 0.12  # seconds before each word
 UNFINISHED = ("pending", "streaming")
-SWEEP = "from chat import streams; print(streams.sweep_interrupted())"
+SWEEP = "from chat.streaming import live_replies; print(live_replies.sweep_interrupted())"
 # Seconds: a growing reply is written once a second, and the machine may be slow.
 FLUSHED = 1.0 + 1.5
 
@@ -61,7 +61,7 @@ def web(strata) -> Iterator[Web]:
 
 @pytest.fixture
 def database(strata) -> Iterator[psycopg.Connection]:
-    from config import embedded
+    from config.postgres import server as embedded
 
     host = str(embedded.socket_directory(strata.data_dir))
     with psycopg.connect(

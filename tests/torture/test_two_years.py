@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from chat import tokens
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session, Visibility
-from chat.replies import draft, post_messages
-from memory.layers import cycle, digests, nodes
-from memory.layers.kept import ALL, GROUPS, kept_by_kind
+from memory.layers import cycle, ladder_query
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.periods import Granularity
-from memory.layers.rendering import rendered_bank
-from projects.creation import create_project
+from memory.layers.statistics import ALL, GROUPS, kept_by_layer, particulars_by_layer
+from projects.core import token_counting
 from projects.models import Project
+from projects.services import create_project
 from tests.torture import daily
 from tests.torture.daily import Talk
 from tests.torture.test_memory_kills import check_coverage, check_parents, check_ranges
@@ -85,7 +85,7 @@ def test_two_years_of_daily_talk(owner, talks, writer, scale, tally: Callable):
         begun = time.perf_counter()
         cycle.run(now, project)
         took.append(time.perf_counter() - begun)
-        length = tokens.count(rendered_bank(project).text)
+        length = token_counting.count(rendered_bank(project).text)
         assert length <= project.bank_max_tokens
         assert not cycle.due(now, project)
         fullest = max(fullest, length)
@@ -95,15 +95,15 @@ def test_two_years_of_daily_talk(owner, talks, writer, scale, tally: Callable):
     if writer == HASTY:
         check_facts(project)
     assert fullest > project.bank_max_tokens * 0.7
-    assert set(kept_by_kind(project)) == set(Granularity) - {Granularity.CONVERSATION}
-    assert len(nodes.moving(project)) < scale(300, 40) < project.entries.count()
+    assert set(particulars_by_layer(project)) == set(Granularity) - {Granularity.CONVERSATION}
+    assert len(ladder_query.unsettled_nodes(project)) < scale(300, 40) < project.entries.count()
     tell_what_is_kept(project, tally)
     tell_what_a_day_takes(took, tally)
 
 
 def check_facts(project: Project) -> None:
     """Whether of each speaker what was told last is true, and nothing else is any more."""
-    told = project.facts.known()
+    told = project.facts.with_validity()
     open_now = told.filter(until=None)
     subjects = list(open_now.values_list("subject", flat=True))
     assert len(subjects) == len(set(subjects)) == len(set(told.values_list("subject", flat=True)))
@@ -111,8 +111,8 @@ def check_facts(project: Project) -> None:
 
 
 def tell_what_is_kept(project: Project, tally: Callable) -> None:
-    counted = digests.kept_by_layer(project)
-    for layer, kept in kept_by_kind(project).items():
+    counted = kept_by_layer(project)
+    for layer, kept in particulars_by_layer(project).items():
         assert kept.share(ALL) == pytest.approx(counted[layer], abs=0.01)
         tally(f"{layer} digests", kept.digests)
         for group in (*GROUPS, ALL):

@@ -11,12 +11,12 @@ from django.db.models import F
 from django.db.models.functions import Now
 from standardwebhooks.webhooks import Webhook as Standard
 
+from chat.conversations.messages import post_message
 from chat.models import Session, Visibility
-from chat.replies import post_message
 from memory.models import Delivery, Webhook
-from memory.webhooks import delivering
-from memory.webhooks.signing import secret_of
-from projects.creation import create_project
+from memory.webhooks import delivery
+from memory.webhooks.signatures import secret_of
+from projects.services import create_project
 from tests.receiver import Received, Reply
 from tests.torture import deliverers
 from tests.torture.test_memory_kills import gone
@@ -71,8 +71,8 @@ def test_deliveries_survive_their_workers(crew, chance, scale, tally, receiver, 
 
 
 def deliver_here() -> None:
-    for webhook_id in delivering.due():
-        delivering.deliver(webhook_id)
+    for webhook_id in delivery.due():
+        delivery.deliver(webhook_id)
 
 
 def time_passes() -> None:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 from django.contrib.auth import get_user_model
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Message, MessageRevision, Reaction, Session
-from chat.replies import draft, post_messages
 from tests.torture import writers
 
 pytestmark = pytest.mark.django_db(transaction=True)

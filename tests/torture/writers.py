@@ -14,8 +14,10 @@ from tests.torture import ready  # noqa: F401
 # isort: split
 from django.contrib.auth import get_user_model
 
-from chat import changes, prompt, replies
+from chat.conversations import edits as changes
+from chat.conversations import messages
 from chat.models import Message, Session
+from chat.prompt import builder
 
 # Seconds until all processes have come together.
 GATHERING = 240
@@ -96,8 +98,8 @@ def edit(session_id: UUID, writer: int, edits: int, seed: int) -> list[Attempt]:
         try:
             known[seq] = changes.edit(read, text, user, read.version)
             won = True
-        except changes.Stale as stale:
-            known[seq] = stale.message
+        except changes.StaleMessageError as stale:
+            known[seq] = stale.current
             won = False
         attempts.append(Attempt(seq, writer, text, read.version, known[seq].version, won))
     return attempts
@@ -110,7 +112,7 @@ def append(session_id: UUID, writer: int, posts: int, ledger: Ledger) -> list[in
     places = []
     _together.wait(GATHERING)
     for number in range(posts):
-        posted = replies.post_message(session, f"post {writer} {number}", author=user)
+        posted = messages.post_message(session, f"post {writer} {number}", author=user)
         ledger.add(Done(posted.seq, posted.version, posted.text))
         places.append(posted.seq)
     return places
@@ -158,7 +160,7 @@ def read(session_id: UUID, least: int, ledger: Ledger) -> int:
         over = _over.is_set()
         acknowledged = ledger.read()
         session = Session.objects.select_related("project", "head").get(pk=session_id)
-        built = prompt.build(prompt.Turn(session, session.head))
+        built = builder.build(builder.Turn(session, session.head))
         check(built, session, acknowledged)
         prompts += 1
         if over and prompts >= least:
@@ -166,7 +168,7 @@ def read(session_id: UUID, least: int, ledger: Ledger) -> int:
     return prompts
 
 
-def check(built: prompt.Prompt, session: Session, acknowledged: list[Done]) -> None:
+def check(built: builder.Prompt, session: Session, acknowledged: list[Done]) -> None:
     """Whether the prompt shows the whole window, and in it every acknowledged change."""
     limit = session.window_limit
     head = session.head
@@ -176,7 +178,7 @@ def check(built: prompt.Prompt, session: Session, acknowledged: list[Done]) -> N
     places = [rows[item.id].seq for item in shown]
     first = max(1, head.seq - limit + 1)
     assert places == list(range(first, head.seq + 1)), (places[:3], places[-3:], first, head.seq)
-    told = [said.text for said in built.said if said.role == "user"]
+    told = [said.text for said in built.messages if said.role == "user"]
     assert len(told) == len(shown)
     words = dict(zip(places, told, strict=True))
     versions = dict(zip(places, (item.revision for item in shown), strict=True))

@@ -7,20 +7,20 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat import tokens
 from memory.layers import bank
-from memory.layers.bank import Item, item_label, item_tokens, render
+from memory.layers.bank import BankItem, item_label, item_tokens, render
 from memory.layers.periods import Granularity
+from projects.core import token_counting
 
 CONVERSATION, DAY, WEEK, MONTH = Granularity
 KEYS = {CONVERSATION: "2026-11-20", DAY: "2026-11-12", WEEK: "2026-W44", MONTH: "2026-09"}
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def item(number: int, granularity: Granularity = CONVERSATION, **fields) -> Item:
+def item(number: int, granularity: Granularity = CONVERSATION, **fields) -> BankItem:
     """The higher the number, the older."""
     key = KEYS[granularity]
-    made = Item(
+    made = BankItem(
         id=UUID(int=number),
         granularity=granularity,
         key=key,
@@ -128,11 +128,11 @@ items = st.lists(
 ).map(lambda rows: [item(n, granularity, **fields) for n, (granularity, fields) in enumerate(rows)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(items, st.integers(min_value=0, max_value=900), st.randoms())
 def test_the_budget_holds_and_everything_is_accounted_for(items, budget, order):
     rendered = render(items, budget)
-    assert rendered.tokens == tokens.count(rendered.text) <= budget
+    assert rendered.tokens == token_counting.count(rendered.text) <= budget
     left_out = [one for one, _ in rendered.left_out]
     assert sorted([*rendered.included, *left_out]) == [one.id for one in items]
     assert bool(rendered.text) == bool(rendered.included)
@@ -152,7 +152,7 @@ def test_the_budget_holds_and_everything_is_accounted_for(items, budget, order):
             assert one not in render([*preferred, out], budget).included
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(items)
 def test_items_and_the_frame_add_up_to_the_most_a_bank_can_take(items):
     whole = render(items, 100_000)

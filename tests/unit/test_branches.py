@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.paths import path_to
+from chat.conversations.branches import path_to
 
 
 @dataclass(frozen=True)

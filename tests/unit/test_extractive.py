@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.layers.booking import Booking
-from memory.layers.leases import Lease
-from memory.layers.summarising.extractive import Extractive, conversation, digest
-from memory.layers.summarising.parts import Line, words
+from memory.layers.model_calls import CallRecorder
+from memory.layers.summarising.extractive import ExtractiveSummariser, conversation, digest
+from memory.layers.summarising.transcript import TranscriptLine, count_words
+from memory.leases import Lease
 from memory.models import Cursor
 
-NOBODY = Booking(Lease(Cursor, UUID(int=3), UUID(int=1), UUID(int=2)), UUID(int=3))
+NOBODY = CallRecorder(Lease(Cursor, UUID(int=3), UUID(int=1), UUID(int=2)), UUID(int=3))
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def talk(*said: tuple[str, str]) -> list[Line]:
+def talk(*said: tuple[str, str]) -> list[TranscriptLine]:
     """Lines of people; those of `Bot` are the assistant's."""
     return [
-        Line(speaker, text, NOON, "assistant" if speaker == "Bot" else "user")
+        TranscriptLine(speaker, text, NOON, "assistant" if speaker == "Bot" else "user")
         for speaker, text in said
     ]
 
@@ -97,12 +97,14 @@ def test_a_summary_keeps_to_its_bullets_and_words(said):
     told = conversation(talk(*said))
     assert 1 <= len(told.split("\n- ")) <= 3
     assert told.startswith("- ")
-    assert words(told) <= 80
+    assert count_words(told) <= 80
 
 
 def test_five_thousand_lines_are_read_in_a_moment():
     lines = talk(("Ana", "The cutover is on 3 March, as Ben said. I like it! Do you?"))
-    lines = [Line("Ana", f"{line.text} {n}", NOON) for n in range(5_000) for line in lines]
+    lines = [
+        TranscriptLine("Ana", f"{line.text} {n}", NOON) for n in range(5_000) for line in lines
+    ]
     began = time.process_time()
     assert conversation(lines)
     assert time.process_time() - began < 20
@@ -154,18 +156,18 @@ def test_a_digest_keeps_to_its_bullets_and_words(children):
     told = digest(children)
     assert bool(told) == any(summary.strip(" \n-") for _, summary in children)
     assert len(told.splitlines()) <= 4
-    assert words(told) <= 120
+    assert count_words(told) <= 120
 
 
 def test_long_bullets_still_leave_room_for_two():
     long = "- Ana: “" + " ".join(f"w{n}" for n in range(200)) + "”"
     told = digest([("Mon 2 Mar 2026", long), ("Tue 3 Mar 2026", long.replace("w", "v"))])
     assert len(told.splitlines()) == 2
-    assert words(told) <= 120
+    assert count_words(told) <= 120
 
 
 def test_the_summariser_is_what_summarising_expects():
-    summariser = Extractive()
+    summariser = ExtractiveSummariser()
     assert summariser.name == "extractive"
     assert summariser.conversation(PROJECT_TALK, "before", NOBODY)
     written = summariser.digest("Week 10", DAYS, NOBODY)
@@ -176,8 +178,12 @@ def test_the_summariser_is_what_summarising_expects():
 def test_a_plain_statement_of_a_person_comes_before_the_assistants_assent():
     told = conversation(
         [
-            Line("Ana", "The read replica stays after the cutover for the exports.", NOON),
-            Line("Assistant", "Understood, I will take that into account.", NOON, "assistant"),
+            TranscriptLine(
+                "Ana", "The read replica stays after the cutover for the exports.", NOON
+            ),
+            TranscriptLine(
+                "Assistant", "Understood, I will take that into account.", NOON, "assistant"
+            ),
         ]
     )
     assert told == "- Ana: “The read replica stays after the cutover for the exports.”"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.facts.backing import backed
+from memory.facts.grounding import is_grounded
 
 SAID = ["Ana", "The platform team owns billing since 3 March 2026, invoices are sent weekly."]
 
@@ -20,17 +20,17 @@ SAID = ["Ana", "The platform team owns billing since 3 March 2026, invoices are 
     ],
 )
 def test_what_was_said_is_backed_in_any_inflection(words):
-    assert backed(words, SAID)
+    assert is_grounded(words, SAID)
 
 
 @pytest.mark.parametrize(
     "words", ["payments team", "30 March", "202", "bill gates", "in", "", "…", "the platform guild"]
 )
 def test_what_was_not_said_is_not(words):
-    assert not backed(words, SAID)
+    assert not is_grounded(words, SAID)
 
 
 def test_scripts_without_spaces_are_looked_through():
     said = ["請求はプラットフォームチームが担当します。"]
-    assert backed("プラットフォームチーム", said)
-    assert not backed("決済チーム", said)
+    assert is_grounded("プラットフォームチーム", said)
+    assert not is_grounded("決済チーム", said)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.layers import ladder
-from memory.layers.ladder import Node, Roll, Step
+from memory.layers.ladder import LadderNode, RollUp, RollUpStep
 from memory.layers.periods import Granularity, day_key, parent_key
 
 CONVERSATION, DAY, WEEK, MONTH = Granularity
@@ -17,17 +17,17 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)  # a Saturday, in week 47
 LONG_AGO = timedelta(days=400)
 
 
-def talk(number: int, age: timedelta = LONG_AGO, tokens: int = 100, **fields) -> Node:
+def talk(number: int, age: timedelta = LONG_AGO, tokens: int = 100, **fields) -> LadderNode:
     """A live conversation entry whose last source is `age` old."""
     at = NOW - age
-    made = Node(UUID(int=number), CONVERSATION, day_key(at, VIENNA), tokens, at, "live")
+    made = LadderNode(UUID(int=number), CONVERSATION, day_key(at, VIENNA), tokens, at, "live")
     return replace(made, **fields)
 
 
 class Writer:
     """Carries plans out as the cycle does, with digests of a fixed length instead of a model's."""
 
-    def __init__(self, nodes: list[Node], length: int = 120):
+    def __init__(self, nodes: list[LadderNode], length: int = 120):
         self.nodes = {node.id: node for node in nodes}
         self.length = length
         self.written: list[str] = []
@@ -36,7 +36,7 @@ class Writer:
         passed = None
         for _ in range(50):
             nodes = list(self.nodes.values())
-            rolls = ladder.outdated(nodes)
+            rolls = ladder.rewrites(nodes)
             if not rolls:
                 step = ladder.next_step(nodes, now, budget, passed)
                 if step is None:
@@ -51,13 +51,13 @@ class Writer:
             if node.state in ladder.VISIBLE:
                 self.change(node.id, state="faded" if node.id in out else "live")
 
-    def write(self, roll: Roll) -> None:
+    def write(self, roll: RollUp) -> None:
         children = [self.nodes[one] for one in roll.children]
         newest = max(child.last_source_at for child in children)
         digest = roll.digest or UUID(int=10_000 + len(self.nodes))
         self.written.append(roll.key)
         if roll.digest is None:
-            made = Node(digest, roll.granularity, roll.key, self.length, newest, "live")
+            made = LadderNode(digest, roll.granularity, roll.key, self.length, newest, "live")
             self.nodes[digest] = made
         elif self.nodes[digest].parent:
             self.change(self.nodes[digest].parent, state="stale")
@@ -101,11 +101,11 @@ def test_conversations_older_than_a_day_roll_into_their_days_oldest_first():
         talk(3, timedelta(days=2, hours=1)),
         talk(4, timedelta(hours=20)),
     ]
-    assert ladder.next_step(nodes, NOW, 100) == Step(
+    assert ladder.next_step(nodes, NOW, 100) == RollUpStep(
         DAY,
         (
-            Roll(DAY, "2026-11-18", None, (nodes[0].id,)),
-            Roll(DAY, "2026-11-19", None, (nodes[2].id, nodes[1].id)),
+            RollUp(DAY, "2026-11-18", None, (nodes[0].id,)),
+            RollUp(DAY, "2026-11-19", None, (nodes[2].id, nodes[1].id)),
         ),
     )
 
@@ -141,7 +141,7 @@ def test_a_late_talk_rewrites_the_digest_of_its_day_from_all_its_children():
     old = talk(1, state="absorbed", parent=digest.id)
     late = talk(2, LONG_AGO - timedelta(minutes=1), key=old.key)
     step = ladder.next_step([digest, old, late], NOW, 10)
-    assert step.rolls == (Roll(DAY, digest.key, digest.id, (old.id, late.id)),)
+    assert step.rolls == (RollUp(DAY, digest.key, digest.id, (old.id, late.id)),)
 
 
 @pytest.mark.parametrize("state", ["proposed", "hidden", "stale"])
@@ -169,11 +169,11 @@ def test_a_stale_child_holds_its_digests_back():
     other = talk(21, granularity=DAY, state="absorbed", parent=week.id)
     said = talk(10, state="absorbed", parent=day.id)
     edited = talk(11, state="stale", parent=day.id)
-    assert ladder.outdated([week, day, other, said, edited]) == []
+    assert ladder.rewrites([week, day, other, said, edited]) == []
     after = replace(edited, state="absorbed")
-    rolls = ladder.outdated([week, day, other, said, after])
+    rolls = ladder.rewrites([week, day, other, said, after])
     assert [(roll.digest, set(roll.children)) for roll in rolls] == [(day.id, {said.id, after.id})]
-    rolls = ladder.outdated([week, replace(day, state="absorbed"), other, said, after])
+    rolls = ladder.rewrites([week, replace(day, state="absorbed"), other, said, after])
     assert [(roll.digest, set(roll.children)) for roll in rolls] == [(week.id, {day.id, other.id})]
 
 
@@ -186,11 +186,11 @@ def test_stale_digests_are_rewritten_days_first():
         talk(10, state="absorbed", parent=day.id),
         talk(21, granularity=DAY, state="absorbed", parent=week.id),
     ]
-    assert [roll.digest for roll in ladder.outdated(nodes)] == [day.id, week.id]
+    assert [roll.digest for roll in ladder.rewrites(nodes)] == [day.id, week.id]
 
 
 def test_a_stale_digest_without_children_is_left_alone():
-    assert ladder.outdated([talk(20, granularity=DAY, state="stale")]) == []
+    assert ladder.rewrites([talk(20, granularity=DAY, state="stale")]) == []
 
 
 def test_the_oldest_unpinned_fade_and_come_back():

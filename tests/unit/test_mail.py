@@ -2,8 +2,8 @@
 
 import pytest
 
-from config.environment import read_secret, text
-from config.mail import CONSOLE, mail_server
+from config.settings.email import CONSOLE, mail_server
+from config.settings.env import read_secret
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ def test_a_secret_may_stand_in_a_file(tmp_path, monkeypatch):
     path.write_text("hush\n")
     monkeypatch.setenv("STRATA_TEST_SECRET", "")
     monkeypatch.setenv("STRATA_TEST_SECRET_FILE", str(path))
-    assert read_secret("STRATA_TEST_SECRET", "", text, "a text") == "hush"
+    assert read_secret("STRATA_TEST_SECRET") == "hush"
 
 
 def test_a_file_that_cannot_be_read_stops_the_start(monkeypatch):
     monkeypatch.setenv("STRATA_TEST_SECRET_FILE", "/nowhere/at/all")
     with pytest.raises(SystemExit, match="STRATA_TEST_SECRET_FILE takes a file"):
-        read_secret("STRATA_TEST_SECRET", "", text, "a text")
+        read_secret("STRATA_TEST_SECRET")

@@ -1,9 +1,9 @@
 import pytest
 
-from memory.layers.summarising.scripts import strange, used
+from memory.layers.summarising.answers import foreign_script, scripts_in
 
-ENGLISH = used("The cutover is on 3 March.")
-JAPANESE = used("移行は3月3日です。")
+ENGLISH = scripts_in("The cutover is on 3 March.")
+JAPANESE = scripts_in("移行は3月3日です。")
 
 
 @pytest.mark.parametrize(
@@ -19,10 +19,10 @@ JAPANESE = used("移行は3月3日です。")
         ("- 移行は3月3日です。", JAPANESE, ""),
         ("- 切换日期是三月三日。", JAPANESE, ""),
         ("- 移行は3月3日です。PostgreSQL 18", JAPANESE, ""),
-        ("- PostgreSQL 18 on 3 March", used("PostgreSQL を 18 に"), ""),
+        ("- PostgreSQL 18 on 3 March", scripts_in("PostgreSQL を 18 に"), ""),
         ("- 12.5 %", ENGLISH, ""),
-        ("- The cutover is on 3 March.", used("12 + 3"), ""),
+        ("- The cutover is on 3 March.", scripts_in("12 + 3"), ""),
     ],
 )
 def test_a_script_that_the_material_lacks_is_strange(text, known, script):
-    assert strange(text, known) == script
+    assert foreign_script(text, known) == script

@@ -7,10 +7,10 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 from django.http import Http404
 
-from chat.importers import FileResult, Refused
-from chat.imports import bring_in
-from projects.access import project_for_writing
+from chat.importers import FileResult, ImportRejectedError
+from chat.importers.jobs import import_now
 from projects.models import Project
+from projects.permissions import project_for_writing
 
 BAR = 30
 
@@ -33,8 +33,8 @@ class Command(BaseCommand):
         for path in files:
             try:
                 with path.open("rb") as file, ProgressBar(self.stderr, path.name) as bar:
-                    result = bring_in(into, user, path.name, file, format, bar.show)
-            except Refused as reason:
+                    result = import_now(into, user, path.name, file, format, bar.show)
+            except ImportRejectedError as reason:
                 failed.append(f"{path}: {reason}")
             except OSError as error:
                 failed.append(f"{path}: {error.strerror or error}")

@@ -1,4 +1,4 @@
-"""How dates read in German; the names are those of the English ones."""
+"""German date formats, with the names of the English ones."""
 
 DATE_FORMAT = "j. N Y"
 LONG_DATE_FORMAT = "j. F Y"

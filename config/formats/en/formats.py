@@ -1,6 +1,6 @@
-"""How dates read in English. https://docs.djangoproject.com/en/5.2/ref/settings/#format-module-path
+"""English date formats: https://docs.djangoproject.com/en/5.2/ref/settings/#format-module-path
 
-Templates name them as they name Django's own: `{{ moment|date:"DATETIME_FORMAT" }}`.
+Templates use them like Django's own: `{{ moment|date:"DATETIME_FORMAT" }}`.
 """
 
 DATE_FORMAT = "j M Y"

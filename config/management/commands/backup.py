@@ -1,4 +1,4 @@
-"""A backup, from the command line."""
+"""The command `backup`."""
 
 import os
 import signal
@@ -13,14 +13,14 @@ from typing import IO, Any
 from django.core.management.base import BaseCommand, CommandError
 from psycopg import Error as DatabaseError
 
-from config.backup.programs import Unable
-from config.backup.taking import take
+from config.backup.create import create_backup
+from config.backup.pg_tools import BackupError
 
 
 class Command(BaseCommand):
     help = (
-        "Writes the database and the files, as they are now, to FILE (a tar, `-` for standard "
-        "output), while people go on. Keep it apart from tombstones.jsonl and secret_key."
+        "Write the database and the files to FILE (a tar, `-` for standard output), while Strata "
+        "is in use. Keep it apart from tombstones.jsonl and secret_key."
     )
     requires_system_checks: list[str] = []
 
@@ -29,59 +29,59 @@ class Command(BaseCommand):
         parser.add_argument(
             "--without-files",
             action="store_true",
-            help="leave out images and files to import, as when a bucket has copies of its own",
+            help="leave out images and imports, for example if the bucket has its own backups",
         )
 
     def handle(self, *, file: str, without_files: bool, **options: Any) -> None:
-        # SIGTERM leaves through the same doors as Ctrl-C.
+        # SIGTERM stops the command in the same way as Ctrl-C.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            with _out(file) as out:
-                told = take(out, self.stderr.write, with_files=not without_files)
+            with open_new_file(file) as output:
+                manifest = create_backup(output, self.stderr.write, with_files=not without_files)
         except KeyboardInterrupt:
             raise CommandError("Stopped; no file was left.") from None
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}; no file was left.") from error
-        except (Unable, DatabaseError) as error:
+        except (BackupError, DatabaseError) as error:
             raise CommandError(f"{error} No file was left.") from error
         if file != "-":
-            rows = sum(table["rows"] for table in told["tables"].values())
+            rows = sum(table["rows"] for table in manifest["tables"].values())
             self.stdout.write(
-                f"{file}: {rows:,} rows of {len(told['tables'])} tables and"
-                f" {told['files']['count']:,} files, as of {told['taken_at']}"
+                f"{file}: {rows:,} rows of {len(manifest['tables'])} tables and"
+                f" {manifest['files']['count']:,} files, as of {manifest['taken_at']}"
             )
 
 
 @contextmanager
-def _out(name: str) -> Iterator[IO[bytes]]:
-    """Where to write: beside its place until it is whole and on the disk, for us alone to read."""
+def open_new_file(name: str) -> Iterator[IO[bytes]]:
+    """Open a file that only its owner can read, and that appears when it is complete and synced."""
     if name == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     path = Path(name).resolve()
     if path.exists():
-        raise CommandError(f"{name} is there already, and is not written over.")
+        raise CommandError(f"{name} exists already and is not overwritten.")
     handle, draft = mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".unfinished")
     try:
-        with os.fdopen(handle, "wb") as out:
-            yield out
-            out.flush()
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
             os.fsync(handle)
-        _place(Path(draft), path)
+        move_without_overwriting(Path(draft), path)
     finally:
         with suppress(FileNotFoundError):
             Path(draft).unlink()
 
 
-def _place(draft: Path, path: Path) -> None:
-    """Raises FileExistsError when somebody made `path` meanwhile."""
+def move_without_overwriting(draft: Path, path: Path) -> None:
+    """Move a file and sync its folder. Raises `FileExistsError`."""
     try:
         os.link(draft, path)
     except FileExistsError:
         raise
     except OSError:
-        # Not every file system knows links.
+        # Not every file system has hard links.
         draft.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""Removes the second factors of somebody who has lost them."""
+"""The command `remove_factors`, for a user who lost their second factor."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 
 class Command(BaseCommand):
-    help = "Removes a user's app, passkeys and recovery codes: the password alone is enough then."
+    help = "Remove a user's app, passkeys and recovery codes. The password alone is then enough."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username")

@@ -1,4 +1,4 @@
-"""A backup brought back, from the command line."""
+"""The command `restore`."""
 
 import signal
 from argparse import ArgumentParser
@@ -10,17 +10,15 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError as DjangoDatabaseError
 from psycopg import Error as DatabaseError
 
-from config.backup.archive import Unfit
-from config.backup.programs import Unable
-from config.backup.restoring import Wish, restore
-from config.management.commands.up import only_one
-from memory.forgetting.graves import Damaged
+from config.backup.restore import RestoreOptions, restore
+from config.management.commands.up import data_dir_lock
+from projects.core.errors import DomainError
 
 
 class Command(BaseCommand):
     help = (
-        "Brings back what FILE, a backup, holds, and forgets once more what was forgotten since. "
-        "Strata must not run meanwhile."
+        "Restore the backup FILE, and repeat the forget requests that were made since. Strata must "
+        "not run meanwhile."
     )
     requires_system_checks: list[str] = []
 
@@ -32,30 +30,34 @@ class Command(BaseCommand):
             metavar="FILE",
             action="append",
             default=[],
-            help="what was forgotten, beside tombstones.jsonl in the data folder",
+            help="a tombstone file to use beside tombstones.jsonl in the data folder",
         )
         parser.add_argument(
             "--without-tombstones",
             action="store_true",
-            help="bring back what was forgotten since the backup, too",
+            help="bring back what was forgotten since the backup",
         )
         parser.add_argument(
-            "--replace", action="store_true", help="even if there are projects here: they go"
+            "--replace", action="store_true", help="delete the projects that exist here"
         )
 
     def handle(self, *, file: Path, tombstones: list[Path], **options: Any) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        wish = Wish(file, tombstones, options["without_tombstones"], options["replace"])
-        if wish.without_tombstones and tombstones:
-            raise CommandError("Either --tombstones or --without-tombstones.")
+        if options["without_tombstones"] and tombstones:
+            raise CommandError("Use either --tombstones or --without-tombstones.")
+        restore_options = RestoreOptions(
+            file, tombstones, options["without_tombstones"], options["replace"]
+        )
         try:
-            # Neither does anybody start it meanwhile.
-            with only_one(settings.DATA_DIR):
-                restore(wish, self.stdout.write)
+            # The lock also keeps `up` from starting meanwhile.
+            with data_dir_lock(settings.DATA_DIR):
+                restore(restore_options, self.stdout.write)
         except KeyboardInterrupt:
-            raise CommandError("Stopped. Run it again, unless nothing was restored yet.") from None
+            raise CommandError(
+                "Stopped. Run it again, unless nothing had been restored yet."
+            ) from None
         except OSError as error:
             raise CommandError(f"{error.filename or file}: {error.strerror or error}") from error
-        except (Unable, Unfit, Damaged, DatabaseError, DjangoDatabaseError) as error:
+        except (DomainError, DatabaseError, DjangoDatabaseError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write("Restored.")

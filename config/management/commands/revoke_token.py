@@ -1,4 +1,4 @@
-"""Revokes API tokens."""
+"""The command `revoke_token`."""
 
 from typing import Any
 from uuid import UUID
@@ -10,14 +10,14 @@ from projects.models import Token
 
 
 class Command(BaseCommand):
-    help = "Revokes tokens of a user: they open nothing from the next request on."
+    help = "Revoke tokens of a user. They are invalid from the next request on."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username")
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--name", help="those that bear this name")
-        which.add_argument("--id", type=UUID, help="the one with this id, as the API tells it")
-        which.add_argument("--all", action="store_true", help="all of them")
+        selection = parser.add_mutually_exclusive_group(required=True)
+        selection.add_argument("--name", help="the tokens with this name")
+        selection.add_argument("--id", type=UUID, help="the token with this id, as in the API")
+        selection.add_argument("--all", action="store_true", help="all tokens")
 
     def handle(self, *, username: str, name: str | None, id: UUID | None, **options: Any) -> str:
         if not get_user_model().objects.filter(username=username).exists():

@@ -1,5 +1,6 @@
-"""One line for each thing that happened, of every process and library in the same form: an event,
-and named values. No text that people or models wrote, no address and no secret stands in it.
+"""Log lines of one form for all processes and libraries: an event name and named values.
+
+No line contains text that users or models wrote, an address or a secret.
 """
 
 import logging
@@ -7,15 +8,14 @@ from typing import Any
 
 import structlog
 
-from config.logs.lines import lines
-from config.logs.telling import fields
+from config.observability.logging.processors import redact, render
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-# Whose lines heed the level that is set. Libraries tell what is wrong, whatever it is: on finer
-# levels they write down requests as a whole.
-OURS = ("config", "projects", "chat", "memory", "django_structlog")
-# What they tell stands in lines of ours, without texts.
-SILENT = ("celery.app.trace", "django.request", "uvicorn.access")
+# Loggers that follow the configured level. Libraries log from WARNING, because at lower levels
+# they log whole requests.
+OWN_LOGGERS = ("config", "projects", "chat", "memory", "django_structlog")
+# Our own lines report the same events without text.
+SILENCED_LOGGERS = ("celery.app.trace", "django.request", "uvicorn.access")
 
 _shared: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -26,7 +26,7 @@ _shared: list[structlog.typing.Processor] = [
 
 
 def configuration(level: str, as_json: bool) -> dict[str, Any]:
-    """Django's LOGGING, for lines of at least `level`, readable or as JSON."""
+    """Return Django's LOGGING setting, for lines of at least `level`, as text or JSON."""
     level = level.upper()
     logging.captureWarnings(True)
     structlog.configure(
@@ -42,18 +42,18 @@ def configuration(level: str, as_json: bool) -> dict[str, Any]:
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,
         "foreign_pre_chain": _shared,
-        # What a record says is put together by `fields`, when it is known what it may say.
+        # `redact` formats the message itself, because it decides which values may appear.
         "use_get_message": False,
         "pass_foreign_args": True,
-        "processors": [fields, lines(as_json)],
+        "processors": [redact, render(as_json)],
     }
-    # Failures are counted whether or not they are shown.
-    finest = min(logging.getLevelName(level), logging.INFO)
-    loggers: dict[str, Any] = {name: {"level": finest} for name in OURS}
-    # They bring handlers of their own.
+    # Failures are counted even if the level hides them.
+    lowest = min(logging.getLevelName(level), logging.INFO)
+    loggers: dict[str, Any] = {name: {"level": lowest} for name in OWN_LOGGERS}
+    # These come with handlers of their own.
     for name in ("django", "django.server", "uvicorn", "uvicorn.error", "celery"):
         loggers[name] = {"handlers": [], "propagate": True, "level": "NOTSET"}
-    for name in SILENT:
+    for name in SILENCED_LOGGERS:
         loggers[name] = {"handlers": [], "propagate": False, "level": logging.CRITICAL + 1}
     return {
         "version": 1,
@@ -61,7 +61,7 @@ def configuration(level: str, as_json: bool) -> dict[str, Any]:
         "formatters": {"line": formatter},
         "handlers": {
             "console": {"class": "logging.StreamHandler", "formatter": "line", "level": level},
-            "failures": {"class": "config.metrics.failures.Counting"},
+            "failures": {"class": "config.observability.metrics.celery.FailureCountHandler"},
         },
         "root": {"handlers": ["console", "failures"], "level": "WARNING"},
         "loggers": loggers,

@@ -1,4 +1,7 @@
-"""Each request has an id, which its lines, its tasks and its answer carry."""
+"""Request ids and the log line of each request.
+
+A request's id is in its log lines, in those of its tasks, and in the X-Request-ID of its response.
+"""
 
 import re
 import time
@@ -14,29 +17,27 @@ from django.utils.functional import SimpleLazyObject
 from django_structlog.middlewares import RequestMiddleware
 
 HEADER = "X-Request-ID"
-WELL_FORMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-# Asked every few seconds, by machines.
-OFTEN = ("healthz", "readyz", "metrics")
-LONGEST_METHOD = 10
+VALID_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+# Machines poll these every few seconds, so they are logged at DEBUG.
+POLLED_VIEWS = ("healthz", "readyz", "metrics")
+MAX_METHOD_CHARS = 10
 
 log = structlog.get_logger(__name__)
 
 
-def request_id(given: str | None) -> str:
-    """`given`, as a proxy or a program names the request, if it may stand in a line; else a new
-    one.
-    """
-    return given if given and WELL_FORMED.fullmatch(given) else str(uuid4())
+def request_id(header: str | None) -> str:
+    """Return the id that a proxy or client sent, if it is valid, else a new one."""
+    return header if header and VALID_ID.fullmatch(header) else str(uuid4())
 
 
 def route(request: HttpRequest) -> str:
-    """The pattern that the address fits, which is one of a few, and names nobody."""
+    """Return the URL pattern that matched, which contains no ids or names."""
     match = getattr(request, "resolver_match", None)
     return f"/{match.route}" if match else "none"
 
 
-class Logged(RequestMiddleware):
-    """django-structlog's, without what may quote somebody: the address, the browser's name."""
+class RequestLogMiddleware(RequestMiddleware):
+    """django-structlog's middleware without address and user agent, which identify a person."""
 
     async_capable = False
 
@@ -44,64 +45,70 @@ class Logged(RequestMiddleware):
         try:
             return cast(HttpResponse, super().__call__(request))
         finally:
-            # The thread serves others next, unless it was made for this request, whose stream goes
-            # on in its context.
+            # The thread serves other requests next, unless it belongs to this request, whose
+            # stream continues in its context.
             if SyncToAsync.thread_sensitive_context.get(None) is None:
                 structlog.contextvars.clear_contextvars()
 
     def prepare(self, request: HttpRequest) -> None:
         structlog.contextvars.clear_contextvars()
-        made: Any = request
-        made.id, made.began = request_id(request.headers.get(HEADER)), time.perf_counter()
-        structlog.contextvars.bind_contextvars(request_id=made.id)
+        attributes: Any = request
+        attributes.id = request_id(request.headers.get(HEADER))
+        attributes.started_at = time.perf_counter()
+        structlog.contextvars.bind_contextvars(request_id=attributes.id)
 
     def handle_response(self, request: HttpRequest, response: HttpResponse) -> None:
-        made: Any = request
-        response[HEADER] = made.id
+        attributes: Any = request
+        response[HEADER] = attributes.id
         self.bind_user_id(request)
         match = request.resolver_match
-        tell = log.debug if match and match.url_name in OFTEN else log.info
-        tell(
+        is_polled = match and match.url_name in POLLED_VIEWS
+        (log.debug if is_polled else log.info)(
             "request_finished",
             request=self.format_request(request),
             code=response.status_code,
-            duration_ms=round((time.perf_counter() - made.began) * 1000, 1),
+            duration_ms=_milliseconds_since(attributes.started_at),
         )
 
     @staticmethod
     def format_request(request: HttpRequest) -> str:
-        return f"{(request.method or '')[:LONGEST_METHOD]} {route(request)}"
+        return f"{(request.method or '')[:MAX_METHOD_CHARS]} {route(request)}"
 
     @staticmethod
     def bind_user_id(request: HttpRequest) -> None:
-        """Whoever is known by now. Nobody is looked up for it."""
+        """Bind the user if a view has loaded it; causes no query."""
         user: Any = request.__dict__.get("_cached_user") or request.__dict__.get("user")
-        # Django's own is looked up when it is first asked for something.
+        # A SimpleLazyObject would run the query now.
         if user is not None and type(user) is not SimpleLazyObject and user.pk is not None:
             structlog.contextvars.bind_contextvars(user_id=user.pk)
 
 
 @contextmanager
-def logged(scope: dict[str, Any], route: str) -> Iterator[Callable[[Any], Any]]:
-    """For what Django does not answer: inside, the request of `scope` is, and what is given out
-    puts its id into the messages of the answer. `route` is what its line names.
+def log_asgi_request(route: str, scope: dict[str, Any]) -> Iterator[Callable[[Any], Any]]:
+    """Log a request that Django does not answer, as `route`.
+
+    Yields a function that adds the request id to the messages of the response.
     """
     structlog.contextvars.clear_contextvars()
-    given = dict(scope["headers"]).get(HEADER.lower().encode(), b"")
-    id, began, code = request_id(given.decode("latin-1")), time.perf_counter(), 500
+    header = dict(scope["headers"]).get(HEADER.lower().encode(), b"")
+    id, started_at, code = request_id(header.decode("latin-1")), time.perf_counter(), 500
     structlog.contextvars.bind_contextvars(request_id=id)
 
-    def identified(message: dict[str, Any]) -> dict[str, Any]:
+    def add_request_id(message: dict[str, Any]) -> dict[str, Any]:
         nonlocal code
         if message["type"] != "http.response.start":
             return message
         code = message["status"]
-        named = (HEADER.lower().encode(), id.encode())
-        return message | {"headers": [*message.get("headers", ()), named]}
+        id_header = (HEADER.lower().encode(), id.encode())
+        return message | {"headers": [*message.get("headers", ()), id_header]}
 
     try:
-        yield identified
+        yield add_request_id
     finally:
-        took = round((time.perf_counter() - began) * 1000, 1)
-        asked = f"{scope['method'][:LONGEST_METHOD]} {route}"
-        log.info("request_finished", request=asked, code=code, duration_ms=took)
+        request = f"{scope['method'][:MAX_METHOD_CHARS]} {route}"
+        duration_ms = _milliseconds_since(started_at)
+        log.info("request_finished", request=request, code=code, duration_ms=duration_ms)
+
+
+def _milliseconds_since(started_at: float) -> float:
+    return round((time.perf_counter() - started_at) * 1000, 1)

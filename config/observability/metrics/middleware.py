@@ -1,4 +1,4 @@
-"""Requests by the names of their routes, under the names that django-prometheus gives them."""
+"""Request metrics by route, under django-prometheus' names."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 OTHER, UNNAMED = "other", "<unnamed view>"
 
 
-class Requests(Metrics):
-    """Those of django-prometheus that tell something here."""
+class RequestMetrics(Metrics):
+    """The metrics of django-prometheus that Strata's dashboard uses."""
 
     def register(self) -> None:
         self.latency = self.register_metric(
             Histogram,
             "django_http_requests_latency_seconds_by_view_method",
-            "Seconds until the answer, or its stream, began.",
+            "Seconds until the response, or its stream, started.",
             ["view", "method"],
             buckets=PROMETHEUS_LATENCY_BUCKETS,
             namespace=NAMESPACE,
@@ -29,49 +29,47 @@ class Requests(Metrics):
         self.responses = self.register_metric(
             Counter,
             "django_http_responses_total_by_status_view_method",
-            "Answers by status, route and method.",
+            "Responses by status, route and method.",
             ["status", "view", "method"],
             namespace=NAMESPACE,
         )
 
-    def observe(self, view: str, method: str | None, status: int, began: float) -> None:
-        # A client may call a method as it likes.
-        known = method if method in METHODS else OTHER
-        self.latency.labels(view, known).observe(time.perf_counter() - began)
-        self.responses.labels(str(status), view, known).inc()
+    def observe(self, view: str, method: str | None, status: int, started_at: float) -> None:
+        # A client may send any method; unknown ones share a label.
+        label = method if method in METHODS else OTHER
+        self.latency.labels(view, label).observe(time.perf_counter() - started_at)
+        self.responses.labels(str(status), view, label).inc()
 
 
-def view_name(request: HttpRequest) -> str:
-    match = getattr(request, "resolver_match", None)
-    return (match.view_name if match else "") or UNNAMED
-
-
-class Measured:
-    """A middleware that counts each request and its answer."""
+class MetricsMiddleware:
+    """Measures each request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
-        self.requests: Requests = Requests.get_instance()
+        self.metrics: RequestMetrics = RequestMetrics.get_instance()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         response = self.get_response(request)
-        self.requests.observe(view_name(request), request.method, response.status_code, began)
+        match = getattr(request, "resolver_match", None)
+        view = (match.view_name if match else "") or UNNAMED
+        self.metrics.observe(view, request.method, response.status_code, started_at)
         return response
 
 
 @contextmanager
-def measured(view: str, scope: dict[str, Any]) -> Iterator[Callable[[Any], None]]:
-    """For what Django does not answer: inside, the request of `scope` is, and what is given out
-    is told each message of the answer.
-    """
-    began, status = time.perf_counter(), 500
+def measure_asgi_request(view: str, scope: dict[str, Any]) -> Iterator[Callable[[Any], None]]:
+    """Measure a request that Django does not answer.
 
-    def hear(message: dict[str, Any]) -> None:
+    Yields a function to call with each message of the response.
+    """
+    started_at, status = time.perf_counter(), 500
+
+    def read_status(message: dict[str, Any]) -> None:
         nonlocal status
         status = message.get("status", status)
 
     try:
-        yield hear
+        yield read_status
     finally:
-        Requests.get_instance().observe(view, scope["method"], status, began)
+        RequestMetrics.get_instance().observe(view, scope["method"], status, started_at)

@@ -1,4 +1,4 @@
-"""Several processes count, and any web process tells of all that share its folder."""
+"""Metrics files that several processes share, so that any web process can report all of them."""
 
 import os
 import socket
@@ -7,32 +7,31 @@ from pathlib import Path
 import psutil
 from prometheus_client import values
 
-# In a file's name an underscore separates its parts, and a hyphen the host from the process.
+# Underscores separate the parts of a file name, and a hyphen the host from the process id.
 HOST = socket.gethostname().replace("_", "-")
 
 
 def share(folder: Path) -> None:
-    """Has this process, and those it forks, count in files in `folder`. Call it before the first
-    metric is made.
+    """Make this process, and those that it forks, count in files in `folder`.
+
+    Call it before the first metric is created.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    # A container that starts again numbers its process as before: what that said is not its own.
+    # After a restart, a container's process has the same id; the old gauges are not its own.
     for file in folder.glob(f"gauge_live*_{HOST}-{os.getpid()}.db"):
         file.unlink(missing_ok=True)
-    # A folder may be shared by containers, which number their processes alike.
+    # Containers that share a folder may have equal process ids, so the host is part of the name.
     values.ValueClass = values.MultiProcessValue(lambda: f"{HOST}-{os.getpid()}")
 
 
-def empty(folder: Path) -> None:
-    """Forgets what processes of an earlier start counted."""
+def clear(folder: Path) -> None:
+    """Delete the counts of an earlier start."""
     for file in folder.glob("*.db"):
         file.unlink(missing_ok=True)
 
 
-def forget_the_dead(folder: Path) -> None:
-    """Removes what processes of this machine that are gone said of the moment. What they counted
-    stays: a count only grows.
-    """
+def remove_dead_gauges(folder: Path) -> None:
+    """Delete the gauges of processes of this machine that ended. Their counters remain."""
     for file in folder.glob(f"gauge_live*_{HOST}-*.db"):
         process = file.stem.rpartition("-")[2]
         if process.isdecimal() and not psutil.pid_exists(int(process)):

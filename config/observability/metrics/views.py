@@ -1,4 +1,4 @@
-"""/metrics: for those who know the token, which lies beside the database."""
+"""The /metrics view. It requires the token that is stored beside the database."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -12,38 +12,40 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from config.metrics import shared
-from config.metrics.state import State
+from config.observability.metrics import multiprocess
+from config.observability.metrics.collectors import StateCollector
 
-ASKS = "It takes “Authorization: Bearer” with STRATA_METRICS_TOKEN or what metrics_token holds.\n"
+UNAUTHORIZED = (
+    "Send “Authorization: Bearer” with STRATA_METRICS_TOKEN or the content of metrics_token.\n"
+)
 
-# When each series began, which doubles them and which nobody asks.
+# The `_created` series would double the number of series.
 disable_created_metrics()
-_state = CollectorRegistry()
-_state.register(State())
+_state_registry = CollectorRegistry()
+_state_registry.register(StateCollector())
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """What is counted and what is the case, in Prometheus' text format."""
-    if not _may_read(request):
-        refused = HttpResponse(ASKS, status=401, content_type="text/plain; charset=utf-8")
-        refused["WWW-Authenticate"] = "Bearer"
-        return refused
-    told = generate_latest(_counted()) + generate_latest(_state)
-    return HttpResponse(told, content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    """Return all metrics in Prometheus' text format."""
+    if not _is_authorised(request):
+        response = HttpResponse(UNAUTHORIZED, status=401, content_type="text/plain; charset=utf-8")
+        response["WWW-Authenticate"] = "Bearer"
+        return response
+    text = generate_latest(_counter_registry()) + generate_latest(_state_registry)
+    return HttpResponse(text, content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def _may_read(request: HttpRequest) -> bool:
-    kind, _, token = request.headers.get("Authorization", "").partition(" ")
-    if kind.lower() == "bearer":
+def _is_authorised(request: HttpRequest) -> bool:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
         return constant_time_compare(token.strip(), settings.METRICS_TOKEN)
     return request.user.is_active and request.user.is_superuser
 
 
-def _counted() -> CollectorRegistry:
+def _counter_registry() -> CollectorRegistry:
     if not settings.METRICS_DIR:
         return REGISTRY
-    shared.forget_the_dead(settings.METRICS_DIR)
+    multiprocess.remove_dead_gauges(settings.METRICS_DIR)
     registry = CollectorRegistry()
     MultiProcessCollector(registry, str(settings.METRICS_DIR))
     return registry

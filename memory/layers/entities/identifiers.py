@@ -1,17 +1,11 @@
-"""Links, e-mail addresses and identifiers. Forms: links without scheme, all else case-folded."""
+"""Links, e-mail addresses and identifiers. Forms: links without scheme, the rest case-folded."""
 
 import re
 
-from memory.layers.particulars.kinds import Form, Kind, Pass
+from memory.layers.entities.kinds import WORDS, EntityKind, EntityPattern, Form
 
-# Written in capitals, but as common as any word.
-_COMMON = frozenset(
-    """
-    ok okay api apis ui ux url id ids faq pdf html css json xml sql http https ceo cto cfo coo hr it
-    pr prs qa ai llm tv pc am pm tbd tbc tba ca nb ps eta asap fyi diy usb wifi ip os vm vpn eu us
-    usa uk kw nr no vs edv io cpu gpu ram ssd todo wip rest cli gui crm sms dna bbq
-    """.split()
-)
+# Written in capitals, but no identifiers.
+_COMMON = frozenset(WORDS["identifiers"]["common"].split())
 _EXTENSIONS = (
     "py|js|mjs|ts|tsx|jsx|html|css|md|rst|txt|ya?ml|json|jsonl|toml|ini|cfg|conf|env|sql|sh|rs|java"
     "|kt|cpp|hpp|php|csv|tsv|xlsx?|docx?|pptx?|pdf|png|jpe?g|svg|zip|gz|log|lock|xml|ipynb|proto|tf"
@@ -35,25 +29,25 @@ def _version(match: re.Match[str]) -> Form:
 def _capitals(match: re.Match[str]) -> Form:
     form = match[0].removesuffix("s").casefold()
     line = match.string
-    # Who shouts names nothing.
+    # A text in capitals names nothing with them.
     is_shouted = sum(map(str.isupper, line[:400])) > sum(map(str.islower, line[:400]))
     return Form(form, form not in _COMMON and not is_shouted)
 
 
-def _identifier(pattern: str, form=_folded) -> Pass:
-    return Pass(Kind.IDENTIFIER, re.compile(pattern), form)
+def _identifier(pattern: str, form=_folded) -> EntityPattern:
+    return EntityPattern(EntityKind.IDENTIFIER, re.compile(pattern), form)
 
 
-# Looked for before anything else, since they hold numbers, dates and words.
+# Matched first, since they contain numbers, dates and words.
 ADDRESSES = (
     _identifier(r"`[^`\s][^`]{0,78}[^`\s]`"),
-    Pass(
-        Kind.LINK,
+    EntityPattern(
+        EntityKind.LINK,
         re.compile(r"\b(?:https?://|www\.)[^\s<>\"“”«»()\[\]{}]{2,2000}", re.IGNORECASE),
         _link,
     ),
-    Pass(
-        Kind.EMAIL,
+    EntityPattern(
+        EntityKind.EMAIL,
         re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"),
         _folded,
     ),
@@ -83,5 +77,5 @@ CODES = (
     ),
     _identifier(r"(?<![\w-])[a-z]{2,30}[A-Z][a-z]\w{0,60}\b"),
 )
-# After numbers, whose units and currencies are capitals too.
+# Matched after numbers, whose units and currencies are capitals too.
 CAPITALS = _identifier(r"(?<![\w-])[A-ZÀ-ÖØ-ÞА-ЯΑ-Ω]{2,}s?(?![\w-])(?!['’][a-zA-Z]{2})", _capitals)

@@ -1,20 +1,18 @@
-"""Who writes the summaries: a model, or the summariser that only quotes."""
+"""Summarisers: they write the summary of a conversation and the digest of a period.
 
-from memory.layers.summarising.base import Digest, Summariser, Telling, Unusable, audited
+There are two: a model, and the extractive summariser, which only quotes.
+"""
+
+from memory.layers.summarising.base import EXTRACTIVE, Summariser
 from projects.models import Project
 
-__all__ = ["EXTRACTIVE", "Digest", "Summariser", "Telling", "Unusable", "audited", "get"]
 
-# The name under which the summariser that only quotes signs.
-EXTRACTIVE = "extractive"
-
-
-def get(project: Project) -> Summariser:
-    """The summariser of `project`. No model is reached for yet."""
+def get_summariser(project: Project) -> Summariser:
+    """Return the summariser of `project`, without a request to the model."""
     if project.system_model_name == EXTRACTIVE:
-        from memory.layers.summarising.extractive import Extractive
+        from memory.layers.summarising.extractive import ExtractiveSummariser
 
-        return Extractive()
+        return ExtractiveSummariser()
     from memory.layers.summarising.llm import ModelSummariser
 
     return ModelSummariser(project.system_model_name)

@@ -1,8 +1,8 @@
-"""What a model answered for a conversation: its summary, and what it claims to be facts. Pure.
+"""Parsing and cleaning of model answers: the summary, and the facts that it claims. Pure.
 
-Two forms are read, whichever was asked for: a JSON document with "summary" and "facts", and a text
-after which a line says "Facts:" and each further line is one, its fields between bars. Of a fact
-that is not exactly as asked nothing is kept; the summary is kept whatever becomes of the facts.
+Two forms are accepted, whichever was requested: a JSON document with "summary" and "facts"; and
+text, in which a line "Facts:" is followed by one fact a line, its fields separated by bars. A fact
+that does not have exactly the requested form is dropped. The summary is kept in any case.
 """
 
 import json
@@ -10,31 +10,67 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from itertools import islice
+from itertools import dropwhile, islice
 from typing import Any
 
-# Of one part of a conversation.
-MOST_CLAIMS = 12
-# How sure a fact is of which the answer does not tell it.
-USUAL_CONFIDENCE = 0.7
+from memory.layers.summarising.transcript import count_words, sentences, shorten
 
-# What a model may say before its document.
-MOST_LINES_BEFORE = 3
+# In one part of a conversation.
+MAX_CLAIMS = 12
+# The confidence of a fact for which the answer gives none.
+DEFAULT_CONFIDENCE = 0.7
 
+# Lines of preamble before a JSON document.
+MAX_LINES_BEFORE = 3
+
+# An unclosed tag encloses the rest.
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _JSON_SUMMARY = re.compile(r"\{\s*\"summary\"\s*:\s*")
 _JSON_FACTS = re.compile(r"\s*,\s*\"facts\"\s*:\s*\[\s*")
 _COMMA = re.compile(r"\s*,\s*")
-_HEADING = re.compile(r"^[\s#*_]*facts[\s*_]*:?[\s*_]*$", re.IGNORECASE)
+_FACTS_HEADING = re.compile(r"^[\s#*_]*facts[\s*_]*:?[\s*_]*$", re.IGNORECASE)
 _MARK = re.compile(r"^\s*(?:[-*+•–—]\s+|\(?\d{1,2}[.)]\s+)")
 _YES_OR_NO = {"yes": True, "no": False}
 _NO_DAY = ("", "-", "–", "—")
 
+# The beginning of a JSON document, and of no bullet, label or date in brackets.
+_JSON = re.compile(r"[{\[]\s*(?:[\"'{\[]|[}\]]\s*$)")
+_CODE_FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
+_BULLET = re.compile(r"^\s*(?:[-*+•–—]|\(?\d{1,2}[.)])\s+")
+_HEADING = re.compile(r"^\s*(?:#{1,6}\s|\*\*[^*]+\*\*:?\s*$|[-=*_]{3,}\s*$)")
+_PREAMBLE = re.compile(
+    r"^\W*(?:(?:sure|certainly|of course|okay|ok|absolutely)[,.!:]"
+    r"|here(?:['’]s| is| are) (?:a|the|my)\b|below (?:is|are)\b|the following\b"
+    r"|(?:summary|digest)\W*(?::|$)"
+    r"|let me know\b|i hope\b|this (?:summary|digest)\b)",
+    re.IGNORECASE,
+)
+
+_SCRIPTS = {
+    name: re.compile(f"[{letters}]")
+    for name, letters in {
+        "Latin": "A-Za-zªºÀ-ÖØ-öø-ʯḀ-ỿＡ-Ｚａ-ｚ",
+        "Greek": "Ͱ-ͽͿ-Ͽἀ-῿",
+        "Cyrillic": "Ѐ-ԯ",
+        "Armenian": "Ա-֏",
+        "Hebrew": "א-ת",
+        "Arabic": "ء-يٮ-ۓݐ-ݿﭐ-﷿ﹰ-ﻼ",
+        "Indic": "ऀ-෿",
+        "Thai": "ก-๛",
+        "Georgian": "Ⴀ-ჿ",
+        "Korean": "ᄀ-ᇿ가-힣ㄱ-ㆎ",
+        "Japanese": "ぁ-ゟァ-ヺｦ-ﾝ",
+        "Chinese": "㐀-䶿一-鿿豈-﫿𠀀-𯿿",
+    }.items()
+}
+
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A fact as a model tells it. `line` is the number, from 1, of the line that it cites; `since`
-    the day from which on it is so, if it names one; `personal`: of the speaker of that line alone.
+class FactClaim:
+    """A fact as a model states it.
+
+    `line` is the number, from 1, of the line that it cites; `since` the day from which it is valid,
+    if it names one; `personal` facts are about the speaker of that line only.
     """
 
     subject: str
@@ -43,126 +79,247 @@ class Claim:
     line: int
     since: date | None = None
     personal: bool = False
-    confidence: float = USUAL_CONFIDENCE
+    confidence: float = DEFAULT_CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """`claims` is None where the answer has no facts in any form. `is_complete`: the summary ends
-    where the answer says, even if the answer broke off after it.
+class SummaryAnswer:
+    """`claims` is None if the answer has no facts in any form. `is_complete` is true if the summary
+    is complete, even if the answer broke off after it.
     """
 
     summary: str
-    claims: tuple[Claim, ...] | None
+    claims: tuple[FactClaim, ...] | None
     is_complete: bool
 
 
-def taken_apart(text: str, cut_off: bool = False) -> Answer:
-    """The answer's summary, as it was written, and its claims; `cut_off`: it ends in the middle."""
+def parse_answer(text: str, cut_off: bool = False) -> SummaryAnswer:
+    """Return the summary, uncleaned, and the claims; `cut_off`: the answer broke off."""
     text = _THINKING.sub("", text)
-    return _of_json(text) or _of_text(text, cut_off)
+    return _parse_json(text) or _parse_text(text, cut_off)
 
 
-def _of_json(text: str) -> Answer | None:
-    """Of a document with a summary, be it whole or broken off after that; None for other texts."""
+def _parse_json(text: str) -> SummaryAnswer | None:
+    """Parse a document that has at least a complete summary; return None for other texts."""
     begin = _JSON_SUMMARY.search(text)
-    if begin is None or text[: begin.start()].count("\n") > MOST_LINES_BEFORE:
+    if begin is None or text[: begin.start()].count("\n") > MAX_LINES_BEFORE:
         return None
     decoder = json.JSONDecoder()
     try:
-        told, end = decoder.raw_decode(text, begin.end())
+        value, end = decoder.raw_decode(text, begin.end())
     except (json.JSONDecodeError, RecursionError):
         return None
-    lines = told if isinstance(told, list) else [told]
+    lines = value if isinstance(value, list) else [value]
     if not lines or not all(isinstance(line, str) for line in lines):
         return None
-    summary = "\n".join(lines) if isinstance(told, str) else "\n".join(map(_bullet, lines))
-    found = _JSON_FACTS.match(text, end)
-    if found is None:
-        return Answer(summary, None, is_complete=True)
-    rows = list(islice(_objects(text, found.end(), decoder), MOST_CLAIMS))
-    return Answer(summary, tuple(filter(None, map(_of_object, rows))), is_complete=True)
+    if isinstance(value, list):
+        lines = [f"- {_MARK.sub('', ' '.join(line.split()))}" for line in lines]
+    facts = _JSON_FACTS.match(text, end)
+    if facts is None:
+        return SummaryAnswer("\n".join(lines), None, is_complete=True)
+    rows = list(islice(_json_elements(text, facts.end(), decoder), MAX_CLAIMS))
+    claims = tuple(filter(None, map(_claim_from_object, rows)))
+    return SummaryAnswer("\n".join(lines), claims, is_complete=True)
 
 
-def _bullet(line: str) -> str:
-    return f"- {_MARK.sub('', ' '.join(line.split()))}"
-
-
-def _objects(text: str, place: int, decoder: json.JSONDecoder) -> Iterator[object]:
-    """The elements of a list, as far as it is there."""
+def _json_elements(text: str, place: int, decoder: json.JSONDecoder) -> Iterator[object]:
+    """Yield the complete elements of a list that may have broken off."""
     while True:
         try:
-            one, place = decoder.raw_decode(text, place)
+            element, place = decoder.raw_decode(text, place)
         except (json.JSONDecodeError, RecursionError):
             return
-        yield one
+        yield element
         comma = _COMMA.match(text, place)
         if comma is None:
             return
         place = comma.end()
 
 
-def _of_object(one: object) -> Claim | None:
-    if not isinstance(one, dict):
+def _claim_from_object(row: object) -> FactClaim | None:
+    if not isinstance(row, dict):
         return None
-    words = [one.get(name) for name in ("subject", "predicate", "object")]
-    line, personal, confidence = (one.get(name) for name in ("line", "personal", "confidence"))
+    words = [row.get(name) for name in ("subject", "predicate", "object")]
+    line, personal, confidence = (row.get(name) for name in ("line", "personal", "confidence"))
     if not all(isinstance(word, str) and word.strip() for word in words):
         return None
     if type(line) is not int or not isinstance(personal, bool):
         return None
-    known = isinstance(confidence, int | float) and not isinstance(confidence, bool)
-    if confidence is not None and not (known and 0 <= confidence <= 1):
+    is_number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
+    if confidence is not None and not (is_number and 0 <= confidence <= 1):
         return None
     try:
-        since = _day(one.get("since") or "")
+        since = _parse_day(row.get("since") or "")
     except ValueError:
         return None
-    sure = USUAL_CONFIDENCE if confidence is None else float(confidence)
     subject, predicate, object_ = map(str, words)
-    return Claim(subject, predicate, object_, line, since, personal, sure)
+    certainty = DEFAULT_CONFIDENCE if confidence is None else float(confidence)
+    return FactClaim(subject, predicate, object_, line, since, personal, certainty)
 
 
-def _of_text(text: str, cut_off: bool) -> Answer:
+def _parse_text(text: str, cut_off: bool) -> SummaryAnswer:
     lines = text.splitlines()
-    heading = next((place for place, line in enumerate(lines) if _HEADING.match(line)), None)
+    heading = next((place for place, line in enumerate(lines) if _FACTS_HEADING.match(line)), None)
     if heading is None:
-        return Answer(text, None, is_complete=not cut_off)
+        return SummaryAnswer(text, None, is_complete=not cut_off)
     below = lines[heading + 1 :]
-    told = [line for line in below if "|" in line]
-    # What is no fact may well be of the summary: "Facts:" is a title, too, that models give it.
+    rows = [line for line in below if "|" in line]
+    # Other lines may belong to the summary: models also use "Facts:" as its title.
     rest = [line for line in below if "|" not in line]
-    if not told and any(map(str.strip, rest)) and not _says_none(rest):
-        return Answer(text, None, is_complete=not cut_off)
+    words = " ".join(_MARK.sub("", line).strip(" .*_()-").casefold() for line in rest).split()
+    has_none = words in (["none"], ["no", "facts"])
+    if not rows and any(map(str.strip, rest)) and not has_none:
+        return SummaryAnswer(text, None, is_complete=not cut_off)
     if cut_off:
-        told = told[:-1]
-    summary = "\n".join([*lines[:heading], *([] if _says_none(rest) else rest)])
-    claims = tuple(filter(None, map(_of_line, told[:MOST_CLAIMS])))
-    return Answer(summary, claims, is_complete=heading > 0 or not cut_off)
+        rows = rows[:-1]
+    summary = "\n".join([*lines[:heading], *([] if has_none else rest)])
+    claims = tuple(filter(None, map(_claim_from_line, rows[:MAX_CLAIMS])))
+    return SummaryAnswer(summary, claims, is_complete=heading > 0 or not cut_off)
 
 
-def _says_none(lines: list[str]) -> bool:
-    said = " ".join(_MARK.sub("", line).strip(" .*_()-").casefold() for line in lines).split()
-    return said in (["none"], ["no", "facts"])
-
-
-def _of_line(line: str) -> Claim | None:
-    """`subject | predicate | object | line | since, or - | personal: yes or no`."""
+def _claim_from_line(line: str) -> FactClaim | None:
+    """Parse `subject | predicate | object | line | since, or - | personal: yes or no`."""
     fields = [field.strip(" \t*_`") for field in _MARK.sub("", line).strip().strip("|").split("|")]
     if len(fields) != 6 or not all(fields[:3]) or not re.fullmatch(r"#?\d{1,6}", fields[3]):
         return None
     if fields[5].casefold() not in _YES_OR_NO:
         return None
     try:
-        since = _day(fields[4])
+        since = _parse_day(fields[4])
     except ValueError:
         return None
     personal = _YES_OR_NO[fields[5].casefold()]
-    return Claim(fields[0], fields[1], fields[2], int(fields[3].lstrip("#")), since, personal)
+    return FactClaim(fields[0], fields[1], fields[2], int(fields[3].lstrip("#")), since, personal)
 
 
-def _day(told: Any) -> date | None:
-    """Raises ValueError for what is no day."""
-    if not isinstance(told, str):
+def _parse_day(text: Any) -> date | None:
+    """Parse an ISO day; None for an empty field. Raises ValueError for other text."""
+    if not isinstance(text, str):
         raise ValueError("A day is a text.")
-    return None if told.strip() in _NO_DAY else date.fromisoformat(told.strip())
+    return None if text.strip() in _NO_DAY else date.fromisoformat(text.strip())
+
+
+def clean_summary(text: str, max_bullets: int, max_words: int) -> str:
+    """Return a model's answer as bullets that start with "- ", within both limits.
+
+    Thoughts, code fences, headings, preambles, closing words and excess bullets are removed. The
+    strings of a JSON document become the bullets. Text is cut at the end of a bullet or sentence,
+    and inside the very first sentence only if that sentence alone is too long. Raises ValueError,
+    with the reason for people, if nothing usable is left.
+    """
+    if not text.strip():
+        raise ValueError("the answer was empty")
+    bullets = _bullets(_json_as_bullets(_THINKING.sub("", text)))
+    if not bullets:
+        raise ValueError("the answer was only a preamble")
+    result: list[str] = []
+    room = max_words
+    for bullet in bullets[:max_bullets]:
+        # The dash counts as a word, since words are counted between spaces.
+        fitting = _whole_sentences(bullet, room - 1)
+        if not fitting and not result:
+            fitting = shorten(bullet, room - 1)
+        if not fitting:
+            break
+        result.append(f"- {fitting}")
+        room -= count_words(result[-1])
+        if fitting != bullet:
+            break
+    return "\n".join(result)
+
+
+def _content_lines(text: str) -> list[str]:
+    """Return the lines of an answer except empty lines, code fences and headings."""
+    return [
+        line
+        for line in text.splitlines()
+        if line.strip() and not _CODE_FENCE.match(line) and not _HEADING.match(line)
+    ]
+
+
+def _bullets(text: str) -> list[str]:
+    """Return the bullets of an answer without their marks, or its lines if it has no bullets."""
+    lines = _content_lines(text)
+    has_bullets = any(_BULLET.match(line) for line in lines)
+    bullets: list[str] = []
+    for line in lines:
+        content = " ".join(_BULLET.sub("", line, count=1).split())
+        if _BULLET.match(line):
+            bullets.append(content)
+        elif not has_bullets:
+            # The rest of "Here is a summary: …" is content.
+            is_preamble = _PREAMBLE.match(content)
+            bullets.append(content.partition(":")[2].strip(" *_") if is_preamble else content)
+        elif bullets and line[:1].isspace():
+            # An indented line continues its bullet; a line at the margin is chatter around them.
+            bullets[-1] += f" {content}"
+    return [bullet for bullet in bullets if re.search(r"\w", bullet)]
+
+
+def _json_as_bullets(text: str) -> str:
+    """Return the strings of a JSON document as bullets, and other text unchanged.
+
+    Raises ValueError for a document that is broken, or has no text.
+    """
+
+    def is_preamble(line: str) -> bool:
+        return bool(_PREAMBLE.match(line) and not _JSON.match(line))
+
+    bare = "\n".join(dropwhile(is_preamble, _content_lines(text))).strip()
+    if not _JSON.match(bare):
+        return text
+    try:
+        document, _ = json.JSONDecoder().raw_decode(bare)
+        strings = list(_strings(document))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError("the answer was broken JSON") from error
+    if not strings:
+        raise ValueError("the answer was JSON without a text")
+    return "\n".join(
+        f"- {_BULLET.sub('', line)}" for string in strings for line in string.splitlines()
+    )
+
+
+def _strings(document: object) -> Iterator[str]:
+    """Yield the strings in the values of a document. Raises ValueError for a tool call."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, list):
+        for element in document:
+            yield from _strings(element)
+    elif isinstance(document, dict):
+        if any({"name", key} <= document.keys() for key in ("arguments", "parameters")):
+            raise ValueError("the answer was the call of a tool")
+        for element in document.values():
+            yield from _strings(element)
+
+
+def _whole_sentences(text: str, max_words: int) -> str:
+    """Return as many whole sentences from the start of `text` as `max_words` allow."""
+    result = ""
+    for sentence in sentences(text):
+        if count_words(result + sentence) > max_words:
+            break
+        result += sentence
+    return result.strip()
+
+
+def scripts_in(text: str) -> frozenset[str]:
+    """Return the names of the writing systems that occur in `text`."""
+    return frozenset(name for name, letters in _SCRIPTS.items() if letters.search(text))
+
+
+def foreign_script(text: str, known: frozenset[str]) -> str:
+    """Return the script of two thirds of the letters of `text` if it is not `known`, else "".
+
+    If no script is known, none is foreign.
+    """
+    counts = {name: len(letters.findall(text)) for name, letters in _SCRIPTS.items()}
+    total = sum(counts.values())
+    # Japanese is written with Chinese characters too, in varying proportion.
+    if "Japanese" in known:
+        known |= {"Chinese"}
+    for name, count in counts.items():
+        if known and name not in known and 3 * count >= 2 * total > 0:
+            return name
+    return ""

@@ -1,73 +1,65 @@
-"""What every summariser takes and gives."""
+"""The interface of summarisers, and their results."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
-from chat.prompt import Said
-from chat.providers import Completion, Shape
-from memory.layers import losses
-from memory.layers.summarising.answers import Claim
-from memory.layers.summarising.parts import Line
-from memory.models import CallKind
+from memory.layers.losses import Audit
+from memory.layers.summarising.answers import FactClaim
+from memory.layers.summarising.transcript import TranscriptLine
+from projects.core.errors import UnavailableError
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from memory.layers.model_calls import CallRecorder
 
-
-class Unusable(Exception):
-    """What the model wrote is no summary; the text says why, for people."""
+# `Entry.written_by` of the extractive summariser.
+EXTRACTIVE = "extractive"
 
 
-class Asks(Protocol):
-    """Makes the calls, as `booking.Booking` does: it renews the lease before each, and books it."""
-
-    def ask(
-        self,
-        model: str,
-        kind: CallKind,
-        said: Sequence[Said],
-        max_tokens: int,
-        read: Callable[[Completion], T],
-        shape: Shape | None = None,
-    ) -> T:
-        """What `read` makes of the answer. Raises ProviderError, and Unusable as `read` does."""
+class UnusableSummaryError(UnavailableError):
+    """The answer of the model is no summary. The message gives the reason, for people."""
 
 
 @dataclass(frozen=True)
-class Telling:
-    """What a conversation comes to: its summary, and what it claims to be facts. `is_whole` is
-    false where not all of it was looked through for these.
+class ConversationSummary:
+    """The summary of a conversation, and the facts that the model claims to have found in it.
+
+    `is_whole` is false if a part of the conversation was not searched for facts.
     """
 
     summary: str
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[FactClaim, ...] = ()
     is_whole: bool = False
 
 
 @dataclass(frozen=True)
 class Digest:
-    """The text of a period, and what it does not carry of its children (see losses.Audit)."""
+    """The text of a period, and its losses: what it omits of its children (`Audit`)."""
 
     text: str
     losses: Sequence[dict[str, str]]
     particulars: int
 
-
-def audited(text: str, audit: losses.Audit) -> Digest:
-    return Digest(text, audit.listed(), audit.held)
+    @classmethod
+    def audited(cls, text: str, audit: Audit) -> "Digest":
+        return cls(text, audit.listed(), audit.held)
 
 
 class Summariser(Protocol):
     name: str
 
-    def conversation(self, lines: Sequence[Line], previous: str, booking: Asks) -> Telling:
-        """What all of `lines` come to; `previous` is what the stretch before came to.
+    def conversation(
+        self, lines: Sequence[TranscriptLine], previous: str, recorder: "CallRecorder"
+    ) -> ConversationSummary:
+        """Summarise all `lines`; `previous` is the summary of the range before them.
 
-        Raises ProviderError or Unusable.
+        Raises ProviderError or UnusableSummaryError.
         """
 
-    def digest(self, label: str, children: Sequence[tuple[str, str]], booking: Asks) -> Digest:
-        """The digest of the period `label` from its children, as (label, summary) each.
+    def digest(
+        self, label: str, children: Sequence[tuple[str, str]], recorder: "CallRecorder"
+    ) -> Digest:
+        """Write the digest of the period `label` from its children, each as (label, summary).
 
-        Raises ProviderError or Unusable.
+        Raises ProviderError or UnusableSummaryError.
         """

@@ -1,15 +1,15 @@
-"""A transcript in parts that a model can read one at a time; nothing of it is lost. Pure."""
+"""Transcripts, split without loss into parts that fit a model, and counts of words. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from chat import tokens
-from memory import fence
+from memory.prompt import quoting
+from projects.core import token_counting
 
-# A sentence ends at a full stop, question or exclamation mark and what closes after it: before a
-# space in scripts that have spaces, anywhere in those of East Asia.
+# A sentence ends at a full stop, question or exclamation mark with its closing quotes and brackets:
+# before a space in scripts that have spaces, anywhere in East Asian scripts.
 _SENTENCE_END = re.compile(r"(?<![.!?…؟।])[.!?…؟।]++[\"'”’»)\]]*+\s+|[。！？｡]+[」』”’）]*\s*")
 # A full stop after one of these, a single letter or a small number ("14. April") ends no sentence.
 _ABBREVIATION = re.compile(
@@ -19,17 +19,17 @@ _ABBREVIATION = re.compile(
 )
 # Scripts that write no spaces between words.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-# Characters a word, on average, before a text counts as too long for its number of words.
-_LONGEST_WORD = 12
+# A text with more characters a word, on average, counts as too long for its number of words.
+_MAX_CHARS_PER_WORD = 12
 _CONTINUED = " (continued)"
-# Characters a token. A text with more is taken for too long without being counted, since counting
-# what is left of a megabyte again for each part takes time that grows with its square.
-_MOST_CHARACTERS = 16
+# A text with more characters a token is too long without being counted: counting the rest of a
+# megabyte again for each part takes quadratic time.
+_MAX_CHARS_PER_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One message: `at` in the zone in which it is to be shown, `role` user or assistant."""
+class TranscriptLine:
+    """One message. `at` is in the zone in which it is shown; `role` is user or assistant."""
 
     speaker: str
     text: str
@@ -41,31 +41,21 @@ class Line:
         return self.role == "assistant"
 
 
-def render(line: Line) -> str:
-    """`[2026-11-21 14:05] Ana: text`, quoted for a fence and on one line, so that nothing in a
-    message can pass for another message.
+def split_lines(lines: Sequence[TranscriptLine], limit: int) -> list[list[tuple[int, str]]]:
+    """Render lines and return them in parts of at most `limit` tokens.
+
+    A line becomes `[2026-11-21 14:05] Ana: text` and a newline, quoted and on one line, so that no
+    text in a message can pass for another message. Each part is a list of (index, piece): the
+    index of a line and the line or a piece of it. A line that is too long is split at the ends of
+    sentences, a longer sentence between characters; the following pieces are marked as continued.
+    Raises ValueError for a limit without room for text beside the time and speaker of a line.
     """
-    return _prefix(line) + _flat(line.text)
-
-
-def split(lines: Sequence[Line], limit: int) -> list[str]:
-    """The rendered lines, each ended by a newline, in parts of at most `limit` tokens.
-
-    A line longer than that is split at the ends of sentences, a sentence longer than that between
-    characters; what follows is marked as continued. Raises ValueError for a limit with no room for
-    any text beside a line's time and speaker.
-    """
-    return ["".join(piece for _, piece in part) for part in placed(lines, limit)]
-
-
-def placed(lines: Sequence[Line], limit: int) -> list[list[tuple[int, str]]]:
-    """As `split`, each part as pieces with the place, from 0, of the line that each is of."""
     parts: list[list[tuple[int, str]]] = []
     room = 0
     for place, line in enumerate(lines):
         for piece in _pieces(line, limit):
             # Exact, since every piece ends in a newline and starts with a bracket.
-            length = tokens.count(piece)
+            length = token_counting.count(piece)
             if length > room:
                 parts.append([])
                 room = limit
@@ -75,15 +65,15 @@ def placed(lines: Sequence[Line], limit: int) -> list[list[tuple[int, str]]]:
 
 
 def split_texts(texts: Sequence[str], limit: int) -> list[list[str]]:
-    """Texts in groups of at most `limit` tokens, in order.
+    """Return texts in groups of at most `limit` tokens, in order.
 
-    No group but the last has fewer than two, be they over the limit, so that merging groups into
-    one text each always comes to an end.
+    Every group but the last has at least two texts, even over the limit, so that repeatedly
+    merging each group into one text ends.
     """
     groups: list[list[str]] = []
     room = 0
     for text in texts:
-        length = tokens.count(text)
+        length = token_counting.count(text)
         if not groups or (length > room and len(groups[-1]) > 1):
             groups.append([])
             room = limit
@@ -93,7 +83,7 @@ def split_texts(texts: Sequence[str], limit: int) -> list[list[str]]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of `text`, each with the space behind it: together they are the text."""
+    """Yield the sentences of `text`, each with the space after it: joined they are the text."""
     start = 0
     for end in _SENTENCE_END.finditer(text):
         if _ends(text, start, end):
@@ -103,69 +93,76 @@ def sentences(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def words(text: str) -> int:
-    """How many words `text` has: runs between spaces; two characters each in unspaced scripts."""
+def count_words(text: str) -> int:
+    """Count the words of `text`: runs between spaces, or two characters in unspaced scripts."""
     # Rounded up, so that a text never has more words than its parts together.
     return len(text.split()) + (len(_UNSPACED.findall(text)) + 1) // 2
 
 
-def shortened(text: str, most: int) -> str:
-    """The line `text` in at most `most` words, cut between words and marked with an ellipsis."""
-    # A "word" may be of any length, and a summary is not the place for the longest.
-    cut = text[: most * _LONGEST_WORD]
-    while words(cut) > most:
+def shorten(text: str, max_words: int) -> str:
+    """Cut the line `text` to at most `max_words` words, between words, and add an ellipsis."""
+    # A word may have any length, and a summary is not the place for the longest.
+    cut = text[: max_words * _MAX_CHARS_PER_WORD]
+    while count_words(cut) > max_words:
         head, space, _ = cut.rpartition(" ")
-        cut = head if space and words(head) >= most // 2 else cut[: -max(len(cut) // 20, 1)]
+        cut = (
+            head
+            if space and count_words(head) >= max_words // 2
+            else cut[: -max(len(cut) // 20, 1)]
+        )
     return text if cut == text else f"{cut.rstrip(' ,;:.–-—')}…"
 
 
 def _ends(text: str, start: int, end: re.Match[str]) -> bool:
     if end[0].startswith(".") and text[end.end() : end.end() + 1].islower():
         return False
-    # The longest abbreviation is shorter than this; looking further back costs time for nothing.
+    # The longest abbreviation is shorter than 12 characters.
     return not _ABBREVIATION.search(text[max(start, end.end() - 12) : end.end()])
 
 
-def _prefix(line: Line, mark: str = "") -> str:
+def _prefix(line: TranscriptLine, mark: str = "") -> str:
     return f"[{line.at:%Y-%m-%d %H:%M}] {_flat(line.speaker)}{mark}: "
 
 
 def _flat(text: str) -> str:
-    return " ".join(fence.quote(text).split())
+    return " ".join(quoting.quote(text).split())
 
 
-def _pieces(line: Line, limit: int) -> Iterator[str]:
-    """The rendered line, in as many pieces as `limit` demands."""
+def _pieces(line: TranscriptLine, limit: int) -> Iterator[str]:
+    """Yield the rendered line, in as many pieces as `limit` requires."""
     prefix = _prefix(line)
     text = _flat(line.text)
     if _fits(prefix, text, limit):
         yield f"{prefix}{text}\n"
         return
-    held = ""
+    buffer = ""
     for sentence in sentences(text):
-        if held and not _fits(prefix, held + sentence, limit):
-            yield f"{prefix}{held}\n"
-            prefix, held = _prefix(line, _CONTINUED), ""
-        held += sentence
-        while not _fits(prefix, held, limit):
-            head = _head(prefix, held, limit)
+        if buffer and not _fits(prefix, buffer + sentence, limit):
+            yield f"{prefix}{buffer}\n"
+            prefix, buffer = _prefix(line, _CONTINUED), ""
+        buffer += sentence
+        while not _fits(prefix, buffer, limit):
+            head = _head(prefix, buffer, limit)
             yield f"{prefix}{head}\n"
-            prefix, held = _prefix(line, _CONTINUED), held[len(head) :]
-    if held:
-        yield f"{prefix}{held}\n"
+            prefix, buffer = _prefix(line, _CONTINUED), buffer[len(head) :]
+    if buffer:
+        yield f"{prefix}{buffer}\n"
 
 
 def _fits(prefix: str, text: str, limit: int) -> bool:
-    return len(text) <= limit * _MOST_CHARACTERS and tokens.count(f"{prefix}{text}\n") <= limit
+    return (
+        len(text) <= limit * _MAX_CHARS_PER_TOKEN
+        and token_counting.count(f"{prefix}{text}\n") <= limit
+    )
 
 
 def _head(prefix: str, text: str, limit: int) -> str:
-    """As much of `text` as makes a piece with `prefix`, cut after a space where there is one."""
-    room = limit - tokens.count(f"{prefix}\n")
-    head = tokens.cut(text[: limit * _MOST_CHARACTERS], room)
+    """Return as much of `text` as fits a piece with `prefix`, cut after a space if there is one."""
+    room = limit - token_counting.count(f"{prefix}\n")
+    head = token_counting.truncate(text[: limit * _MAX_CHARS_PER_TOKEN], room)
     while head and not _fits(prefix, head, limit):
         room -= 1
-        head = tokens.cut(head, room)
+        head = token_counting.truncate(head, room)
     if not head:
         raise ValueError(f"A part of {limit} tokens has no room for a line of a transcript.")
     spaced = head.rfind(" ") + 1

@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memory.layers.kept import ALL, GROUPS, Kept, kept_by_kind
+from memory.layers.statistics import ALL, GROUPS, ParticularCounts, particulars_by_layer
 from projects.models import Project
 
 COLUMNS = (*GROUPS, ALL)
@@ -24,7 +24,7 @@ class Command(BaseCommand):
             projects = projects.filter(slug=options["project"])
             if not projects:
                 raise CommandError(f"There is no project “{options['project']}”.")
-        found = {project.slug: kept_by_kind(project) for project in projects}
+        found = {project.slug: particulars_by_layer(project) for project in projects}
         if options["json"]:
             told = {
                 slug: {layer: _as_json(kept) for layer, kept in layers.items()}
@@ -39,7 +39,7 @@ class Command(BaseCommand):
                 self.stdout.write(_line(layer, kept.digests, shares))
 
 
-def _as_json(kept: Kept) -> dict[str, float | int | None]:
+def _as_json(kept: ParticularCounts) -> dict[str, float | int | None]:
     return {"digests": kept.digests, **{column: kept.share(column) for column in COLUMNS}}
 
 

@@ -1,4 +1,4 @@
-"""How much recall finds, and how fast, on labelled conversations."""
+"""Management command: measure quality and speed of recall on labelled conversations."""
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
@@ -9,25 +9,25 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from chat.importers import Refused
+from chat.importers import ImportRejectedError
 from memory.recall import evaluation
 
 
 def budgets(text: str) -> list[int]:
-    """Numbers of tokens separated by commas."""
+    """Parse numbers of tokens separated by commas."""
     try:
-        found = [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        found = []
-    if not found or min(found) < 1:
+        numbers = []
+    if not numbers or min(numbers) < 1:
         raise ArgumentTypeError("numbers of tokens separated by commas, such as 500,1000")
-    return found
+    return numbers
 
 
 class Command(BaseCommand):
     help = (
-        "Imports LoCoMo conversations into a project of their own, asks their questions, removes "
-        "them again and tells how much of the evidence was found."
+        "Imports LoCoMo conversations into a project of their own, searches for the answers to "
+        "their questions, removes them again and prints the share of the evidence that was found."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -38,17 +38,17 @@ class Command(BaseCommand):
     def handle(self, *, paths: list[Path], budgets: list[int], json: bool, **_) -> None:
         self._make_tables()
         try:
-            figures = evaluation.evaluate(paths, budgets, self._progress)
-        except Refused as reason:
+            result = evaluation.evaluate(paths, budgets, self._progress)
+        except ImportRejectedError as reason:
             raise CommandError(str(reason)) from reason
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}") from error
-        if not figures.questions:
+        if not result.questions:
             raise CommandError("There is no question with evidence in these files.")
-        self._tell(figures.told(), json)
+        self._print(result.summary(), json)
 
     def _make_tables(self) -> None:
-        """The measure needs no Strata that has run before; one that has is not changed by it."""
+        """Create the tables of an empty database; never change those of an existing one."""
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if missing and executor.loader.applied_migrations:
@@ -62,9 +62,9 @@ class Command(BaseCommand):
         if self.stderr.isatty():
             self.stderr.write(line, style_func=str)
 
-    def _tell(self, told: dict[str, float], as_json: bool) -> None:
+    def _print(self, summary: dict[str, float], as_json: bool) -> None:
         if as_json:
-            self.stdout.write(json.dumps(told))
+            self.stdout.write(json.dumps(summary))
         else:
-            for name, value in told.items():
+            for name, value in summary.items():
                 self.stdout.write(f"{name:>10}  {value:g}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from memory.portability import Extent, export
+from memory.portability import ExportScope, export
 from projects.models import Project
 
 
@@ -32,7 +32,7 @@ class Command(BaseCommand):
                 raise CommandError(f"There is no user “{user}”.")
         try:
             with file.open("xb") as out:
-                counts = export(Extent(found, person, only_own=person is not None), out)
+                counts = export(ExportScope(found, person, only_own=person is not None), out)
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from error
         told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)

@@ -8,9 +8,10 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
-from memory.forgetting import Refused, Scope, forget, preview
-from memory.forgetting.naming import missing
+from memory.forgetting.permissions import missing_object
+from memory.forgetting.service import ForgetScope, forget, preview
 from memory.management.commands.memory_cycle import instant
+from projects.core.errors import DomainError
 from projects.models import Project
 
 
@@ -53,12 +54,12 @@ class Command(BaseCommand):
                 raise CommandError(f"There is no user “{options['user']}”.")
             user = found.pk
         names = ("session", "message", "entry", "fact", "upload", "before", "sources", "replies")
-        scope = Scope(user=user, **{name: options[name] for name in names})
-        if reason := missing(project, scope):
+        scope = ForgetScope(user=user, **{name: options[name] for name in names})
+        if reason := missing_object(project, scope):
             raise CommandError(reason)
         try:
             act = preview if options["dry_run"] else forget
             receipt = act(project, scope)
-        except Refused as refused:
-            raise CommandError(str(refused)) from refused
-        self.stdout.write(json.dumps(receipt.as_answer(), indent=2, cls=DjangoJSONEncoder))
+        except DomainError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(json.dumps(receipt.as_response(), indent=2, cls=DjangoJSONEncoder))

@@ -8,11 +8,11 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from chat.importers import FileResult, Refused
+from chat.importers import FileResult, ImportRejectedError
 from memory.portability import import_project, members_of
-from projects import members
-from projects.creation import create_project
+from projects import services
 from projects.models import Project
+from projects.services import create_project
 
 
 class Command(BaseCommand):
@@ -40,7 +40,7 @@ class Command(BaseCommand):
                 if members:
                     _add(project, people)
                 import_project(project, archive, result)
-        except (Refused, BadZipFile) as refused:
+        except (ImportRejectedError, BadZipFile) as refused:
             raise CommandError(f"{file}: {refused}") from refused
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from error
@@ -54,4 +54,4 @@ def _add(project: Project, people: dict[str, str]) -> None:
     """Those who have an account here, in the role they had."""
     known = get_user_model().objects.filter(username__in=people)
     for one in known:
-        members.add(project, one, people[one.get_username()])
+        services.add_member(project, one, people[one.get_username()])

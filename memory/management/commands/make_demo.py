@@ -24,4 +24,4 @@ class Command(BaseCommand):
             user = users.filter(is_superuser=True).order_by("pk").first()
         if user is None:
             raise CommandError(f"There is no user “{owner}”." if owner else "Nobody could own it.")
-        self.stdout.write(demo.make(user).slug)
+        self.stdout.write(demo.create_demo(user).slug)

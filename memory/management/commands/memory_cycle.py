@@ -37,7 +37,7 @@ class Command(BaseCommand):
             f"{report.settled} projects settled, {report.failed} failed or left alone"
         )
 
-    def progress(self, report: cycle.Report) -> None:
+    def progress(self, report: cycle.CycleReport) -> None:
         if sys.stderr.isatty():
             self.stderr.write(
                 f"\r{report.summarised} summarised, {report.failed} failed", ending=""

@@ -1,4 +1,4 @@
-"""Texts as vectors. An embedder is a module here and a line in `get`."""
+"""Embedders. To add one, write a module here and add a line to `create`."""
 
 from functools import lru_cache
 
@@ -10,17 +10,18 @@ __all__ = ["Embedder", "EmbedderError", "get"]
 
 
 def get() -> Embedder:
-    """The embedder that is set for this server."""
-    return _get(settings.EMBEDDER, settings.EMBEDDING_DIMENSIONS)
+    """Return the embedder of this server."""
+    return create(settings.EMBEDDER, settings.EMBEDDING_DIMENSIONS)
 
 
 @lru_cache(maxsize=4)
-def _get(name: str, dimensions: int) -> Embedder:
-    # Each brings much along that the others do without.
+def create(name: str, dimensions: int) -> Embedder:
+    """Return the embedder with this name, created once."""
+    # Imported here, because each needs large packages that the others do not.
     if name == "static":
-        from memory.recall.embedders.static import static
+        from memory.recall.embedders.static import get_static_embedder
 
-        return static()
+        return get_static_embedder()
     if name == "hash":
         from memory.recall.embedders.hash import HashEmbedder
 

@@ -1,4 +1,4 @@
-"""What an embedder offers."""
+"""The interface of embedders."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,28 +10,28 @@ Matrix = NDArray[np.float32]
 
 
 class EmbedderError(Exception):
-    """The texts could not be embedded; the text says why, for people."""
+    """The texts could not be embedded. The message is a reason that users can read."""
 
 
 class Embedder(Protocol):
-    """Texts become vectors of unit length, as rows of a matrix.
+    """Converts texts to vectors of unit length, as rows of a matrix.
 
-    `name` stands beside each vector: another name is another space. One that `is_here` waits for no
-    server.
+    `name` is stored with each vector; vectors of different names are not comparable. An embedder
+    that `is_local` uses no server.
     """
 
     name: str
     dimensions: int
-    is_here: bool
+    is_local: bool
 
-    def documents(self, texts: Sequence[str]) -> Matrix:
-        """Raises EmbedderError."""
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """Return one row for each text. Raises EmbedderError."""
 
-    def query(self, text: str) -> Matrix:
-        """One vector, without an axis for the text. Raises EmbedderError."""
+    def embed_query(self, text: str) -> Matrix:
+        """Return one vector, of one dimension. Raises EmbedderError."""
 
 
-def unit(rows: Matrix) -> Matrix:
-    """The rows scaled to length one; what has none stays zero."""
+def normalise(rows: Matrix) -> Matrix:
+    """Return the rows scaled to unit length; a zero row stays zero."""
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     return (rows / np.maximum(lengths, 1e-12)).astype(np.float32)

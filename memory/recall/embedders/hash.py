@@ -1,4 +1,4 @@
-"""An embedder for tests: words are hashed into directions. It knows nothing of meaning."""
+"""An embedder for tests that hashes words into dimensions."""
 
 import re
 from collections.abc import Sequence
@@ -6,24 +6,24 @@ from zlib import crc32
 
 import numpy as np
 
-from memory.recall.embedders.base import Matrix, unit
+from memory.recall.embedders.base import Matrix, normalise
 
 
 class HashEmbedder:
-    """Texts that share words are near each other, always and everywhere the same."""
+    """Texts that share words have similar vectors, which are the same on every machine."""
 
-    is_here = True
+    is_local = True
 
     def __init__(self, dimensions: int = 64) -> None:
         self.dimensions = dimensions
         self.name = f"hash-{dimensions}"
 
-    def documents(self, texts: Sequence[str]) -> Matrix:
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
         rows = np.zeros((len(texts), self.dimensions), np.float32)
         for row, text in enumerate(texts):
             for word in re.findall(r"\w+", text.lower()):
                 rows[row, crc32(word.encode()) % self.dimensions] += 1
-        return unit(rows)
+        return normalise(rows)
 
-    def query(self, text: str) -> Matrix:
-        return self.documents([text])[0]
+    def embed_query(self, text: str) -> Matrix:
+        return self.embed_documents([text])[0]

@@ -1,4 +1,4 @@
-"""Embedding models behind pydantic-ai: OpenAI, Ollama, Voyage, a compatible server."""
+"""Embedding models through pydantic-ai: OpenAI, Ollama, Voyage, and compatible servers."""
 
 import asyncio
 import logging
@@ -11,45 +11,46 @@ from pydantic_ai.embeddings import Embedder as Client
 from pydantic_ai.embeddings import EmbeddingSettings
 from pydantic_ai.embeddings.result import EmbeddingResult, EmbedInputType
 
-from chat.metrics import call
+from chat.metrics import measure_call
 from chat.providers import ProviderError
-from chat.providers.failures import explain
-from memory.recall.embedders.base import EmbedderError, Matrix, unit
+from chat.providers.errors import to_provider_error
+from memory.recall.embedders.base import EmbedderError, Matrix, normalise
 
 log = logging.getLogger(__name__)
 
-# Texts in one call; providers take between 96 (Cohere) and 2,048 (OpenAI).
-BATCH = 96
-# Seconds before another try. A query has a reader waiting, who is shown what words alone find.
-WAITS = (1.0, 4.0, 15.0)
-# Seconds until a call counts as lost. Behind a query waits a reader.
-PATIENCE = {"query": 4.0, "document": 60.0}
+# Texts in one call; providers accept between 96 (Cohere) and 2,048 (OpenAI).
+BATCH_SIZE = 96
+# Waits before retries of documents. Queries are not retried: without a vector, recall continues
+# with words alone.
+RETRY_WAITS_S = (1.0, 4.0, 15.0)
+# A user is waiting for a query.
+TIMEOUTS_S = {"query": 4.0, "document": 60.0}
 
 
 class RemoteEmbedder:
     """A model by its pydantic-ai name, such as `openai:text-embedding-3-small`.
 
-    Its vectors are kept under a name with the dimensions, since others would not compare.
+    The name of its vectors contains the dimensions, since vectors of others are not comparable.
     """
 
-    is_here = False
+    is_local = False
 
     def __init__(self, model: str, dimensions: int) -> None:
         self.model, self.dimensions = model, dimensions
         self.name = f"{model}@{dimensions}"[:200]
 
-    def documents(self, texts: Sequence[str]) -> Matrix:
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
         rows = [
-            self._with_retries(texts[start : start + BATCH])
-            for start in range(0, len(texts), BATCH)
+            self._embed_with_retries(texts[start : start + BATCH_SIZE])
+            for start in range(0, len(texts), BATCH_SIZE)
         ]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
-    def query(self, text: str) -> Matrix:
+    def embed_query(self, text: str) -> Matrix:
         return self._embed([text], "query")[0]
 
-    def _with_retries(self, texts: Sequence[str]) -> Matrix:
-        for wait in WAITS:
+    def _embed_with_retries(self, texts: Sequence[str]) -> Matrix:
+        for wait in RETRY_WAITS_S:
             try:
                 return self._embed(texts, "document")
             except EmbedderError as error:
@@ -59,11 +60,11 @@ class RemoteEmbedder:
 
     def _embed(self, texts: Sequence[str], input_type: EmbedInputType) -> Matrix:
         try:
-            with call(self.model, "embedding") as made:
-                result = self._asked(texts, input_type)
-                made.embedded(result.usage.input_tokens)
+            with measure_call(self.model, "embedding") as call:
+                result = self._request(texts, input_type)
+                call.record_tokens(result.usage.input_tokens)
         except ProviderError as error:
-            raise EmbedderError(error.reason) from error
+            raise EmbedderError(error.message) from error
         except (ImportError, ValueError) as error:
             raise EmbedderError(f"The embedder “{self.model}” cannot be used.") from error
         rows = np.asarray(result.embeddings, np.float32)
@@ -73,22 +74,20 @@ class RemoteEmbedder:
                 f"“{self.model}” gave {shape} numbers, not {len(texts)}×{self.dimensions}: "
                 "set STRATA_EMBEDDING_DIMENSIONS."
             )
-        return unit(rows)
+        return normalise(rows)
 
-    def _asked(self, texts: Sequence[str], input_type: EmbedInputType) -> EmbeddingResult:
-        """Raises ProviderError, and what the client does of a name that it does not know."""
+    def _request(self, texts: Sequence[str], input_type: EmbedInputType) -> EmbeddingResult:
+        """Call the model. Raises ProviderError, and ImportError or ValueError for unknown names."""
         client = Client(self.model, settings=EmbeddingSettings(dimensions=self.dimensions))
+
+        async def embed() -> EmbeddingResult:
+            async with asyncio.timeout(TIMEOUTS_S[input_type]):
+                return await client.embed(list(texts), input_type=input_type)
+
         try:
-            return asyncio.run(_in_time(client, texts, input_type))
+            return asyncio.run(embed())
         except TimeoutError as error:
             reason = f"“{self.model}” did not answer in time."
             raise ProviderError(reason, status=504, code="timeout") from error
         except (exceptions.AgentRunError, exceptions.UserError) as error:
-            raise explain(error) from error
-
-
-async def _in_time(
-    client: Client, texts: Sequence[str], input_type: EmbedInputType
-) -> EmbeddingResult:
-    async with asyncio.timeout(PATIENCE[input_type]):
-        return await client.embed(list(texts), input_type=input_type)
+            raise to_provider_error(error) from error

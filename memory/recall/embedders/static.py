@@ -1,4 +1,4 @@
-"""The built-in embedder: the mean of static vectors of word pieces, on the processor, offline."""
+"""The built-in embedder: the mean of static vectors of word pieces, on the CPU and offline."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -7,25 +7,27 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.recall.embedders.base import Matrix, unit
+from memory.recall.embedders.base import Matrix, normalise
 
-FOLDER = Path(__file__).with_name("static_minilm_256")
-# Characters that are read of one text; a chunk has far fewer.
-LONGEST = 8_000
+MODEL_DIR = Path(__file__).with_name("static_minilm_256")
+# Longer texts are cut; a chunk has far fewer characters.
+MAX_TEXT_CHARS = 8_000
 
 
 class StaticEmbedder:
+    """The embedder of the bundled model."""
+
     name = "static-minilm-256"
     dimensions = 256
-    is_here = True
+    is_local = True
 
     def __init__(self) -> None:
-        # Takes a moment to import, which no command that recalls nothing should pay.
+        # The import is slow, and most management commands do not need it.
         from model2vec import StaticModel
 
-        model = StaticModel.from_pretrained(FOLDER, force_download=False)
-        # Set once here: model2vec's own `encode` changes the tokenizer at each call, which two
-        # threads must not do at a time.
+        model = StaticModel.from_pretrained(MODEL_DIR, force_download=False)
+        # Set once here: model2vec's own `encode` changes the tokenizer at each call, which is not
+        # thread-safe.
         model.tokenizer.no_truncation()
         model.tokenizer.no_padding()
         self.tokenizer = model.tokenizer
@@ -34,34 +36,34 @@ class StaticEmbedder:
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The word pieces by their ids."""
-        known = self.tokenizer.get_vocab()
-        return sorted(known, key=lambda piece: known[piece])
+        """Return the word pieces by id."""
+        ids = self.tokenizer.get_vocab()
+        return sorted(ids, key=lambda piece: ids[piece])
 
     @cached_property
-    def units(self) -> Matrix:
-        """The vectors of the pieces, scaled to length one."""
-        return unit(self.table.astype(np.float32))
+    def unit_vectors(self) -> Matrix:
+        """Return the vectors of the pieces, scaled to unit length."""
+        return normalise(self.table.astype(np.float32))
 
-    def documents(self, texts: Sequence[str]) -> Matrix:
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        for row, ids in enumerate(self.pieces(texts)):
+        for row, ids in enumerate(self.piece_ids(texts)):
             if len(ids):
                 rows[row] = self.table[ids].mean(axis=0)
-        return unit(rows)
+        return normalise(rows)
 
-    def query(self, text: str) -> Matrix:
-        return self.documents([text])[0]
+    def embed_query(self, text: str) -> Matrix:
+        return self.embed_documents([text])[0]
 
-    def pieces(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """The ids of the word pieces of each text, in order, without unknown ones."""
-        cut = [text[:LONGEST] for text in texts]
-        encoded = self.tokenizer.encode_batch_fast(cut, add_special_tokens=False)
-        found = [np.asarray(one.ids, np.int64) for one in encoded]
-        return [ids[ids != self.unknown] for ids in found]
+    def piece_ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Return the ids of the word pieces of each text, in order, without unknown ones."""
+        cut = [text[:MAX_TEXT_CHARS] for text in texts]
+        encodings = self.tokenizer.encode_batch_fast(cut, add_special_tokens=False)
+        id_arrays = [np.asarray(encoding.ids, np.int64) for encoding in encodings]
+        return [ids[ids != self.unknown] for ids in id_arrays]
 
 
 @lru_cache(maxsize=1)
-def static() -> StaticEmbedder:
-    """The one of this process."""
+def get_static_embedder() -> StaticEmbedder:
+    """Return the instance of this process, loaded once."""
     return StaticEmbedder()

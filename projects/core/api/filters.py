@@ -1,4 +1,4 @@
-"""What lists are asked for: a value that makes no sense answers 400, and is not passed over."""
+"""Filters of lists. An invalid value answers 400 and is not ignored."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +22,7 @@ class FlagField(forms.NullBooleanField):
         return FLAGS[str(value).lower()]
 
 
-class Flag(filters.BooleanFilter):
+class FlagFilter(filters.BooleanFilter):
     field_class = FlagField
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -34,18 +34,18 @@ class MomentField(fields.IsoDateTimeField):
     def to_python(self, value: Any) -> datetime | None:
         try:
             moment = super().to_python(value)
-            # The database takes no zone that is further off than sixteen hours.
+            # PostgreSQL accepts no time zone that is more than sixteen hours off.
             return moment.astimezone(UTC) if moment is not None else None
         except OverflowError as error:
             raise ValidationError("Give a moment between the years 1 and 9999.") from error
 
 
-class Moment(filters.IsoDateTimeFilter):
+class MomentFilter(filters.IsoDateTimeFilter):
     field_class = MomentField
 
 
-class Whole(filters.NumberFilter):
-    """A number as the database counts: from 0 to 2**31 - 1."""
+class WholeNumberFilter(filters.NumberFilter):
+    """A number in the range of the database's integers, from 0 to 2**31 - 1."""
 
     field_class = forms.IntegerField
 

@@ -1,4 +1,4 @@
-"""Lists come in pages: {"next", "previous", "results"}."""
+"""Cursor pagination: {"next", "previous", "results"}."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,22 +11,22 @@ from rest_framework.request import Request
 Position = Callable[[str], object]
 
 
-class NewestFirst(CursorPagination):
-    """By primary key, which as a UUIDv7 sorts by the time it was made: no page is ever torn.
+class NewestFirstPagination(CursorPagination):
+    """By primary key: a UUIDv7 sorts by its creation time, so that pages never overlap.
 
-    A view's `orderings` are others that may be asked for, each with what a position in it is; the
-    first is the usual one.
+    `orderings` of a view maps each value of `?ordering=` to the type of a position in it; the
+    first is the default.
     """
 
     ordering: str | tuple[str, ...] = "-id"
     page_size_query_param = "page_size"
     max_page_size = 200
-    # What a cursor's position must be, so that a mangled one answers 404.
+    # The type of a cursor's position, so that an invalid one answers 404.
     position: Position = UUID
 
     def get_page_size(self, request: Request) -> int:
-        given = request.query_params.get(self.page_size_query_param, "1")
-        if not (given.isascii() and given.isdigit() and int(given[:9])):
+        value = request.query_params.get(self.page_size_query_param, "1")
+        if not (value.isascii() and value.isdigit() and int(value[:9])):
             raise ValidationError({self.page_size_query_param: ["A number from 1 to 200."]})
         size: int = super().get_page_size(request)
         return size
@@ -34,31 +34,28 @@ class NewestFirst(CursorPagination):
     def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:
         orderings: dict[str, Position] = getattr(view, "orderings", {})
         if not orderings:
-            ordering: tuple[str, ...] = super().get_ordering(request, queryset, view)
-            return ordering
-        asked = request.query_params.get("ordering", next(iter(orderings)))
-        if asked not in orderings:
+            default: tuple[str, ...] = super().get_ordering(request, queryset, view)
+            return default
+        ordering = request.query_params.get("ordering", next(iter(orderings)))
+        if ordering not in orderings:
             raise ValidationError({"ordering": [f"One of {', '.join(orderings)}."]})
-        self.position = orderings[asked]
-        # Of what is equal, each has its place.
-        return (asked, "-id" if asked.startswith("-") else "id")
+        self.position = orderings[ordering]
+        # The key makes the order of equal rows definite.
+        return (ordering, "-id" if ordering.startswith("-") else "id")
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         parameters = super().get_schema_operation_parameters(view)
-        for one in parameters:
-            if one["name"] == self.page_size_query_param:
-                one["schema"] = {"type": "integer", "minimum": 1, "maximum": self.max_page_size}
-        if orderings := getattr(view, "orderings", {}):
-            usual = {"type": "string", "enum": [*orderings], "default": next(iter(orderings))}
-            parameters.append(
-                {
-                    "name": "ordering",
-                    "in": "query",
-                    "required": False,
-                    "description": "A hyphen: the last first.",
-                    "schema": usual,
+        for parameter in parameters:
+            if parameter["name"] == self.page_size_query_param:
+                parameter["schema"] = {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": self.max_page_size,
                 }
-            )
+        if orderings := getattr(view, "orderings", {}):
+            schema = {"type": "string", "enum": [*orderings], "default": next(iter(orderings))}
+            ordering = {"name": "ordering", "in": "query", "required": False, "schema": schema}
+            parameters.append(ordering | {"description": "With a hyphen: in descending order."})
         return parameters
 
     def decode_cursor(self, request: Request) -> Cursor | None:

@@ -1,7 +1,7 @@
-"""The read replica, where one is set: a copy of the database that is some moments behind.
+"""The optional read replica: a copy of the database that lags by some moments.
 
-What is found in it must be read again by its id in the primary, which alone knows what was
-forgotten or hidden since. While it is away, the primary answers in its place.
+Rows from it must be read again by their ids in the primary, which alone reflects what was
+forgotten or hidden since. When the replica is away, the primary answers.
 """
 
 import logging
@@ -19,17 +19,17 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 ALIAS = "replica"
-# Seconds for which a replica that was away is not asked again, since asking takes time.
-PATIENCE = 30.0
-# Seconds that a long read waits for the replica to come as far as the primary.
-LONGEST_WAIT = 10.0
+# After a failure the replica is not tried for this time, since each attempt takes time.
+RETRY_AFTER_S = 30.0
+# How long a long read waits until the replica has caught up with the primary.
+MAX_WAIT_S = 10.0
 
 _away_until = 0.0
 _reads_from: ContextVar[str | None] = ContextVar("reads_from", default=None)
 
 
-class Router:
-    """Writes go to the primary, and reads too, unless they stand inside `caught_up`."""
+class ReplicaRouter:
+    """Sends writes to the primary, and reads too, except inside `caught_up_replica`."""
 
     def db_for_read(self, model: Any, **hints: object) -> str | None:
         return _reads_from.get()
@@ -37,30 +37,30 @@ class Router:
     def db_for_write(self, model: Any, **hints: object) -> str:
         return DEFAULT_DB_ALIAS
 
-    def allow_relation(self, one: Any, other: Any, **hints: object) -> bool:
+    def allow_relation(self, obj1: Any, obj2: Any, **hints: object) -> bool:
         return True
 
     def allow_migrate(self, db: str, app_label: str, **hints: object) -> bool:
         return db != ALIAS
 
 
-def ask(query: Callable[[Any], T]) -> tuple[T, bool]:
-    """What `query` reads from a database connection, and whether that was the replica's."""
-    if _is_there():
+def query_replica(query: Callable[[Any], T]) -> tuple[T, bool]:
+    """Return the result of `query(connection)`, and whether it came from the replica."""
+    if _is_available():
         try:
             return query(connections[ALIAS]), True
         except (OperationalError, InterfaceError) as error:
-            _give_up(error)
+            _mark_away(error)
     return query(connection), False
 
 
 @contextmanager
-def caught_up() -> Iterator[str]:
-    """The alias of a database that holds all that is committed by now; reads of models go there.
+def caught_up_replica() -> Iterator[str]:
+    """Read models from a database that holds everything committed by now; yield its alias.
 
-    The replica's, if it comes so far in time.
+    It is the replica if that catches up within `MAX_WAIT_S`, else the primary.
     """
-    alias = ALIAS if _is_there() and _comes_up() else DEFAULT_DB_ALIAS
+    alias = ALIAS if _is_available() and _catches_up() else DEFAULT_DB_ALIAS
     token = _reads_from.set(alias)
     try:
         yield alias
@@ -68,38 +68,35 @@ def caught_up() -> Iterator[str]:
         _reads_from.reset(token)
 
 
-def _is_there() -> bool:
+def _is_available() -> bool:
     return ALIAS in settings.DATABASES and time.monotonic() >= _away_until
 
 
-def _give_up(cause: object) -> None:
+def _mark_away(cause: object) -> None:
     global _away_until
-    _away_until = time.monotonic() + PATIENCE
-    log.warning("replica_away cause=%r; the primary answers for %.0f s", cause, PATIENCE)
+    _away_until = time.monotonic() + RETRY_AFTER_S
+    log.warning("replica_unavailable cause=%r primary_for_s=%.0f", cause, RETRY_AFTER_S)
     connections[ALIAS].close()
 
 
-def _comes_up() -> bool:
-    """Whether the replica comes as far as the primary is now, before long."""
-    deadline = time.monotonic() + LONGEST_WAIT
+def _catches_up() -> bool:
+    deadline = time.monotonic() + MAX_WAIT_S
     try:
-        [now] = _row(connection, "SELECT pg_current_wal_lsn()")
+        position = _value(connection, "SELECT pg_current_wal_lsn()")
         while time.monotonic() < deadline:
-            # NULL from what is no replica.
-            [there] = _row(
-                connections[ALIAS], "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", str(now)
-            )
-            if there:
+            # NULL from a server that is no replica.
+            query = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+            if _value(connections[ALIAS], query, str(position)):
                 return True
             time.sleep(0.05)
     except (OperationalError, InterfaceError) as error:
-        _give_up(error)
+        _mark_away(error)
         return False
     log.warning("replica_behind; the primary answers")
     return False
 
 
-def _row(database: Any, query: str, *given: object) -> tuple:
+def _value(database: Any, query: str, *params: object) -> Any:
     with database.cursor() as cursor:
-        cursor.execute(query, given)
-        return cursor.fetchone()
+        cursor.execute(query, params)
+        return cursor.fetchone()[0]

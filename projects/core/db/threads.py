@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`work` in a worker thread, its connection given back to the pool before this returns.
+    """Run `work` in a worker thread; its connection is back in the pool before this returns.
 
     Django's own bridge keeps a connection for as long as the request lives, which for a stream is
-    minutes; and a reply outlives the request that asked for it.
+    minutes; and a reply outlives its request.
     """
 
     def run() -> T:

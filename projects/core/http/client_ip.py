@@ -1,4 +1,4 @@
-"""From which address a request comes: the one place that decides it."""
+"""The IP address of the client, behind trusted proxies."""
 
 import ipaddress
 import logging
@@ -7,31 +7,30 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.request import split_domain_port
 
-# Through a socket of this machine, whose other end has no address.
-HERE = "127.0.0.1"
+# The address of requests through a Unix socket, which have none.
+LOCALHOST = "127.0.0.1"
 
 log = logging.getLogger(__name__)
 
 
-def client_address(request: HttpRequest) -> str:
-    """What the outermost of the trusted proxies (STRATA_TRUSTED_PROXIES) says who asked it; else
-    the address that connected.
+def client_ip(request: HttpRequest) -> str:
+    """Return the client of the outermost trusted proxy (STRATA_TRUSTED_PROXIES), else the peer.
 
-    A header with fewer entries than there are trusted proxies did not come through all of them:
-    whoever sent it may have written each of its entries, so that none is believed.
+    A header with fewer entries than there are trusted proxies did not pass all of them. Its sender
+    may have written every entry, so it is ignored.
     """
     proxies: int = settings.ALLAUTH_TRUSTED_PROXY_COUNT
-    told = request.headers.get("X-Forwarded-For", "")
-    if proxies and told:
-        entries = told.split(",")
+    header = request.headers.get("X-Forwarded-For", "")
+    if proxies and header:
+        entries = header.split(",")
         if len(entries) >= proxies and (address := _address(entries[-proxies])):
             return address
-        log.warning("forwarded_for_not_believed entries=%d proxies=%d", len(entries), proxies)
-    return _address(request.META.get("REMOTE_ADDR", "")) or HERE
+        log.warning("forwarded_for_ignored entries=%d proxies=%d", len(entries), proxies)
+    return _address(request.META.get("REMOTE_ADDR", "")) or LOCALHOST
 
 
 def _address(text: str) -> str | None:
-    """`text` in one way of writing it, without port and zone, or None if it is no address."""
+    """Return the address in `text` in its normal form without port and zone; None if invalid."""
     text = text.strip()
     host, port = split_domain_port(text)
     if port:

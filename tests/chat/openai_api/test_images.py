@@ -143,9 +143,9 @@ def test_what_is_no_image_elsewhere_is_refused(say, receiver, reply):
 
 @pytest.mark.parametrize("address", NEVER_CONNECTED)
 def test_no_image_is_fetched_from_inside(connector, address):
-    from chat.api.completions.errors import Refused
-    from chat.api.completions.images import Images
+    from chat.openai_api.images import ImageLoader
+    from projects.core.errors import InvalidInputError
 
-    with pytest.raises(Refused):
-        Images().load([address])
+    with pytest.raises(InvalidInputError):
+        ImageLoader().load([address])
     assert connector.seen == []

@@ -21,8 +21,9 @@ def url(session) -> str:
 @pytest.fixture
 def failed(session, owner):
     """A reply that failed."""
+    from chat.conversations.generation import finalise
+    from chat.conversations.messages import ask
     from chat.models import Status
-    from chat.replies import ask, finalise
 
     _, reply = ask(session, "When?", owner)
     finalise(reply, "", Status.FAILED, {"error": "The model did not answer in time."})
@@ -34,7 +35,7 @@ def send():
     """Posts a form as `user` in an event loop, as under ASGI, until every reply is said."""
     from django.test import AsyncClient
 
-    from chat import streams
+    from chat.streaming import live_replies
 
     def run(user, url: str, form: dict, accept: str = "text/html") -> tuple[object, str]:
         async def talk():
@@ -44,7 +45,7 @@ def send():
             body = ""
             if response.streaming:
                 body = b"".join([part async for part in response.streaming_content]).decode()
-            await streams.settle()
+            await live_replies.wait_for_all()
             return response, body
 
         return async_to_sync(talk)()

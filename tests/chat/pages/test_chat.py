@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chat.changes import delete, edit, react
+from chat.conversations.edits import delete, edit, react
+from chat.conversations.generation import finalise
+from chat.conversations.messages import ask, begin_reply, draft, post_message, post_messages
 from chat.models import Message, Role, Session, Status, Visibility
-from chat.replies import ask, begin_reply, draft, finalise, post_message, post_messages
 from tests.chat.pages.reading import page, queries
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,7 +41,7 @@ def test_a_stranger_gets_404(client, owner, stranger, session, url):
 
 
 def test_a_chat_is_found_in_its_own_project_only(client, owner, session):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     create_project(owner, name="Other", slug="other")
     client.force_login(owner)
@@ -171,4 +173,4 @@ def test_the_head_tells_who_answers_and_what_it_took(client, owner, session, url
     )
     post_messages(session, [draft("When?", author=owner), reply])
     told = page(client, owner, url)
-    assert f"{session.project.chat_model_name} · 1,234 tokens · $0.013" in told
+    assert f"{session.project.chat_model_name} · 1,234 tokens · $0.013" in compact(told)

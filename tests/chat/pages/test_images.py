@@ -9,10 +9,11 @@ from django.db import connection
 from django.test import AsyncClient
 from django.utils import timezone
 
+from chat.conversations.messages import ask
 from chat.models import Attachment, Message, Session, SessionStatus, Visibility
-from chat.replies import ask
-from projects.creation import create_project
+from projects.services import create_project
 from tests.chat.pictures import SVG, opened, picture
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,7 +40,7 @@ def test_an_image_is_uploaded_shown_and_sent(client, send, owner, session, url, 
     _, body = send(owner, f"{url}messages/", form, "text/event-stream")
     assert made["url"] in body
     text = client.get(url).content.decode()
-    assert f'<img src="{made["url"]}" alt="The “old” plan" width="40" height="30"' in text
+    assert f'<img src="{made["url"]}" alt="The “old” plan" width="40" height="30"' in compact(text)
     assert Attachment.objects.get().description == "The “old” plan"
 
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from chat.conversations.messages import post_message
+from chat.conversations.sessions import update_session
 from chat.models import Session, Visibility
-from chat.replies import post_message
-from chat.sessions import update_session
 from tests.chat.pages.reading import page, queries
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,9 +6,10 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.test import AsyncClient
 
-from chat.changes import delete, edit, react
-from chat.replies import draft, post_message, post_messages
-from chat.sessions import update_session
+from chat.conversations.edits import delete, edit, react
+from chat.conversations.messages import draft, post_message, post_messages
+from chat.conversations.sessions import update_session
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,7 +60,7 @@ def test_what_stands_around_the_turns_is_brought_up_to_date_too(
 
     text = parts(owner)
     assert 'data-foot="open"' in text
-    assert f'aria-current="page" href="{url}">The cutover</a>' in text
+    assert f'aria-current="page" href="{url}">The cutover</a>' in compact(text)
     update_session(session, status="closed", title="Renamed", archived=True, remembered=False)
     text = parts(owner)
     assert 'data-foot="closed"' in text

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from chat.conversations.messages import ask, post_message
 from chat.models import Message
-from chat.replies import ask, post_message
 from tests.chat.pages.reading import events, page
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,7 +27,7 @@ def test_a_reply_under_way_is_followed_and_reloaded_without_a_script(client, own
     _, reply = ask(session, "When?", owner)
     text = page(client, owner, url)
     assert f'data-stream="/messages/{reply.pk}/stream/"' in text
-    assert '<noscript><meta http-equiv="refresh" content="2;url=' in text
+    assert '<noscript><meta http-equiv="refresh" content="2;url=' in compact(text)
 
 
 def test_a_reply_streams_as_pieces_and_ends_as_rendered_markdown(

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from chat.conversations.messages import ask, post_message
+from chat.conversations.sessions import update_session
 from chat.models import Session, Visibility
 from chat.models.sessions import SessionStatus
-from chat.replies import ask, post_message
-from chat.sessions import update_session
 from tests.chat.pages.reading import page
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -89,7 +89,7 @@ def test_a_chat_is_cleared_and_deleted_once_that_is_confirmed(client, owner, ses
     assert "Nothing has been said yet." in page(client, owner, url)
     assert "Delete this chat?" in page(client, owner, f"{url}delete/")
     assert client.post(f"{url}delete/")["Location"] == "/projects/billing/"
-    assert not Session.objects.standing().exists()
+    assert not Session.objects.not_deleted().exists()
 
 
 def test_a_chat_is_not_cleared_while_a_reply_is_being_said(client, owner, session, url):

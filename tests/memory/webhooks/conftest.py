@@ -42,19 +42,19 @@ def inside(settings, receiver) -> Receiver:
 @pytest.fixture
 def webhook(project, owner, inside):
     """One that listens to everything."""
-    from memory.webhooks import registering
+    from memory.webhooks import services
 
-    return registering.register(project, f"{inside.url}/hook", EVENTS, owner)
+    return services.register(project, f"{inside.url}/hook", EVENTS, owner)
 
 
 @pytest.fixture
 def work() -> Callable[[], None]:
     """Does what workers do until nothing is due."""
-    from memory.webhooks import delivering
+    from memory.webhooks import delivery
 
     def run() -> None:
-        for webhook_id in delivering.due():
-            assert delivering.deliver(webhook_id)
+        for webhook_id in delivery.due():
+            assert delivery.deliver(webhook_id)
 
     return run
 

@@ -3,8 +3,8 @@
 import pytest
 
 from memory.models import Delivery, Webhook
-from memory.webhooks import registering
-from memory.webhooks.signing import secret_of
+from memory.webhooks import services
+from memory.webhooks.signatures import secret_of
 from tests.addresses import NEVER_CONNECTED, REBINDING_URLS
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +67,7 @@ def test_an_address_that_leads_inside_is_refused(api, owner, project, connector,
 def test_it_is_refused_at_delivery_too(project, owner, connector, work, url):
     """Whatever let it pass at registration, or it changed since."""
     if any(url == name for name in REBINDING_URLS):
-        registering.check_url(url)
+        services.check_url(url)
     webhook = Webhook.objects.create(project=project, url=url, events=[], created_by=owner)
     Delivery.objects.create(project=project, webhook=webhook, event="webhook.test")
     work()
@@ -81,9 +81,11 @@ def test_the_guard_is_what_keeps_them_out(project, owner, connector, work, monke
     """So that the tests above can fail: without it the connector sees the connections."""
     import httpcore2
 
-    from projects import outbound
+    from projects.core import outbound_http
 
-    monkeypatch.setattr(outbound, "_Guarded", lambda _deadline: httpcore2.SyncBackend())
+    monkeypatch.setattr(
+        outbound_http, "PublicAddressBackend", lambda _deadline: httpcore2.SyncBackend()
+    )
     for url in [*NEVER_CONNECTED, *REBINDING_URLS]:
         webhook = Webhook.objects.create(project=project, url=url, events=[])
         Delivery.objects.create(project=project, webhook=webhook, event="webhook.test")
@@ -155,7 +157,7 @@ def test_deliveries_are_filtered_and_paged(api, owner, webhook, project):
 def test_lists_take_the_same_queries_for_many(api, owner, webhook, project, inside):
     client = api(owner)
     for number in range(10):
-        registering.register(project, f"{inside.url}/{number}", ["import.done"], owner)
+        services.register(project, f"{inside.url}/{number}", ["import.done"], owner)
         Delivery.objects.create(project=project, webhook=webhook, event="import.done")
     for path in (URL, one(webhook, "deliveries/")):
         client.get(path)
@@ -168,8 +170,8 @@ def test_lists_take_the_same_queries_for_many(api, owner, webhook, project, insi
 
 
 def test_a_project_takes_only_so_many(api, owner, project, inside, connector):
-    for number in range(registering.MOST_WEBHOOKS):
-        registering.register(project, f"{inside.url}/{number}", ["import.done"], owner)
+    for number in range(services.MAX_WEBHOOKS):
+        services.register(project, f"{inside.url}/{number}", ["import.done"], owner)
     answer = api(owner).post(URL, WISH, format="json")
     assert answer.status_code == 400
     assert answer.json() == {"detail": "A project takes at most 20 webhooks."}
@@ -206,7 +208,7 @@ def test_a_token_for_less_does_less(api, owner, webhook, connector, method, path
 
 
 def test_a_webhook_is_not_reached_through_another_project(api, owner, webhook):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     create_project(owner, name="Support", slug="support")
     path = one(webhook).replace("billing", "support")

@@ -7,14 +7,16 @@ from django.core.files.base import ContentFile
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from chat import changes, imports
+from chat.conversations import edits
+from chat.conversations.generation import finalise
+from chat.conversations.messages import ask, post_message
+from chat.importers import jobs
 from chat.models import Session, Visibility
-from chat.replies import ask, finalise, post_message
-from memory.forgetting import Scope, forget, preview
-from memory.layers import review
-from memory.models import Activity, Delivery, Verb, Waiting
-from memory.models.activity import note
-from memory.webhooks import registering
+from memory.forgetting.service import ForgetScope, forget, preview
+from memory.models import Activity, ActivityVerb, Delivery, ReviewReason
+from memory.models.activity import record_activity
+from memory.moderation import entry_operations
+from memory.webhooks import services
 
 pytestmark = pytest.mark.django_db
 
@@ -66,7 +68,7 @@ def test_what_is_said_in_private_is_not_told(webhook, private, editor):
 
 def test_a_fork_says_nothing_new(webhook, shared, editor):
     message = post_message(shared, "Hello", author=editor)
-    changes.fork(message, editor)
+    edits.fork(message, editor)
     assert len(told()) == 1
 
 
@@ -81,8 +83,8 @@ def test_what_did_not_happen_is_not_told(webhook, shared, editor):
 def test_an_import_is_told_of_as_one(webhook, project, owner):
     line = '{"session": "a", "role": "user", "content": "%s", "created_at": "2026-03-01T09:00Z"}\n'
     file = ContentFile((line % "One" + line % "Two").encode(), "talk.jsonl")
-    upload = imports.receive(project, owner, file)
-    assert imports.run(upload.pk)
+    upload = jobs.create_import(project, owner, file)
+    assert jobs.run_import(upload.pk)
     assert told() == [
         (
             "import.done",
@@ -100,15 +102,15 @@ def test_an_import_is_told_of_as_one(webhook, project, owner):
 @pytest.mark.parametrize(
     ("verb", "event"),
     [
-        (Verb.SUMMARISED, "entry.written"),
-        (Verb.REWRITTEN, "entry.written"),
-        (Verb.ROLLED_UP, "entry.rolled_up"),
-        (Verb.PROPOSED, "memory.proposed"),
+        (ActivityVerb.SUMMARISED, "entry.written"),
+        (ActivityVerb.REWRITTEN, "entry.written"),
+        (ActivityVerb.ROLLED_UP, "entry.rolled_up"),
+        (ActivityVerb.PROPOSED, "memory.proposed"),
     ],
 )
 def test_what_memory_does(webhook, project, entry, chat, verb, event):
     Delivery.objects.all().delete()
-    act = note(
+    act = record_activity(
         project.pk,
         verb,
         entry_id=entry.pk,
@@ -137,8 +139,8 @@ def test_what_memory_does(webhook, project, entry, chat, verb, event):
 
 def test_an_entry_that_somebody_edits_or_sends_to_review(webhook, entry, owner):
     Delivery.objects.all().delete()
-    review.edit(entry, "- The replica stays eight days", owner)
-    review.propose(entry.project.entries.filter(pk=entry.pk), Waiting.PRIVATE)
+    entry_operations.edit(entry, "- The replica stays eight days", owner)
+    entry_operations.send_to_review(entry.project.entries.filter(pk=entry.pk), ReviewReason.PRIVATE)
     assert [(event, data["verb"]) for event, data in told()] == [
         ("entry.written", "edited"),
         ("memory.proposed", "proposed"),
@@ -148,8 +150,10 @@ def test_an_entry_that_somebody_edits_or_sends_to_review(webhook, entry, owner):
 
 def test_a_private_session_is_not_named(webhook, project, private, editor):
     message = post_message(private, "My salary is 93,500 euros.", author=editor)
-    note(project.pk, Verb.SUMMARISED, entry_id=message.pk, session_id=private.pk, count=1)
-    forget(project, Scope(message=message.pk), editor)
+    record_activity(
+        project.pk, ActivityVerb.SUMMARISED, entry_id=message.pk, session_id=private.pk, count=1
+    )
+    forget(project, ForgetScope(message=message.pk), editor)
     for _event, data in told():
         assert (data["session"], data["message"]) == (None, None)
     assert [event for event, _ in told()] == ["entry.written", "memory.forgotten"]
@@ -159,11 +163,11 @@ def test_a_forgetting_leaves_ids_alone(webhook, project, shared, owner, editor):
     said = "The passphrase is Holunderblüte."
     message = post_message(shared, said, author=editor)
     post_message(shared, "Something else that stays.", author=editor)
-    preview(project, Scope(message=message.pk), owner)
+    preview(project, ForgetScope(message=message.pk), owner)
     assert len(told()) == 2
-    forget(project, Scope(message=message.pk), owner)
+    forget(project, ForgetScope(message=message.pk), owner)
     event, data = told()[-1]
-    act = Activity.objects.get(verb=Verb.FORGOTTEN)
+    act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     assert event == "memory.forgotten"
     assert (data["activity"], data["message"]) == (str(act.pk), str(message.pk))
     assert data["count"] == 1
@@ -172,16 +176,16 @@ def test_a_forgetting_leaves_ids_alone(webhook, project, shared, owner, editor):
 
 
 def test_only_who_listens_is_told(project, owner, inside, shared, editor):
-    loud = registering.register(project, f"{inside.url}/a", ["message.posted"], owner)
-    registering.register(project, f"{inside.url}/b", ["import.done"], owner)
-    off = registering.register(project, f"{inside.url}/c", ["message.posted"], owner)
-    registering.switch_off(off, "owner")
+    loud = services.register(project, f"{inside.url}/a", ["message.posted"], owner)
+    services.register(project, f"{inside.url}/b", ["import.done"], owner)
+    off = services.register(project, f"{inside.url}/c", ["message.posted"], owner)
+    services.switch_off(off, "owner")
     post_message(shared, "Hello", author=editor)
     assert [one.webhook_id for one in Delivery.objects.all()] == [loud.pk]
 
 
 def test_another_project_s_webhook_is_told_nothing(webhook, owner):
-    from projects.creation import create_project
+    from projects.services import create_project
 
     other = create_project(owner, name="Support")
     session = Session.objects.create(project=other, creator=owner, visibility=Visibility.PROJECT)
@@ -197,7 +201,7 @@ def test_without_webhooks_a_message_costs_one_query_more(shared, editor, monkeyp
 
     queries()
     with_the_question = queries()
-    monkeypatch.setattr("memory.webhooks.telling.tell", lambda *_: None)
+    monkeypatch.setattr("memory.webhooks.events.emit", lambda *_: None)
     assert with_the_question - queries() == 1
 
 
@@ -206,7 +210,7 @@ def test_many_webhooks_cost_as_many_queries_as_one(
 ):
     def register(count: int) -> None:
         for number in range(count):
-            registering.register(project, f"{inside.url}/{number}", ["message.posted"], owner)
+            services.register(project, f"{inside.url}/{number}", ["message.posted"], owner)
 
     register(1)
     post_message(shared, "Hello", author=editor)
@@ -229,20 +233,20 @@ def test_workers_are_woken_once_it_is_committed(webhook, shared, editor, sent):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_broker_that_is_away_does_not_stop_the_chat(webhook, shared, editor, monkeypatch):
-    from memory import tasks
+    from memory import tasks, wakeups
 
     def away(**_options) -> None:
         raise OSError("The broker is away")
 
-    monkeypatch.setattr(tasks, "_broker_is_away_until", 0.0)
+    monkeypatch.setattr(wakeups, "_broker_retry_at", 0.0)
     monkeypatch.setattr(tasks.run_deliveries, "apply_async", away)
     post_message(shared, "Hello", author=editor)
     assert len(told()) == 1
-    monkeypatch.setattr(tasks, "_broker_is_away_until", 0.0)
+    monkeypatch.setattr(wakeups, "_broker_retry_at", 0.0)
 
 
 def test_they_go_with_their_project_and_not_with_who_made_them(webhook, project, owner, shared):
-    from projects.deletion import delete_project
+    from projects.services import delete_project
 
     post_message(shared, "Hello", author=owner)
     assert Delivery.objects.exists()

@@ -12,10 +12,9 @@ from django.test import Client
 from django.utils import timezone
 
 from projects import invitations, tasks
-from projects.creation import create_project
-from projects.invitations import NotAdmitted, admit
-from projects.members import change_role, remove
-from projects.models import Invitation, Membership, Role
+from projects.invitations import NotAdmittedError, admit
+from projects.models import Invitation, MemberRole, Membership
+from projects.services import change_role, create_project, remove_member
 
 pytestmark = pytest.mark.django_db
 MADE, API = "/projects/billing/invitations/", "/api/v1/projects/billing/invitations/"
@@ -76,7 +75,7 @@ def test_nobody_else_makes_or_takes_back_one(client, request, issue, who):
 
 def test_who_has_an_account_signs_in_and_joins(client, person, issue, django_user_model):
     person("nina")
-    _made, path = issue(role=Role.VIEWER)
+    _made, path = issue(role=MemberRole.VIEWER)
     assert client.get(path)["Location"] == "/join/"
     page = client.get("/join/").content.decode()
     assert "Billing" in page
@@ -158,7 +157,7 @@ def test_looking_for_links_is_limited(client, db):
 
 
 def test_a_member_stays_what_they_are_and_uses_nothing_up(client, viewer, issue):
-    made, path = issue(role=Role.OWNER)
+    made, path = issue(role=MemberRole.OWNER)
     client.force_login(viewer)
     assert client.get(path, follow=True).redirect_chain[-1][0] == "/projects/billing/"
     assert role_of("vera") == "viewer"
@@ -170,15 +169,15 @@ def test_who_was_removed_does_not_come_back_by_a_link(issue, editor, stranger, p
     many, _path = issue(max_uses=None)
     admit(many, stranger)
     for user in (stranger, editor):
-        remove(project.memberships.get(user=user))
-        with pytest.raises(NotAdmitted, match="nobody twice"):
+        remove_member(project.memberships.get(user=user))
+        with pytest.raises(NotAdmittedError, match="nobody twice"):
             admit(many, user)
 
 
 def test_the_links_of_an_owner_who_is_none_any_more_are_over(issue, project, owner, editor):
     made, _path = issue(max_uses=None)
-    change_role(project.memberships.get(user=editor), Role.OWNER)
-    change_role(project.memberships.get(user=owner), Role.EDITOR)
+    change_role(project.memberships.get(user=editor), MemberRole.OWNER)
+    change_role(project.memberships.get(user=owner), MemberRole.EDITOR)
     made.refresh_from_db()
     assert made.state == "revoked"
 
@@ -193,7 +192,7 @@ def test_a_link_is_taken_back_on_the_page(olive, issue, client):
 
 def test_what_has_long_been_over_is_cleared_away(issue):
     kept, _path = issue()
-    old, _path = issue(expires_at=timezone.now() - invitations.KEPT)
+    old, _path = issue(expires_at=timezone.now() - invitations.RETENTION)
     tasks.clear()
     assert list(Invitation.objects.all()) == [kept]
 
@@ -248,7 +247,7 @@ def test_a_link_for_one_that_two_take_at_once_admits_one(person):
         try:
             together.wait(10)
             admit(made, user)
-        except NotAdmitted:
+        except NotAdmittedError:
             return False
         finally:
             connection.close()

@@ -67,7 +67,7 @@ def test_a_visit_is_noted_every_ten_minutes_and_costs_nothing_between(olive, mon
     assert not [one for one in captured if "UPDATE" in one["sql"]]
     assert UserSession.objects.get().last_seen_at == before
     now = __import__("time").time()
-    monkeypatch.setattr("projects.accounts.visits.time.time", lambda: now + 601)
+    monkeypatch.setattr("projects.accounts.browser_sessions.time.time", lambda: now + 601)
     olive.get("/account/")
     assert UserSession.objects.get().last_seen_at > before
 
@@ -88,11 +88,11 @@ def test_what_is_over_is_cleared_away(olive, elsewhere):
 
 
 def test_removing_a_member_acts_at_the_next_request(sign_in, project, editor, owner):
-    from projects.members import remove
+    from projects.services import remove_member
 
     browser, _answer = sign_in("edgar")
     assert browser.get("/projects/billing/").status_code == 200
-    remove(project.memberships.get(user=editor))
+    remove_member(project.memberships.get(user=editor))
     assert browser.get("/projects/billing/").status_code == 404
 
 
@@ -106,6 +106,6 @@ def test_removing_a_member_acts_at_the_next_request(sign_in, project, editor, ow
     ],
 )
 def test_a_browser_is_named_in_words(agent, shown):
-    from projects.templatetags.agents import browser
+    from projects.templatetags.user_agents import browser
 
     assert browser(agent) == shown

@@ -1,0 +1,165 @@
+"""Removes files after their rows, but never while a backup copies them.
+
+A backup reads the rows in a snapshot. While it holds a lock, it links their files into a folder of
+its own, or reads them from a bucket. Code that removes a file deletes its row first; while the lock
+is held, the file is left to the sweep.
+
+A removal is stored in the transaction that deletes the row, and is retried until it succeeds,
+because a bucket may be unavailable for a while.
+"""
+
+import fcntl
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import timedelta
+from pathlib import Path
+from tempfile import mkdtemp
+from uuid import UUID
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from chat.models import Attachment, FileRemoval, Import
+
+# The number of an advisory lock: "files".
+FILES_LOCK_ID = 0x66696C6573
+# Removals per sweep.
+BATCH_SIZE = 1_000
+FIRST_WAIT, MAX_WAIT = timedelta(minutes=1), timedelta(hours=1)
+
+log = logging.getLogger(__name__)
+
+_forget_act: ContextVar[UUID | None] = ContextVar("act", default=None)
+
+
+@contextmanager
+def attribute_removals_to(act: UUID) -> Iterator[None]:
+    """Record that the removals inside belong to the forget request `act`."""
+    token = _forget_act.set(act)
+    try:
+        yield
+    finally:
+        _forget_act.reset(token)
+
+
+def schedule_removal(project_id: UUID, path: str) -> None:
+    """Remove the file at `path`, whose row this transaction deletes, unless another row has it."""
+    removal = FileRemoval.objects.create(project_id=project_id, path=path, act=_forget_act.get())
+    transaction.on_commit(lambda: _remove_now(removal), robust=True)
+
+
+def count_pending_removals(project_id: UUID, act: UUID) -> int:
+    """Return how many files of a forget request still exist."""
+    return FileRemoval.objects.filter(project_id=project_id, act=act).count()
+
+
+def retry_due_removals() -> None:
+    """Retry the removals that are due, until one fails: a storage that is down fails for all."""
+    due = FileRemoval.objects.filter(next_try_at__lte=Now()).order_by("next_try_at")
+    for removal in due[:BATCH_SIZE]:
+        if not _try_removal(removal):
+            break
+
+
+def _remove_now(removal: FileRemoval) -> None:
+    """Remove the file at once, unless the project's storage failed: requests must not wait for it
+    to fail again.
+    """
+    failed = FileRemoval.objects.filter(project_id=removal.project_id).exclude(last_error="")
+    if not failed.exists():
+        _try_removal(removal)
+
+
+def _try_removal(removal: FileRemoval) -> bool:
+    """Return True if the file is gone or another process is removing it."""
+    row = FileRemoval.objects.filter(project_id=removal.project_id, pk=removal.pk)
+    wait = min(FIRST_WAIT * 2**removal.attempts, MAX_WAIT)
+    # The attempt is stored first: if the process dies, the sweep retries.
+    claimed = row.filter(attempts=removal.attempts)
+    if not claimed.update(attempts=F("attempts") + 1, next_try_at=Now() + wait):
+        return True
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock_shared(%s)", [FILES_LOCK_ID])
+            if cursor.fetchone() != (True,):
+                # A backup is running. This does not count as an attempt.
+                row.update(attempts=removal.attempts, next_try_at=Now() + FIRST_WAIT)
+                return False
+            if not _is_referenced(removal):
+                default_storage.delete(removal.path)
+            row.delete()
+    except Exception as error:
+        # Storages raise errors of their own, and after each of them the removal must be retried.
+        log.warning("file_removal_failed removal=%s", removal.pk, exc_info=error)
+        row.update(last_error=type(error).__name__[:100])
+        return False
+    return True
+
+
+def _is_referenced(removal: FileRemoval) -> bool:
+    """Return True if another row has the file: forks share their images with their originals."""
+    columns = {"project": removal.project_id, "file": removal.path}
+    return any(model.objects.filter(**columns).exists() for model in (Attachment, Import))
+
+
+@contextmanager
+def backup_folder() -> Iterator[Path]:
+    """Create a folder on the disk of the files, removed at the end.
+
+    If its process dies, `delete_abandoned_backup_folders` removes it.
+    """
+    parent = _backup_folders()
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = Path(mkdtemp(dir=parent))
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+def link_for_backup(folder: Path, path: str) -> bool:
+    """Link the file at `path` into `folder`, so that it outlives its removal.
+
+    Returns False if the file does not exist.
+    """
+    source, target = Path(settings.MEDIA_ROOT) / path, folder / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        # Some file systems have no links.
+        shutil.copyfile(source, target)
+    return True
+
+
+def delete_abandoned_backup_folders() -> int:
+    """Delete the folders of backups that were killed, and return their number."""
+    deleted = 0
+    for folder in _backup_folders().glob("*"):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            deleted += 1
+        finally:
+            os.close(descriptor)
+    return deleted
+
+
+def _backup_folders() -> Path:
+    return Path(settings.MEDIA_ROOT) / "held"

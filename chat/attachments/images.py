@@ -1,0 +1,235 @@
+"""Validates and encodes uploaded images.
+
+The type of an image is detected from its content, never from its name. Each image is encoded again,
+so that the stored file has the pixels and nothing else of the uploaded one.
+"""
+
+import hashlib
+import io
+import struct
+import threading
+import warnings
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.core.signing import Signer
+from django.utils.crypto import constant_time_compare
+from django.utils.text import format_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from PIL import ExifTags, Image, UnidentifiedImageError
+
+from projects.core.errors import InvalidInputError
+
+MAX_IMAGE_BYTES = 20_000_000
+# A phone's 50-megapixel photo is 8,192 × 6,144. In Pillow's memory that is 200 MB, and twice that
+# while an image with transparency is scaled.
+MAX_PIXELS = 52_000_000
+MAX_FRAMES = 1_000
+# Progressive JPEGs have about ten. Each scan is a pass over the whole image:
+# https://libjpeg-turbo.org/pmwiki/uploads/About/TwoIssueswiththeJPEGStandard.pdf
+MAX_JPEG_SCANS = 100
+MAX_SIDE_PIXELS = 2048
+QUALITY = 85
+# A lossless image stays lossless, and its text sharp, up to this size.
+MAX_PNG_BYTES = 1_000_000
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
+
+# Pillow rejects images of more than twice this number, and only warns of those in between.
+Image.MAX_IMAGE_PIXELS = MAX_PIXELS // 2
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+
+# What Pillow raises for a damaged file, depending on the format and the place of the damage.
+PILLOW_ERRORS = (
+    *(OSError, SyntaxError, ValueError, EOFError, TypeError, struct.error, zlib.error),
+    # A palette is missing.
+    AssertionError,
+)
+
+# The transformation that turns an image upright, by its EXIF orientation.
+UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+TOO_MANY_BYTES = format_lazy(
+    _("An image may have at most {most} MB."), most=MAX_IMAGE_BYTES // 1_000_000
+)
+TOO_MANY_PIXELS = format_lazy(
+    _("An image may have at most {most} megapixels."), most=MAX_PIXELS // 1_000_000
+)
+TOO_MANY_FRAMES = format_lazy(
+    _("An animation may have at most {most} frames."), most=f"{MAX_FRAMES:,}"
+)
+DAMAGED = _("The image is damaged, or only a part of it arrived.")
+
+# Many users may upload at once, but there is memory for one decoded image.
+_decoding = threading.Lock()
+
+
+class ImageRejectedError(InvalidInputError):
+    """The image is damaged, too large, or of a format that is not supported."""
+
+
+@dataclass(frozen=True)
+class EncodedImage:
+    """The file of an encoded image. Width and height are in pixels."""
+
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+    sha256: str
+
+
+def reencode(data: bytes) -> EncodedImage:
+    """Return the image in the file `data` (PNG, JPEG, WebP, or the first frame of a GIF).
+
+    It is upright, at most MAX_SIDE_PIXELS wide and high, and has no metadata. Raises
+    `ImageRejectedError`.
+    """
+    _check_size(data)
+    with _decoding:
+        try:
+            image, lossless = _decode(data)
+            encoded, media_type = _encode(image, lossless)
+        except Image.DecompressionBombError as error:
+            raise ImageRejectedError(TOO_MANY_PIXELS) from error
+        except UnidentifiedImageError as error:
+            raise ImageRejectedError(_unsupported_reason(data)) from error
+        except PILLOW_ERRORS as error:
+            raise ImageRejectedError(DAMAGED) from error
+    width, height = image.size
+    return EncodedImage(encoded, media_type, width, height, hashlib.sha256(encoded).hexdigest())
+
+
+def looks_like_image(head: bytes) -> bool:
+    """Return True if a file that begins with `head` seems to be of one of FORMATS."""
+    return head.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8")) or head[8:12] == b"WEBP"
+
+
+def sign(image: EncodedImage) -> str:
+    """Return a signature of `image` that only this installation can make.
+
+    A signed image in an imported file was encoded here, so it is stored as it is: encoding it again
+    would lose quality.
+    """
+    value = f"{image.sha256} {image.media_type} {image.width} {image.height}"
+    return Signer(salt="chat.seals").signature(value)
+
+
+def is_signed(image: EncodedImage, signature: str) -> bool:
+    return constant_time_compare(sign(image), signature)
+
+
+def _check_size(data: bytes) -> None:
+    """Reject what would take too much time or memory, before a pixel is decoded."""
+    if not data:
+        raise ImageRejectedError(_("The file is empty."))
+    if len(data) > MAX_IMAGE_BYTES:
+        raise ImageRejectedError(TOO_MANY_BYTES)
+    # Entropy-coded data never contains this marker: there, 0xFF is followed by a zero.
+    if data.startswith(b"\xff\xd8") and data.count(b"\xff\xda") > MAX_JPEG_SCANS:
+        raise ImageRejectedError(_("This JPEG is built in more passes than any camera makes."))
+    if data.startswith(b"GIF8") and sum(1 for _ in _gif_frames(data)) > MAX_FRAMES:
+        raise ImageRejectedError(TOO_MANY_FRAMES)
+
+
+def _gif_frames(data: bytes) -> Iterator[int]:
+    """Yield the offsets of a GIF's frames, at most one more than MAX_FRAMES.
+
+    https://www.w3.org/Graphics/GIF/spec-gif89a.txt
+    """
+
+    def color_table_bytes(flags_at: int) -> int:
+        flags = data[flags_at] if flags_at < len(data) else 0
+        return 3 << ((flags & 7) + 1) if flags & 0x80 else 0
+
+    count = 0
+    at = 13 + color_table_bytes(10)
+    while at < len(data) and count <= MAX_FRAMES:
+        if data[at] == 0x2C:
+            yield at
+            count += 1
+            at += 11 + color_table_bytes(at + 9)
+        elif data[at] == 0x21:
+            at += 2
+        else:
+            return
+        while at < len(data) and data[at]:
+            at += 1 + data[at]
+        at += 1
+
+
+def _decode(data: bytes) -> tuple[Image.Image, bool]:
+    """Return the first frame, upright and scaled, in RGB or RGBA, and if its format is lossless."""
+    with Image.open(io.BytesIO(data), formats=FORMATS) as file:
+        # Pillow would read all frames of a GIF to count them; `_check_size` counted them.
+        if file.format != "GIF" and getattr(file, "n_frames", 1) > MAX_FRAMES:
+            raise ImageRejectedError(TOO_MANY_FRAMES)
+        turn = UPRIGHT.get(_orientation(file))
+        if file.mode in ("L", "RGB"):
+            # Before the conversion: a JPEG is then decoded at the smaller size.
+            file.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
+        image = _to_rgb(file)
+        lossless = file.format in ("PNG", "GIF")
+    image.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
+    if turn is not None:
+        image = image.transpose(turn)
+    if image.mode == "RGBA" and image.getchannel("A").getextrema() == (255, 255):
+        image = image.convert("RGB")
+    # Pillow copies comments and colour profiles from `info` into the file that it saves.
+    image.info = {}
+    return image, lossless
+
+
+def _orientation(file: Image.Image) -> int:
+    try:
+        return file.getexif().get(ExifTags.Base.Orientation, 1)
+    except PILLOW_ERRORS:
+        return 1
+
+
+def _to_rgb(file: Image.Image) -> Image.Image:
+    """Return a copy in RGB or RGBA."""
+    if file.mode.startswith("I"):
+        # 16-bit greyscale, which Pillow's own conversion would clip to white.
+        return file.point(lambda grey: grey * (1 / 256)).convert("L").convert("RGB")
+    return file.convert("RGBA" if file.has_transparency_data else "RGB")
+
+
+def _encode(image: Image.Image, lossless: bool) -> tuple[bytes, str]:
+    """Return the image as a file, and its media type."""
+    if lossless:
+        png = _save(image, "PNG")
+        if len(png) <= MAX_PNG_BYTES:
+            return png, "image/png"
+    if image.mode == "RGBA":
+        return _save(image, "WEBP", quality=QUALITY), "image/webp"
+    return _save(image, "JPEG", quality=QUALITY, optimize=True), "image/jpeg"
+
+
+def _save(image: Image.Image, format: str, **options: object) -> bytes:
+    file = io.BytesIO()
+    image.save(file, format, **options)
+    return file.getvalue()
+
+
+def _unsupported_reason(data: bytes) -> str:
+    """Return why a file of none of FORMATS is rejected, by what it seems to be."""
+    if looks_like_image(data):
+        return str(DAMAGED)
+    head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if head.startswith((b"<!doctype html", b"<html")):
+        return gettext("This is a web page, not an image.")
+    if b"<svg" in head:
+        return gettext("An SVG drawing can carry programs. Send it as PNG.")
+    if data[4:8] == b"ftyp" and data[8:12] in (b"heic", b"heix", b"hevc", b"mif1", b"msf1"):
+        return gettext("HEIC photos cannot be read here. Send it as JPEG.")
+    return gettext("This is no PNG, JPEG, WebP or GIF image.")

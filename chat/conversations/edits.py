@@ -1,0 +1,227 @@
+"""Changes to existing messages: edit, delete, react, regenerate, choose a branch, fork.
+
+Each operation locks the session's row first, as posting does, and raises its version.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.attachments import copy_attachments
+from chat.conversations.branches import latest_leaf, path_difference, path_to
+from chat.conversations.messages import NewBranch, begin_reply, draft, post_messages
+from chat.models import Message, MessageRevision, Reaction, Role, Session
+from chat.signals import message_changed
+from projects.core import token_counting
+from projects.core.errors import ConflictError, InvalidInputError, StaleVersionError
+
+MAX_EMOJI_CHARS = 32
+COPIED_FIELDS = (
+    "role",
+    "author",
+    "author_name",
+    "text",
+    "tokens",
+    "tool_calls",
+    "tool_call_id",
+    "model",
+    "status",
+    "error",
+    "created_at",
+)
+
+
+class StaleMessageError(StaleVersionError):
+    """The message changed since its editor read it; `current` is the message as it is now."""
+
+    def __init__(self, current: Message) -> None:
+        super().__init__(_("The message was changed in the meantime."))
+        self.current = current
+
+
+@contextmanager
+def locked_session(project_id: UUID, session_id: UUID) -> Iterator[Session]:
+    """Lock the session, and raise its version at the end of the block."""
+    with transaction.atomic():
+        rows = Session.objects.select_for_update(of=("self",)).select_related("project")
+        session = rows.get(project=project_id, pk=session_id)
+        yield session
+        session.touch(timezone.now())
+        session.save(update_fields=["version", "last_activity_at", "head"])
+
+
+def current_version(message: Message, version: int | None) -> Message:
+    """Return the message as it is now. Raises StaleMessageError if `version` is another one."""
+    rows = Message.objects.filter(project=message.project_id).select_related("author", "session")
+    current = rows.get(pk=message.pk)
+    if version is not None and current.version != version:
+        raise StaleMessageError(current)
+    if not current.is_final:
+        raise ConflictError(_("This reply is still being said."))
+    return current
+
+
+def edit(message: Message, text: str, by, version: int | None = None) -> Message:
+    """Replace the text of `message` and keep the old one as a revision.
+
+    Raises StaleMessageError if `version` is given and not the current one, and ConflictError for a
+    message that is deleted or unfinished.
+    """
+    with locked_session(message.project_id, message.session_id) as session:
+        current = current_version(message, version)
+        if current.deleted_at is not None:
+            raise ConflictError(_("This message was deleted."))
+        now = timezone.now()
+        MessageRevision.objects.create(
+            project_id=current.project_id,
+            message=current,
+            version=current.version,
+            text=current.text,
+            edited_by=by,
+            edited_at=now,
+        )
+        current.text, current.tokens = text, token_counting.count(text)
+        current.edited_at, current.version = now, current.version + 1
+        current.save(update_fields=["text", "tokens", "edited_at", "version"])
+        message_changed.send(sender=Message, session=session, messages=[current])
+    return current
+
+
+def delete(message: Message, version: int | None = None) -> Message:
+    """Remove `message` from prompts, memory and search; an empty place stays in the chat.
+
+    Raises the same errors as `edit`. Deleting twice changes nothing.
+    """
+    with locked_session(message.project_id, message.session_id) as session:
+        current = current_version(message, version)
+        if current.deleted_at is None:
+            current.deleted_at, current.version = timezone.now(), current.version + 1
+            current.save(update_fields=["deleted_at", "version"])
+            message_changed.send(sender=Message, session=session, messages=[current])
+    return current
+
+
+def react(message: Message, user, emoji: str, wanted: bool) -> None:
+    """Add or remove a reaction of `user`. Raises InvalidInputError if `emoji` is not an emoji."""
+    emoji = emoji.strip()
+    if not is_emoji(emoji):
+        raise InvalidInputError(_("A reaction is one emoji."), field="emoji")
+    with locked_session(message.project_id, message.session_id):
+        fields = {"project_id": message.project_id, "message_id": message.pk, "user": user}
+        if wanted:
+            Reaction.objects.get_or_create(emoji=emoji, **fields)
+        else:
+            Reaction.objects.filter(emoji=emoji, **fields).delete()
+
+
+def is_emoji(text: str) -> bool:
+    return 0 < len(text) <= MAX_EMOJI_CHARS and not text.isascii() and not text.isalnum()
+
+
+def clear(session: Session) -> int:
+    """Delete all messages of the session and return how many there were.
+
+    Raises ConflictError while a reply is unfinished.
+    """
+    with locked_session(session.project_id, session.pk) as locked:
+        messages = list(locked.messages.filter(deleted_at=None))
+        if any(not message.is_final for message in messages):
+            raise ConflictError(_("A reply is still being said. Stop it first."))
+        now = timezone.now()
+        for message in messages:
+            message.deleted_at, message.version = now, message.version + 1
+        Message.objects.bulk_update(messages, ["deleted_at", "version"], batch_size=500)
+        locked.head = None
+        message_changed.send(sender=Message, session=locked, messages=messages)
+    return len(messages)
+
+
+def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
+    """Post `text` as a sibling of the user message `message`, and begin a reply to it.
+
+    The messages after the original stay as a branch. Raises ConflictError for other roles.
+    """
+    if message.role != Role.USER:
+        raise ConflictError(_("Only what a person said can be asked again."))
+    with locked_session(message.project_id, message.session_id) as session:
+        place = NewBranch(message.parent_id)
+        [sibling] = post_messages(session, [draft(text, author=author)], at=place)
+        copy_attachments([(message.pk, sibling)])
+        reply = begin_reply(sibling)
+    return sibling, reply
+
+
+def regenerate(reply: Message) -> tuple[Message, Message]:
+    """Begin another reply to the message that `reply` answers; return the message and the reply.
+
+    Raises ConflictError if `reply` is not a reply, or if its message was deleted for good.
+    """
+    if reply.role != Role.ASSISTANT or reply.parent_id is None:
+        raise ConflictError(_("Only a reply can be regenerated."))
+    with locked_session(reply.project_id, reply.session_id) as session:
+        current_version(reply, None)
+        message = Message.objects.get(pk=reply.parent_id)
+        if message.role not in (Role.USER, Role.TOOL):
+            raise ConflictError(_("Only the reply to a message can be regenerated."))
+        if message.deleted_at is not None and not session.project.keep_deleted:
+            raise ConflictError(_("The message that it answers was deleted."))
+        message.session = session
+        sibling = begin_reply(message)
+    return message, sibling
+
+
+def choose(message: Message) -> Session:
+    """Move the active path so that it goes through `message` to the end of its latest branch."""
+    with locked_session(message.project_id, message.session_id) as session:
+        nodes = list(session.messages.only("session", "parent", "seq"))
+        before, session.head_id = session.head_id, latest_leaf(nodes, message.pk)
+        changed = path_difference(nodes, before, session.head_id)
+        rows = list(session.messages.filter(pk__in=changed))
+        message_changed.send(sender=Message, session=session, messages=rows)
+    return session
+
+
+@transaction.atomic
+def fork(message: Message, user) -> Session:
+    """Return a new session of `user` that begins with a copy of the path down to `message`.
+
+    It has the visibility of the original. Copies refer to their originals, which are the ones
+    that are remembered.
+    """
+    # Locked, so that nothing is copied while it is being forgotten.
+    origin = Session.objects.select_for_update().get(pk=message.session_id)
+    path = path_to(origin.messages.select_related("author"), message.pk)
+    originals = [one for one in path if one.is_final and one.deleted_at is None]
+    session = Session.objects.create(
+        project=origin.project,
+        creator=user,
+        title=origin.title if _title_fits_copies(originals, origin) else "",
+        title_by_hand=origin.title_by_hand,
+        visibility=origin.visibility,
+        remembered=origin.remembered,
+        history_limit=origin.history_limit,
+    )
+    drafts = [
+        Message(
+            copied_from_id=one.copied_from_id or one.pk,
+            **{name: getattr(one, name) for name in COPIED_FIELDS},
+        )
+        for one in originals
+    ]
+    copies = post_messages(session, drafts)
+    copy_attachments(zip((one.pk for one in originals), copies, strict=True))
+    return session
+
+
+def _title_fits_copies(copied: list[Message], origin: Session) -> bool:
+    """Return whether the title was set by hand, or was made only from messages that are copied.
+
+    Otherwise the fork's title would reveal text that is not in it, even after it is forgotten.
+    """
+    messages = origin.messages.exclude(text="").order_by("seq")
+    first = (messages.filter(role=role).first() for role in (Role.USER, Role.ASSISTANT))
+    return origin.title_by_hand or {one for one in first if one} <= {*copied}

@@ -1,0 +1,219 @@
+"""Generation of replies: stream the model's answer, store it once a second, and finalise it."""
+
+import asyncio
+import logging
+import time
+from asyncio import AbstractEventLoop, Task
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from uuid import UUID
+
+from django.db import Error, OperationalError, connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext_noop as _
+
+from chat import providers
+from chat.conversations.messages import lock_session
+from chat.models import Message, Status
+from chat.models.messages import UNFINISHED
+from chat.prompt import builder
+from chat.prompt.types import Prompt, dump_tool_calls
+from chat.providers import Delta, Failed, Finished, ProviderError
+from chat.providers.base import ReplyOptions
+from chat.signals import message_changed, reply_kept, turn_finished
+from projects.core import token_counting
+from projects.core.db.prepared_queries import PreparedObjectQuery
+from projects.core.db.threads import in_thread
+from projects.core.text import storable
+
+log = logging.getLogger(__name__)
+
+# Seconds between the attempts to store a complete reply while the database restarts.
+FINALISE_RETRIES_S = (0.5, 1, 2, 4, 8, 15)
+# Seconds between two writes of an unfinished reply, each of which is also its heartbeat.
+FLUSH_INTERVAL_S = 1.0
+SERVER_STOPPED = _("The server stopped while this was being said.")
+INTERNAL_ERROR = _("Strata itself failed while answering.")
+TRUNCATED = _("The model stopped here because its answer reached the longest it may give.")
+IMAGE_NOT_SEEN = _("The model could not see the image; it was told its description.")
+IMAGES_NOT_SEEN = "The model could not see the {} images; it was told their descriptions."
+# One statement for all replies of a project: one by one, the writes of thirty streams took a tenth
+# of their process's time. A locked row is skipped, since the next flush is a second away. A reply
+# that was finalised meanwhile is left as it is.
+FLUSH = """
+    WITH free AS (
+        SELECT id FROM chat_message
+        WHERE project_id = %(project)s AND id = ANY (%(ids)s) AND status = ANY (%(unfinished)s)
+        FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE chat_message AS message
+    SET text = partial.text,
+        status = CASE partial.text WHEN '' THEN %(pending)s ELSE %(streaming)s END,
+        heartbeat_at = statement_timestamp()
+    FROM unnest(%(ids)s::uuid[], %(texts)s::text[]) AS partial (id, text) JOIN free USING (id)
+    WHERE message.project_id = %(project)s AND message.id = partial.id
+"""
+
+# The unfinished replies of each event loop: project and text chunks, by reply.
+_unfinished: dict[AbstractEventLoop, dict[UUID, tuple[UUID, list[str]]]] = {}
+_flush_tasks: dict[AbstractEventLoop, Task[None]] = {}
+_reply_with_context = PreparedObjectQuery(
+    Message,
+    lambda pk: Message.objects.filter(pk=pk),
+    UUID,
+    related=("parent", "parent__author", "session", "session__project"),
+)
+
+
+async def stream_reply(
+    reply: Message,
+    is_stopped: Callable[[], bool] = lambda: False,
+    options: ReplyOptions = ReplyOptions(),
+) -> AsyncIterator[Delta | Finished | Failed]:
+    """Generate `reply` chunk by chunk, store it once a second, and finalise it in any case.
+
+    The last event is Finished or Failed, unless the reply was cancelled. A cancelled reply keeps
+    its text so far, as stopped if `is_stopped()` (a reader stopped it), else as interrupted (its
+    process ended). No transaction or connection is held while the model answers.
+    """
+    chunks: list[str] = []
+    status = Status.INTERRUPTED
+    changes: dict[str, object] = {"error": SERVER_STOPPED}
+    try:
+        with flushing(reply, chunks):
+            prompt = await in_thread(_build_prompt, reply, options.system)
+            changes["receipt"] = prompt.receipt()
+            provider = await asyncio.to_thread(providers.get_provider, prompt.model, "reply")
+            began = time.monotonic()
+            async for event in provider.stream(prompt.messages, options):
+                if isinstance(event, Delta):
+                    if not chunks:
+                        changes["first_token_ms"] = int((time.monotonic() - began) * 1000)
+                    chunks.append(storable(event.text))
+                    yield Delta(chunks[-1])
+                else:
+                    changes |= _completion_fields(event)
+                    status = Status.COMPLETE
+                    yield event
+    except ProviderError as error:
+        log.warning("reply_failed message=%s reason=%s cause=%r", reply.pk, error, error.__cause__)
+        status, changes["error"] = Status.FAILED, error.message
+        yield Failed(error)
+    except asyncio.CancelledError:
+        if is_stopped():
+            status, changes["error"] = Status.STOPPED, ""
+        raise
+    except Exception:
+        # Any other error must reach the reader, too, and must not leave the message unfinished.
+        log.exception("reply_failed message=%s", reply.pk)
+        status, changes["error"] = Status.FAILED, INTERNAL_ERROR
+        yield Failed(ProviderError(INTERNAL_ERROR, status=500, code="internal_error"))
+    finally:
+        await asyncio.shield(_finalise_with_retries(reply, "".join(chunks), status, changes))
+
+
+def _build_prompt(reply: Message, system: str) -> Prompt:
+    """Build the prompt of a pending reply from what is committed now."""
+    fresh = _reply_with_context.first(reply.pk)
+    if fresh is None:
+        raise Message.DoesNotExist
+    return builder.build(builder.Turn(fresh.session, fresh.parent, system=system))
+
+
+def _completion_fields(event: Finished) -> dict[str, object]:
+    notices = []
+    if event.unseen:
+        notices.append(
+            IMAGE_NOT_SEEN if event.unseen == 1 else IMAGES_NOT_SEEN.format(event.unseen)
+        )
+    if event.cut_off:
+        notices.append(TRUNCATED)
+    return {
+        "model": event.model,
+        "input_tokens": event.input_tokens,
+        "output_tokens": event.output_tokens,
+        "cost": event.cost,
+        "tool_calls": dump_tool_calls(event.calls),
+        "error": " ".join(notices),
+    }
+
+
+async def _finalise_with_retries(
+    reply: Message, text: str, status: str, changes: Mapping[str, object]
+) -> None:
+    """Finalise, with retries while the database restarts, so that no text is lost."""
+    for wait in FINALISE_RETRIES_S:
+        try:
+            await in_thread(finalise, reply, text, status, changes)
+            return
+        except OperationalError:
+            log.warning("finalise_failed message=%s next_try_in=%s", reply.pk, wait)
+            await asyncio.sleep(wait)
+    await in_thread(finalise, reply, text, status, changes)
+
+
+@transaction.atomic
+def finalise(reply: Message, text: str, status: str, changes: Mapping[str, object]) -> bool:
+    """Store the last text and status of `reply`; return False if that has happened before."""
+    session = lock_session(reply.session)
+    rows = Message.objects.unfinished().filter(pk=reply.pk)
+    if not rows.update(text=text, tokens=token_counting.count(text), status=status, **changes):
+        return False
+    session.touch(timezone.now())
+    session.save(update_fields=["version", "last_activity_at"])
+    reply.refresh_from_db()
+    reply.session = session
+    message_changed.send(sender=Message, session=session, messages=[reply])
+    reply_kept.send(sender=Message, session=session, message=reply)
+    # The reply is stored even if a receiver of `turn_finished` fails.
+    transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply), robust=True)
+    return True
+
+
+@contextmanager
+def flushing(reply: Message, chunks: list[str]) -> Iterator[None]:
+    """Inside the block, write the text so far and the heartbeat of `reply` once a second."""
+    loop = asyncio.get_running_loop()
+    replies = _unfinished.setdefault(loop, {})
+    replies[reply.pk] = reply.project_id, chunks
+    if loop not in _flush_tasks:
+        _flush_tasks[loop] = loop.create_task(_flush_regularly(replies))
+    try:
+        yield
+    finally:
+        del replies[reply.pk]
+        if not replies:
+            del _unfinished[loop]
+            _flush_tasks.pop(loop).cancel()
+
+
+async def _flush_regularly(replies: dict[UUID, tuple[UUID, list[str]]]) -> None:
+    while True:
+        await asyncio.sleep(FLUSH_INTERVAL_S)
+        texts = [(project, reply, "".join(chunks)) for reply, (project, chunks) in replies.items()]
+        try:
+            await in_thread(flush, texts)
+        except Exception:
+            # If this task ended, no reply of the process would have a heartbeat any more.
+            log.exception("flush_failed")
+
+
+def flush(texts: Iterable[tuple[UUID, UUID, str]]) -> None:
+    """Write unfinished texts, as (project, reply, text)."""
+    for project, group in groupby(sorted(texts), key=lambda row: row[0]):
+        rows = list(group)
+        params = {
+            "project": project,
+            "ids": [reply for _, reply, _ in rows],
+            "texts": [text for _, _, text in rows],
+            "unfinished": [status.value for status in UNFINISHED],
+            "pending": Status.PENDING.value,
+            "streaming": Status.STREAMING.value,
+        }
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(FLUSH, params)
+        except Error:
+            # The next flush, or the end of the reply, writes the text.
+            log.warning("flush_failed project=%s", project)

@@ -1,0 +1,142 @@
+"""Write path for messages. Pages, REST, OpenAI, MCP and importers all create messages here."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from chat.attachments import claim_uploads
+from chat.conversations.branches import path_difference
+from chat.conversations.titles import title_from
+from chat.models import Message, Role, Session, Status
+from chat.signals import message_added, message_changed
+from projects.core import token_counting
+
+MAX_MESSAGE_CHARS = 500_000
+
+
+@dataclass(frozen=True)
+class NewBranch:
+    """The place of a new branch: below the message `parent`, or at the beginning if None."""
+
+    parent: UUID | None
+
+
+@dataclass(frozen=True)
+class PresetPlaces:
+    """Each draft has its parent and whether it is remembered; the path then ends at `head`."""
+
+    head: UUID | None
+
+
+def draft(text: str, **fields) -> Message:
+    """Return an unsaved message for `post_messages`, a user's unless `fields` has a role."""
+    return Message(
+        **{"role": Role.USER, "text": text, "tokens": token_counting.count(text)} | fields
+    )
+
+
+def post_message(session: Session, text: str, **fields) -> Message:
+    """Append one finished message to the end of the session's path and return it.
+
+    `fields` are those of Message: role (user by default), author, author_name, created_at.
+    """
+    [message] = post_messages(session, [draft(text, **fields)])
+    return message
+
+
+def ask(
+    session: Session, text: str, author, attachments: Collection[UUID] = ()
+) -> tuple[Message, Message]:
+    """Post a message of `author` together with the pending reply to it, and return both.
+
+    They are written in one transaction, so that with several writers every reply follows its
+    question. `attachments` are ids of images that the author uploaded to the session. Raises
+    ImageRejectedError, and posts nothing, if one of them cannot be claimed.
+    """
+    message = draft(text, author=author)
+    with transaction.atomic():
+        _, reply = post_messages(session, [message, pending_reply(session, message)])
+        claim_uploads(message, attachments, author)
+    return message, reply
+
+
+def begin_reply(message: Message) -> Message:
+    """Post a pending reply to `message`. A second call adds a sibling, which then counts."""
+    [reply] = post_messages(message.session, [pending_reply(message.session, message)])
+    return reply
+
+
+def pending_reply(session: Session, message: Message) -> Message:
+    return Message(
+        role=Role.ASSISTANT,
+        status=Status.PENDING,
+        parent=message,
+        # The database's clock, as in each flush.
+        heartbeat_at=Now(),
+        model=session.project.chat_model_name,
+    )
+
+
+def lock_session(session: Session) -> Session:
+    """Return the session as it is now, locked, with the project object of `session`."""
+    rows = Session.objects.filter(project=session.project_id, pk=session.pk)
+    locked = rows.select_for_update().get()
+    locked.project = session.project
+    return locked
+
+
+@transaction.atomic
+def post_messages(
+    session: Session,
+    drafts: Sequence[Message],
+    *,
+    at: NewBranch | PresetPlaces | None = None,
+) -> list[Message]:
+    """Append `drafts` in their order and return them with their places.
+
+    The session's row is locked while places are assigned, so that any number of writers get
+    1, 2, 3 … without a gap or a duplicate. The first draft follows the end of the session's path
+    unless `at` names another place; each later one without a parent follows the one before it. A
+    draft that is not to be remembered stays so. The path then ends at the last draft, and
+    `message_changed` is sent for the messages that it left or joined.
+    """
+    locked = lock_session(session)
+    preset = isinstance(at, PresetPlaces)
+    remembered = locked.remembered and locked.project.memory_enabled
+    old_head, was_empty = locked.head_id, not locked.last_seq
+    parent = at.parent if isinstance(at, NewBranch) else locked.head_id
+    for message in drafts:
+        locked.last_seq += 1
+        message.seq = locked.last_seq
+        message.project_id = locked.project_id
+        message.session = session
+        if not preset:
+            message.remembered = remembered and message.remembered
+            message.parent_id = message.parent_id or parent
+        parent = message.pk
+        locked.touch(message.created_at)
+        if not locked.title and message.role == Role.USER:
+            locked.title = title_from(message.text)
+    written = Message.objects.bulk_create(drafts, batch_size=1_000)
+    locked.head_id = at.head if isinstance(at, PresetPlaces) else parent
+    columns = ("last_seq", "head_id", "title", "version", "last_activity_at")
+    locked.save(update_fields=columns)
+    for name in columns:
+        setattr(session, name, getattr(locked, name))
+    message_added.send(sender=Message, session=session, messages=written)
+    if drafts and not was_empty and (preset or drafts[0].parent_id != old_head):
+        _send_path_change(session, old_head, written)
+    return written
+
+
+def _send_path_change(session: Session, old_head: UUID | None, written: Sequence[Message]) -> None:
+    """Send `message_changed` for earlier messages that the path left or joined."""
+    messages = session.messages.filter(project=session.project_id)
+    nodes = list(messages.only("session", "parent", "seq"))
+    changed = path_difference(nodes, old_head, session.head_id) - {one.pk for one in written}
+    if changed:
+        rows = list(messages.filter(pk__in=changed))
+        message_changed.send(sender=Message, session=session, messages=rows)

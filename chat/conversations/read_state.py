@@ -1,0 +1,103 @@
+"""Read state: the relations of messages as one reader sees them, and unread sessions."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from chat.models import Message, Reaction, Seen, Session
+
+
+@dataclass(frozen=True)
+class ReactionCount:
+    """An emoji under a message: how many users added it, and whether the reader did."""
+
+    emoji: str
+    count: int
+    mine: bool
+
+
+@dataclass(frozen=True)
+class MessageRelations:
+    """The siblings of a message, itself included, and the reactions to it."""
+
+    message: UUID
+    siblings: tuple[UUID, ...]
+    reactions: tuple[ReactionCount, ...]
+
+    @property
+    def place(self) -> int:
+        """Its number among its siblings, from 1."""
+        return self.siblings.index(self.message) + 1
+
+    @property
+    def before(self) -> UUID | None:
+        return self.siblings[self.place - 2] if self.place > 1 else None
+
+    @property
+    def after(self) -> UUID | None:
+        return self.siblings[self.place] if self.place < len(self.siblings) else None
+
+
+def message_relations(messages: Iterable[Message], reader) -> dict[UUID, MessageRelations]:
+    """Return the relations of each message by id, for the user `reader`, in two queries."""
+    messages = list(messages)
+    siblings, reactions = _siblings(messages), _reactions(messages, reader)
+    return {
+        message.pk: MessageRelations(
+            message.pk,
+            tuple(
+                pk
+                for pk, is_deleted in siblings[message.session_id, message.parent_id, message.role]
+                if not is_deleted or pk == message.pk
+            ),
+            tuple(reactions[message.pk]),
+        )
+        for message in messages
+    }
+
+
+def _siblings(messages: list[Message]) -> dict[tuple, list[tuple[UUID, bool]]]:
+    """Return (id, whether it is deleted) in order, by session, parent and role."""
+    parents = [message.parent_id for message in messages if message.parent_id]
+    roots = [message.session_id for message in messages if not message.parent_id]
+    rows = Message.objects.filter(Q(parent__in=parents) | Q(session__in=roots, parent=None))
+    columns = rows.order_by("seq").values_list(
+        "pk", "session_id", "parent_id", "role", "deleted_at"
+    )
+    siblings = defaultdict(list)
+    for pk, session, parent, role, deleted_at in columns:
+        siblings[session, parent, role].append((pk, deleted_at is not None))
+    return siblings
+
+
+def _reactions(messages: list[Message], reader) -> dict[UUID, list[ReactionCount]]:
+    """Return the reactions by message, in the order in which each emoji was first added."""
+    users = defaultdict(list)
+    rows = Reaction.objects.filter(message__in=[message.pk for message in messages])
+    for message, emoji, user in rows.values_list("message_id", "emoji", "user_id"):
+        users[message, emoji].append(user)
+    reactions = defaultdict(list)
+    reader_id = getattr(reader, "pk", None)
+    for (message, emoji), ids in users.items():
+        reactions[message].append(ReactionCount(emoji, len(ids), reader_id in ids))
+    return reactions
+
+
+def mark_read(session: Session, user) -> None:
+    """Record that `user` has read all messages of `session`."""
+    row = Seen(project_id=session.project_id, session=session, user=user, seq=session.last_seq)
+    Seen.objects.bulk_create(
+        [row],
+        update_conflicts=True,
+        unique_fields=["project", "session", "user"],
+        update_fields=["seq"],
+    )
+
+
+def with_unread(sessions: QuerySet[Session], user) -> QuerySet[Session]:
+    """Annotate `unread`: whether there are messages since `user` last read the session."""
+    behind = Seen.objects.filter(session=OuterRef("pk"), user=user, seq__lt=OuterRef("last_seq"))
+    return sessions.annotate(unread=Exists(behind))

@@ -1,0 +1,82 @@
+"""Search for conversations by words in their titles and messages."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Left
+
+from chat.models import Message, Role, Session
+from chat.models.messages import FINAL
+
+MAX_QUERY_CHARS = 200
+MAX_QUERY_WORDS = 16
+EXCERPT_CHARS = 160
+# PostgreSQL refuses to make a tsvector of more than a megabyte; a character takes up to 4 bytes.
+# https://www.postgresql.org/docs/18/textsearch-limitations.html
+MAX_SEARCHED_CHARS = 200_000
+TEXT_VECTOR = SearchVector(Left("text", MAX_SEARCHED_CHARS), config="simple")
+_MARKDOWN = re.compile(r"[*`#>|]+|-{3,}|__+")
+
+
+@dataclass(frozen=True)
+class SessionExcerpt:
+    """The place in a session where a query was found, and the text around it."""
+
+    seq: int
+    text: str
+
+
+def search_sessions(sessions: QuerySet[Session], query: str) -> QuerySet[Session]:
+    """Filter by `query` in the title, or all its words in one visible message.
+
+    The last word may be a prefix.
+    """
+    messages = _search_visible(query).filter(session__in=sessions.order_by().values("pk"))
+    in_messages = Q(pk__in=messages.values("session"))
+    return sessions.filter(Q(title__icontains=query.strip()) | in_messages)
+
+
+def _search_visible(query: str) -> QuerySet[Message]:
+    visible = Message.objects.filter(deleted_at=None, role__in=(Role.USER, Role.ASSISTANT))
+    return search_messages(visible, query)
+
+
+def search_messages(messages: QuerySet[Message], query: str) -> QuerySet[Message]:
+    """Filter by final messages with all words of `query`; the last word may be a prefix."""
+    # Quoted, so that PostgreSQL's parser splits the words.
+    words = [
+        word.replace("\\", "\\\\").replace("'", "''") for word in query.split()[:MAX_QUERY_WORDS]
+    ]
+    tsquery = " & ".join(f"'{word}'" for word in words) + ":*" if words else ""
+    matches = SearchQuery(tsquery, config="simple", search_type="raw")
+    return messages.alias(words=TEXT_VECTOR).filter(words=matches, status__in=FINAL)
+
+
+def excerpts(sessions: Iterable[Session], query: str) -> dict[UUID, SessionExcerpt]:
+    """Return an excerpt of the latest matching message by session."""
+    matches = _search_visible(query).filter(session__in=[session.pk for session in sessions])
+    latest = matches.order_by("session", "-seq").distinct("session")
+    return {
+        session: SessionExcerpt(seq, excerpt_around(text, query))
+        for session, seq, text in latest.values_list("session", "seq", "text")
+    }
+
+
+def word_pattern(query: str) -> re.Pattern[str]:
+    """Return a pattern for words that begin with a word of `query`."""
+    words = re.findall(r"\w+", query)[:MAX_QUERY_WORDS]
+    alternatives = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+    return re.compile(rf"\b(?:{alternatives})\w*" if words else r"(?!)", re.IGNORECASE)
+
+
+def excerpt_around(text: str, query: str) -> str:
+    """Return about EXCERPT_CHARS of `text` around the first match, on one line, no Markdown."""
+    match = word_pattern(query).search(text)
+    start = max(0, match.start() - EXCERPT_CHARS // 3) if match else 0
+    end = start + EXCERPT_CHARS
+    excerpt = " ".join(_MARKDOWN.sub(" ", text[start:end]).split())
+    return f"{'…' if start else ''}{excerpt}{'…' if end < len(text) else ''}"

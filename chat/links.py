@@ -1,0 +1,26 @@
+"""URLs of sessions and messages."""
+
+from django.shortcuts import resolve_url
+
+from chat.models import Message, Session
+
+
+def session_url(chat_session: Session) -> str:
+    """Return the page of the chat, or the page of all notes for a session of notes."""
+    slug = chat_session.project.slug
+    if chat_session.is_notes:
+        return resolve_url("notes", slug)
+    return resolve_url("session", slug, chat_session.pk)
+
+
+def latest_url(chat_session: Session) -> str:
+    """Return the session's page at its latest message."""
+    return f"{session_url(chat_session)}#latest"
+
+
+def message_url(message: Message) -> str:
+    """Return the session's page at this message."""
+    url = session_url(message.session)
+    if message.session.is_notes:
+        return f"{url}?at={message.pk}#note-{message.pk}"
+    return f"{url}#m{message.seq}"

@@ -1,0 +1,185 @@
+"""Validates the parameters of a request for a chat completion."""
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from chat import providers
+from chat.providers import ReplyOptions
+from projects.core.errors import InvalidInputError
+
+MAX_SESSION_KEY_CHARS = 200
+SESSION_HEADERS = ("X-Strata-Session", "X-OpenWebUI-Chat-Id")
+# Sent by clients that have no conversation yet, or did not fill in their template.
+EMPTY_SESSION_KEYS = ("", "new", "null", "none", "undefined")
+# Open WebUI's temporary chats, which must not be stored.
+TEMPORARY_CHAT_PREFIX = "local"
+
+# OpenAI's names of parameters -> pydantic-ai's, which every provider supports.
+MODEL_SETTINGS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "max_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "stop": "stop_sequences",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+}
+# Parameters that servers of OpenAI's API receive unchanged.
+OPENAI_PARAMS = (
+    *("tools", "tool_choice", "parallel_tool_calls", "response_format"),
+    *("logit_bias", "reasoning_effort", "verbosity", "prediction", "service_tier"),
+)
+TOOL_PARAMS = ("tools", "tool_choice", "parallel_tool_calls")
+# Parameters that are not supported, with the values that have no effect and are accepted.
+UNSUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "n": ((1,), "One answer is given to a request."),
+    "logprobs": ((False,), "Log probabilities are not supported."),
+    "top_logprobs": ((0,), "Log probabilities are not supported."),
+    "functions": (([],), "Functions are offered as `tools`."),
+    "function_call": (("none", "auto"), "Functions are chosen with `tool_choice`."),
+    "audio": ((), "Answers are text."),
+    "modalities": ((["text"],), "Answers are text."),
+    "web_search_options": ((), "Web search is not supported."),
+}
+
+
+class StopField(serializers.Field):
+    """A text, or a list of up to 16 texts."""
+
+    def to_internal_value(self, data: object) -> list[str]:
+        stops = [data] if isinstance(data, str) else data
+        if not isinstance(stops, list) or len(stops) > 16 or not all(map(is_text, stops)):
+            raise serializers.ValidationError("This takes a text, or a list of up to 16 of them.")
+        return stops
+
+    def to_representation(self, value: object) -> object:
+        return value
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+class StreamOptionsSerializer(serializers.Serializer):
+    include_usage = serializers.BooleanField(required=False, default=False)
+
+
+def optional(field: type[serializers.Field], **limits: Any) -> serializers.Field:
+    return field(required=False, allow_null=True, **limits)
+
+
+class ChatCompletionSerializer(serializers.Serializer):
+    """OpenAI's parameters. Unknown ones are ignored, unless they are in UNSUPPORTED."""
+
+    model = serializers.CharField(help_text="The slug of a project.")
+    messages = serializers.ListField(allow_empty=False)
+    stream = optional(serializers.BooleanField)
+    stream_options = StreamOptionsSerializer(required=False, allow_null=True)
+    temperature = optional(serializers.FloatField, min_value=0, max_value=2)
+    top_p = optional(serializers.FloatField, min_value=0, max_value=1)
+    max_tokens = optional(serializers.IntegerField, min_value=1)
+    max_completion_tokens = optional(serializers.IntegerField, min_value=1)
+    stop = optional(StopField)
+    seed = optional(serializers.IntegerField)
+    presence_penalty = optional(serializers.FloatField, min_value=-2, max_value=2)
+    frequency_penalty = optional(serializers.FloatField, min_value=-2, max_value=2)
+    tools = optional(serializers.ListField, child=serializers.DictField(), max_length=128)
+    tool_choice = optional(serializers.JSONField)
+    parallel_tool_calls = optional(serializers.BooleanField)
+    response_format = optional(serializers.DictField)
+    logit_bias = optional(serializers.DictField)
+    reasoning_effort = optional(serializers.CharField)
+    verbosity = optional(serializers.CharField)
+    prediction = optional(serializers.DictField)
+    service_tier = optional(serializers.CharField)
+
+    def validate_tools(self, tools: list[dict] | None) -> list[dict] | None:
+        for tool in tools or ():
+            function = tool.get("function")
+            if not isinstance(function, dict) or not is_text(function.get("name")):
+                raise serializers.ValidationError("A tool is a function with a name.")
+        return tools
+
+    def validate_tool_choice(self, choice: Any) -> Any:
+        if choice in (None, "auto", "none", "required"):
+            return choice
+        kinds = ("function", "allowed_tools")
+        if not isinstance(choice, dict) or choice.get("type") not in kinds:
+            raise serializers.ValidationError("One of none, auto, required, or a function.")
+        if not isinstance(choice.get(choice["type"]), dict):
+            raise serializers.ValidationError(f"It names no {choice['type']}.")
+        return choice
+
+    def validate_response_format(self, response_format: dict | None) -> dict | None:
+        if response_format is None or response_format.get("type") in ("text", "json_object"):
+            return response_format
+        schema = response_format.get("json_schema")
+        has_name = isinstance(schema, dict) and is_text(schema.get("name"))
+        if response_format.get("type") != "json_schema" or not has_name:
+            reason = "One of text, json_object, or json_schema with a schema that has a name."
+            raise serializers.ValidationError(reason)
+        return response_format
+
+
+def validate_request(data: Any) -> dict[str, Any]:
+    """Return the parameters that are set. Raises `InvalidInputError`."""
+    if not isinstance(data, dict):
+        raise InvalidInputError("The request is not a JSON object.", code="invalid_type")
+    for name, (harmless, reason) in UNSUPPORTED.items():
+        if data.get(name) is not None and data[name] not in harmless:
+            raise InvalidInputError(reason, code="unsupported_parameter", field=name)
+    serializer = ChatCompletionSerializer(data=data)
+    if not serializer.is_valid():
+        raise _first_error(serializer.errors)
+    return {name: value for name, value in serializer.validated_data.items() if value is not None}
+
+
+def _first_error(errors: Any) -> InvalidInputError:
+    """Return the first of a serializer's errors, with its path as the field."""
+    path = ""
+    while isinstance(errors, dict):
+        name, errors = next(iter(errors.items()))
+        path = f"{path}.{name}" if path else str(name)
+    error = errors[0] if isinstance(errors, list) else errors
+    is_missing = getattr(error, "code", "") == "required"
+    code = "missing_required_parameter" if is_missing else "invalid_value"
+    return InvalidInputError(f"{path}: {error}", code=code, field=path)
+
+
+def reply_options(params: dict[str, Any], system: str, model: str) -> ReplyOptions:
+    """Return the options of a reply of `model`.
+
+    Raises `InvalidInputError` for tools that the model does not support.
+    """
+    openai_params = {name: params[name] for name in OPENAI_PARAMS if name in params}
+    if not openai_params.get("tools"):
+        # Some servers reject an empty list, or a choice without tools.
+        openai_params = {
+            name: value for name, value in openai_params.items() if name not in TOOL_PARAMS
+        }
+    elif not providers.supports_tools(model):
+        reason = "The model of this project takes no tools. Set another one in its settings."
+        raise InvalidInputError(reason, code="unsupported_parameter", field="tools")
+    settings = {MODEL_SETTINGS[name]: params[name] for name in MODEL_SETTINGS if name in params}
+    return ReplyOptions(system, settings, openai_params)
+
+
+def session_name(request: Request) -> str:
+    """Return the client's key of the session, or "" if there is none.
+
+    Raises `InvalidInputError`.
+    """
+    for header in SESSION_HEADERS:
+        name = request.headers.get(header, "").strip()
+        if name.lower() in EMPTY_SESSION_KEYS or "{{" in name:
+            continue
+        if header != SESSION_HEADERS[0] and name.startswith(TEMPORARY_CHAT_PREFIX):
+            return ""
+        if len(name) > MAX_SESSION_KEY_CHARS or not name.isprintable():
+            limit = f"at most {MAX_SESSION_KEY_CHARS} characters that can be printed"
+            raise InvalidInputError(f"{header} takes {limit}.", field=header)
+        return name
+    return ""

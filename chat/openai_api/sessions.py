@@ -1,0 +1,223 @@
+"""Sessions that a client names by a key of its own, and continues with each request."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from chat import attachments
+from chat.conversations.messages import NewBranch, begin_reply, post_messages
+from chat.importers.source_keys import source_digest, source_key_for
+from chat.models import Attachment, Message, Role, Session, SessionStatus
+from chat.openai_api.transcript import LoadedImages, TranscriptMessage, draft_message
+from chat.openai_api.transcript_matching import (
+    ComparedMessage,
+    Continuation,
+    Match,
+    Regeneration,
+    match_transcript,
+)
+from chat.signals import import_planned
+from projects.core.errors import InvalidInputError
+from projects.core.ids import new_id
+from projects.models import Project
+
+# The `source_key` of what came with a request begins with this.
+SOURCE_KEY_PREFIX = "v1:"
+# At least so many messages of a path are read to find where a request continues it.
+MIN_PATH_MESSAGES = 200
+
+
+@dataclass(frozen=True)
+class SessionKey:
+    """The session that `user` calls `name` in `project`."""
+
+    project: Project
+    user: object
+    name: str
+
+    @property
+    def source_key(self) -> str:
+        return source_key_for(f"{SOURCE_KEY_PREFIX}{self.user.pk}:{self.name}")  # type: ignore[attr-defined]
+
+    @property
+    def deleted_source_key(self) -> str:
+        """The key of a session that was deleted, while another one has its name."""
+        return source_key_for(f"deleted:{self.source_key}")
+
+    def find_session(self) -> Session | None:
+        """Return the session, or None before its first message and after its deletion."""
+        rows = Session.objects.not_deleted().filter(
+            project=self.project, source_key=self.source_key
+        )
+        return rows.filter(creator=self.user).select_related("project").first()  # type: ignore[misc]
+
+
+def match_request(
+    session: Session | None, transcript: Sequence[TranscriptMessage], loaded: LoadedImages
+) -> Match:
+    """Return how a request continues `session`, None if it does not.
+
+    The last message of `transcript` is a user's or a tool's.
+    """
+    request = [_request_line(message, loaded) for message in transcript]
+    if request[-1].role == Role.TOOL:
+        return _match_tool_results(session, request)
+    path = [] if session is None else _path_lines(session, len(transcript))
+    return match_transcript(path, request, session is None or not session.last_seq)
+
+
+@transaction.atomic
+def continue_session(
+    key: SessionKey, transcript: Sequence[TranscriptMessage], loaded: LoadedImages
+) -> Message | None:
+    """Store the new messages of a request in the session `key` and return the pending reply.
+
+    The session is created if it does not exist. Returns None if the request does not continue it.
+    Older messages that the session lacks are stored too, but are not remembered. Raises
+    `InvalidInputError` if the session is closed.
+    """
+    if match_request(key.find_session(), transcript, loaded) is None:
+        return None
+    session = _get_or_create_locked(key)
+    if session.status == SessionStatus.CLOSED:
+        raise InvalidInputError(_("This chat is closed."), code="session_closed")
+    match = match_request(session, transcript, loaded)
+    if match is None:
+        return None
+    if isinstance(match, Regeneration):
+        question = session.messages.get(pk=match.id)
+        question.session = session
+        return begin_reply(question)
+    return begin_reply(_store_messages(key, session, transcript, match, loaded)[-1])
+
+
+def _get_or_create_locked(key: SessionKey) -> Session:
+    deleted = Session.objects.exclude(deleted_at=None).filter(project=key.project)
+    if deleted.filter(source_key=key.source_key).exists():
+        # It can still be restored, beside the session that begins now.
+        deleted.filter(source_key=key.deleted_source_key).update(source_key=None)
+        deleted.filter(source_key=key.source_key).update(source_key=key.deleted_source_key)
+    # In a project imported from another installation, the user id belonged to somebody else.
+    others = Session.objects.filter(project=key.project, source_key=key.source_key)
+    others.exclude(creator=key.user).update(source_key=None)  # type: ignore[misc]
+    session = Session(project=key.project, creator=key.user, source_key=key.source_key)  # type: ignore[misc]
+    Session.objects.bulk_create([session], ignore_conflicts=True)
+    rows = Session.objects.select_for_update(of=("self",)).select_related("project")
+    return rows.get(project=key.project, source_key=key.source_key)
+
+
+def _store_messages(
+    key: SessionKey,
+    session: Session,
+    transcript: Sequence[TranscriptMessage],
+    match: Continuation,
+    loaded: LoadedImages,
+) -> list[Message]:
+    first_new = _first_new_index(transcript)
+    start = min(match.start, first_new)
+    if not session.last_seq and _was_forgotten(key):
+        start = first_new
+    drafts = [
+        draft_message(
+            message,
+            key.user,
+            remembered=index >= first_new,
+            source_key=f"{SOURCE_KEY_PREFIX}{new_id()}",
+        )
+        for index, message in enumerate(transcript[start:], start)
+    ]
+    stored = post_messages(session, drafts, at=NewBranch(match.below) if match.below else None)
+    for message, source in zip(stored, transcript[start:], strict=True):
+        images = (loaded[url] for url in source.images if url in loaded)
+        ids = [attachments.store_image(session, key.user, "", image).pk for image in images]
+        attachments.claim_uploads(message, ids, key.user)
+    return stored
+
+
+def _first_new_index(transcript: Sequence[TranscriptMessage]) -> int:
+    """Return the index of the last message, or of the first of the tool results at the end."""
+    index = len(transcript) - 1
+    while index and transcript[index].role == transcript[index - 1].role == Role.TOOL:
+        index -= 1
+    return index
+
+
+def _was_forgotten(key: SessionKey) -> bool:
+    """Return True if a session with that key was forgotten or is about to be.
+
+    The client's copy of it must not be stored again.
+    """
+    digests = {source_digest(key.source_key), source_digest(key.deleted_source_key)}
+    answers = import_planned.send(sender=Session, project=key.project, subjects=digests)
+    deleted = Session.objects.filter(project=key.project, source_key=key.deleted_source_key)
+    return any(forgotten for _, forgotten in answers) or deleted.exists()
+
+
+def _request_line(message: TranscriptMessage, loaded: LoadedImages) -> ComparedMessage:
+    return ComparedMessage(
+        message.role,
+        message.text,
+        calls=frozenset(call.id for call in message.calls),
+        tool_call_id=message.tool_call_id,
+        images=tuple(loaded[url].sha256 for url in message.images if url in loaded),
+    )
+
+
+def _path_lines(session: Session, request_length: int) -> list[ComparedMessage]:
+    """Return the end of the active path, as far back as a request of that length may reach."""
+    limit = max(2 * request_length, MIN_PATH_MESSAGES)
+    messages = list(session.messages.path_to(session, session.head_id, limit))  # type: ignore[attr-defined]
+    digests: dict[UUID | None, tuple[str, ...]] = {}
+    images = Attachment.objects.filter(message__in=[message.pk for message in messages])
+    for message_id, digest in images.values_list("message", "sha256"):
+        digests[message_id] = (*digests.get(message_id, ()), digest)
+    return [_stored_line(message, digests.get(message.pk, ())) for message in messages]
+
+
+def _stored_line(message: Message, images: tuple[str, ...] = ()) -> ComparedMessage:
+    return ComparedMessage(
+        message.role,
+        message.text,
+        calls=frozenset(call.id for call in message.calls),
+        tool_call_id=message.tool_call_id,
+        images=images,
+        id=message.pk,
+        from_api=(message.source_key or "").startswith(SOURCE_KEY_PREFIX),
+        is_deleted=message.deleted_at is not None,
+    )
+
+
+def _match_tool_results(session: Session | None, request: Sequence[ComparedMessage]) -> Match:
+    """Return where tool results belong: below the reply with their calls, wherever it is."""
+    if session is None or not session.last_seq:
+        return Continuation(0)
+    replies = session.messages.filter(
+        role=Role.ASSISTANT,
+        tool_calls__contains=[{"id": request[-1].tool_call_id}],
+        deleted_at=None,
+    )
+    reply = replies.order_by("-seq").first()
+    if reply is None:
+        return None
+    call_ids = {call.id for call in reply.calls}
+    results = [(it.tool_call_id, it.text) for it in request if it.tool_call_id in call_ids]
+    stored = _stored_tool_results(reply)
+    if stored and [(message.tool_call_id, message.text) for message in stored] == results:
+        return Regeneration(stored[-1].pk)
+    return Continuation(len(request), reply.pk)
+
+
+def _stored_tool_results(reply: Message) -> list[Message]:
+    """Return the latest results of the tool calls of `reply`, each below the one before."""
+    results: list[Message] = []
+    result: Message | None = reply
+    while result is not None:
+        below = Message.objects.filter(
+            project=reply.project_id, parent=result.pk, role=Role.TOOL, deleted_at=None
+        )
+        result = below.order_by("-seq").first()
+        results += [result] if result else []
+    return results

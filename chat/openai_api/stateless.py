@@ -1,0 +1,68 @@
+"""Answers requests without storing anything: no row, and no text in the log."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+
+from chat import providers
+from chat.models import Session, Visibility
+from chat.openai_api.transcript import (
+    LoadedImages,
+    TranscriptMessage,
+    draft_message,
+    prompt_images,
+)
+from chat.prompt import builder
+from chat.prompt.builder import Turn
+from chat.providers import Delta, Failed, Finished, ProviderError, ReplyOptions
+from projects.core.db.threads import in_thread
+from projects.models import Project
+
+log = logging.getLogger(__name__)
+
+
+def stateless_turn(
+    project: Project,
+    user,
+    transcript: Sequence[TranscriptMessage],
+    loaded: LoadedImages,
+    system: str = "",
+    session: Session | None = None,
+) -> Turn:
+    """Return the turn that answers the last message of `transcript`.
+
+    `session` is the session that the request is about, if there is one. Without it, the prompt is
+    that of a private session of `user`, who is the only reader.
+    """
+    if session is None:
+        session = Session(project=project, creator=user, visibility=Visibility.PRIVATE)
+    drafts = [draft_message(it, user, session=session, project=project) for it in transcript]
+    return Turn(
+        session,
+        drafts[-1] if drafts else None,
+        system=system,
+        stateless_history=drafts[:-1],
+        stateless_images={
+            message.pk: images
+            for message, source in zip(drafts, transcript, strict=True)
+            if (images := prompt_images(source, loaded))
+        },
+    )
+
+
+async def stream_answer(
+    turn: Turn, options: ReplyOptions
+) -> AsyncIterator[Delta | Finished | Failed]:
+    """Yield the answer to `turn` piece by piece, then `Finished` or `Failed`.
+
+    No database connection is held while the model answers.
+    """
+    try:
+        prompt = await in_thread(builder.build, turn)
+        provider = await asyncio.to_thread(providers.get_provider, prompt.model, "stateless")
+        async for event in provider.stream(prompt.messages, options):
+            yield event
+    except ProviderError as error:
+        # Not the provider's own text, which may quote the prompt.
+        log.warning("answer_failed project=%s reason=%s", turn.project.pk, error.message)
+        yield Failed(error)

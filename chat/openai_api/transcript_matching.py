@@ -1,0 +1,187 @@
+"""Decides whether a request continues a stored session, and where. Pure functions.
+
+Clients send what they have of a conversation with each request: all of it, its end, or only what is
+new. Their copy differs from the stored one: replies that were stopped are shorter, white space
+differs, and users may have edited messages. The stored messages are authoritative; the request
+only determines the position.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from uuid import UUID
+
+# As in `chat.models.Role`, which would need Django.
+USER, ASSISTANT = "user", "assistant"
+# How much of a message is searched for in a prompt that may quote it.
+QUOTE_CHARS = 80
+# A shorter exchange may occur in a message by chance.
+MIN_QUOTED_CHARS = 40
+
+# What Open WebUI folds away in a reply: reasoning, tool calls.
+_FOLDED = re.compile(r"<details type=.*?(?:</details>|\Z)", re.DOTALL)
+# How Open WebUI and LibreChat begin their own prompts for titles, tags and search queries.
+_TASK_PROMPT = re.compile(
+    r"\s*(?:### Task:.*(?:<chat_history>|### Chat History)"
+    r"|Analyze this conversation and provide:"
+    r"|Provide a concise, 5-word-or-less title)",
+    re.DOTALL,
+)
+_SPEAKER_LABELS = re.compile(r"^\W*(?:user|human|assistant|ai)\W*:", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ComparedMessage:
+    """A message of a request or, with an `id`, a stored message.
+
+    `calls` are the ids of its tool calls, `images` are digests. `from_api` and `is_deleted` are
+    about stored messages: the first is true of those that came with a request to this API.
+    """
+
+    role: str
+    text: str
+    calls: frozenset[str] = frozenset()
+    tool_call_id: str = ""
+    images: tuple[str, ...] = ()
+    id: UUID | None = None
+    from_api: bool = False
+    is_deleted: bool = False
+
+    @cached_property
+    def normalized_text(self) -> str:
+        """The text that is compared: without folded parts, white space collapsed."""
+        return " ".join(unicodedata.normalize("NFC", _FOLDED.sub(" ", self.text)).split())
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """The request continues the active path or, if `below` is set, branches off below a message.
+
+    Its messages from the index `start` on are not stored yet.
+    """
+
+    start: int
+    below: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Regeneration:
+    """The request asks for another reply to a stored message."""
+
+    id: UUID
+
+
+Match = Continuation | Regeneration | None
+
+
+def match_transcript(
+    path: Sequence[ComparedMessage], request: Sequence[ComparedMessage], is_new: bool
+) -> Match:
+    """Return how `request`, whose last message is a user's, continues the session with that `path`.
+
+    None if it does not continue it. Earlier messages of the request are stored too if they are
+    missing: in a session that `is_new`, and after the end of its path; they never replace stored
+    messages.
+    """
+    *earlier, new = request
+    if _TASK_PROMPT.match(new.text) or _quotes_last_exchange(new, path):
+        return None
+    if not path:
+        return Continuation(0 if is_new else len(earlier))
+    if not earlier:
+        latest = next((line for line in reversed(path) if line.role == USER), None)
+        return _regeneration(latest, new) or Continuation(0)
+    position = _find_position(path, earlier)
+    if position is None:
+        return None
+    known, index = position
+    following = path[index:]
+    if not following:
+        return Continuation(known)
+    from_users = [line for line in following if line.role == USER]
+    if known == len(earlier) and from_users:
+        if regeneration := _regeneration(from_users[0], new):
+            return regeneration
+        # The request replaces what the client sent before and now leaves out. Messages that were
+        # posted elsewhere stay on the path, because the client never had them.
+        if all(line.from_api for line in from_users):
+            return Continuation(known, path[index - 1].id)
+    return Continuation(len(earlier))
+
+
+def _regeneration(stored: ComparedMessage | None, new: ComparedMessage) -> Regeneration | None:
+    if stored is None or stored.id is None or stored.is_deleted:
+        return None
+    same_text = stored.normalized_text == new.normalized_text
+    same = same_text and sorted(stored.images) == sorted(new.images)
+    return Regeneration(stored.id) if same else None
+
+
+def _quotes_last_exchange(new: ComparedMessage, path: Sequence[ComparedMessage]) -> bool:
+    """Return True if `new` quotes the last exchange, as prompts for titles and tags do.
+
+    While the reply is still streaming, some of them quote the question alone.
+    """
+    turns = [it for it in path if it.normalized_text and it.role in (USER, ASSISTANT)]
+    questions = [index for index, line in enumerate(turns) if line.role == USER]
+    if not questions:
+        return False
+    question = turns[questions[-1]].normalized_text[:QUOTE_CHARS]
+    answer = turns[-1].normalized_text[:QUOTE_CHARS] if turns[-1].role == ASSISTANT else ""
+    _, quoted, rest = new.normalized_text.partition(question)
+    if not quoted or answer not in rest:
+        return False
+    has_labels = bool(_SPEAKER_LABELS.search(new.text))
+    return has_labels or bool(answer and len(question) + len(answer) >= MIN_QUOTED_CHARS)
+
+
+def _find_position(
+    path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage]
+) -> tuple[int, int] | None:
+    """Return how many of `earlier` are stored, and the index on the path that follows them."""
+    for last in range(len(earlier) - 1, -1, -1):
+        candidates = [index for index, line in enumerate(path) if _is_same(earlier[last], line)]
+        if candidates:
+            best = max(candidates, key=lambda index: (_overlap(path, earlier, index, last), index))
+            return _skip_edited_replies(path, earlier, best + 1, last + 1)
+    return None
+
+
+def _overlap(
+    path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage], index: int, last: int
+) -> int:
+    """Return how many messages before the two are the same, too."""
+    back = 1
+    while back <= min(index, last) and _is_same(earlier[last - back], path[index - back]):
+        back += 1
+    return back
+
+
+def _skip_edited_replies(
+    path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage], index: int, known: int
+) -> tuple[int, int]:
+    """Advance past replies that differ because one was edited: the stored one counts."""
+    while (
+        known < len(earlier)
+        and index < len(path)
+        and earlier[known].role == path[index].role != USER
+    ):
+        known, index = known + 1, index + 1
+    return known, index
+
+
+def _is_same(sent: ComparedMessage, stored: ComparedMessage) -> bool:
+    if sent.role != stored.role:
+        return False
+    if sent.tool_call_id or sent.calls:
+        return (sent.tool_call_id, sent.calls) == (stored.tool_call_id, stored.calls)
+    if sent.normalized_text == stored.normalized_text:
+        return True
+    # A reply that was stopped is shorter on one side.
+    if sent.role != ASSISTANT or not (sent.normalized_text and stored.normalized_text):
+        return False
+    return stored.normalized_text.startswith(sent.normalized_text) or (
+        sent.normalized_text.startswith(stored.normalized_text)
+    )

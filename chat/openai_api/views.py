@@ -1,0 +1,198 @@
+"""Views of /v1/chat/completions and /v1/models."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+from uuid import uuid4
+
+from asgiref.sync import async_to_sync
+from django.db import connections
+from django.http import Http404, StreamingHttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chat.models import Message, Role
+from chat.openai_api import responses, schemas, sessions, stateless
+from chat.openai_api.errors import to_openai_response
+from chat.openai_api.images import ImageLoader
+from chat.openai_api.responses import ResponseEnvelope
+from chat.openai_api.sessions import SessionKey
+from chat.openai_api.transcript import TranscriptMessage, parse_transcript
+from chat.prompt import history_window
+from chat.prompt.builder import REPLY_SHARE, context_tokens
+from chat.prompt.sections import CLIENT_SYSTEM_SHARE
+from chat.providers import ReplyOptions
+from chat.streaming import live_replies
+from chat.streaming.live_replies import LiveReply
+from chat.streaming.poller import StreamGrant
+from chat.streaming.sse import MEDIA_TYPE
+from projects import permissions
+from projects.core import token_counting
+from projects.core.errors import InvalidInputError, NotAllowedError, NotFoundError
+from projects.core.text import storable
+from projects.models import Project
+from projects.permissions import WRITERS, projects_for
+
+StartingReply = Coroutine[Any, Any, LiveReply]
+
+
+@extend_schema(exclude=True)
+class OpenAIView(APIView):
+    """Base of all views here. Tokens and rate limits are those of the REST API."""
+
+    def handle_exception(self, exc: Exception) -> Response:
+        return to_openai_response(exc, super().handle_exception(exc))
+
+
+class ModelListView(OpenAIView):
+    """One model for each project that the token gives access to."""
+
+    def get(self, request) -> Response:
+        projects = projects_for(request.user, request.auth)
+        return Response({"object": "list", "data": [_model_data(it) for it in projects]})
+
+
+class ModelDetailView(OpenAIView):
+    def get(self, request, name: str) -> Response:
+        return Response(_model_data(_get_project(request, name)))
+
+
+def _model_data(project: Project) -> dict[str, Any]:
+    return {
+        "id": project.slug,
+        "object": "model",
+        "created": int(project.created_at.timestamp()),
+        "owned_by": "strata",
+        "name": project.name,
+    }
+
+
+def _get_project(request, name: str) -> Project:
+    try:
+        return permissions.project_for_reading(request.user, storable(name), request.auth)
+    except Http404 as error:
+        message = f"The model `{name}` does not exist or you do not have access to it."
+        raise NotFoundError(message, code="model_not_found", field="model") from error
+
+
+def _get_writable_project(request, name: str) -> Project:
+    """Return the project, for writers only: a reply costs money and may be remembered."""
+    project = _get_project(request, name)
+    if permissions.membership(request.user, project.slug, token=request.auth).role not in WRITERS:
+        raise NotAllowedError(
+            "Viewers of a project can read it, but get no replies.",
+            code="insufficient_permissions",
+            field="model",
+        )
+    return project
+
+
+class ChatCompletionView(OpenAIView):
+    """A reply with the project's memory, in a stored session or without one."""
+
+    rate = "replies"
+
+    def post(self, request):
+        params = schemas.validate_request(request.data)
+        name = schemas.session_name(request)
+        project = _get_writable_project(request, params["model"])
+        transcript = parse_transcript(params["messages"])
+        options = schemas.reply_options(params, transcript.system, project.chat_model_name)
+        _check_system_length(transcript.system, project)
+        images = ImageLoader()
+        key = SessionKey(project, request.user, name) if name else None
+        reply = _begin_stored_reply(key, transcript.messages, images) if key else None
+        envelope = ResponseEnvelope.create(
+            reply.pk.hex if reply else uuid4().hex,
+            project.slug,
+            params.get("stream_options", {}).get("include_usage", False),
+        )
+        if reply is not None:
+            starting = live_replies.start(reply, options)
+        else:
+            starting = _start_stateless_reply(
+                request.user, project, key, transcript.messages, images, options
+            )
+        # The reply may take minutes.
+        connections.close_all()
+        # Nobody can read a reply that is not stored, so it is stopped when the client leaves.
+        stop_on_close = reply is None
+        if params.get("stream"):
+            grant = StreamGrant.for_request(request, reply.session if reply else project)
+            live = async_to_sync(_wait_for)(starting, stop_on_close, lambda live: bool(live.text))
+            return _stream_response(envelope, live, stop_on_close, grant)
+        live = async_to_sync(_wait_for)(starting, stop_on_close, lambda live: False)
+        return Response(responses.completion(envelope, live))
+
+
+def _begin_stored_reply(
+    key: SessionKey, transcript: Sequence[TranscriptMessage], images: ImageLoader
+) -> Message | None:
+    """Return the pending reply in the session, or None if the request does not continue it."""
+    if not transcript or transcript[-1].role not in (Role.USER, Role.TOOL):
+        return None
+    last = transcript[-1]
+    images.load(last.images)
+    match = sessions.match_request(key.find_session(), transcript, images.loaded)
+    if match is None:
+        return None
+    if not (last.text.strip() or last.images or last.tool_call_id):
+        position = f"messages[{len(transcript) - 1}].content"
+        raise InvalidInputError("The last message is empty.", field=position)
+    if isinstance(match, sessions.Continuation):
+        images.load(url for message in transcript[match.start :] for url in message.images)
+    return sessions.continue_session(key, transcript, images.loaded)
+
+
+def _start_stateless_reply(
+    user,
+    project: Project,
+    key: SessionKey | None,
+    transcript: Sequence[TranscriptMessage],
+    images: ImageLoader,
+    options: ReplyOptions,
+) -> StartingReply:
+    urls = [url for message in transcript for url in message.images]
+    images.load(urls[-history_window.MAX_IMAGES :])
+    session = key.find_session() if key else None
+    turn = stateless.stateless_turn(
+        project, user, transcript, images.loaded, options.system, session
+    )
+    return live_replies.start_unstored(stateless.stream_answer(turn, options))
+
+
+def _check_system_length(system: str, project: Project) -> None:
+    budget = context_tokens(project.chat_model_name) * (1 - REPLY_SHARE)
+    tokens, limit = token_counting.count(system), int(budget * CLIENT_SYSTEM_SHARE)
+    if tokens > limit:
+        reason = f"The system message has {tokens} tokens; this model takes at most {limit}."
+        raise InvalidInputError(reason, code="context_length_exceeded", field="messages")
+
+
+async def _wait_for(
+    starting: StartingReply, stop_on_cancel: bool, is_enough: Callable[[LiveReply], bool]
+) -> LiveReply:
+    """Return the reply once it is complete or there is enough of it."""
+    live = await starting
+    try:
+        while not (live.done or is_enough(live)):
+            await live.changed.wait()
+    except asyncio.CancelledError:
+        if stop_on_cancel:
+            live.stop()
+        raise
+    return live
+
+
+def _stream_response(
+    envelope: ResponseEnvelope, live: LiveReply, stop_on_close: bool, grant: StreamGrant
+) -> StreamingHttpResponse:
+    """Return the event stream. Raises `ProviderError` if the reply failed before its first word."""
+    if live.failure is not None and not live.text:
+        raise live.failure
+    return StreamingHttpResponse(
+        responses.stream_chunks(envelope, live, stop_on_close, grant),
+        content_type=f"{MEDIA_TYPE}; charset=utf-8",
+        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+    )

@@ -1,0 +1,148 @@
+"""Which sessions and messages a user may read and change. Everything else answers 404."""
+
+from uuid import UUID
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import Http404
+from django.utils.translation import gettext as _
+from structlog.contextvars import bind_contextvars
+
+from chat.models import Message, Role, Session, Visibility
+from chat.models.sessions import SessionStatus
+from projects import permissions
+from projects.core.db.prepared_queries import PreparedObjectQuery
+from projects.models import MemberRole as MemberRole
+from projects.models import Membership
+
+
+def sessions_for(user, token=None):
+    """Return the sessions that `user` may read, only of the token's project if it has one."""
+    sessions = Session.objects.visible_to(user)
+    if token is not None and token.project_id:
+        sessions = sessions.filter(project_id=token.project_id)
+    return sessions
+
+
+def _readable(pk: UUID, user: int) -> QuerySet[Session]:
+    return Session.objects.visible_to(user).filter(pk=pk)
+
+
+def _writable(pk: UUID, user: int) -> QuerySet[Session]:
+    member = Membership.objects.filter(user=user, role__in=permissions.WRITERS)
+    return _readable(pk, user).filter(Exists(member.filter(project=OuterRef("project"))))
+
+
+_RELATED = ("project", "creator")
+_readable_session = PreparedObjectQuery(Session, _readable, UUID, int, related=_RELATED)
+_writable_session = PreparedObjectQuery(Session, _writable, UUID, int, related=_RELATED)
+
+
+def session_for_reading(user, pk, token=None, slug: str | None = None) -> Session:
+    """Return the session `pk` with its project and creator.
+
+    Raises Http404, also if `slug` is given and names another project.
+    """
+    return _require_project(_readable_session.first(pk, user.pk), user, token, slug)
+
+
+def session_for_writing(user, pk, token=None, slug: str | None = None) -> Session:
+    """Return the session as `session_for_reading`, for owners and editors of its project."""
+    return _require_project(_writable_session.first(pk, user.pk), user, token, slug)
+
+
+def _require_project(session: Session | None, user, token, slug: str | None) -> Session:
+    if session is None or (
+        token is not None and token.project_id not in (None, session.project_id)
+    ):
+        raise Http404
+    if slug is not None and session.project.slug != slug:
+        raise Http404
+    # For the log lines of the rest of the request.
+    bind_contextvars(
+        user_id=user.pk, project_id=str(session.project_id), session_id=str(session.pk)
+    )
+    return session
+
+
+def session_for_managing(user, pk, token=None, slug: str | None = None) -> Session:
+    """Return the session for its creator, as long as they may write, and for owners."""
+    session = session_for_reading(user, pk, token, slug)
+    if not may_manage(permissions.membership(user, session.project.slug, token=token), session):
+        raise Http404
+    return session
+
+
+def deleted_session_for_managing(user, pk, token=None) -> Session:
+    """Return a deleted session for those who may manage it. Raises Http404."""
+    deleted = Session.objects.exclude(deleted_at=None).select_related("project")
+    session = deleted.filter(pk=pk).first()
+    if session is None:
+        raise Http404
+    member = permissions.membership(user, session.project.slug, token=token)
+    is_hidden = session.visibility == Visibility.PRIVATE and session.creator_id != member.user_id
+    if is_hidden or not may_manage(member, session):
+        raise Http404
+    return session
+
+
+def may_manage(member: Membership, session: Session) -> bool:
+    """Return whether `member` may change the session's settings, clear it and delete it."""
+    return member.role == MemberRole.OWNER or (
+        member.may_write and session.creator_id == member.user_id
+    )
+
+
+def may_post(member: Membership, session: Session) -> bool:
+    """Return whether `member` may post messages: not in a closed chat, nor among notes."""
+    is_open = session.status == SessionStatus.ACTIVE and not session.is_notes
+    return member.may_write and is_open
+
+
+def require_chat(session: Session) -> Session:
+    """Return the session. Raises Http404 for notes, since no page links there."""
+    if session.is_notes:
+        raise Http404(_("Notes are not answered."))
+    return session
+
+
+def require_open(session: Session) -> Session:
+    """Return the session. Raises Http404 for notes and for a closed chat.
+
+    The page of a closed chat has no form, so this concerns pages that were open before.
+    """
+    require_chat(session)
+    if session.status == SessionStatus.CLOSED:
+        raise Http404(_("This chat is closed."))
+    return session
+
+
+def message_for_reading(user, pk, token=None) -> Message:
+    """Return the message `pk` with its author, in a session that `user` may read, or Http404."""
+    message = Message.objects.select_related("author").filter(pk=pk).first()
+    if message is None:
+        raise Http404
+    message.session = session_for_reading(user, message.session_id, token)
+    return message
+
+
+def message_for_writing(user, pk, token=None) -> Message:
+    """Return the message as `message_for_reading`, in a session that `user` may write to."""
+    message = message_for_reading(user, pk, token)
+    permissions.project_for_writing(user, message.session.project.slug, token)
+    return message
+
+
+def message_for_changing(user, pk, token=None) -> Message:
+    """Return the message for its author or an owner. Raises PermissionDenied for other writers."""
+    message = message_for_writing(user, pk, token)
+    member = permissions.membership(user, message.session.project.slug, token=token)
+    if not may_change(member, message):
+        raise PermissionDenied(_("Only its author and the project's owners change this message."))
+    return message
+
+
+def may_change(member: Membership, message: Message) -> bool:
+    """Return whether `member` may edit and delete `message`: an own one, or not a user's."""
+    own = message.role != Role.USER or message.author_id == member.user_id
+    return member.role == MemberRole.OWNER or (member.may_write and own)

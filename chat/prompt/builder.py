@@ -1,0 +1,181 @@
+"""Builds the prompt of a reply: sections in a fixed order within one token budget.
+
+A section is a function named in `settings.CHAT_PROMPT_SECTIONS`. It takes a Turn and returns a
+PromptSection, or None when it has nothing to add. Like context processors, sections do not depend
+on each other.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeVar, cast
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from chat import attachments
+from chat.models import Message, Role, Session
+from chat.prompt import history_query
+from chat.prompt.history_query import HistoryMessage
+from chat.prompt.types import BudgetShare, Prompt, PromptImage, PromptSection
+from projects.core import token_counting
+
+# The part of the model's context that is left for the answer.
+REPLY_SHARE = 0.25
+
+T = TypeVar("T")
+
+
+@dataclass
+class Turn:
+    """The reply being prepared. `reply_to` is the last message on its path, None before any.
+
+    `reply_to` need not be saved if it has its `seq` and its parent. `budget` is what the current
+    section may take, in tokens; `shown_ids` are the items of the sections before it. `system` is
+    the system text that an API client sends. For a request that is not stored, `stateless_history`
+    has the earlier messages and `stateless_images` the images by message.
+    """
+
+    session: Session
+    reply_to: Message | None
+    budget: int = 0
+    shown_ids: set[UUID] = field(default_factory=set)
+    system: str = ""
+    stateless_history: Sequence[Message] | None = None
+    stateless_images: Mapping[UUID, tuple[PromptImage, ...]] = field(default_factory=dict)
+    _shared: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def project(self):
+        return self.session.project
+
+    def shared(self, name: str, compute: Callable[[], T]) -> T:
+        """Return the result of `compute`, computed once for all sections that use this name."""
+        if name not in self._shared:
+            self._shared[name] = compute()
+        return cast(T, self._shared[name])
+
+    @cached_property
+    def path(self) -> list[HistoryMessage | Message]:
+        """The messages down to `reply_to`, oldest first, as far as the window reaches."""
+        if self.reply_to is None:
+            return []
+        earlier = self.stored_path if self.stateless_history is None else self.stateless_history
+        return [*(one for one in earlier if one.pk != self.reply_to.pk), self.reply_to]
+
+    @property
+    def window_limit(self) -> int:
+        """The most messages of the prompt; a stateless request sends as many as it likes."""
+        return self.session.window_limit if self.stateless_history is None else len(self.path)
+
+    @property
+    def question(self) -> str:
+        """The text for recall: the last user message, even if tools have answered since."""
+        if self.reply_to is None or self.reply_to.role == Role.USER:
+            return self.reply_to.text if self.reply_to else ""
+        return next((one.text for one in reversed(self.path) if one.role == Role.USER), "")
+
+    @cached_property
+    def stored_path(self) -> list[HistoryMessage]:
+        """The path as it is stored."""
+        last = self.reply_to
+        if last is None:
+            return []
+        limit = self.session.window_limit
+        head = last.parent_id if last.pk is None or last._state.adding else last.pk
+        # Usually few messages of a path do not count. Where many do not, as with tools, a second
+        # query reads further back.
+        reach = limit * 5 // 4
+        messages = history_query.path_to(self.session, head, reach + 1)
+        if len(messages) > reach and sum(message.counts for message in messages) < limit:
+            messages = history_query.path_to(self.session, head, 2 * limit + 1)
+        return messages
+
+    @cached_property
+    def images(self) -> dict[UUID, tuple[PromptImage, ...]]:
+        """The images on the path, by message."""
+        if self.stateless_history is not None:
+            return dict(self.stateless_images)
+        return attachments.prompt_images_by_message(
+            one.pk for one in self.stored_path if one.has_images
+        )
+
+    @cached_property
+    def reactions(self) -> dict[UUID, dict[str, int]]:
+        """The reactions on the path: a count by message and emoji."""
+        if self.stateless_history is not None:
+            return {}
+        return {one.pk: one.reactions for one in self.stored_path if one.reaction_counts}
+
+
+SectionFunction = Callable[[Turn], PromptSection | None]
+
+
+def context_tokens(model: str) -> int:
+    """Return how many tokens `model` has for prompt and answer together."""
+    return settings.DEMO_CONTEXT_TOKENS if model == "demo" else settings.CONTEXT_TOKENS
+
+
+def build(turn: Turn) -> Prompt:
+    """Run the sections within the context of the project's chat model.
+
+    Room for the last section, the message itself, is reserved first.
+    """
+    model = turn.project.chat_model_name
+    budget = int(context_tokens(model) * (1 - REPLY_SHARE))
+    *earlier, last = [import_string(path) for path in settings.CHAT_PROMPT_SECTIONS]
+    turn.budget = budget
+    closing = last(turn)
+    sections = run_sections(turn, earlier, budget, closing.tokens if closing else 0)
+    if closing is not None:
+        sections.append(closing)
+    return Prompt(tuple(sections), budget, model)
+
+
+def run_sections(
+    turn: Turn, functions: Sequence[SectionFunction], budget: int, reserved: int = 0
+) -> list[PromptSection]:
+    """Return the sections that fit into `budget` tokens, of which `reserved` are taken.
+
+    Each section may take up to its ceiling, less the floors of later ones. What it does not use is
+    available to the sections after it.
+    """
+    left = budget - reserved
+    sections: list[PromptSection] = []
+    shares = [getattr(function, "share", BudgetShare()) for function in functions]
+    for index, function in enumerate(functions):
+        floors = sum(int(later.floor * budget) for later in shares[index + 1 :])
+        turn.budget = max(0, min(int(shares[index].ceiling * budget), left - floors))
+        section = function(turn)
+        if section is not None:
+            sections.append(section)
+            left -= section.tokens
+            turn.shown_ids.update(item.id for item in section.items)
+    return sections
+
+
+def preview(session: Session, text: str, author) -> Prompt:
+    """Return the prompt of the next reply if `author` posted `text`. Writes nothing.
+
+    Without a text it is the prompt of the reply to a waiting user message; if none waits, it is
+    what the next message's prompt would begin with.
+    """
+    head = None
+    if session.head_id is not None:
+        head = Message.objects.get(project=session.project_id, pk=session.head_id)
+    waits = head is not None and head.role == Role.USER and head.deleted_at is None
+    if not text and waits:
+        return build(Turn(session, head))
+    message = Message(
+        id=None,
+        session=session,
+        seq=session.last_seq + 1,
+        parent=head,
+        role=Role.USER,
+        author=author,
+        text=text,
+        tokens=token_counting.count(text),
+    )
+    prompt = build(Turn(session, message))
+    return prompt if text else replace(prompt, sections=prompt.sections[:-1])

@@ -1,0 +1,204 @@
+"""The prompt sections of chat itself: persona, client system text, history and message."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from django.utils import timezone
+
+from chat import providers
+from chat.models import Message, Role, display_name
+from chat.prompt.builder import Turn
+from chat.prompt.history_query import HistoryMessage, is_promptable
+from chat.prompt.history_window import (
+    MAX_IMAGES,
+    choose_images,
+    drop_unpaired_calls,
+    fit,
+    without_calls,
+)
+from chat.prompt.types import (
+    MESSAGE_OVERHEAD_TOKENS,
+    PromptItem,
+    PromptMessage,
+    PromptSection,
+    share,
+)
+from projects import persona_template
+from projects.core import token_counting
+
+DEFAULT_PERSONA = (
+    "You are the assistant of the project “{project}”. Be helpful, accurate and brief. "
+    "If you do not know something, say so."
+)
+TOO_LONG = "The question and the answers of tools have {} tokens, and the limit here is {}."
+# Names that the instructions can list.
+MAX_MEMBERS = 50
+# The part of a section's budget for images; the rest is for text.
+IMAGES_SHARE = 0.5
+# The part of the prompt's budget for the system text of an API client.
+CLIENT_SYSTEM_SHARE = 0.5
+
+
+@share(ceiling=0.25)
+def persona(turn: Turn) -> PromptSection:
+    """Return the project's instructions, or a default persona.
+
+    Raises ProviderError when the instructions cannot be rendered.
+    """
+    project = turn.project
+    text = DEFAULT_PERSONA.format(project=project.name)
+    if project.instructions.strip():
+        try:
+            text = persona_template.render(project.instructions, _instruction_values(turn))
+        except persona_template.PersonaTemplateError as error:
+            reason = f"The project's instructions cannot be used. {error}"
+            raise providers.ProviderError(reason) from error
+    return _system_section("persona", text.strip(), turn.budget)
+
+
+def _system_section(name: str, text: str, budget: int) -> PromptSection:
+    text = token_counting.truncate(text, max(budget - MESSAGE_OVERHEAD_TOKENS, 0))
+    return PromptSection(name, (PromptMessage("system", text),))
+
+
+def _instruction_values(turn: Turn) -> dict[str, object]:
+    """Return the variables of the instructions, in the shape of `persona_template.EXAMPLE`."""
+    project = turn.project
+    now = timezone.now().astimezone(project.zone)
+    members = project.memberships.select_related("user")[:MAX_MEMBERS]
+    return {
+        "project": {"name": project.name},
+        "session": {"title": turn.session.label},
+        "user": {"name": turn.reply_to.speaker if turn.reply_to else ""},
+        "members": [display_name(membership.user) for membership in members],
+        "date": f"{now:%Y-%m-%d}",
+        "time": f"{now:%H:%M}",
+    }
+
+
+@share(ceiling=CLIENT_SYSTEM_SHARE)
+def program(turn: Turn) -> PromptSection | None:
+    """Return the system text of the API client, below the project's own front."""
+    return _system_section("program", turn.system, turn.budget) if turn.system else None
+
+
+@share(floor=0.3)
+def history(turn: Turn) -> PromptSection | None:
+    """Return the window: the latest messages before the current exchange."""
+    start = _exchange_start(turn)
+    current = turn.path[start:]
+    sources = [message for message in turn.path[:start] if _counts(turn, message)]
+    current_images = sum(len(turn.images.get(message.pk, ())) for message in current)
+    messages = _prompt_messages(turn, sources, max(MAX_IMAGES - current_images, 0))
+    # The limit includes the current exchange.
+    limit = max(turn.window_limit - len(current), 0)
+    window = drop_unpaired_calls(fit(messages, limit, turn.budget))
+    return PromptSection("history", tuple(window), _items(window)) if window else None
+
+
+@share()
+def message(turn: Turn) -> PromptSection | None:
+    """Return the message to answer, or a question with the answers of tools since.
+
+    A single message longer than the context is cut at its end. Raises ProviderError where there
+    are answers of tools, too.
+    """
+    if turn.reply_to is None:
+        return None
+    current = turn.path[_exchange_start(turn) :]
+    sources = [one for one in current if one is current[-1] or _counts(turn, one)]
+    messages = drop_unpaired_calls(_prompt_messages(turn, sources, MAX_IMAGES))
+    size = sum(one.tokens for one in messages)
+    if size > turn.budget:
+        if len(messages) > 1:
+            reason = TOO_LONG.format(size, turn.budget)
+            raise providers.ProviderError(reason, status=400, code="context_length_exceeded")
+        room = turn.budget - size + sum(token_counting.count(one.text) for one in messages)
+        messages = [
+            replace(one, text=token_counting.truncate(one.text, room), text_tokens=None)
+            for one in messages
+        ]
+    return PromptSection("message", tuple(messages), _items(messages))
+
+
+def _exchange_start(turn: Turn) -> int:
+    """Return the index on the path of the last user message."""
+    indexes = (index for index, one in enumerate(turn.path) if one.role == Role.USER)
+    return max(indexes, default=0)
+
+
+def _prompt_messages(
+    turn: Turn, sources: Sequence[HistoryMessage | Message], image_limit: int
+) -> list[PromptMessage]:
+    """Return the messages with the newest images, or their placeholders."""
+    shown_ids = _images_to_show(turn, sources, image_limit)
+    with_names = len({one.speaker for one in turn.path if one.role == Role.USER}) > 1
+    messages = []
+    for source in sources:
+        images = turn.images.get(source.pk, ())
+        placeholders = (image.placeholder for image in images if image.id not in shown_ids)
+        text = "\n".join(filter(None, [_text(turn, source, with_names), *placeholders]))
+        messages.append(
+            PromptMessage(
+                source.role,
+                text,
+                tuple(image for image in images if image.id in shown_ids),
+                source.tokens if text == source.text else None,
+                source.calls,
+                source.tool_call_id,
+                source,
+            )
+        )
+    has_calls = any(one.calls for one in messages)
+    if has_calls and not providers.supports_tools(turn.project.chat_model_name):
+        return without_calls(messages)
+    return messages
+
+
+def _images_to_show(
+    turn: Turn, sources: Sequence[HistoryMessage | Message], limit: int
+) -> set[UUID]:
+    newest_first = [
+        image for source in reversed(sources) for image in reversed(turn.images.get(source.pk, ()))
+    ]
+    if not newest_first or not providers.supports_images(turn.project.chat_model_name):
+        return set()
+    return choose_images(newest_first, int(turn.budget * IMAGES_SHARE), limit)
+
+
+def _items(messages: Sequence[PromptMessage]) -> tuple[PromptItem, ...]:
+    items = []
+    for one in messages:
+        row = one.source
+        items.append(PromptItem("message", row.pk, row.version, row.tokens, row.speaker))
+        items += [
+            PromptItem("image", image.id, 1, image.tokens, image.description)
+            for image in one.images
+        ]
+    return tuple(items)
+
+
+def _counts(turn: Turn, message: HistoryMessage | Message) -> bool:
+    has_content = message.text or message.calls or message.tool_call_id or message.pk in turn.images
+    is_visible = message.deleted_at is None or turn.project.keep_deleted
+    promptable = is_promptable(message.role, message.tool_call_id)
+    return bool(message.is_final and has_content and is_visible and promptable)
+
+
+def _text(turn: Turn, message: HistoryMessage | Message, with_names: bool) -> str:
+    """Return the text with the speaker's name, the time of deletion and the reactions.
+
+    Names are added where several people talk; deleted messages are in prompts only where the
+    project keeps them.
+    """
+    text = message.text
+    if with_names and message.role == Role.USER:
+        text = f"{message.speaker}: {text}"
+    if message.deleted_at is not None:
+        at = message.deleted_at.astimezone(turn.project.zone)
+        text = f"[deleted {at:%Y-%m-%d %H:%M}] {text}"
+    if reactions := turn.reactions.get(message.pk):
+        tag = " ".join(f"{emoji}{count}" for emoji, count in sorted(reactions.items()))
+        text = f"{text}\n[reactions: {tag}]"
+    return text

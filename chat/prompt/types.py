@@ -1,0 +1,191 @@
+"""The parts of a prompt as plain values: messages, images, tool calls, sections and the receipt."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+from uuid import UUID
+
+from projects.core import token_counting
+from projects.core.text import storable
+
+# Tokens that a chat model's wire format adds to each message.
+# https://github.com/openai/openai-cookbook/blob/main/examples/How_to_count_tokens_with_tiktoken.ipynb
+MESSAGE_OVERHEAD_TOKENS = 4
+
+F = TypeVar("F", bound=Callable)
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call of a tool. `arguments` is the model's own text, usually JSON, and is not parsed."""
+
+    id: str
+    name: str
+    arguments: str
+
+    @property
+    def tokens(self) -> int:
+        return token_counting.count(self.name) + token_counting.count(self.arguments)
+
+
+def dump_tool_calls(calls: Iterable[ToolCall]) -> list[dict[str, str]]:
+    """Return the calls as a message stores them."""
+    return [asdict(call) for call in calls]
+
+
+def load_tool_calls(stored: object) -> tuple[ToolCall, ...]:
+    """Return the calls that a message stores. Malformed ones are skipped."""
+    rows = stored if isinstance(stored, list) else []
+    return tuple(
+        ToolCall(*(storable(str(row.get(name) or "")) for name in ("id", "name", "arguments")))
+        for row in rows
+        if isinstance(row, dict) and row.get("id")
+    )
+
+
+@dataclass(frozen=True)
+class PromptImage:
+    """An image in a prompt.
+
+    `path` is its name in the default storage; an image that is not stored has `data` instead.
+    Width and height are in pixels.
+    """
+
+    id: UUID
+    media_type: str
+    description: str
+    width: int
+    height: int
+    path: str = ""
+    data: bytes = field(default=b"", repr=False)
+
+    @property
+    def tokens(self) -> int:
+        """The cost by the more expensive of two formulas.
+
+        OpenAI: 85 and 170 for each tile of 512 pixels, once the shorter side is scaled to 768.
+        https://platform.openai.com/docs/guides/images-vision#calculating-costs
+        Anthropic: one token for each 750 pixels, at most 1,600.
+        https://docs.claude.com/en/docs/build-with-claude/vision#calculate-image-costs
+        """
+        scale = min(1.0, 768 / min(self.width, self.height))
+        tiles = math.ceil(self.width * scale / 512) * math.ceil(self.height * scale / 512)
+        return max(85 + 170 * tiles, min(1_600, math.ceil(self.width * self.height / 750)))
+
+    @property
+    def placeholder(self) -> str:
+        """The text that replaces the image for a model without vision."""
+        description = " ".join(self.description.split())
+        return f"[image: {description}]" if description else "[image]"
+
+
+@dataclass(frozen=True)
+class PromptMessage:
+    """One message as the model reads it. `role` is system, user, assistant or tool.
+
+    The bytes of `images` are loaded when the message is sent. `text_tokens` is the length of `text`
+    where it is known. `calls` are the tool calls of an assistant; `tool_call_id` is the call that
+    a tool's message answers. `source` is the stored message, for receipts.
+    """
+
+    role: str
+    text: str
+    images: tuple[PromptImage, ...] = ()
+    text_tokens: int | None = None
+    calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    source: Any = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def tokens(self) -> int:
+        text = token_counting.count(self.text) if self.text_tokens is None else self.text_tokens
+        images = sum(image.tokens for image in self.images)
+        calls = sum(call.tokens for call in self.calls)
+        return text + images + calls + MESSAGE_OVERHEAD_TOKENS
+
+    @property
+    def plain_text(self) -> str:
+        """The message with placeholders for its images."""
+        return "\n".join(filter(None, [self.text, *(image.placeholder for image in self.images)]))
+
+
+@dataclass(frozen=True)
+class PromptItem:
+    """One thing that a section contains, by kind, id and revision, for receipts and pages."""
+
+    kind: str
+    id: UUID
+    revision: int
+    tokens: int
+    label: str
+
+
+@dataclass(frozen=True)
+class PromptSection:
+    name: str
+    messages: tuple[PromptMessage, ...]
+    items: tuple[PromptItem, ...] = ()
+
+    @cached_property
+    def tokens(self) -> int:
+        return sum(message.tokens for message in self.messages)
+
+
+@dataclass(frozen=True)
+class BudgetShare:
+    """The part of the budget that is reserved for a section, and the most it may take."""
+
+    floor: float = 0.0
+    ceiling: float = 1.0
+
+
+def share(*, floor: float = 0.0, ceiling: float = 1.0) -> Callable[[F], F]:
+    """Mark a section function with its share of the budget."""
+
+    def mark(function: F) -> F:
+        function.share = BudgetShare(floor, ceiling)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+@dataclass(frozen=True)
+class Prompt:
+    sections: tuple[PromptSection, ...]
+    budget: int
+    model: str = ""
+
+    @cached_property
+    def messages(self) -> tuple[PromptMessage, ...]:
+        """All messages; the leading system messages are joined, since many models take only one."""
+        messages = [message for section in self.sections for message in section.messages]
+        system: list[str] = []
+        while messages and messages[0].role == "system":
+            system.append(messages.pop(0).text)
+        if system:
+            messages.insert(0, PromptMessage("system", "\n\n".join(system)))
+        return tuple(messages)
+
+    @property
+    def tokens(self) -> int:
+        return sum(section.tokens for section in self.sections)
+
+    def receipt(self) -> dict[str, object]:
+        """Return the content by id and revision, without any text."""
+        fields = ("kind", "revision", "tokens")
+        return {
+            "budget": self.budget,
+            "sections": [
+                {
+                    "name": section.name,
+                    "tokens": section.tokens,
+                    "items": [
+                        {"id": str(item.id)} | {name: getattr(item, name) for name in fields}
+                        for item in section.items
+                    ],
+                }
+                for section in self.sections
+            ],
+        }

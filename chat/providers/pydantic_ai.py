@@ -1,0 +1,243 @@
+"""The provider for every model that pydantic-ai supports, and every OpenAI-compatible server."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from decimal import Decimal
+from functools import cache
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+from django.utils.translation import gettext_noop as _
+from pydantic_ai import exceptions, messages
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.settings import ModelSettings
+
+from chat.prompt.types import PromptMessage, ToolCall
+from chat.providers import http_clients
+from chat.providers.base import (
+    Completion,
+    Delta,
+    Finished,
+    OutputSchema,
+    OutputSchemaRejectedError,
+    ProviderError,
+    ReplyOptions,
+)
+from chat.providers.errors import to_provider_error
+from chat.providers.message_mapping import (
+    ImageData,
+    is_content_rejected,
+    load_images,
+    may_reject_images,
+    schema_parameters,
+    to_model_messages,
+    to_model_settings,
+)
+from projects.core import token_counting
+from projects.core.text import storable
+
+log = logging.getLogger(__name__)
+
+# pydantic-ai's providers whose server OPENAI_BASE_URL sets.
+OPENAI_PREFIXES = ("openai", "openai-chat")
+NO_OUTPUT = _("The model returned nothing.")
+
+# A model holds connections, which belong to one event loop.
+_models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None], Model]]
+_models = WeakKeyDictionary()
+# Models whose servers rejected an output schema, for the life of this process.
+_without_schemas: set[str] = set()
+
+
+class PydanticAIProvider:
+    def __init__(self, name: str, base_url: str | None = None) -> None:
+        self.name = name
+        self.base_url = base_url
+
+    async def stream(
+        self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
+    ) -> AsyncIterator[Delta | Finished]:
+        limits = ModelSettings(
+            request_timeout=settings.MODEL_TIMEOUT,
+            first_event_timeout=settings.MODEL_FIRST_TOKEN_TIMEOUT,
+            max_retries=0,
+        )
+        has_text, unseen, response = False, 0, None
+        images = await load_images(prompt)
+        try:
+            model = self._shared_model()
+            model_settings, parameters = to_model_settings(model, options)
+            while response is None:
+                request = model_request_stream(
+                    model,
+                    to_model_messages(prompt, images),
+                    model_settings=model_settings | limits,
+                    model_request_parameters=parameters,
+                )
+                try:
+                    async with request as stream:
+                        async for event in stream:
+                            if text := _text_of(event):
+                                has_text = has_text or not text.isspace()
+                                yield Delta(text)
+                        response = stream.get()
+                except exceptions.ModelAPIError as error:
+                    if has_text or not images or not may_reject_images(error):
+                        raise
+                    log.warning("images_rejected model=%s cause=%r", self.name, error)
+                    unseen, images = len(images), {}
+        except (exceptions.AgentRunError, exceptions.UserError) as error:
+            raise to_provider_error(error) from error
+        if not has_text and not response.tool_calls:
+            raise ProviderError(NO_OUTPUT)
+        yield _finished(self.name, prompt, response, unseen)
+
+    def complete(
+        self, prompt: Sequence[PromptMessage], max_tokens: int, schema: OutputSchema | None = None
+    ) -> Completion:
+        limits = ModelSettings(
+            request_timeout=settings.MODEL_TIMEOUT, max_tokens=max_tokens, max_retries=0
+        )
+        try:
+            parameters = None if schema is None else schema_parameters(schema)
+            response, unseen = asyncio.run(self._request(prompt, limits, parameters))
+        except (exceptions.AgentRunError, exceptions.UserError) as error:
+            if schema is not None and is_content_rejected(error):
+                log.warning("response_format_rejected model=%s cause=%r", self.name, error)
+                _without_schemas.add(self.name)
+                raise OutputSchemaRejectedError("The model's provider takes no schema.") from error
+            raise to_provider_error(error) from error
+        if not (response.text or "").strip():
+            raise ProviderError(NO_OUTPUT)
+        return Completion(response.text or "", _finished(self.name, prompt, response, unseen))
+
+    async def _request(
+        self,
+        prompt: Sequence[PromptMessage],
+        limits: ModelSettings,
+        parameters: ModelRequestParameters | None,
+    ) -> tuple[messages.ModelResponse, int]:
+        """Return the response and the number of images that the model rejected before."""
+        images = await load_images(prompt)
+        # Not the shared model: this event loop ends after the request.
+        async with self._new_model() as model:
+
+            async def request(images: ImageData) -> messages.ModelResponse:
+                return await model_request(
+                    model,
+                    to_model_messages(prompt, images),
+                    model_settings=limits,
+                    model_request_parameters=parameters,
+                )
+
+            try:
+                return await request(images), 0
+            except exceptions.ModelAPIError as error:
+                if not images or not may_reject_images(error):
+                    raise
+                log.warning("images_rejected model=%s cause=%r", self.name, error)
+            return await request({}), len(images)
+
+    def _shared_model(self) -> Model:
+        """Return the model that belongs to the running event loop."""
+        models = _models.setdefault(asyncio.get_running_loop(), {})
+        key = (self.name, self.base_url)
+        if key not in models:
+            models[key] = self._new_model(http_clients.streaming_provider)
+        return models[key]
+
+    def _new_model(
+        self,
+        openai_provider: Callable[[str | None], OpenAIProvider] = http_clients.simple_provider,
+    ) -> Model:
+        """Return a model; `openai_provider` makes the client for servers of OpenAI's API.
+
+        Raises `ProviderError` if the provider's package is not installed.
+        """
+        if self.base_url is not None:
+            return OpenAIChatModel(self.name, provider=openai_provider(self.base_url))
+        prefix = self.name.partition(":")[0]
+        try:
+            if prefix in OPENAI_PREFIXES:
+                return infer_model(self.name, lambda _: openai_provider(None))
+            return infer_model(self.name)
+        except ImportError as error:
+            raise ProviderError(
+                f"The package for the provider “{prefix}” is not installed.", status=500
+            ) from error
+
+
+@cache
+def _profile_flag(name: str, flag: str, default: bool) -> bool:
+    """Return a flag of the model's profile in pydantic-ai."""
+    try:
+        model = infer_model(name)
+    except (exceptions.UserError, ImportError):
+        # A call will fail, too, and give the reason then.
+        return default
+    return bool(model.profile.get(flag, default))
+
+
+def supports_images(name: str) -> bool:
+    """Return False if pydantic-ai knows that the model accepts no images."""
+    return _profile_flag(name, "supports_image_input", True)
+
+
+def supports_tools(name: str) -> bool:
+    """Return False if pydantic-ai knows that the model calls no tools."""
+    return _profile_flag(name, "supports_tools", True)
+
+
+def supports_output_schema(name: str) -> bool:
+    """Return True if pydantic-ai knows that the model accepts an output schema, and no server has
+    rejected one for it.
+    """
+    return name not in _without_schemas and _profile_flag(
+        name, "supports_json_schema_output", False
+    )
+
+
+def _text_of(event: object) -> str:
+    if isinstance(event, messages.PartStartEvent) and isinstance(event.part, messages.TextPart):
+        return event.part.content
+    if isinstance(event, messages.PartDeltaEvent) and isinstance(
+        event.delta, messages.TextPartDelta
+    ):
+        return event.delta.content_delta
+    return ""
+
+
+def _finished(
+    name: str, prompt: Sequence[PromptMessage], response: messages.ModelResponse, unseen: int
+) -> Finished:
+    input_tokens, output_tokens = response.usage.input_tokens, response.usage.output_tokens
+    if response.usage.unmeasured_requests:
+        # Many self-hosted servers report no usage, least of all for a stream.
+        input_tokens = sum(message.tokens for message in prompt)
+        output_tokens = token_counting.count(response.text or "")
+    return Finished(
+        model=response.model_name or name,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cost=_cost(response),
+        cut_off=response.finish_reason == "length",
+        unseen=unseen,
+        calls=tuple(_tool_call(part) for part in response.tool_calls),
+    )
+
+
+def _tool_call(part: messages.ToolCallPart) -> ToolCall:
+    arguments = part.args if isinstance(part.args, str) else part.args_as_json_str()
+    return ToolCall(part.tool_call_id, part.tool_name, storable(arguments))
+
+
+def _cost(response: messages.ModelResponse) -> Decimal | None:
+    """Return the price, or None if it is unknown: for a local model, or without reported usage."""
+    try:
+        return response.cost().total_price
+    except (LookupError, AssertionError, ValueError):
+        return None

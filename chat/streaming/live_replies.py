@@ -1,0 +1,212 @@
+"""Replies that this process generates now, and their readers.
+
+A reply is a task of the process, not of the request that began it: it continues when its reader
+leaves, and any number of readers may follow it from any position.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from chat.conversations import generation
+from chat.models import FINAL, Message, Session, Status
+from chat.providers import Delta, Failed, Finished, ProviderError
+from chat.providers.base import ReplyOptions
+from chat.streaming.poller import get_poller
+from projects.core.db.threads import in_thread
+
+# A reply without a heartbeat for this long belongs to a process that has ended.
+HEARTBEAT_TIMEOUT = timedelta(seconds=20)
+SWEEP_BATCH_SIZE = 1_000
+
+ReplyEvent = Delta | Finished | Failed
+
+
+class LiveReply:
+    """A reply in progress: its text so far, and an event that is set when it changes.
+
+    `finished` or `failure` say how it ended; neither is set if it was stopped.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.done = False
+        self.stopped = False
+        self.finished: Finished | None = None
+        self.failure: ProviderError | None = None
+        self.task: asyncio.Task[None] | None = None
+        # Set once at the next change. To miss nothing: take it, then read, then wait.
+        self.changed = asyncio.Event()
+
+    def add(self, event: ReplyEvent) -> None:
+        if isinstance(event, Delta):
+            self.text += event.text
+            self._notify()
+        elif isinstance(event, Finished):
+            self.finished = event
+        else:
+            self.failure = event.error
+
+    def finish(self) -> None:
+        self.done = True
+        self._notify()
+
+    def stop(self) -> None:
+        """Cancel the generation; the text so far stays."""
+        if self.task is not None and not self.stopped:
+            self.stopped = True
+            self.task.cancel()
+
+    def _notify(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+_live: dict[UUID, LiveReply] = {}
+# The event loop itself keeps only weak references to its tasks.
+_tasks: set[asyncio.Task[None]] = set()
+
+
+async def start(reply: Message, options: ReplyOptions = ReplyOptions()) -> LiveReply:
+    """Begin to generate `reply` in this process and return at once."""
+    live = _live[reply.pk] = LiveReply()
+    events = generation.stream_reply(reply, lambda: live.stopped, options)
+    live.task = _create_task(_collect(events, live, reply.pk))
+    _create_task(_watch_stop_requests(reply.pk, live))
+    return live
+
+
+async def start_unstored(events: AsyncIterator[ReplyEvent]) -> LiveReply:
+    """Begin to collect `events`, which are not stored, and return at once.
+
+    The caller stops the reply with `LiveReply.stop` when its reader leaves.
+    """
+    live = LiveReply()
+    live.task = _create_task(_collect(events, live))
+    return live
+
+
+def _create_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(work)
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+    return task
+
+
+async def _collect(
+    events: AsyncIterator[ReplyEvent], live: LiveReply, reply_id: UUID | None = None
+) -> None:
+    try:
+        async for event in events:
+            live.add(event)
+    except asyncio.CancelledError:
+        if not live.stopped:
+            raise
+    finally:
+        if reply_id is not None:
+            _live.pop(reply_id, None)
+        live.finish()
+
+
+async def _watch_stop_requests(reply_id: UUID, live: LiveReply) -> None:
+    """Stop the reply when a reader at another process requests it."""
+    poller = get_poller()
+    with poller.watching(poller.stoppable, reply_id):
+        while True:
+            changed = live.changed
+            if live.done:
+                return
+            polled = asyncio.ensure_future(poller.next_result())
+            ended = asyncio.ensure_future(changed.wait())
+            await asyncio.wait({polled, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if polled.done() and not polled.exception() and reply_id in polled.result().stops:
+                live.stop()
+            polled.cancel()
+            ended.cancel()
+
+
+async def stop(reply_id: UUID) -> None:
+    """Stop a reply of this or another process; the text so far stays."""
+    unfinished = Message.objects.unfinished().filter(pk=reply_id)
+    await in_thread(unfinished.update, stop_requested=True)
+    live = _live.get(reply_id)
+    if live is not None:
+        live.stop()
+
+
+async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[Delta]:
+    """Yield the text of a reply from `position` (in characters) until the reply is final.
+
+    A slow reader gets fewer, longer pieces; nothing is queued.
+    """
+    live = _live.get(reply_id)
+    deltas = _follow_database(reply_id, position) if live is None else follow_live(live, position)
+    async for delta in deltas:
+        yield delta
+
+
+async def follow_live(live: LiveReply, position: int = 0) -> AsyncIterator[Delta]:
+    """Yield the text as `follow` does, for a reply of this process."""
+    while True:
+        changed = live.changed
+        if len(live.text) > position:
+            text, position = live.text[position:], len(live.text)
+            yield Delta(text)
+        elif live.done:
+            return
+        else:
+            await changed.wait()
+
+
+async def _follow_database(reply_id: UUID, position: int) -> AsyncIterator[Delta]:
+    """Yield the text as `follow` does, for a reply that another process flushes."""
+    rows = Message.objects.filter(pk=reply_id, deleted_at=None).values_list("text", "status")
+    row = await in_thread(rows.first)
+    poller = get_poller()
+    with poller.watching(poller.replies, reply_id):
+        while row is not None:
+            text, status = row
+            if len(text) > position:
+                yield Delta(text[position:])
+                position = len(text)
+            if status in FINAL:
+                return
+            row = (await poller.next_result()).replies.get(reply_id)
+
+
+async def watch(session_id: UUID, version: int) -> AsyncIterator[int]:
+    """Yield the session's version whenever it rises above `version`, until it is deleted."""
+    rows = Session.objects.filter(pk=session_id).values_list("version", flat=True)
+    current: int | None = await in_thread(rows.first)
+    poller = get_poller()
+    with poller.watching(poller.sessions, session_id):
+        while current is not None:
+            if current > version:
+                version = current
+                yield version
+            current = (await poller.next_result()).versions.get(session_id)
+
+
+async def wait_for_all() -> None:
+    """Wait until every reply of this process is finished."""
+    while _tasks:
+        await asyncio.wait(set(_tasks))
+
+
+def sweep_interrupted() -> int:
+    """Finalise the replies whose process has ended, with their text so far; return how many."""
+    # A heartbeat in the future is from before the clock was set back.
+    is_silent = Q(heartbeat_at__lt=Now() - HEARTBEAT_TIMEOUT) | Q(
+        heartbeat_at__gt=Now() + HEARTBEAT_TIMEOUT
+    )
+    replies = Message.objects.unfinished().filter(is_silent).select_related("session__project")
+    changes = {"error": generation.SERVER_STOPPED}
+    return sum(
+        generation.finalise(reply, reply.text, Status.INTERRUPTED, changes)
+        for reply in replies[:SWEEP_BATCH_SIZE]
+    )

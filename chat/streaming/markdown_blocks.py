@@ -1,0 +1,29 @@
+"""Splits Markdown that is still being written into complete blocks and a rest. Pure."""
+
+from markdown_it import MarkdownIt
+
+# Block rules only: inline content is rendered when its block is complete.
+_parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+_parser.core.ruler.enableOnly(["normalize", "block"])
+# An open block is parsed again only after it has grown by this factor, so that a long one is cheap.
+_GROWTH = 1.05
+
+
+class BlockSplitter:
+    """A text that grows at its end. `rest` is its last block, which may still change."""
+
+    def __init__(self) -> None:
+        self.rest = ""
+        self._parse_at = 0
+
+    def add(self, text: str) -> str:
+        """Append `text` and return the blocks that are now complete, usually none."""
+        self.rest += text
+        if "\n" not in text or len(self.rest) < self._parse_at:
+            return ""
+        starts = [one.map[0] for one in _parser.parse(self.rest) if one.level == 0 and one.map]
+        lines = self.rest.splitlines(keepends=True)
+        end = sum(map(len, lines[: starts[-1] if starts else 0]))
+        complete, self.rest = self.rest[:end], self.rest[end:]
+        self._parse_at = int(len(self.rest) * _GROWTH)
+        return complete

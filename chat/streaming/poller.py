@@ -1,0 +1,197 @@
+"""One query round a second per process for everything that its streams wait for.
+
+LISTEN is not used: it does not pass a transaction pooler, and needs a connection of its own.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from chat.metrics import STREAMS
+from chat.models import Message, Session, Visibility
+from projects.core.db.threads import in_thread
+from projects.models import Membership, Project, Token
+
+log = logging.getLogger(__name__)
+
+POLL_INTERVAL_S = 1.0
+
+
+@dataclass(frozen=True)
+class StreamGrant:
+    """The right to keep reading an open stream, which outlives the request that opened it.
+
+    Without a session, only the project counts. `token` is the digest of the API token; None for a
+    page.
+    """
+
+    user: int
+    project: UUID
+    session: UUID | None = None
+    token: str | None = None
+
+    @classmethod
+    def for_request(cls, request, place: Session | Project) -> "StreamGrant":
+        """Return the grant of a request that may read `place`."""
+        token = getattr(request, "auth", None)
+        digest = None if token is None else token.pk
+        if isinstance(place, Project):
+            return cls(request.user.pk, place.pk, None, digest)
+        return cls(request.user.pk, place.project_id, place.pk, digest)
+
+
+def withdrawn_grants(grants: Collection[StreamGrant]) -> frozenset[StreamGrant]:
+    """Return the grants that are no longer valid, in at most three queries.
+
+    A grant ends when the token is revoked or expired, when the user is inactive or not a member,
+    or when the session is deleted or hidden from the user.
+    """
+    if not grants:
+        return frozenset()
+    memberships = Membership.objects.filter(
+        user__in={grant.user for grant in grants},
+        user__is_active=True,
+        project__in={grant.project for grant in grants},
+    )
+    members = set(memberships.values_list("user_id", "project_id"))
+    digests = {grant.token for grant in grants if grant.token is not None}
+    sessions = {grant.session for grant in grants if grant.session is not None}
+    # The one project that a token is for, and the one reader of a session, or None for any.
+    token_projects: dict[str, UUID | None] = {}
+    readers: dict[UUID, int | None] = {}
+    if digests:
+        valid = Token.objects.valid().filter(pk__in=digests)
+        token_projects = dict(valid.values_list("pk", "project_id"))
+    if sessions:
+        rows = Session.objects.not_deleted().filter(pk__in=sessions)
+        readers = {
+            pk: creator or 0 if visibility == Visibility.PRIVATE else None
+            for pk, visibility, creator in rows.values_list("pk", "visibility", "creator_id")
+        }
+
+    def is_valid(grant: StreamGrant) -> bool:
+        if grant.token and token_projects.get(grant.token, grant) not in (None, grant.project):
+            return False
+        if grant.session and readers.get(grant.session, grant) not in (None, grant.user):
+            return False
+        return (grant.user, grant.project) in members
+
+    return frozenset(grant for grant in grants if not is_valid(grant))
+
+
+@dataclass(frozen=True)
+class PollResult:
+    """The state of everything that is watched.
+
+    `versions` are those of sessions. `replies` has the text so far and the status; a deleted reply
+    is missing. `stops` are the replies that a reader wants to stop.
+    """
+
+    versions: dict[UUID, int] = field(default_factory=dict)
+    replies: dict[UUID, tuple[str, str]] = field(default_factory=dict)
+    stops: frozenset[UUID] = frozenset()
+    withdrawn: frozenset[StreamGrant] = frozenset()
+
+
+class Poller:
+    """The watched sessions, replies and grants of one event loop, and the task that polls them."""
+
+    def __init__(self) -> None:
+        self.sessions: Counter[UUID] = Counter()
+        self.replies: Counter[UUID] = Counter()
+        self.stoppable: Counter[UUID] = Counter()
+        self._grants: dict[StreamGrant, set[asyncio.Event]] = {}
+        self._next: asyncio.Future[PollResult] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def watching(self, watched: Counter[UUID], key: UUID) -> Iterator[None]:
+        """Inside the block, include `key` of `watched`, one of the counters above."""
+        watched[key] += 1
+        try:
+            yield
+        finally:
+            watched[key] -= 1
+            if not watched[key]:
+                del watched[key]
+
+    @contextmanager
+    def checking(self, grant: StreamGrant) -> Iterator[asyncio.Event]:
+        """Inside the block, check `grant`; the event is set when it is withdrawn."""
+        withdrawn = asyncio.Event()
+        self._grants.setdefault(grant, set()).add(withdrawn)
+        self._ensure_running()
+        try:
+            with STREAMS.track_inprogress():
+                yield withdrawn
+        finally:
+            self._grants[grant].discard(withdrawn)
+            if not self._grants[grant]:
+                del self._grants[grant]
+
+    async def next_result(self) -> PollResult:
+        """Wait for the next round, at most an interval."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+        self._ensure_running()
+        return await asyncio.shield(self._next)
+
+    def _ensure_running(self) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._poll_regularly())
+
+    async def _poll_regularly(self) -> None:
+        while self.sessions or self.replies or self.stoppable or self._grants:
+            await asyncio.sleep(POLL_INTERVAL_S)
+            waiting, self._next = self._next, None
+            try:
+                result = await in_thread(
+                    query_state,
+                    list(self.sessions),
+                    list(self.replies),
+                    list(self.stoppable),
+                    list(self._grants),
+                )
+            except BaseException as error:
+                if waiting is not None and not waiting.done():
+                    waiting.set_exception(error)
+                if not isinstance(error, Exception):
+                    raise
+                # The waiting streams get the error; grants are checked again in the next round.
+                log.warning("poll_failed cause=%r", error)
+                continue
+            for grant in result.withdrawn:
+                for withdrawn in self._grants.get(grant, ()):
+                    withdrawn.set()
+            if waiting is not None and not waiting.done():
+                waiting.set_result(result)
+
+
+_pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, Poller] = WeakKeyDictionary()
+
+
+def get_poller() -> Poller:
+    """Return the poller of the running event loop."""
+    return _pollers.setdefault(asyncio.get_running_loop(), Poller())
+
+
+def query_state(
+    sessions: list[UUID], replies: list[UUID], stoppable: list[UUID], grants: list[StreamGrant]
+) -> PollResult:
+    """Query the database, in at most six queries however much is watched."""
+    versions = Session.objects.filter(pk__in=sessions).values_list("pk", "version")
+    texts = Message.objects.filter(pk__in=replies, deleted_at=None).values_list(
+        "pk", "text", "status"
+    )
+    stops = Message.objects.filter(pk__in=stoppable, stop_requested=True)
+    return PollResult(
+        versions=dict(versions) if sessions else {},
+        replies={pk: (text, status) for pk, text, status in texts} if replies else {},
+        stops=frozenset(stops.values_list("pk", flat=True)) if stoppable else frozenset(),
+        withdrawn=withdrawn_grants(grants),
+    )

@@ -1,0 +1,233 @@
+"""Replies as server-sent events.
+
+The format: https://html.spec.whatwg.org/multipage/server-sent-events.html
+
+The id of an event is the position in the reply after it, in characters. A reader who reconnects
+with `Last-Event-ID` gets the text from there; after the id END an EventSource is answered 204,
+which ends its attempts.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.db import connections
+from django.http import StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import ParseError
+from rest_framework.renderers import JSONRenderer
+
+from chat.models import Message, Session, Status
+from chat.streaming import live_replies
+from chat.streaming.markdown_blocks import BlockSplitter
+from chat.streaming.poller import StreamGrant, get_poller
+from projects.core.db.threads import in_thread
+
+MEDIA_TYPE = "text/event-stream"
+# A comment after this much silence keeps proxies from closing the stream.
+PING_INTERVAL_S = 15.0
+PING = b": ping\n\n"
+# How long a page watches a session before it has to ask again.
+WATCH_TIMEOUT_S = 600.0
+ACCESS_WITHDRAWN = "You may not listen to this any more."
+END: Literal["end"] = "end"
+LAST_EVENT_ID = OpenApiParameter(
+    "Last-Event-ID",
+    {"type": "string", "pattern": r"^(\d{1,9}|end)$"},
+    OpenApiParameter.HEADER,
+    description=(
+        "The `id` of the last event that was read of this reply: its stream goes on from there, "
+        "without the event `message`."
+    ),
+)
+
+T = TypeVar("T")
+# Returns a message as data, or as a text such as HTML.
+MessageRenderer = Callable[[Message], object]
+# Returns Markdown as safe HTML.
+MarkdownRenderer = Callable[[str], str]
+
+
+@dataclass
+class ReplyStream:
+    """A reply that is sent to one reader, and the position that they have reached."""
+
+    reply: UUID
+    grant: StreamGrant
+    render: MessageRenderer
+    render_markdown: MarkdownRenderer | None
+    position: int  # characters
+
+
+def last_event_id(request) -> int | Literal["end"] | None:
+    """Return the position that the reader has reached, END, or None. Raises ParseError."""
+    value = request.headers.get("Last-Event-ID", "").strip()
+    if value == END:
+        return END
+    if not value:
+        return None
+    if not (value.isascii() and value.isdecimal() and len(value) <= 9):
+        raise ParseError("Last-Event-ID takes the id of an event of this reply, such as 120.")
+    return int(value)
+
+
+def start_reply(reply: Message) -> None:
+    """Begin to generate `reply` and return at once; it continues without readers.
+
+    For a sync view under ASGI: from its thread the call reaches the process's event loop.
+    """
+    async_to_sync(live_replies.start)(reply)
+
+
+def complete_reply(reply: Message, start: bool = True) -> Message:
+    """Generate `reply`, wait for its end, and return it, complete or failed.
+
+    With `start=False`, wait for a reply that was begun before. No connection is held meanwhile.
+    Raises Http404 if the reply is deleted.
+    """
+    connections.close_all()
+    async_to_sync(_wait_for_reply)(reply, start)
+    return get_object_or_404(Message.objects.select_related("author"), pk=reply.pk)
+
+
+async def _wait_for_reply(reply: Message, start: bool) -> None:
+    if start:
+        await live_replies.start(reply)
+    async for _ in live_replies.follow(reply.pk):
+        pass
+
+
+def event_stream(
+    reply: Message,
+    grant: StreamGrant,
+    render: MessageRenderer,
+    message: Message | None = None,
+    render_markdown: MarkdownRenderer | None = None,
+    position: int | None = None,
+) -> StreamingHttpResponse:
+    """Return the response that streams `reply` to one reader until it is final.
+
+    It ends early if `grant` is withdrawn. The events are `message` (if one is given), `delta`
+    {"text"} for each piece, and at the end `done`, or `error` {"detail", "id", "reply"} if the
+    reply failed. `render` makes the data of `message`, `done` and `reply`: a text is sent as it is,
+    anything else as JSON. The deltas begin with the whole text so far, or at `position`.
+
+    With `render_markdown`, complete blocks of Markdown are sent as events `block` {"html", "rest"}:
+    the HTML belongs below the blocks before it, and `rest` replaces the deltas so far.
+
+    Call it at the end of a sync view, outside of any transaction, after the reply has begun:
+
+        message, reply = messages.ask(chat_session, text, request.user)
+        sse.start_reply(reply)
+        return sse.event_stream(reply, grant, render, message)
+
+    The view's connections are closed before the stream begins. `render` is called for the last
+    event in another thread and may query there.
+    """
+    opening = PING
+    if message is not None and position is None:
+        opening = format_event("message", render(message), 0)
+    stream = ReplyStream(reply.pk, grant, render, render_markdown, position or 0)
+    return _response(_reply_events(stream, opening))
+
+
+def version_stream(session: Session, version: int, grant: StreamGrant) -> StreamingHttpResponse:
+    """Return the response that sends an event `version` for each version above `version`.
+
+    It ends when `grant` is withdrawn and after WATCH_TIMEOUT_S, so that the reader asks again and
+    is authorised again.
+    """
+    return _response(_version_events(session.pk, version, grant))
+
+
+def _response(body: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    """Return a stream that holds no connection of the view that begins it."""
+    connections.close_all()
+    return StreamingHttpResponse(
+        body,
+        content_type=MEDIA_TYPE,
+        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _version_events(
+    session_id: UUID, version: int, grant: StreamGrant
+) -> AsyncIterator[bytes]:
+    with get_poller().checking(grant) as withdrawn:
+        yield PING
+        until = time.monotonic() + WATCH_TIMEOUT_S
+        async for current in with_pings(live_replies.watch(session_id, version), withdrawn):
+            yield format_event("version", current) if current is not None else PING
+            if time.monotonic() > until:
+                return
+
+
+async def _reply_events(stream: ReplyStream, opening: bytes) -> AsyncIterator[bytes]:
+    blocks = BlockSplitter()
+    with get_poller().checking(stream.grant) as withdrawn:
+        yield opening
+        deltas = live_replies.follow(stream.reply, stream.position)
+        async for delta in with_pings(deltas, withdrawn):
+            if delta is None:
+                yield PING
+                continue
+            stream.position += len(delta.text)
+            if stream.render_markdown is not None and (complete := blocks.add(delta.text)):
+                html = await asyncio.to_thread(stream.render_markdown, complete)
+                yield format_event("block", {"html": html, "rest": blocks.rest})
+            else:
+                yield format_event("delta", {"text": delta.text}, stream.position)
+        if withdrawn.is_set():
+            error = {"detail": ACCESS_WITHDRAWN, "id": stream.reply, "reply": None}
+            yield format_event("error", error)
+        else:
+            yield await in_thread(_last_event, stream.reply, stream.render)
+
+
+async def with_pings(items: AsyncIterator[T], closed: asyncio.Event) -> AsyncIterator[T | None]:
+    """Yield the items until `closed` is set, and None after each PING_INTERVAL_S of silence."""
+    item = asyncio.ensure_future(anext(items, None))
+    closing = asyncio.ensure_future(closed.wait())
+    try:
+        while True:
+            await asyncio.wait(
+                {item, closing}, timeout=PING_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED
+            )
+            if closed.is_set():
+                return
+            if not item.done():
+                yield None
+                continue
+            result = item.result()
+            if result is None:
+                return
+            yield result
+            item = asyncio.ensure_future(anext(items, None))
+    finally:
+        item.cancel()
+        closing.cancel()
+
+
+def _last_event(reply_id: UUID, render: MessageRenderer) -> bytes:
+    reply = Message.objects.select_related("author", "session").filter(pk=reply_id).first()
+    if reply is None:
+        error = {"detail": "This reply was deleted.", "id": reply_id, "reply": None}
+        return format_event("error", error, END)
+    if reply.status == Status.FAILED:
+        error = {"detail": reply.error, "id": reply_id, "reply": render(reply)}
+        return format_event("error", error, END)
+    return format_event("done", render(reply), END)
+
+
+def format_event(event: str, data: object, id: int | str | None = None) -> bytes:
+    """Return one event as bytes, with a `data` field for each line, since an empty line ends it."""
+    text = data if isinstance(data, str) else JSONRenderer().render(data).decode()
+    lines = "".join(f"data: {line}\n" for line in re.split(r"\r\n|\r|\n", text))
+    id_field = "" if id is None else f"id: {id}\n"
+    return f"event: {event}\n{id_field}{lines}\n".encode()

@@ -1,0 +1,190 @@
+"""Context builders and responses that the pages of a chat share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from hashlib import blake2s
+
+from django.contrib import messages as flash_messages
+from django.db.models import Sum
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, JsonResponse
+from django.http.response import HttpResponseBase
+from django.middleware.csrf import get_token
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
+from django.utils import timezone, translation
+
+from chat import permissions
+from chat.conversations.read_state import MessageRelations, message_relations, with_unread
+from chat.links import latest_url, session_url
+from chat.models import Message, Session
+from chat.streaming import sse
+from chat.streaming.poller import StreamGrant
+from chat.templatetags.markup import markdown
+from projects.models import Membership, Project
+from projects.permissions import membership
+
+# The latest messages on one page; earlier ones are a link away.
+MESSAGES_PER_PAGE = 50
+# The most messages that update a page which was open for long.
+MAX_UPDATE_MESSAGES = 500
+# The sidebar's chats at first, how many more load at its end, and the most; the project's page has
+# all of them.
+SIDEBAR_CHATS = 40
+SIDEBAR_STEP = 200
+MAX_SIDEBAR_CHATS = 1_000
+EMOJI = ("👍", "👎", "❤️", "😄", "🎉", "🤔", "👀", "✅")
+
+
+@dataclass(frozen=True)
+class TurnContext:
+    """A message as a page shows it to one reader.
+
+    `day` is set on the first message of a day in the project's zone. `may_write` says whether the
+    message may be answered.
+    """
+
+    message: Message
+    relations: MessageRelations
+    day: date | None
+    may_change: bool
+    may_write: bool
+
+    @property
+    def key(self) -> str:
+        """A digest that changes whenever the turn looks different."""
+        state = (self.message.version, self.message.status)
+        look = (*state, self.relations, self.day, self.may_change, self.may_write)
+        return blake2s(repr(look).encode(), digest_size=8).hexdigest()
+
+
+def turn_contexts(
+    chat_session: Session,
+    messages: Sequence[Message],
+    member: Membership,
+    previous_day: date | None = None,
+) -> list[TurnContext]:
+    """Return the contexts of consecutive messages, of which the one before is of `previous_day`."""
+    relations = message_relations(messages, member.user)
+    may_write = permissions.may_post(member, chat_session)
+    zone = member.project.zone
+    turns: list[TurnContext] = []
+    for message in messages:
+        day = timezone.localdate(message.created_at, zone)
+        turns.append(
+            TurnContext(
+                message,
+                relations[message.pk],
+                day if day != previous_day else None,
+                permissions.may_change(member, message),
+                may_write,
+            )
+        )
+        previous_day = day
+    return turns
+
+
+def path_turns(
+    chat_session: Session, member: Membership, head, since: int | None = None
+) -> list[TurnContext]:
+    """Return the last page of the path down to the id `head`, or all of it from seq `since`."""
+    # No path is longer than the session.
+    limit = MESSAGES_PER_PAGE if since is None else chat_session.last_seq - since + 1
+    rows = Message.objects.select_related("author").prefetch_related("attachments")
+    path = rows.path_to(chat_session, head, min(limit, MAX_UPDATE_MESSAGES))
+    return turn_contexts(chat_session, [one for one in path if one.seq >= (since or 1)], member)
+
+
+def sidebar_context(request: HttpRequest, project: Project) -> dict[str, object]:
+    """Return the sidebar's chats, pinned ones first, without archived ones.
+
+    The parameter `chats` says how many the page shows already; `more_chats` is how many it would
+    show next.
+    """
+    chats = permissions.sessions_for(request.user).chats().filter(project=project, archived_at=None)
+    chats = with_unread(chats, request.user).order_by("-pinned", "-last_activity_at", "-id")
+    shown = request.GET.get("chats", "")
+    count = int(shown) if shown.isdecimal() and len(shown) < 5 else 0
+    count = min(max(count, SIDEBAR_CHATS), MAX_SIDEBAR_CHATS)
+    sessions = list(chats[: count + 1])
+    more = count + SIDEBAR_STEP if sessions[count:] and count < MAX_SIDEBAR_CHATS else None
+    return {"sessions": sessions[:count], "more_chats": more}
+
+
+def page_context(request: HttpRequest, chat_session: Session) -> dict[str, object]:
+    """Return the context of each page of a chat: the chat, its project and the sidebar."""
+    member = membership(request.user, chat_session.project.slug)
+    return sidebar_context(request, chat_session.project) | session_context(chat_session, member)
+
+
+def session_context(chat_session: Session, member: Membership) -> dict[str, object]:
+    """Return what the templates of turns need besides the turn."""
+    return {
+        "project": chat_session.project,
+        "membership": member,
+        "chat_session": chat_session,
+        "may_react": member.may_write,
+        "may_write": permissions.may_post(member, chat_session),
+        "may_manage": permissions.may_manage(member, chat_session),
+        "emoji": EMOJI,
+    }
+
+
+def usage(chat_session: Session) -> dict[str, object]:
+    """Return the `tokens` of all replies, on all branches, and their `cost` in US dollars.
+
+    `cost` is None where no price is known.
+    """
+    read, written = Coalesce(Sum("input_tokens"), 0), Coalesce(Sum("output_tokens"), 0)
+    return chat_session.messages.order_by().aggregate(tokens=read + written, cost=Sum("cost"))
+
+
+def answer(request: HttpRequest, messages: list[Message]) -> HttpResponseBase:
+    """Begin the last of `messages`, a reply; respond with events for all of them, or redirect."""
+    reply = messages[-1]
+    sse.start_reply(reply)
+    if not accepts_events(request):
+        return redirect(latest_url(reply.session))
+    render = turn_renderer(request, reply.session, messages)
+    grant = StreamGrant.for_request(request, reply.session)
+    return sse.event_stream(reply, grant, render, messages[0], markdown)
+
+
+def accepts_events(request: HttpRequest) -> bool:
+    return sse.MEDIA_TYPE in request.headers.get("Accept", "")
+
+
+def conflict(request: HttpRequest, chat_session: Session, reason: object) -> HttpResponseBase:
+    """Report why an action is not possible: as JSON to a script, else on the chat's page."""
+    if "part" in request.GET or accepts_events(request):
+        return JsonResponse({"detail": str(reason)}, status=409)
+    flash_messages.error(request, str(reason))
+    return redirect(session_url(chat_session))
+
+
+def turn_renderer(
+    request: HttpRequest, chat_session: Session, opening: list[Message] | None = None
+) -> sse.MessageRenderer:
+    """Return a function that renders a message as HTML; for `opening[0]` it renders all of them."""
+    member = membership(request.user, chat_session.project.slug)
+    context = session_context(chat_session, member) | {
+        "user": request.user,
+        "csrf_token": get_token(request),
+    }
+    # The stream outlives the request's middleware and renders in other threads.
+    language = translation.get_language()
+    zone = chat_session.project.zone
+
+    def render(message: Message) -> str:
+        messages = opening if opening and message.pk == opening[0].pk else [message]
+        parents = Message.objects.filter(children=message.pk)
+        parent_time = parents.values_list("created_at", flat=True).first()
+        previous_day = timezone.localdate(parent_time, zone) if parent_time else None
+        with timezone.override(zone), translation.override(language):
+            return "".join(
+                render_to_string("chat/_turn.html", context | {"turn": turn})
+                for turn in turn_contexts(chat_session, messages, member, previous_day)
+            )
+
+    return render

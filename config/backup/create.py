@@ -1,0 +1,98 @@
+"""Create a backup while Strata is in use."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from subprocess import DEVNULL, PIPE
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from config.backup import pg_tools
+from config.backup.archive import DATABASE, FILES, FORMAT, MANIFEST, VERSION, BackupWriter
+from config.backup.file_stores import LEFT_OUT
+from config.backup.pg_tools import BackupError
+from config.backup.snapshot import DatabaseSnapshot, take_snapshot
+
+# Of a dump, held in memory at a time.
+CHUNK_BYTES = 8 * 2**20
+# The broker's schema holds messages that only wake workers. Extensions are created by name.
+DUMP_OPTIONS = (
+    *("--format=custom", "--compress=gzip:1", "--no-owner", "--no-privileges", "--no-tablespaces"),
+    *("--no-publications", "--no-subscriptions", "--no-security-labels"),
+    *("--no-unlogged-table-data", "--exclude-schema=pgmq", "--exclude-extension=*"),
+)
+
+
+def create_backup(
+    file: IO[bytes], warn: Callable[[str], None], with_files: bool = True
+) -> dict[str, Any]:
+    """Write a backup of the present moment to `file`, and return its manifest.
+
+    Later changes are not included. Raises `BackupError` and `OSError`.
+    """
+    # The file must exist for a restore, even if nothing was ever forgotten.
+    settings.TOMBSTONES.touch(mode=0o600)
+    with take_snapshot(with_files) as snapshot:
+        manifest = _manifest(snapshot)
+        writer = BackupWriter(file)
+        for name, size, source in snapshot.files():
+            writer.add(FILES + name, size, source)
+            manifest["files"]["count"] += 1
+            manifest["files"]["bytes"] += size
+        for name in snapshot.missing:
+            warn(f"The database refers to a file that is missing: {name}")
+        _dump_database(snapshot, writer)
+        manifest["tables"] = snapshot.tables()
+        writer.add_bytes(MANIFEST, json.dumps(manifest, indent=1).encode())
+        writer.close()
+    return manifest
+
+
+def _manifest(snapshot: DatabaseSnapshot) -> dict[str, Any]:
+    [[moment]] = snapshot.fetch("SELECT now()")
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "strata": settings.SPECTACULAR_SETTINGS["VERSION"],
+        "taken_at": timezone.localtime(moment).isoformat(),
+        "server": snapshot.reader.info.server_version,
+        "extensions": snapshot.extensions(),
+        "migrations": snapshot.migrations(),
+        "secret_key": secret_key_fingerprint(),
+        "files": {
+            "from": snapshot.store.name if snapshot.store else LEFT_OUT,
+            "count": 0,
+            "bytes": 0,
+            "missing": snapshot.missing,
+        },
+    }
+
+
+def secret_key_fingerprint() -> str:
+    """Return a value that changes with the secret key and does not reveal it."""
+    mac = salted_hmac("config.backup", "of the secret key", algorithm="sha256").digest()
+    return hashlib.sha256(mac).hexdigest()[:16]
+
+
+def _dump_database(snapshot: DatabaseSnapshot, writer: BackupWriter) -> None:
+    """Add the output of pg_dump in chunks. Raises `BackupError`."""
+    server = snapshot.reader.info.server_version // 10_000
+    arguments = [*DUMP_OPTIONS, f"--snapshot={snapshot.id}"]
+    with (
+        TemporaryFile() as stderr,
+        pg_tools.start("pg_dump", arguments, server, stderr, stdout=PIPE, stdin=DEVNULL) as dump,
+    ):
+        try:
+            chunks = iter(lambda: dump.stdout.read(CHUNK_BYTES), b"")  # type: ignore[union-attr]
+            for number, chunk in enumerate(chunks):
+                writer.add_bytes(f"{DATABASE}{number:05}", chunk)
+        except BaseException:
+            # It would wait for ever for a reader.
+            dump.kill()
+            raise
+        if dump.wait():
+            raise BackupError(f"pg_dump failed: {pg_tools.error_output(stderr)}")

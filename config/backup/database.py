@@ -1,0 +1,147 @@
+"""Replacement of the database by that of a backup, in one transaction."""
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from tempfile import TemporaryFile
+from threading import Thread
+from typing import IO, Any
+
+from psycopg import sql
+
+from config.backup import pg_tools, restore_marker
+from config.backup.pg_tools import BackupError, error_output
+from config.backup.snapshot import ROW_COUNT_AND_SUM, TABLES, TEXT_SETTINGS
+
+BUFFER_BYTES = 2**20
+# Servers before 17 do not have this setting.
+SINCE_17 = b"SET transaction_timeout = 0;\n"
+# Drops Strata's objects in the schema and their dependents, but not those of extensions. Waits 30 s
+# for locks of other connections.
+DROP_ALL = """
+    SET LOCAL lock_timeout = '30s';
+    SET LOCAL client_min_messages = warning;
+    DO $empty$
+    DECLARE command text;
+    BEGIN
+        FOR command IN
+            SELECT format('DROP %s IF EXISTS public.%I CASCADE',
+                CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
+                    WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, relname)
+            FROM pg_class WHERE relnamespace = 'public'::regnamespace
+            AND relkind IN ('r', 'p', 'v', 'm', 'S')
+            AND NOT EXISTS (
+                SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype IN ('a', 'e', 'i')
+            )
+            UNION ALL
+            SELECT format('DROP ROUTINE IF EXISTS public.%I(%s) CASCADE',
+                proname, pg_get_function_identity_arguments(oid))
+            FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+            AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_proc.oid AND deptype = 'e')
+        LOOP
+            EXECUTE command;
+        END LOOP;
+    END $empty$;
+"""
+
+
+def replace_database(dump: Iterable[IO[bytes]], manifest: Mapping[str, Any], server: int) -> None:
+    """Drop all tables and create those of `dump`, in one transaction.
+
+    The tables are compared with `manifest` before the commit. Raises `BackupError`.
+    """
+    restore_options = ["--no-owner", "--no-privileges", "--exit-on-error", "--file=-"]
+    psql_options = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null"]
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    with (
+        TemporaryFile() as restore_errors,
+        TemporaryFile() as psql_errors,
+        pg_tools.start(
+            "psql", [*psql_options, "--file=-"], server, psql_errors, stdin=pipe, stdout=null
+        ) as psql,
+        pg_tools.start(
+            "pg_restore", restore_options, server, restore_errors, stdin=pipe, stdout=pipe
+        ) as restore,
+    ):
+        errors: list[Exception] = []
+        feeder = Thread(target=_feed, args=(dump, restore, errors), daemon=True)
+        try:
+            feeder.start()
+            _run(psql, _statements_before(manifest))
+            is_first = True
+            while chunk := restore.stdout.read(BUFFER_BYTES):  # type: ignore[union-attr]
+                if is_first and server < 17:
+                    chunk = chunk.replace(SINCE_17, b"", 1)
+                _run(psql, chunk)
+                is_first = False
+            feeder.join()
+            if errors:
+                raise errors[0]
+            if restore.wait():
+                raise BackupError(f"pg_restore failed: {error_output(restore_errors)}")
+            _run(psql, _statements_after(manifest))
+            psql.stdin.close()  # type: ignore[union-attr]
+            if psql.wait():
+                raise BrokenPipeError
+        except BaseException as error:
+            # The transaction has no COMMIT, so the database remains as it was.
+            psql.kill()
+            restore.kill()
+            feeder.join()
+            if isinstance(error, BrokenPipeError):
+                reason = error_output(psql_errors)
+                raise BackupError(f"The database rejected the backup: {reason}") from error
+            raise
+
+
+def _feed(dump: Iterable[IO[bytes]], restore: subprocess.Popen, errors: list[Exception]) -> None:
+    """Write the dump to pg_restore. The other thread raises the errors."""
+    assert restore.stdin is not None
+    try:
+        for piece in dump:
+            while data := piece.read(BUFFER_BYTES):
+                restore.stdin.write(data)
+        restore.stdin.close()
+    except BrokenPipeError:
+        # pg_restore ended; its error output has the reason.
+        pass
+    except Exception as error:
+        errors.append(error)
+        restore.kill()
+
+
+def _run(psql: subprocess.Popen, statements: bytes) -> None:
+    assert psql.stdin is not None
+    psql.stdin.write(statements)
+    psql.stdin.flush()
+
+
+def _statements_before(manifest: Mapping[str, Any]) -> bytes:
+    create = sql.SQL("CREATE EXTENSION IF NOT EXISTS {} SCHEMA public;")
+    extensions = [create.format(sql.Identifier(name)).as_bytes() for name in manifest["extensions"]]
+    return b"\n".join([b"BEGIN;", DROP_ALL.encode(), *extensions, b""])
+
+
+def _statements_after(manifest: Mapping[str, Any]) -> bytes:
+    """Return the statements that check the tables, set the marker and commit."""
+    checks = []
+    for name, table in manifest["tables"].items():
+        query = ROW_COUNT_AND_SUM.format(sql.Identifier(name))
+        expected = (int(table["rows"]), int(table["sum"]))
+        checks.append(_assert_equal(query, expected, f"the content of {name} differs"))
+    table_count = sql.SQL(f"SELECT count(*) FROM ({TABLES}) AS tables")  # noqa: S608
+    checks.append(_assert_equal(table_count, (len(checks),), "the number of tables differs"))
+    marker = f"CREATE TABLE public.{restore_marker.TABLE} ();".encode()
+    return b"\n".join([b"RESET ALL;", TEXT_SETTINGS.encode(), b";", *checks, marker, b"COMMIT;\n"])
+
+
+def _assert_equal(query: sql.Composable, expected: tuple[int, ...], message: str) -> bytes:
+    """Return a statement that fails unless `query` returns the expected numbers."""
+    return (
+        sql.SQL(
+            "DO $check$ BEGIN IF NOT EXISTS (SELECT FROM ({}) AS counted"
+            " WHERE ROW(counted.*) = ROW({})) THEN"
+            " RAISE EXCEPTION USING MESSAGE = {}; END IF; END $check$;"
+        )
+        .format(query, sql.SQL(", ").join(map(sql.Literal, expected)), sql.Literal(message))
+        .as_bytes()
+    )

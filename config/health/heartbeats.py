@@ -1,0 +1,72 @@
+"""Heartbeats: each process reports that it is alive, even while all its workers are busy."""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+from celery import bootsteps
+from django.db import connection
+
+log = logging.getLogger(__name__)
+
+INTERVAL_S = 20.0
+# A database that does not answer must not keep a worker from its messages.
+CONNECT_TIMEOUT_S = 5
+
+_UPSERT = """
+    INSERT INTO config_heartbeat (part, seen_at) SELECT unnest(%s::text[]), now()
+    ON CONFLICT (part) DO UPDATE SET seen_at = excluded.seen_at
+"""
+
+
+def record(components: Iterable[str]) -> None:
+    """Store a heartbeat of these components. Raises `DatabaseError`."""
+    with connection.cursor() as cursor:
+        cursor.execute(_UPSERT, [sorted(components)])
+
+
+def queue(name: str) -> str:
+    """Return the component name for "some worker consumes this queue"."""
+    return f"queue:{name}"
+
+
+class HeartbeatStep(bootsteps.StartStopStep):
+    """Celery bootstep that reports a worker and its queues from the worker's parent process.
+
+    The child processes may all be busy for longer than the interval.
+    """
+
+    requires = {"celery.worker.consumer.tasks:Tasks"}
+
+    def __init__(self, consumer: Any, **kwargs: object) -> None:
+        super().__init__(consumer, **kwargs)
+        self._timer: Any = None
+
+    def start(self, consumer: Any) -> None:
+        components = ["worker", *map(queue, consumer.app.amqp.queues.consume_from)]
+        record_on_own_connection(components)
+        self._timer = consumer.timer.call_repeatedly(
+            INTERVAL_S, record_on_own_connection, (components,)
+        )
+
+    def stop(self, consumer: Any) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def record_on_own_connection(components: list[str]) -> None:
+    """Store a heartbeat over a connection that is closed at once.
+
+    The worker's children must not inherit an open connection. A pool has threads, and a process
+    that forks should have none.
+    """
+    parameters: Any = connection.get_connection_params()
+    parameters |= {"connect_timeout": CONNECT_TIMEOUT_S}
+    parameters.pop("pool", None)
+    try:
+        with psycopg.connect(**parameters) as own_connection:
+            own_connection.execute(_UPSERT, [sorted(components)])
+    except psycopg.Error as error:
+        log.warning("heartbeat_failed cause=%r", error)

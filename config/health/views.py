@@ -1,0 +1,135 @@
+"""/healthz and /readyz, for load balancers, the supervisor and operators."""
+
+import shutil
+from datetime import timedelta
+
+from celery import current_app
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models import F
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from kombu.exceptions import OperationalError
+from psycopg import ProgrammingError
+
+from config.backup import restore_marker
+from config.health import heartbeats
+from config.health.probes import Probe
+from config.models import Heartbeat
+from memory.recall.embedders import static
+
+# More than four heartbeat intervals.
+MAX_HEARTBEAT_AGE = timedelta(seconds=90)
+# For the database and the broker, which are checked at the same time.
+TIMEOUT_S = 2.0
+TIMED_OUT = f"No answer within {TIMEOUT_S:.0f} seconds."
+# Of the disk of STRATA_DATA_DIR. PostgreSQL stops when the disk is full.
+MIN_FREE_DISK_SHARE = 0.05
+
+# Reason by component.
+Problems = dict[str, str]
+
+_migrations_applied = False
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Return 200: the web process answers."""
+    return HttpResponse("ok", content_type="text/plain")
+
+
+def readyz(request: HttpRequest) -> JsonResponse:
+    """Report database, broker, worker and beat, with a reason for each that is missing.
+
+    The status is 503 while a component is missing. A queue without a consumer and a full disk are
+    reported too, but do not change the status.
+    """
+    database, broker = _database.start(), _broker.start()
+    missing, ages = database.result(TIMEOUT_S, ({"database": TIMED_OUT}, {}))
+    missing = missing | broker.result(TIMEOUT_S, {"broker": TIMED_OUT}) | _check_embedder()
+    for component in ("worker", "beat"):
+        if not ages and "database" in missing:
+            missing[component] = "Unknown without the database."
+        elif reason := _heartbeat_problem(ages.get(component)):
+            missing[component] = reason
+    components: dict[str, object] = {
+        name: name not in missing for name in ("database", "broker", "worker", "beat")
+    }
+    details = {
+        "queues": {
+            name: not _heartbeat_problem(ages.get(heartbeats.queue(name)))
+            for name in settings.QUEUES
+        },
+        "missing": missing,
+        "warnings": _check_disk(),
+        "seen_seconds_ago": {name: ages[name] for name in ("worker", "beat") if name in ages},
+    }
+    return JsonResponse(components | details, status=503 if missing else 200)
+
+
+def check_database() -> tuple[Problems, dict[str, int]]:
+    """Return the database's problems, and the age of each component's heartbeat in seconds."""
+    try:
+        rows = Heartbeat.objects.annotate(age=Now() - F("seen_at")).values_list("part", "age")
+        return _check_schema(), {name: round(age.total_seconds()) for name, age in rows}
+    except DatabaseError:
+        pass
+    try:
+        # A new database answers, but has no tables yet.
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        return _check_schema(), {}
+    except DatabaseError:
+        return {"database": "Unreachable, or it refuses the connection: see the log."}, {}
+
+
+def _check_schema() -> Problems:
+    global _migrations_applied
+    if restore_marker.is_set():
+        return {"database": "A restore was not finished: run manage.py restore again."}
+    # Once applied, this version of the code needs no others.
+    if _migrations_applied:
+        return {}
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    _migrations_applied = not plan
+    return {"migrations": f"{len(plan)} are not applied: run manage.py prepare."} if plan else {}
+
+
+def check_broker() -> Problems:
+    """Return the broker's problems."""
+    with current_app.connection_for_read() as broker:
+        try:
+            broker.ensure_connection(max_retries=1, timeout=TIMEOUT_S)
+        except ProgrammingError:
+            return {"broker": "Its tables are not in the database: run manage.py prepare."}
+        except (OperationalError, *broker.connection_errors):
+            return {"broker": "Unreachable, or it refuses the connection."}
+    return {}
+
+
+def _heartbeat_problem(age: int | None) -> str:
+    """Return why a component with a heartbeat of this age is missing, or an empty string."""
+    if age is None:
+        return "No heartbeat yet."
+    limit = MAX_HEARTBEAT_AGE.total_seconds()
+    if age < -limit:
+        return "No heartbeat since the clock was set back."
+    return f"No heartbeat for {age} s." if age > limit else ""
+
+
+def _check_embedder() -> Problems:
+    if settings.EMBEDDER == "static" and not (static.MODEL_DIR / "model.safetensors").exists():
+        return {"embedder": "The file of the built-in embedding model is missing."}
+    return {}
+
+
+def _check_disk() -> Problems:
+    usage = shutil.disk_usage(settings.DATA_DIR)
+    if usage.free >= MIN_FREE_DISK_SHARE * usage.total:
+        return {}
+    return {"disk": f"{usage.free / 1e9:.1f} GB are left on the disk of STRATA_DATA_DIR."}
+
+
+_database = Probe(check_database)
+_broker = Probe(check_broker)

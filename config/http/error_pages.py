@@ -1,0 +1,100 @@
+"""Responses for errors outside a view: JSON for programs and scripts, a page for people."""
+
+import re
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import DisallowedHost, RequestDataTooBig
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string, select_template
+from django.utils.deprecation import MiddlewareMixin
+from django.utils.translation import gettext as _
+from django.views import defaults
+from django.views.debug import SafeExceptionReporterFilter
+from django.views.decorators.csrf import csrf_exempt
+
+from projects.core.errors import DomainError
+
+# Paths that answer in JSON, whatever the client accepts.
+PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")
+
+
+def wants_json(path: str, accept: str) -> bool:
+    """Check whether a request expects JSON: from a program, or from a page's script."""
+    return path.startswith(PROGRAM_PATHS) or "text/html" not in accept
+
+
+def error_body(
+    path: str, message: str, error_type: str = "invalid_request_error"
+) -> dict[str, Any]:
+    """Return the JSON of an error: OpenAI's form under /v1/, else `{"detail": message}`."""
+    if not path.startswith("/v1/"):
+        return {"detail": message}
+    return {"error": {"message": message, "type": error_type, "param": None, "code": None}}
+
+
+def too_large_message(max_bytes: int) -> str:
+    message = _("The request exceeds the limit of %(limit)s MB.")
+    return message % {"limit": f"{max_bytes / 1e6:.0f}"}
+
+
+@csrf_exempt
+def route_not_found(request: HttpRequest) -> JsonResponse:
+    """Answer an unknown path below /api/ or /v1/."""
+    message = "Not found."
+    if request.path.startswith("/api/") and not request.path.endswith("/"):
+        message = "Not found. Routes end in a slash."
+    return JsonResponse(error_body(request.path, message), status=404)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer a malformed request, an unknown host, or fields over the memory limit."""
+    status = 400
+    if isinstance(exception, RequestDataTooBig):
+        status, message = 413, too_large_message(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    elif isinstance(exception, DisallowedHost):
+        message = _(
+            "Strata does not serve this host name. An administrator can add it to "
+            "STRATA_ALLOWED_HOSTS."
+        )
+    else:
+        message = _("This request cannot be read.")
+    if wants_json(request.path, request.headers.get("Accept", "")):
+        return JsonResponse(error_body(request.path, message), status=status)
+    return HttpResponse(render_to_string(f"{status}.html", {"reason": message}), status=status)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer a request that failed because of an error in Strata, which the log shows."""
+    if wants_json(request.path, request.headers.get("Accept", "")):
+        body = error_body(request.path, "Internal error: see Strata's log.", "server_error")
+        return JsonResponse(body, status=500)
+    return defaults.server_error(request)
+
+
+class DomainErrorMiddleware(MiddlewareMixin):
+    """Translates a `DomainError` of a view: JSON for scripts and programs, else a page.
+
+    `error.html` is the page of statuses that have no template of their own.
+    """
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, DomainError):
+            return None
+        status = exception.status
+        if wants_json(request.path, request.headers.get("Accept", "")):
+            body = error_body(request.path, str(exception))
+            return JsonResponse(body, status=status, headers=exception.headers)
+        template = select_template([f"{status}.html", "error.html"])
+        page = template.render({"reason": str(exception)}, request)
+        return HttpResponse(page, status=status, headers=exception.headers)
+
+
+class SecretSettingsFilter(SafeExceptionReporterFilter):
+    """Hides URLs with passwords from the error page that STRATA_DEBUG enables."""
+
+    hidden_settings = re.compile(
+        SafeExceptionReporterFilter.hidden_settings.pattern
+        + "|(DATABASE|BROKER|REPLICA|CACHE|EMAIL)_?(URL)?",
+        re.IGNORECASE,
+    )

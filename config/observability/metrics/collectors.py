@@ -1,0 +1,223 @@
+"""Gauges that are read from the database, the broker and the disk at scrape time.
+
+Each collector runs a few queries whose cost grows with the number of waiting rows, with a timeout
+of one second. A collector that times out is left out and reported in `strata_collector_failed`.
+"""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from celery import current_app
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Count, F, Min, QuerySet
+from django.db.models.functions import Extract, Now
+from kombu.exceptions import OperationalError
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from chat.models import FileRemoval, Import, Message
+from chat.models.imports import ImportState
+from config.health import heartbeats
+from config.health.probes import Probe
+from config.models import Heartbeat
+from memory.layers import cycle
+from memory.models import Cursor, Delivery
+from memory.models.chunks import IndexCursor
+
+# Counts stop here: a larger number would tell an operator nothing more.
+MAX_COUNT = 10_000
+CACHE_S = 5.0
+QUERY_TIMEOUT_MS = 1_000
+DATABASE_TIMEOUT_S = 2.0
+BROKER_TIMEOUT_S = 2.0
+
+DatabaseCollector = Callable[[], Iterator[Metric]]
+
+
+def _gauge(name: str, description: str, label: str | None = None) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, description, labels=[label] if label else [])
+
+
+def _queue_depth() -> GaugeMetricFamily:
+    return _gauge("strata_queue_tasks", "Tasks that wait in a queue of the broker.", "queue")
+
+
+def memory_due() -> Iterator[Metric]:
+    """Yield the work that the next memory cycle would start."""
+    work = cycle.due(datetime.now(UTC))
+    family = _gauge("strata_memory_due_items", "Due memory work, at most 500 of a kind.", "kind")
+    for kind in ("sessions", "entries", "projects"):
+        family.add_metric([kind], len(getattr(work, kind)))
+    yield family
+
+
+def pending() -> Iterator[Metric]:
+    """Yield the number of unfinished items and the age of the oldest, by kind."""
+    unfinished_imports = (ImportState.WAITING, ImportState.RUNNING)
+    kinds = {
+        "summaries": (Cursor.objects.waiting(), "session__last_activity_at"),
+        "deliveries": (Delivery.objects.waiting(), "created_at"),
+        "imports": (Import.objects.filter(state__in=unfinished_imports), "created_at"),
+        "replies": (Message.objects.unfinished(), "created_at"),
+        "files": (FileRemoval.objects.all(), "created_at"),
+    }
+    count = _gauge("strata_pending_items", "Unfinished items, at most 10000 of a kind.", "kind")
+    age = _gauge("strata_pending_oldest_age_seconds", "Age of the oldest unfinished item.", "kind")
+    for kind, (rows, since) in kinds.items():
+        items, seconds = _count_and_age(rows, since)
+        count.add_metric([kind], items)
+        age.add_metric([kind], seconds)
+    count.add_metric(["indexing"], IndexCursor.objects.due()[:MAX_COUNT].count())
+    yield from (count, age)
+
+
+def _count_and_age(rows: QuerySet, since: str) -> tuple[int, float]:
+    """Return the number of rows, at most MAX_COUNT, and the seconds since the oldest `since`."""
+    limited = rows.order_by().annotate(_since=F(since)).values("pk", "_since")[:MAX_COUNT]
+    age = Extract(Now() - Min("_since"), "epoch")
+    result = limited.aggregate(count=Count("pk"), age=age)
+    return result["count"], float(result["age"] or 0)
+
+
+def retrying() -> Iterator[Metric]:
+    """Yield the number of items that failed at least once and will be retried."""
+    family = _gauge("strata_retrying_items", "Items that failed and will be retried.", "kind")
+    failed = {
+        "summaries": Cursor.objects.waiting().filter(failures__gt=0),
+        "indexing": IndexCursor.objects.due().filter(failures__gt=0),
+        "deliveries": Delivery.objects.waiting().filter(attempts__gt=0),
+        "files": FileRemoval.objects.exclude(last_error=""),
+    }
+    for kind, rows in failed.items():
+        family.add_metric([kind], rows[:MAX_COUNT].count())
+    yield family
+
+
+def heartbeat_ages() -> Iterator[Metric]:
+    """Yield the age of the last heartbeat of worker, beat and each queue's consumers."""
+    family = _gauge("strata_heartbeat_age_seconds", "Time since the last heartbeat.", "component")
+    known = ["worker", "beat", *map(heartbeats.queue, settings.QUEUES)]
+    ages = Heartbeat.objects.filter(part__in=known).annotate(
+        age=Extract(Now() - F("seen_at"), "epoch")
+    )
+    for part, age in ages.values_list("part", "age"):
+        family.add_metric([part], float(age))
+    yield family
+
+
+def queues() -> Iterator[Metric]:
+    """Yield depth and age of the queues, if the broker's tables are in this database."""
+    if not settings.BROKER_IN_DATABASE:
+        return
+    depth = _queue_depth()
+    age = _gauge("strata_queue_oldest_task_age_seconds", "Age of a queue's first task.", "queue")
+    for queue in settings.QUEUES:
+        count, seconds = _pgmq_queue(f"q_{queue}")
+        depth.add_metric([queue], count)
+        age.add_metric([queue], seconds)
+    yield from (depth, age)
+
+
+def _pgmq_queue(table: str) -> tuple[int, float]:
+    """Return the number of messages that no worker has claimed, and the age of the first in s."""
+    with connection.cursor() as cursor:
+        # A queue's table is created when the queue is first used.
+        cursor.execute("SELECT to_regclass(%s)", [f"pgmq.{table}"])
+        if cursor.fetchone() == (None,):
+            return 0, 0
+        cursor.execute(
+            "SELECT count(*), coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)"
+            f" FROM (SELECT enqueued_at FROM pgmq.{table} WHERE vt <= now()"
+            f" ORDER BY msg_id LIMIT {MAX_COUNT})"
+        )
+        count, seconds = cursor.fetchone()
+    return count, float(seconds)
+
+
+DATABASE_COLLECTORS: tuple[DatabaseCollector, ...] = (
+    *(memory_due, pending, retrying, heartbeat_ages, queues),
+)
+
+
+class StateCollector(Collector):
+    """Prometheus collector that caches its result for CACHE_S, for any number of scrapers."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._metrics: list[Metric] = []
+        self._expires_at = 0.0
+
+    def describe(self) -> list[Metric]:
+        # Without this, registering would collect.
+        return []
+
+    def collect(self) -> list[Metric]:
+        with self._lock:
+            if time.monotonic() >= self._expires_at:
+                self._metrics = list(_collect())
+                self._expires_at = time.monotonic() + CACHE_S
+            return self._metrics
+
+
+def _collect() -> Iterator[Metric]:
+    failed = _gauge("strata_collector_failed", "1 for a collector that failed.", "collector")
+    is_reachable = _database_is_reachable()
+    for collector in DATABASE_COLLECTORS:
+        metrics = _run(collector) if is_reachable else None
+        yield from metrics or ()
+        failed.add_metric([collector.__name__], float(metrics is None))
+    metrics = external_queues()
+    yield from metrics or ()
+    failed.add_metric(["external_queues"], float(metrics is None))
+    yield failed
+    usage = shutil.disk_usage(settings.DATA_DIR)
+    disk = _gauge("strata_disk_free_ratio", "Free share of the disk of STRATA_DATA_DIR, 0 to 1.")
+    disk.add_metric([], usage.free / usage.total)
+    yield disk
+
+
+def _select_one() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return True
+
+
+_database = Probe(_select_one)
+
+
+def _database_is_reachable() -> bool:
+    """Check once, so that the collectors do not each wait for a database that is away."""
+    try:
+        return _database.start().result(DATABASE_TIMEOUT_S, default=False)
+    except DatabaseError:
+        return False
+
+
+def _run(collector: DatabaseCollector) -> list[Metric] | None:
+    try:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL statement_timeout = {QUERY_TIMEOUT_MS}")
+            return list(collector())
+    except DatabaseError:
+        return None
+
+
+def external_queues() -> list[Metric] | None:
+    """Return the queue depths of a broker outside the database, or None if it is unreachable."""
+    if settings.BROKER_IN_DATABASE:
+        return []
+    depth = _queue_depth()
+    with current_app.connection_for_read() as broker:
+        try:
+            broker.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_S)
+            for queue in settings.QUEUES:
+                declared = broker.default_channel.queue_declare(queue, passive=True)
+                depth.add_metric([queue], declared.message_count)
+        except (OperationalError, *broker.connection_errors, *broker.channel_errors):
+            return None
+    return [depth]

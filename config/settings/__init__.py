@@ -1,0 +1,94 @@
+"""Django's settings. Environment variables are declared in `config.settings.env`."""
+
+from config.settings.api import *
+from config.settings.auth import *
+from config.settings.celery import *
+from config.settings.database import *
+from config.settings.env import BASE_DIR
+from config.settings.files import *
+from config.settings.models import *
+from config.settings.observability import *
+from config.settings.security import *
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "knox",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_htmx",
+    "django_celery_beat",
+    "csp",
+    "django_structlog",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "config",
+    "projects",
+    "chat",
+    "memory",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    # Before the static files, which hold pages of other people's making.
+    "csp.middleware.CSPMiddleware",
+    "config.http.middleware.SecurityHeadersMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.observability.logging.middleware.RequestLogMiddleware",
+    "config.observability.metrics.middleware.MetricsMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "config.http.middleware.PageLocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "projects.accounts.browser_sessions.BrowserSessionMiddleware",
+    "config.http.error_pages.DomainErrorMiddleware",
+]
+if TRACES:
+    MIDDLEWARE.insert(
+        MIDDLEWARE.index("config.observability.logging.middleware.RequestLogMiddleware"),
+        "config.observability.tracing.TracingMiddleware",
+    )
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "csp.context_processors.nonce",
+                "chat.context_processors.demo_model",
+            ],
+            "builtins": ["projects.templatetags.translated"],
+        },
+    }
+]
+LANGUAGE_CODE = "en"
+# Each by its own name, for who reads no other.
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+LOCALE_PATHS = [BASE_DIR / "config/locale"]
+FORMAT_MODULE_PATH = "config.formats"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"

@@ -1,0 +1,89 @@
+"""The REST API: authentication, rates, pagination and its schema."""
+
+from config.settings.env import Rate, Variables, load, var
+
+_RATE = "a rate such as 60/minute (or second, hour, day), or off"
+
+
+class LimitVariables(Variables):
+    title = "Limits"
+
+    rate_reads: Rate = var(
+        "STRATA_RATE_READS",
+        (3000, 60),
+        _RATE,
+        "How often a token may read. All tokens of a user together may three times as often.",
+        shown_default="`3000/minute`",
+        example="3000/minute",
+    )
+    rate_writes: Rate = var(
+        "STRATA_RATE_WRITES",
+        (1200, 60),
+        _RATE,
+        "How often a token may write.",
+        shown_default="`1200/minute`",
+        example="1200/minute",
+    )
+    rate_replies: Rate = var(
+        "STRATA_RATE_REPLIES",
+        (120, 60),
+        _RATE,
+        "How often a token may have a model answer. Each answer also counts as a write.",
+        shown_default="`120/minute`",
+        example="120/minute",
+    )
+
+
+_env = load(LimitVariables)
+# Requests per seconds for each token; None is no limit. All tokens of a user together may send
+# three times as many.
+RATES = {
+    "reads": _env.rate_reads,
+    "writes": _env.rate_writes,
+    # A request that a model answers counts as a write as well.
+    "replies": _env.rate_replies,
+}
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["projects.authentication.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "projects.authentication.TokenScopePermission",
+    ],
+    "DEFAULT_THROTTLE_CLASSES": ["projects.rate_limits.TokenRateThrottle"],
+    "DEFAULT_RENDERER_CLASSES": ["projects.core.api.json.SafeJSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["projects.core.api.json.SafeJSONParser"],
+    "EXCEPTION_HANDLER": "projects.core.api.exception_handler.handle_exception",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "projects.core.api.json.JSONOnlyNegotiation",
+    "DEFAULT_PAGINATION_CLASS": "projects.core.api.pagination.NewestFirstPagination",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_SCHEMA_CLASS": "projects.api.schema.StrataAutoSchema",
+    "PAGE_SIZE": 50,
+}
+REST_KNOX = {
+    "TOKEN_TTL": None,
+    "TOKEN_MODEL": "projects.Token",
+    "AUTH_HEADER_PREFIX": "Bearer",
+    "TOKEN_PREFIX": "strata_",
+}
+KNOX_TOKEN_MODEL = "projects.Token"
+# Its migrations make a table for a token model that ours stands in for.
+MIGRATION_MODULES = {"knox": None}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Strata",
+    "DESCRIPTION": "Projects that remember.",
+    "VERSION": "0.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "projects.api.schema.describe_errors",
+    ],
+    "ENUM_NAME_OVERRIDES": {
+        "MessageRole": "chat.models.Role",
+        "MemberRole": "projects.models.MemberRole",
+        "InvitationState": "projects.models.InvitationStatus",
+        "EntryState": "memory.models.EntryStatus",
+        "FactState": "memory.models.FactStatus",
+    },
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}

@@ -1,0 +1,64 @@
+"""Celery: the broker, queues, routes and time limits."""
+
+from config.postgres import server
+from config.settings.database import BROKER_URL, DATABASE_URL, EMBEDDED_POSTGRES, POOLER
+from config.settings.models import MODEL_TIMEOUT
+from config.settings.security import DATA_DIR
+
+if EMBEDDED_POSTGRES:
+    _default_broker = server.broker_url(server.socket_directory(DATA_DIR))
+else:
+    _default_broker = "pgmq" + DATABASE_URL[DATABASE_URL.index("://") :]
+CELERY_BROKER_URL = BROKER_URL or _default_broker
+BROKER_IN_DATABASE = _default_broker == CELERY_BROKER_URL
+# Seconds. The soft limit leaves room for the longest single model call before the hard one.
+CELERY_TASK_SOFT_TIME_LIMIT = 840
+CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + MODEL_TIMEOUT
+# Just above the hard limit: a task whose worker was killed comes back, one that runs does not.
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
+    "visibility_timeout": CELERY_TASK_TIME_LIMIT + 60
+}
+if CELERY_BROKER_URL.startswith("redis"):
+    # A connection that died without a word is noticed, not waited for.
+    CELERY_BROKER_TRANSPORT_OPTIONS |= {"socket_keepalive": True, "health_check_interval": 30}
+if CELERY_BROKER_URL.startswith("pgmq"):
+    # A notification wakes the worker at once; without one it looks five times a second.
+    CELERY_BROKER_TRANSPORT_OPTIONS |= {
+        "init_extension": False,
+        "pool_size": 2,
+        "use_notify": not POOLER,
+        "notify_throttle_interval_ms": 0,
+        "wait_time_seconds": 0,
+        "polling_interval": 0.2,
+    }
+    # Of the broker's connections a process keeps so many, each with such a pool and a listener.
+    CELERY_BROKER_POOL_LIMIT = 2
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TASK_IGNORE_RESULT = True
+# Data, and never objects: who can write to the broker cannot have a worker run anything.
+CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = CELERY_RESULT_ACCEPT_CONTENT = ["json"]
+# `chat`: what a reader waits for, and what takes a moment. `memory`: what may ask a model for
+# minutes. `index`: what recall searches. `io`: files on their way in and out, and other servers.
+QUEUES = ("chat", "memory", "index", "io")
+CELERY_TASK_DEFAULT_QUEUE = "memory"
+# The first that fits. A message is run whichever queue it comes by, as from another version.
+CELERY_TASK_ROUTES = {
+    "chat.tasks.*import*": "io",
+    "chat.*": "chat",
+    "memory.tasks.run_indexing": "index",
+    "memory.tasks.*deliver*": "io",
+    "memory.*": "memory",
+    "config.tasks.heartbeat": "chat",
+    "config.*": "io",
+    "projects.*": "chat",
+}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TIMEZONE = "UTC"
+# Beat writes the last run of each task at once, so that the admin and /readyz tell the truth.
+CELERY_BEAT_SYNC_EVERY = 1
+CELERY_BEAT_SCHEDULER = "config.broker.scheduler:LeasedScheduler"

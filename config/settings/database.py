@@ -1,0 +1,127 @@
+"""PostgreSQL, the read replica and the cache."""
+
+from typing import Annotated
+
+import dj_database_url
+from pydantic import BeforeValidator
+
+from config.postgres import server
+from config.settings.env import Database, Variables, address, load, var
+from config.settings.security import DATA_DIR
+
+Broker = Annotated[str, BeforeValidator(address("pgmq", "redis", "rediss", "amqp", "amqps"))]
+
+
+class DatabaseVariables(Variables):
+    title = "Database and broker"
+
+    database_url: Database = var(
+        "DATABASE_URL",
+        "",
+        "postgresql://USER:PASSWORD@HOST/NAME, in a password %40 for @, %2F for /, %25 for % and "
+        "so on",
+        "Any PostgreSQL ≥ 15 with pgvector.",
+        example="postgresql://strata@db.example.org/strata",
+        shown_default="embedded PostgreSQL 18",
+        secret=True,
+        in_readme=True,
+    )
+    pooler: bool | None = var(
+        "STRATA_POOLER",
+        None,
+        "on or off",
+        "Off if no pooler such as PgBouncer is in front of PostgreSQL: statements are prepared, "
+        "and workers wake at once.",
+        example="off",
+        shown_default="on with `DATABASE_URL`",
+    )
+    replica_url: Database = var(
+        "STRATA_REPLICA_URL",
+        "",
+        "postgresql://USER:PASSWORD@HOST/NAME",
+        "A read replica for searches and exports.",
+        example="postgresql://strata@replica.example.org/strata",
+        shown_default="none",
+        secret=True,
+    )
+    broker_url: Annotated[
+        str, BeforeValidator(address("pgmq", "redis", "rediss", "amqp", "amqps"))
+    ] = var(
+        "CELERY_BROKER_URL",
+        "",
+        "a pgmq://, redis:// or amqp:// address",
+        "The broker of background tasks: `pgmq://`, `redis://` or `amqp://`.",
+        example="redis://redis.example.org/0",
+        shown_default="the same PostgreSQL",
+        secret=True,
+        in_readme=True,
+    )
+    cache_url: Annotated[str, BeforeValidator(address("redis", "rediss"))] = var(
+        "STRATA_CACHE_URL",
+        "",
+        "a redis:// address such as redis://HOST/1",
+        "Counts of sign-in attempts.",
+        example="redis://redis.example.org/1",
+        shown_default="the database",
+        secret=True,
+    )
+
+
+_env = load(DatabaseVariables)
+DATABASE_URL: str = _env.database_url
+BROKER_URL: str = _env.broker_url
+EMBEDDED_POSTGRES = not DATABASE_URL
+DATABASES: dict[str, dict[str, object]]
+if EMBEDDED_POSTGRES:
+    DATABASES = {
+        "default": {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": "postgres",
+            "USER": "postgres",
+            "HOST": str(server.socket_directory(DATA_DIR)),
+        }
+    }
+else:
+    DATABASES = {"default": dict(dj_database_url.parse(DATABASE_URL))}
+# A stream returns its connection while it waits, so a pool serves many more streams than it has
+# connections. With six of the broker, a process has at most 20.
+# https://docs.djangoproject.com/en/5.2/ref/databases/#connection-pool
+_options = DATABASES["default"].setdefault("OPTIONS", {})
+assert isinstance(_options, dict)
+_options["pool"] = {"min_size": 0, "max_size": 14, "timeout": 30}
+# A pooler such as PgBouncer may give the next transaction another connection to the server, which
+# lacks what this one prepared, opened or listens to.
+POOLER = not EMBEDDED_POSTGRES if _env.pooler is None else _env.pooler
+DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLER
+if not POOLER:
+    # Each message runs the same few statements.
+    _options["prepare_threshold"] = 0
+if _env.replica_url:
+    _replica: dict[str, object] = dict(dj_database_url.parse(_env.replica_url))
+    _replica_options = _replica.get("OPTIONS", {})
+    assert isinstance(_replica_options, dict)
+    # An absent replica is not waited for: the primary answers.
+    _brief = {"connect_timeout": 3, "pool": {"min_size": 0, "max_size": 20, "timeout": 3}}
+    DATABASES["replica"] = _replica | {
+        "DISABLE_SERVER_SIDE_CURSORS": POOLER,
+        "OPTIONS": _options | _replica_options | _brief,
+        "TEST": {"MIRROR": "default"},
+    }
+DATABASE_ROUTERS = ["projects.core.db.replica.ReplicaRouter"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# What processes share for a while: counts of sign-in attempts, and codes that were used.
+CACHE_URL = _env.cache_url
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": CACHE_URL,
+    }
+    if CACHE_URL
+    else {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "projects_cache",
+        # Above this number, some are removed. Expired ones are removed each hour.
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
+    }
+}

@@ -1,0 +1,226 @@
+"""The environment variables, each declared once.
+
+The declaration validates them at start-up, and `config.settings.reference` writes `.env.example`
+and the tables of the documentation from it. A `.env` file beside manage.py counts as environment.
+"""
+
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import dj_database_url
+from dotenv import load_dotenv
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from config.observability.logging.processors import SECRETS
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+# Shorter values are not hidden in logs: they occur in other words.
+MIN_SECRET_CHARS = 6
+# A % that starts no escape sequence.
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+def comma_separated(value: str) -> list[str]:
+    """Return the items of a list separated by commas."""
+    return [item.strip() for item in value.split(",") if item.strip()]
+
+
+def networks(value: str) -> list[IPv4Network | IPv6Network]:
+    """Return networks in CIDR notation, or single addresses, separated by commas."""
+    return [ip_network(item) for item in comma_separated(value)]
+
+
+def rate(value: str) -> tuple[int, int] | None:
+    """Return (requests, seconds) for a text such as 60/minute, None for `off`."""
+    if value.lower() == "off":
+        return None
+    number, _, period = value.partition("/")
+    seconds = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+    if period.strip().lower() not in seconds or not 1 <= int(number) <= 10_000_000:
+        raise ValueError(value)
+    return int(number), seconds[period.strip().lower()]
+
+
+def address(*schemes: str) -> Callable[[str], str]:
+    """Return a parser for addresses that begin with one of `schemes`."""
+
+    def parse(value: str) -> str:
+        scheme, separator, _ = value.partition("://")
+        if scheme not in schemes or not separator:
+            raise ValueError(value)
+        return value
+
+    return parse
+
+
+def database_url(value: str) -> str:
+    """Return the address of a PostgreSQL database.
+
+    A password that is not percent-encoded would change the host or the database name, so such
+    addresses raise ValueError.
+    """
+    address("postgres", "postgresql")(value)
+    dj_database_url.parse(value)
+    parts = urlsplit(value)
+    name = parts.path.removeprefix("/")
+    if not name or "@" in name or "/" in name or parts.netloc.count("@") > 1:
+        raise ValueError(value)
+    if parts.fragment or _BARE_PERCENT.search(value):
+        raise ValueError(value)
+    return value
+
+
+def origin(value: str) -> str:
+    """Return the address of a whole server: http:// or https://, a host, perhaps a port."""
+    parts = urlsplit(value)
+    # Reading the port raises ValueError for an invalid one.
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(value)
+    if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError(value)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def model_name(*names: str) -> Callable[[str], str]:
+    """Return a parser for one of `names` or a pydantic-ai model name, `provider:model`."""
+
+    def parse(value: str) -> str:
+        provider, colon, model = value.partition(":")
+        if value not in names and not (colon and provider and model):
+            raise ValueError(value)
+        return value
+
+    return parse
+
+
+Rate = Annotated[tuple[int, int] | None, NoDecode, BeforeValidator(rate)]
+Http = Annotated[str, BeforeValidator(address("http", "https"))]
+Database = Annotated[str, BeforeValidator(database_url)]
+lower = BeforeValidator(str.lower)
+
+
+def var(
+    name: str,
+    default: Any,
+    takes: str,
+    description: str,
+    *,
+    example: str = "",
+    shown_default: str | None = None,
+    secret: bool = False,
+    in_readme: bool = False,
+    ge: int | None = None,
+    le: int | None = None,
+) -> Any:
+    """Declare the variable `name`. `takes` completes the error "strata: NAME takes …".
+
+    `shown_default` is the default as the documentation shows it. A `secret` may also be in a file
+    that NAME_FILE names, and no log shows it.
+    """
+    extra: dict[str, Any] = {
+        "takes": takes,
+        "example": example,
+        "default": f"`{default}`" if shown_default is None else shown_default,
+        "secret": secret,
+        "in_readme": in_readme,
+    }
+    return Field(
+        default,
+        validation_alias=name,
+        description=description,
+        json_schema_extra=extra,
+        ge=ge,
+        le=le,
+    )
+
+
+class Variables(BaseSettings):
+    """A group of variables. `title` is its heading in the documentation."""
+
+    model_config = SettingsConfigDict(
+        case_sensitive=True, env_ignore_empty=True, validate_default=False, frozen=True
+    )
+    title: ClassVar[str]
+
+
+T = TypeVar("T", bound=Variables)
+
+
+def declaration(field: FieldInfo) -> dict[str, Any]:
+    """Return what `var` declared besides the value."""
+    assert isinstance(field.json_schema_extra, dict)
+    return field.json_schema_extra
+
+
+def load(variables: type[T]) -> T:
+    """Read and validate the environment.
+
+    Raises SystemExit with one line that names the variable and what it takes. The line never shows
+    the value, which may be a secret.
+    """
+    load_dotenv(BASE_DIR / ".env")
+    declared = {str(field.validation_alias): field for field in variables.model_fields.values()}
+    for name, field in declared.items():
+        if declaration(field)["secret"]:
+            read_secret(name)
+    try:
+        return variables()
+    except ValidationError as error:
+        name = str(error.errors(include_input=False)[0]["loc"][0])
+        raise SystemExit(f"strata: {name} takes {declaration(declared[name])['takes']}") from None
+
+
+def read_secret(name: str) -> str:
+    """Return the secret in the variable `name`, or in the file that `name`_FILE names.
+
+    A file's content is copied to the environment, where the providers' libraries and child
+    processes read it. Raises SystemExit if the file is unreadable or both are set and differ.
+    """
+    if path := os.environ.get(f"{name}_FILE", "").strip():
+        try:
+            content = Path(path).read_text().strip()
+        except (OSError, ValueError):
+            content = ""
+        if not content:
+            raise SystemExit(f"strata: {name}_FILE takes a file that can be read and has a text")
+        if os.environ.get(name, "").strip() not in ("", content):
+            raise SystemExit(f"strata: {name} and {name}_FILE are both set, and differ")
+        os.environ[name] = content
+    value = os.environ.get(name, "").strip()
+    keep_out_of_logs(value)
+    return value
+
+
+def keep_out_of_logs(value: str) -> None:
+    """Hide `value` in logs, and the password in it if it is an address."""
+    password = value.partition("://")[2].rpartition("@")[0].partition(":")[2]
+    candidates = (value, password, unquote(password))
+    SECRETS.update(secret for secret in candidates if len(secret) >= MIN_SECRET_CHARS)
+
+
+def generated_secret(path: Path) -> str:
+    """Return the secret in the file `path`, which the first call creates with mode 0600.
+
+    Processes that start together agree: a complete file is linked into place, and the slower ones
+    read it.
+    """
+    if not path.exists():
+        handle, draft = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w") as file:
+            file.write(secrets.token_urlsafe(64))
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+        finally:
+            Path(draft).unlink()
+    return path.read_text()

@@ -1,0 +1,74 @@
+"""Uploaded and static files."""
+
+from config.settings import storage
+from config.settings.env import BASE_DIR, Http, Variables, load, read_secret, var
+from config.settings.security import DATA_DIR, DEBUG
+
+
+class FileVariables(Variables):
+    title = "Files"
+
+    s3_bucket: str = var(
+        "STRATA_S3_BUCKET",
+        "",
+        "the name of a bucket",
+        "A bucket for images and imports. Its keys are `AWS_ACCESS_KEY_ID` and "
+        "`AWS_SECRET_ACCESS_KEY`.",
+        example="strata",
+        shown_default="the data folder",
+    )
+    s3_region: str = var(
+        "STRATA_S3_REGION",
+        "",
+        "the name of a region such as eu-central-1",
+        "The bucket's region.",
+        example="eu-central-1",
+        shown_default="",
+    )
+    s3_endpoint: Http = var(
+        "STRATA_S3_ENDPOINT",
+        "",
+        "an http:// or https:// address",
+        "The address of a server that speaks S3.",
+        example="https://s3.example.org",
+        shown_default="Amazon's",
+    )
+    max_upload_mb: int = var(
+        "STRATA_MAX_UPLOAD_MB",
+        512,
+        "a number of megabytes from 1 to 100000",
+        "The largest file to import.",
+        ge=1,
+        le=100_000,
+    )
+
+
+_env = load(FileVariables)
+if _env.s3_endpoint and not _env.s3_bucket:
+    raise SystemExit("strata: STRATA_S3_BUCKET takes the name of a bucket of STRATA_S3_ENDPOINT")
+# boto3 reads the keys itself.
+for _name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    read_secret(_name)
+MAX_UPLOAD_MB = _env.max_upload_mb
+# Attachments and files on their way in. They have no address: a view that may serves them.
+MEDIA_ROOT = DATA_DIR / "files"
+S3_BUCKET = _env.s3_bucket
+STORAGES: dict[str, dict[str, object]] = {
+    "default": storage.in_bucket(S3_BUCKET, _env.s3_endpoint, _env.s3_region)
+    if S3_BUCKET
+    else {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+# What was forgotten, for backups that are older than that.
+TOMBSTONES = DATA_DIR / "tombstones.jsonl"
+# Bytes. A program may send an image of 20 MB inside its JSON, in base64.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 30_000_000
+# Bytes of a form with its files: one to import, or ten images.
+MAX_FORM_BYTES = max(MAX_UPLOAD_MB * 2**20, 200_000_000) + 2**20
+FILE_UPLOAD_PERMISSIONS = 0o600
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# Served straight from the source folders: no collecting step stands between a clone and a page.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG

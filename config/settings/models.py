@@ -1,0 +1,214 @@
+"""Models, prompts, recall, importers and exporters."""
+
+import os
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from config.settings.env import Http, Variables, address, load, model_name, read_secret, var
+
+
+class ModelVariables(Variables):
+    title = "Models"
+
+    chat_model: Annotated[str, BeforeValidator(model_name("demo"))] = var(
+        "STRATA_CHAT_MODEL",
+        "demo",
+        "`demo` or a model name such as openai-chat:gpt-5-mini",
+        "The model that answers in chats (a pydantic-ai name).",
+        example="openai-chat:gpt-5-mini",
+        in_readme=True,
+    )
+    system_model: Annotated[str, BeforeValidator(model_name("demo", "extractive"))] = var(
+        "STRATA_SYSTEM_MODEL",
+        "",
+        "`extractive`, `demo` or a model name such as openai-chat:gpt-5-mini",
+        "The model that writes summaries. `extractive` quotes instead and needs no model.",
+        example="openai-chat:gpt-5-mini",
+        shown_default="the chat model, or `extractive` with the demo",
+        in_readme=True,
+    )
+    openai_api_key: str = var(
+        "OPENAI_API_KEY",
+        "",
+        "a key",
+        "The provider's key. The other providers have theirs: `ANTHROPIC_API_KEY`, "
+        "`GOOGLE_API_KEY`, `MISTRAL_API_KEY`, `GROQ_API_KEY`, `OPENROUTER_API_KEY`, …",
+        shown_default="",
+        secret=True,
+        in_readme=True,
+    )
+    openai_base_url: str = var(
+        "OPENAI_BASE_URL",
+        "",
+        "an http:// or https:// address",
+        "An OpenAI-compatible server for `openai-chat:` models.",
+        example="https://llm.example.org/v1",
+        shown_default="OpenAI's",
+        in_readme=True,
+    )
+    ollama_url: Http = var(
+        "OLLAMA_BASE_URL",
+        "http://127.0.0.1:11434/v1",
+        "the address of an Ollama",
+        "The server for `ollama:` models. The welcome page looks there for models.",
+    )
+    demo_model_url: Annotated[str, BeforeValidator(address("http"))] = var(
+        "STRATA_DEMO_URL",
+        "",
+        "the demo model's http:// address",
+        "The server of the demo model. `up` starts it and sets this.",
+        example="http://127.0.0.1:8010",
+        shown_default="set by `up`",
+    )
+    first_token_timeout: int = var(
+        "STRATA_FIRST_TOKEN_TIMEOUT",
+        60,
+        "a number of seconds from 1 to 3600",
+        "Seconds until a model that sends nothing counts as failed.",
+        ge=1,
+        le=3600,
+    )
+    model_timeout: int = var(
+        "STRATA_MODEL_TIMEOUT",
+        300,
+        "a number of seconds from 1 to 3600",
+        "Seconds until an answer must be complete.",
+        ge=1,
+        le=3600,
+    )
+    context_tokens: int = var(
+        "STRATA_CONTEXT_TOKENS",
+        32_000,
+        "a number of tokens from 2000",
+        "The tokens of a prompt and its answer together.",
+        ge=2_000,
+        le=2_000_000,
+    )
+    close_after_days: int = var(
+        "STRATA_CLOSE_AFTER_DAYS",
+        30,
+        "a number of days from 1",
+        "Days without activity after which a chat closes.",
+        ge=1,
+        le=36_500,
+    )
+
+
+class RecallVariables(Variables):
+    title = "Recall"
+
+    embedder: Annotated[str, BeforeValidator(model_name("static", "hash"))] = var(
+        "STRATA_EMBEDDER",
+        "static",
+        "`static` or an embedding model's name such as openai:text-embedding-3-small",
+        "The embedding model of recall. After a change, run `reindex --embedder`.",
+        example="openai:text-embedding-3-small",
+        in_readme=True,
+    )
+    embedding_dimensions: int = var(
+        "STRATA_EMBEDDING_DIMENSIONS",
+        0,
+        "the number of dimensions of its vectors, from 1 to 4000",
+        "The dimensions of its vectors. Required for a model that is not built in.",
+        example="1536",
+        shown_default="the built-in model's",
+        ge=0,
+        le=4_000,
+    )
+    search_language: Annotated[str, Field(pattern=r"^[^\W]+$")] = var(
+        "STRATA_SEARCH_LANGUAGE",
+        "english",
+        "a text search configuration of PostgreSQL such as english, german or simple",
+        "PostgreSQL's text search configuration for projects that set none. After a change, run "
+        "`reindex`.",
+    )
+    merge_turns: bool = var(
+        "STRATA_MERGE_TURNS",
+        True,
+        "on or off",
+        "Consecutive messages of one speaker are one excerpt.",
+        shown_default="on",
+    )
+
+
+_env = load(ModelVariables)
+# pydantic-ai reads the providers' keys itself.
+for _name in list(os.environ):
+    if _name.endswith(("_API_KEY", "_API_KEY_FILE")):
+        read_secret(_name.removesuffix("_FILE"))
+CHAT_MODEL = _env.chat_model
+SYSTEM_MODEL = _env.system_model or ("extractive" if CHAT_MODEL == "demo" else CHAT_MODEL)
+MODEL_FIRST_TOKEN_TIMEOUT = _env.first_token_timeout
+MODEL_TIMEOUT = _env.model_timeout
+# The providers whose keys are set. pydantic-ai reads the keys itself.
+MODEL_KEYS = [
+    provider
+    for provider, variable in {
+        "openai-chat": "OPENAI_API_KEY",
+        "anthropic": "ANTHROPIC_API_KEY",
+        "google": "GOOGLE_API_KEY",
+        "mistral": "MISTRAL_API_KEY",
+        "groq": "GROQ_API_KEY",
+        "openrouter": "OPENROUTER_API_KEY",
+    }.items()
+    if os.environ.get(variable, "").strip()
+]
+OLLAMA_URL = _env.ollama_url
+# pydantic-ai has no `ollama:` models without it.
+os.environ.setdefault("OLLAMA_BASE_URL", OLLAMA_URL)
+DEMO_MODEL_URL = _env.demo_model_url
+CONTEXT_TOKENS = _env.context_tokens
+# The demo model has a context of 8,192 of its own tokens, which are shorter than the ones counted
+# here. A longer prompt would also be slow on a laptop.
+DEMO_CONTEXT_TOKENS = 4_096
+CLOSE_AFTER_DAYS = _env.close_after_days
+
+_recall = load(RecallVariables)
+if ":" in _recall.embedder and not _recall.embedding_dimensions:
+    raise SystemExit(
+        "strata: STRATA_EMBEDDING_DIMENSIONS takes the number of dimensions of the vectors of "
+        "STRATA_EMBEDDER, from 1 to 4000"
+    )
+EMBEDDER = _recall.embedder
+# 0: the embedder's own, which is unknown for a remote model.
+EMBEDDING_DIMENSIONS = _recall.embedding_dimensions
+# PostgreSQL's text search configuration, which splits texts into words and reduces them to stems.
+SEARCH_LANGUAGE = _recall.search_language
+# Consecutive messages of one speaker are one excerpt.
+MERGE_TURNS = _recall.merge_turns
+# A message with one of these, in any inflection, can be recalled however short it is.
+TASK_VERBS = (
+    "approve assign book build buy call cancel change check close decide deploy do draft email "
+    "finish fix invite merge move order pay postpone print release remind remove reply review "
+    "schedule send ship sign start stop submit test update write"
+).split()
+
+# A prompt is these sections in this order: from what changes least to what changes most.
+CHAT_PROMPT_SECTIONS = [
+    "chat.prompt.sections.persona",
+    "memory.prompt.sections.blocks",
+    "memory.prompt.sections.facts",
+    "memory.prompt.sections.bank",
+    "chat.prompt.sections.program",
+    "chat.prompt.sections.history",
+    "memory.prompt.sections.gists",
+    "memory.prompt.sections.details",
+    "chat.prompt.sections.message",
+]
+# Each takes a queryset of sessions and returns it with one more number, which lists tell.
+CHAT_SESSION_COUNTS = ["memory.signal_handlers.annotate_unsummarised"]
+CHAT_IMPORTERS = {
+    "jsonl": "chat.importers.jsonl",
+    "locomo": "chat.importers.locomo",
+    "chatgpt": "chat.importers.chatgpt",
+    "claude": "chat.importers.claude",
+    "openwebui": "chat.importers.openwebui",
+    "strata": "chat.importers.strata",
+}
+# Modules that take a zip file in as a whole.
+CHAT_ARCHIVES = ["memory.portability.importing"]
+CHAT_EXPORTERS = {
+    "markdown": "chat.exporters.markdown",
+    "json": "chat.exporters.json",
+}

@@ -1,0 +1,89 @@
+"""Logs, metrics and traces: see docs/operations.md."""
+
+import logging as std_logging
+import os
+from importlib.util import find_spec
+from math import inf
+from pathlib import Path
+from typing import Annotated, Literal
+
+from config.observability import logging
+from config.settings.env import (
+    Http,
+    Variables,
+    generated_secret,
+    keep_out_of_logs,
+    load,
+    lower,
+    read_secret,
+    var,
+)
+from config.settings.security import DATA_DIR
+
+
+class LogVariables(Variables):
+    title = "Logs, metrics and traces"
+
+    log_level: Annotated[Literal["debug", "info", "warning", "error", "critical"], lower] = var(
+        "STRATA_LOG_LEVEL",
+        "info",
+        "one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
+        "The lowest level that is logged.",
+    )
+    log_format: Annotated[Literal["text", "json"], lower] = var(
+        "STRATA_LOG_FORMAT",
+        "text",
+        "text or json",
+        "`json` logs one JSON object a line.",
+        example="json",
+    )
+    metrics_token: str = var(
+        "STRATA_METRICS_TOKEN",
+        "",
+        "a long random text",
+        "The token that opens `/metrics`.",
+        shown_default="made on the first start",
+        secret=True,
+    )
+    metrics_dir: Path | None = var(
+        "PROMETHEUS_MULTIPROC_DIR",
+        None,
+        "the path of a folder",
+        "The folder in which processes share their counts. `up` sets it.",
+        shown_default="set by `up`",
+    )
+    traces_url: Http = var(
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "",
+        "the address of a collector",
+        "An OpenTelemetry collector for traces. Requires "
+        "`pip install -r deploy/requirements-tracing.txt`.",
+        example="http://collector.example.org:4318",
+        shown_default="none",
+    )
+
+
+_env = load(LogVariables)
+read_secret("OTEL_EXPORTER_OTLP_HEADERS")
+METRICS_TOKEN = _env.metrics_token or generated_secret(DATA_DIR / "metrics_token")
+keep_out_of_logs(METRICS_TOKEN)
+# The folder in which processes share their counts, so that one page shows all of them.
+# prometheus_client reads the variable itself. Without it, each process counts for itself.
+METRICS_DIR = _env.metrics_dir
+PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, inf)
+TRACES = _env.traces_url
+if TRACES:
+    try:
+        _exporter = find_spec("opentelemetry.exporter.otlp.proto.http")
+    except ModuleNotFoundError:
+        _exporter = None
+    if _exporter is None:
+        raise SystemExit(
+            "strata: OTEL_EXPORTER_OTLP_ENDPOINT is set, but its packages are not installed: "
+            "pip install -r deploy/requirements-tracing.txt"
+        )
+    # The packages read their variables themselves.
+    os.environ.setdefault("OTEL_SERVICE_NAME", "strata")
+# Each process writes to its standard error.
+LOGGING = logging.configuration(_env.log_level, _env.log_format == "json")
+DJANGO_STRUCTLOG_CELERY_DEFAULT_LOG_LEVEL = std_logging.DEBUG

@@ -1,0 +1,170 @@
+"""Hosts, cookies, TLS and the content security policy."""
+
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from csp.constants import NONCE, NONE, SELF
+from django.http.request import split_domain_port
+from pydantic import BeforeValidator
+from pydantic_settings import NoDecode
+
+from config.settings.env import (
+    BASE_DIR,
+    Variables,
+    comma_separated,
+    generated_secret,
+    keep_out_of_logs,
+    load,
+    networks,
+    origin,
+    var,
+)
+
+
+class ServerVariables(Variables):
+    title = "Server"
+
+    data_dir: Path = var(
+        "STRATA_DATA_DIR",
+        BASE_DIR / "var",
+        "the path of a folder",
+        "Database, attachments, and secrets made on the first start.",
+        example="/srv/strata",
+        shown_default="`var/`",
+        in_readme=True,
+    )
+    port: int = var(
+        "PORT",
+        8000,
+        "a port number from 1 to 65535",
+        "The port of the web server.",
+        in_readme=True,
+        ge=1,
+        le=65535,
+    )
+    url: Annotated[str, BeforeValidator(origin)] = var(
+        "STRATA_URL",
+        "",
+        "an address without a path, https://strata.example.org",
+        "The address at which people reach the server. With `https://`, cookies, redirects and "
+        "HSTS require TLS.",
+        example="https://strata.example.org",
+        shown_default="",
+        in_readme=True,
+    )
+    allowed_hosts: Annotated[list[str], NoDecode, BeforeValidator(comma_separated)] = var(
+        "STRATA_ALLOWED_HOSTS",
+        [],
+        "host names separated by commas",
+        "More host names that the server answers to, beside `localhost`, `127.0.0.1` and `[::1]`.",
+        example="strata.internal",
+        shown_default="",
+    )
+    trusted_proxies: int = var(
+        "STRATA_TRUSTED_PROXIES",
+        0,
+        "how many proxies stand before it, from 0 to 10",
+        "The number of proxies in front of the server. Each must add to `X-Forwarded-For` and set "
+        "`X-Forwarded-Proto`. A request with fewer entries counts as from the address that "
+        "connected, and is logged as `forwarded_for_ignored`.",
+        example="1",
+        ge=0,
+        le=10,
+    )
+    secret_key: str = var(
+        "STRATA_SECRET_KEY",
+        "",
+        "a long random text",
+        "Signs sessions and links.",
+        shown_default="made on the first start",
+        secret=True,
+    )
+    admin_password: str = var(
+        "STRATA_ADMIN_PASSWORD",
+        "",
+        "the first administrator's password",
+        "The password of the user `admin`, which the first start creates.",
+        shown_default="made and printed",
+        secret=True,
+        in_readme=True,
+    )
+    debug: bool = var(
+        "STRATA_DEBUG",
+        False,
+        "on or off",
+        "Django's debug pages. Never on a server that others reach.",
+        shown_default="off",
+    )
+    outbound_allow: Annotated[
+        list[IPv4Network | IPv6Network], NoDecode, BeforeValidator(networks)
+    ] = var(
+        "STRATA_OUTBOUND_ALLOW",
+        [],
+        "networks such as 10.1.0.0/16 or addresses, separated by commas",
+        "Internal networks or addresses that webhooks and image addresses may lead to. The public "
+        "internet needs no entry.",
+        example="10.1.0.0/16,fd12:3456::/48",
+        shown_default="none",
+    )
+
+
+_env = load(ServerVariables)
+DATA_DIR = _env.data_dir.resolve()
+DATA_DIR.mkdir(parents=True, exist_ok=True)
+DEBUG = _env.debug
+SECRET_KEY = _env.secret_key or generated_secret(DATA_DIR / "secret_key")
+keep_out_of_logs(SECRET_KEY)
+PORT = _env.port
+ADMIN_PASSWORD = _env.admin_password
+# The public address. With https://, everything requires TLS (see SECURE_…).
+URL = _env.url
+HTTPS = URL.startswith("https://")
+_authority = urlsplit(URL).netloc
+ALLOWED_HOSTS = [*_env.allowed_hosts, "localhost", "127.0.0.1", "[::1]"]
+CSRF_TRUSTED_ORIGINS = [
+    f"https://{'*' if host.startswith('.') else ''}{host}"
+    for host in ALLOWED_HOSTS
+    if "*" not in host
+]
+if URL:
+    ALLOWED_HOSTS.insert(0, split_domain_port(_authority)[0])
+    CSRF_TRUSTED_ORIGINS.insert(0, URL)
+# How many proxies in front of this server add to X-Forwarded-For.
+ALLAUTH_TRUSTED_PROXY_COUNT = _env.trusted_proxies
+# Requests to addresses from users reach the public internet and these networks.
+OUTBOUND_ALLOW = _env.outbound_allow
+DEFAULT_EXCEPTION_REPORTER_FILTER = "config.http.error_pages.SecretSettingsFilter"
+# With `no-referrer`, browsers send “Origin: null” with forms, which the CSRF check rejects.
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
+if HTTPS:
+    # Browsers accept these names only from this host and over TLS, so no other host of the domain
+    # can set them. https://httpwg.org/http-extensions/draft-ietf-httpbis-rfc6265bis.html#name-the-__host-prefix
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+    LANGUAGE_COOKIE_NAME = "__Host-language"
+    SECURE_SSL_REDIRECT, SECURE_SSL_HOST = True, _authority
+    # Monitoring on the same machine requests these without a proxy.
+    SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]
+    SECURE_HSTS_SECONDS = 365 * 24 * 3600
+if ALLAUTH_TRUSTED_PROXY_COUNT:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# The owner of the domain decides on HSTS for subdomains and on preload lists, because other
+# services may use them.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "style-src": [SELF, NONCE],
+        "script-src": [SELF, NONCE],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}

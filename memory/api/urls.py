@@ -1,0 +1,57 @@
+"""URLs of the memory API, below /api/v1/."""
+
+from django.urls import path
+
+from memory.api import (
+    activity,
+    blocks,
+    entries,
+    facts,
+    forgetting,
+    moderation,
+    profile,
+    recall,
+    revisions,
+    webhooks,
+)
+
+PROJECT = "projects/<slug:slug>"
+ENTRIES = f"{PROJECT}/memory/entries"
+FACTS = f"{PROJECT}/facts"
+ACTIVITY = f"{PROJECT}/activity"
+BLOCKS = f"{PROJECT}/blocks"
+WEBHOOKS = f"{PROJECT}/webhooks"
+WEBHOOK = f"{WEBHOOKS}/<uuid:pk>"
+
+urlpatterns = [
+    path(f"{PROJECT}/memory/", entries.BankView.as_view(), name="api-memory"),
+    path(f"{ENTRIES}/", entries.EntryListView.as_view(), name="api-entries"),
+    path(f"{ENTRIES}/<uuid:pk>/", entries.EntryDetailView.as_view(), name="api-entry"),
+    path(
+        f"{ENTRIES}/<uuid:pk>/revisions/",
+        revisions.EntryRevisionListView.as_view(),
+        name="api-entry-revisions",
+    ),
+    path(f"{PROJECT}/memory/act/", moderation.EntryActionView.as_view(), name="api-act"),
+    path("messages/<uuid:pk>/told/", revisions.ReplySourcesView.as_view(), name="api-told"),
+    path(
+        f"{FACTS}/contradictions/", facts.ContradictionListView.as_view(), name="api-contradictions"
+    ),
+    path(f"{FACTS}/", facts.FactListView.as_view(), name="api-facts"),
+    path(f"{FACTS}/<uuid:pk>/", facts.FactDetailView.as_view(), name="api-fact"),
+    path(f"{ACTIVITY}/", activity.ActivityListView.as_view(), name="api-activity"),
+    path(f"{ACTIVITY}/<uuid:pk>/", activity.ActivityDetailView.as_view(), name="api-activity-one"),
+    path(f"{PROJECT}/usage/", activity.UsageView.as_view(), name="api-usage"),
+    path(f"{PROJECT}/forget/", forgetting.ForgetView.as_view(), name="api-forget"),
+    path(f"{PROJECT}/recall/", recall.RecallView.as_view(), name="api-recall"),
+    path(f"{PROJECT}/profile/", profile.ProfileView.as_view(), name="api-profile"),
+    path(f"{PROJECT}/export/", profile.ProjectExportView.as_view(), name="api-export"),
+    path(f"{BLOCKS}/", blocks.BlockListView.as_view(), name="api-blocks"),
+    path(f"{BLOCKS}/<str:name>/", blocks.BlockDetailView.as_view(), name="api-block"),
+    path(f"{WEBHOOKS}/", webhooks.WebhookListView.as_view(), name="api-webhooks"),
+    path(f"{WEBHOOK}/", webhooks.WebhookDetailView.as_view(), name="api-webhook"),
+    path(f"{WEBHOOK}/secret/", webhooks.WebhookSecretView.as_view(), name="api-webhook-secret"),
+    path(f"{WEBHOOK}/test/", webhooks.WebhookTestView.as_view(), name="api-webhook-test"),
+    path(f"{WEBHOOK}/deliveries/", webhooks.DeliveryListView.as_view(), name="api-deliveries"),
+    path("sessions/<uuid:pk>/summarize/", entries.SummarizeView.as_view(), name="api-summarize"),
+]

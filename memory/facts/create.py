@@ -1,0 +1,202 @@
+"""Creating facts: as a new row, or as another source of a fact that says the same."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory.layers.injection_detection import reads_like_instructions
+from memory.models import ActivityVerb, Fact, FactSource, FactStatus, ReviewReason
+from memory.models.activity import record_activity
+from memory.models.facts import MAX_OBJECT_CHARS, MAX_PREDICATE_CHARS, MAX_SUBJECT_CHARS, topic_key
+from projects.core.errors import InvalidInputError
+from projects.core.text import storable
+from projects.models import MemberRole, Membership, Project
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The content of a fact. `user_id` is the user that it is about, None for the project;
+    `confidence` is from 0 to 1.
+    """
+
+    subject: str
+    predicate: str
+    object: str
+    valid_from: datetime
+    valid_until: datetime | None = None
+    confidence: float = 1.0
+    user_id: int | None = None
+
+    @property
+    def text(self) -> str:
+        return f"{self.subject} {self.predicate} {self.object}"
+
+    @property
+    def topic(self) -> str:
+        return topic_key(self.user_id, self.subject, self.predicate)
+
+    def normalized(self) -> "Statement":
+        """Return the statement as it is stored: each part on one line and within its limit."""
+
+        def on_one_line(text: str) -> str:
+            return " ".join(storable(text).split())
+
+        return replace(
+            self,
+            subject=on_one_line(self.subject)[:MAX_SUBJECT_CHARS],
+            predicate=on_one_line(self.predicate)[:MAX_PREDICATE_CHARS],
+            object=on_one_line(self.object)[:MAX_OBJECT_CHARS],
+        )
+
+    def checked(self) -> "Statement":
+        """Return the statement. Raises InvalidInputError if it ends before it begins."""
+        if self.valid_until is not None and self.valid_until <= self.valid_from:
+            raise InvalidInputError(_("It would end before it begins."))
+        return self
+
+
+def create_fact(member: Membership, statement: Statement) -> tuple[Fact, bool]:
+    """Record a statement that `member` enters by hand; return the fact and whether it is new.
+
+    A statement that reads like instructions to a model waits for an owner. If the project reviews
+    new memories, so does every statement of others than owners. Raises InvalidInputError for an
+    end before the start, for an end that differs from that of the known fact, and for a fact that
+    an owner hid.
+    """
+    statement = statement.normalized().checked()
+    project = member.project
+    review_reason = _review_reason(member, statement)
+    with transaction.atomic():
+        lock_topics(project, [statement.topic])
+        fact = find_same_fact(project, statement)
+        is_new = fact is None
+        if fact is None:
+            author = member.user.get_username()
+            fact = insert_fact(project, statement, author, review_reason, by_hand=True)
+        else:
+            _confirm(member, fact, statement)
+        record_activity(
+            project.pk,
+            ActivityVerb.PROPOSED if is_new and review_reason else ActivityVerb.RECORDED,
+            by=member.user,
+            fact_id=fact.pk,
+            reason=review_reason if is_new else "",
+        )
+    return fact, is_new
+
+
+def _confirm(member: Membership, fact: Fact, statement: Statement) -> None:
+    """Mark a known fact as entered by hand, so that it needs no source any more. If `member` may
+    decide on it, a proposed or hidden fact becomes live.
+    """
+    if statement.valid_until not in (None, fact.valid_until):
+        raise InvalidInputError(_("This is known already; change its end there."))
+    decides = member.role == MemberRole.OWNER or fact.user_id == member.user_id
+    if fact.state == FactStatus.HIDDEN and not decides:
+        raise InvalidInputError(_("This is known already, and was hidden."))
+    if fact.state != FactStatus.LIVE and decides and not reads_as_instruction(statement):
+        fact.state, fact.waits_because, fact.recorded_at = FactStatus.LIVE, "", timezone.now()
+    if not fact.by_hand:
+        fact.by_hand, fact.written_by = True, member.user.get_username()
+    fact.valid_from = min(fact.valid_from, statement.valid_from)
+    fact.save(
+        update_fields=[
+            "by_hand",
+            "written_by",
+            "valid_from",
+            "state",
+            "waits_because",
+            "recorded_at",
+        ]
+    )
+
+
+def _review_reason(member: Membership, statement: Statement) -> str:
+    if reads_as_instruction(statement):
+        return ReviewReason.INSTRUCTIONS
+    # A fact about the member concerns nobody else.
+    is_reviewed = member.project.review_memories and statement.user_id is None
+    return ReviewReason.ASKED if is_reviewed and member.role != MemberRole.OWNER else ""
+
+
+def reads_as_instruction(fact: Statement | Fact) -> bool:
+    """Return whether it reads like instructions to a model, as a whole or in any of its parts."""
+    return reads_like_instructions(
+        "\n".join((fact.text, fact.subject, fact.predicate, fact.object))
+    )
+
+
+def lock_topics(project: Project, topics: Iterable[str]) -> None:
+    """Block other changes to facts of these topics until the end of the transaction.
+
+    Topics are locked in one order, so that two transactions cannot deadlock.
+    """
+    with connection.cursor() as cursor:
+        for topic in sorted(set(topics)):
+            cursor.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{project.pk} {topic}"]
+            )
+
+
+def insert_fact(
+    project: Project,
+    statement: Statement,
+    written_by: str,
+    review_reason: str,
+    now: datetime | None = None,
+    by_hand: bool = False,
+) -> Fact:
+    fact = Fact(
+        project=project,
+        user_id=statement.user_id,
+        subject=statement.subject,
+        predicate=statement.predicate,
+        object=statement.object,
+        confidence=statement.confidence,
+        valid_from=statement.valid_from,
+        valid_until=statement.valid_until,
+        recorded_at=now or timezone.now(),
+        state=FactStatus.PROPOSED if review_reason else FactStatus.LIVE,
+        waits_because=review_reason,
+        by_hand=by_hand,
+        written_by=written_by,
+    )
+    fact.set_keys()
+    fact.save(force_insert=True)
+    return fact
+
+
+def find_same_fact(
+    project: Project, statement: Statement, message: UUID | None = None
+) -> Fact | None:
+    """Return the fact, locked, that equals `statement`; the caller has locked its topic.
+
+    It has the same object, and no other fact of its topic begins between its start and that of the
+    statement. A hidden fact counts too, and stays hidden. If somebody corrected a fact that
+    `message` states, its earlier content counts as well.
+    """
+    rows = Fact.objects.current().filter(project=project, topic=statement.topic)
+    facts = list(rows.select_for_update(of=("self",)).order_by("pk"))
+    same = [fact for fact in facts if fact.has_object(statement.object)]
+    others = [fact for fact in facts if fact not in same and fact.state != FactStatus.HIDDEN]
+    for fact in sorted(same, key=lambda fact: abs(fact.valid_from - statement.valid_from)):
+        first, last = sorted((fact.valid_from, statement.valid_from))
+        has_ended = fact.valid_until is not None and fact.valid_until <= last
+        if not has_ended and not any(first < other.valid_from <= last for other in others):
+            return fact
+    return _find_corrected(project, statement, message) if message else None
+
+
+def _find_corrected(project: Project, statement: Statement, message: UUID) -> Fact | None:
+    """Return the fact of `message` whose earlier version is `statement`."""
+    facts = FactSource.objects.filter(project=project, message=message).values("fact")
+    earlier = Fact.objects.filter(project=project, topic=statement.topic, earlier_of__in=facts)
+    for version in earlier.select_related("earlier_of"):
+        if version.has_object(statement.object) and version.earlier_of is not None:
+            return version.earlier_of
+    return None

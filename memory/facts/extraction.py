@@ -1,0 +1,358 @@
+"""Extraction of facts from conversations.
+
+The call that writes a summary also returns claims of facts. Claims that the messages support are
+recorded as facts with these messages as sources. When a summary is rewritten, facts that it no
+longer states lose their sources.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from hashlib import sha256
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.utils import timezone
+
+from chat.models import Message
+from memory.facts.create import (
+    Statement,
+    find_same_fact,
+    insert_fact,
+    lock_topics,
+    reads_as_instruction,
+)
+from memory.facts.grounding import is_grounded
+from memory.layers.entities import EntityKind, dates, find_all_entities
+from memory.layers.summarising.answers import FactClaim
+from memory.models import (
+    ActivityVerb,
+    Entry,
+    EntryStatus,
+    Fact,
+    FactSource,
+    FactStatus,
+    ReviewReason,
+    Tombstone,
+    TombstoneKind,
+)
+from memory.models.activity import record_activity
+from memory.models.facts import normalize_text
+from projects.models import Project, delete_rows
+
+# Lines before and after the cited one that may contain the words too.
+NEIGHBOURS = 1
+# A day that is not written as a date ("since Monday") is at most this far from the message.
+NEARBY = timedelta(days=31)
+# Subjects that mean the speaker, and subjects that name nobody once the line is gone.
+_SPEAKER = frozenset("i me my myself user speaker".split()) | {"the user", "the speaker"}
+_NOBODY = frozenset(
+    "we us our you he him she her it they them this that one someone somebody everyone".split()
+)
+
+
+@dataclass(frozen=True)
+class ExtractedFact:
+    """A statement and the message that states it."""
+
+    statement: Statement
+    message: Message
+
+
+def ground_claims(
+    claims: Iterable[FactClaim], messages: Sequence[Message], project: Project
+) -> list[ExtractedFact]:
+    """Return the claims that `messages` support; claims cite them by numbers from 1.
+
+    A personal fact is about the author of its message. If the message has no account, the fact
+    becomes one of the project, like the summary that contains it. Personal facts of the assistant
+    are dropped.
+    """
+    facts = (_ground(claim, messages, project) for claim in claims)
+    return list({(fact.statement, fact.message.pk): fact for fact in facts if fact}.values())
+
+
+def _ground(
+    claim: FactClaim, messages: Sequence[Message], project: Project
+) -> ExtractedFact | None:
+    if not 1 <= claim.line <= len(messages):
+        return None
+    place = claim.line - 1
+    message = messages[place]
+    subject = _subject(claim, message)
+    around = messages[max(place - NEIGHBOURS, 0) : place + NEIGHBOURS + 1]
+    material = [text for neighbour in around for text in (neighbour.speaker, neighbour.text)]
+    if not subject or not is_grounded(subject, material) or not is_grounded(claim.object, material):
+        return None
+    if claim.personal and message.role != "user":
+        return None
+    statement = Statement(
+        subject=subject,
+        predicate=claim.predicate,
+        object=claim.object,
+        valid_from=_valid_from(claim.since, message.created_at, material, project),
+        confidence=claim.confidence,
+        user_id=message.author_id if claim.personal else None,
+    ).normalized()
+    is_complete = statement.subject and statement.predicate and statement.object
+    return ExtractedFact(statement, message) if is_complete else None
+
+
+def _subject(claim: FactClaim, message: Message) -> str:
+    """Return the name of the subject; empty if the claim only refers to it by a pronoun."""
+    name = normalize_text(claim.subject)
+    if name in _SPEAKER:
+        return message.speaker if message.role == "user" else ""
+    return "" if name in _NOBODY else claim.subject
+
+
+def _valid_from(
+    day: date | None, sent_at: datetime, material: Sequence[str], project: Project
+) -> datetime:
+    """Return the beginning of `day` if the text mentions it or it is near; else `sent_at`."""
+    if day is None or not date(1900, 1, 1) <= day <= date(2200, 1, 1):
+        return sent_at
+    if day == sent_at.astimezone(project.zone).date():
+        # Two statements on one day follow one another.
+        return sent_at
+    begin = datetime.combine(day, time.min, project.zone)
+    is_supported = abs(begin - sent_at) <= NEARBY or _mentions(day, "\n".join(material))
+    return begin if is_supported else sent_at
+
+
+def _mentions(day: date, text: str) -> bool:
+    forms = {f"{day:%Y-%m-%d}", f"--{day:%m-%d}"}
+    if day.day == 1:
+        forms |= {f"{day:%Y-%m}", f"--{day:%m}"}
+        if day.month == 1:
+            forms.add(f"{day:%Y}")
+    return any(
+        reading in forms
+        for entity in find_all_entities(text)
+        if entity.kind == EntityKind.DATE
+        for reading in dates.readings(entity.form)
+    )
+
+
+def record_extracted(
+    entry: Entry,
+    extracted: Sequence[ExtractedFact],
+    messages: Sequence[Message],
+    now: datetime,
+    is_whole: bool,
+    for_good: bool = False,
+) -> None:
+    """Record the facts that were extracted with the saved `entry` from its `messages`.
+
+    Facts that the entry stated before and no longer states are retired at `now`, or with
+    `for_good` deleted. If the extraction did not cover all messages (`is_whole`), or somebody
+    changed the fact by hand, they stay as long as their message is unchanged. Runs in the
+    transaction that saves the entry.
+    """
+    # The lock comes first: what is forgotten meanwhile has its tombstone when that is checked.
+    lock_topics(entry.project, (fact.statement.topic for fact in extracted))
+    new_states: dict[UUID, str] = {}
+    sources: set[UUID] = set()
+    facts: set[UUID] = set()
+    for extracted_fact in _without_tombstones(entry, extracted):
+        fact, is_new = _find_or_insert(entry, extracted_fact, now)
+        facts.add(fact.pk)
+        sources.add(_save_source(entry, fact, extracted_fact))
+        if is_new:
+            new_states[fact.pk] = fact.state
+    if facts:
+        _update_from_sources(Fact.objects.filter(project=entry.project_id, pk__in=facts))
+    stale = _stale_sources(entry, sources, messages, is_whole)
+    remove_sources(stale, at=None if for_good else now)
+    _record_new(entry, new_states)
+
+
+def _find_or_insert(entry: Entry, extracted: ExtractedFact, now: datetime) -> tuple[Fact, bool]:
+    statement = extracted.statement
+    fact = find_same_fact(entry.project, statement, extracted.message.pk)
+    if reads_as_instruction(statement):
+        review_reason: str = ReviewReason.INSTRUCTIONS
+    else:
+        review_reason = entry.waits_because if entry.state == EntryStatus.PROPOSED else ""
+    if fact is None:
+        return insert_fact(entry.project, statement, entry.written_by, review_reason, now), True
+    if fact.state == FactStatus.PROPOSED and not review_reason:
+        # Stated again in an entry that needs no review.
+        fact.state, fact.waits_because, fact.recorded_at = FactStatus.LIVE, "", now
+        fact.save(update_fields=["state", "waits_because", "recorded_at"])
+    return fact, False
+
+
+def _save_source(entry: Entry, fact: Fact, extracted: ExtractedFact) -> UUID:
+    source, _ = FactSource.objects.update_or_create(
+        project=entry.project,
+        fact=fact,
+        message=extracted.message,
+        defaults={
+            "session_id": extracted.message.session_id,
+            "entry": entry,
+            "valid_from": extracted.statement.valid_from,
+            "confidence": extracted.statement.confidence,
+            "found_at": timezone.now(),
+        },
+    )
+    return source.pk
+
+
+def _stale_sources(
+    entry: Entry, current: set[UUID], messages: Sequence[Message], is_whole: bool
+) -> QuerySet[FactSource]:
+    """Return the sources of facts that `entry` stated before and no longer states."""
+    stays = Q(message__in=messages) & (
+        Q(message__edited_at=None) | Q(message__edited_at__lt=F("found_at"))
+    )
+    if is_whole:
+        stays &= Q(fact__by_hand=True) | Q(fact__version__gt=1)
+    sources = FactSource.objects.filter(project=entry.project_id, entry=entry)
+    return sources.filter(fact__retired_at=None).exclude(pk__in=current).exclude(stays)
+
+
+def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) -> int:
+    """Delete `sources`, which name their project, and return how many facts went with them.
+
+    A fact without any other source that nobody entered by hand is deleted, too; with `at` it is
+    retired at that moment instead, and can still be queried as it was. Earlier versions that
+    predate all remaining sources are deleted.
+    """
+    rows = list(sources.values_list("project", "pk", "fact"))
+    if not rows:
+        return 0
+    projects = {project for project, _, _ in rows}
+    lost = [(pk, fact) for _, pk, fact in rows]
+    all_facts = Fact.objects.filter(project__in=projects)
+    locked = all_facts.filter(pk__in={fact for _, fact in lost}).select_for_update(of=("self",))
+    facts = list(locked.order_by("pk").values_list("pk", flat=True))
+    others = FactSource.objects.filter(project=OuterRef("project"))
+    others = others.exclude(pk__in=[pk for pk, _ in lost])
+    touched = all_facts.filter(pk__in=facts)
+    unsupported = touched.filter(~Exists(others.filter(fact=OuterRef("pk"))), by_hand=False)
+    if at is not None:
+        retired = set(unsupported.values_list("pk", flat=True))
+        unsupported.filter(retired_at=None).update(retired_at=at)
+        lost = [(pk, fact) for pk, fact in lost if fact not in retired]
+        removed = len(retired)
+    else:
+        removed = delete_rows(unsupported)
+    delete_rows(FactSource.objects.filter(project__in=projects, pk__in=[pk for pk, _ in lost]))
+    older_sources = FactSource.objects.filter(
+        project=OuterRef("project"),
+        fact=OuterRef("earlier_of"),
+        found_at__lt=OuterRef("retired_at"),
+    )
+    delete_rows(all_facts.filter(~Exists(older_sources), earlier_of__in=facts, by_hand=False))
+    _update_from_sources(touched)
+    return removed
+
+
+def _update_from_sources(facts: QuerySet[Fact]) -> None:
+    """Set the start of each fact to its first source, and its confidence to the highest one.
+
+    Facts that somebody entered or changed by hand are left alone.
+    """
+    sources = FactSource.objects.filter(project=OuterRef("project"), fact=OuterRef("pk"))
+    rows = (
+        facts.filter(by_hand=False, version=1, retired_at=None)
+        .order_by("pk")
+        .annotate(
+            first=Subquery(sources.order_by("valid_from").values("valid_from")[:1]),
+            surest=Subquery(sources.order_by("-confidence").values("confidence")[:1]),
+        )
+    )
+    for fact in rows:
+        if fact.first and (fact.first, fact.surest) != (fact.valid_from, fact.confidence):
+            fact.valid_from, fact.confidence = fact.first, fact.surest
+            fact.save(update_fields=["valid_from", "confidence"])
+
+
+def approve_with(entry: Entry) -> None:
+    """Make live the facts that waited with `entry`, except those that read like instructions."""
+    facts = Fact.objects.filter(project=entry.project_id)
+    rows = facts.current().filter(state=FactStatus.PROPOSED, sources__entry=entry)
+    waiting = rows.select_for_update(of=("self",)).order_by("pk")
+    clean = [fact.pk for fact in waiting if not reads_as_instruction(fact)]
+    facts.filter(pk__in=clean).update(
+        state=FactStatus.LIVE, waits_because="", recorded_at=timezone.now()
+    )
+
+
+def redact(entry: Entry, passage: str) -> None:
+    """Remove the facts of `entry`, and earlier versions of them, that contain `passage`.
+
+    Tombstones keep them from being extracted from the same session again.
+    """
+    phrase = normalize_text(passage)
+    facts = Fact.objects.filter(project=entry.project_id)
+    versions = versions_of(entry.project_id, facts.filter(sources__entry=entry))
+    matching = [version for version in versions if phrase in normalize_text(version.text)]
+    bury_in_sessions(matching)
+    ids = {version.pk for version in matching}
+    remove_sources(entry.fact_sources.filter(project=entry.project_id, fact__in=ids))
+    delete_rows(facts.filter(pk__in=ids).exclude(earlier_of=None))
+
+
+def versions_of(project: UUID, facts: QuerySet[Fact]) -> QuerySet[Fact]:
+    """Return the present and the earlier versions of these facts of the project."""
+    ids = facts.values("pk")
+    return Fact.objects.filter(Q(pk__in=ids) | Q(earlier_of__in=ids), project=project)
+
+
+def tombstone_subject(fact: Statement | Fact, session: object) -> str:
+    """Return the hash that identifies a forgotten fact in a session that stated it."""
+    parts = (str(session), fact.text, str(fact.user_id or ""))
+    return sha256("\n".join(normalize_text(part) for part in parts).encode()).hexdigest()
+
+
+def bury_in_sessions(versions: Iterable[Fact]) -> list[Tombstone]:
+    """Create tombstones, so that these facts are not extracted from their sessions again."""
+    versions = list(versions)
+    facts = {version.earlier_of_id or version.pk for version in versions}
+    projects = {version.project_id for version in versions}
+    sources = FactSource.objects.filter(project__in=projects, fact__in=facts)
+    sessions = defaultdict(set)
+    for fact, session in sources.values_list("fact", "session"):
+        sessions[fact].add(session)
+    tombstones = [
+        Tombstone(
+            project_id=version.project_id,
+            kind=TombstoneKind.FACT,
+            subject=tombstone_subject(version, session),
+        )
+        for version in versions
+        for session in sessions[version.earlier_of_id or version.pk]
+    ]
+    return Tombstone.objects.bulk_create(tombstones, ignore_conflicts=True)
+
+
+def _without_tombstones(entry: Entry, extracted: Sequence[ExtractedFact]) -> list[ExtractedFact]:
+    subjects = [tombstone_subject(fact.statement, entry.session_id) for fact in extracted]
+    tombstones = Tombstone.objects.filter(
+        project=entry.project, kind=TombstoneKind.FACT, subject__in=subjects
+    )
+    buried = set(tombstones.values_list("subject", flat=True)) if subjects else set()
+    return [
+        fact for fact, subject in zip(extracted, subjects, strict=True) if subject not in buried
+    ]
+
+
+def _record_new(entry: Entry, new_states: dict[UUID, str]) -> None:
+    """Log which facts are new: first the live ones, then the proposed ones."""
+    for verb, state in (
+        (ActivityVerb.RECORDED, FactStatus.LIVE),
+        (ActivityVerb.PROPOSED, FactStatus.PROPOSED),
+    ):
+        if ids := [pk for pk, new_state in new_states.items() if new_state == state]:
+            record_activity(
+                entry.project_id,
+                verb,
+                related=ids,
+                entry_id=entry.pk,
+                session_id=entry.session_id,
+                granularity=entry.granularity,
+                period_key=entry.period_key,
+            )

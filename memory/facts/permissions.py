@@ -1,0 +1,104 @@
+"""Permissions of facts: which facts and sources a member may see, and who reviews a fact."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q
+from django.shortcuts import get_object_or_404
+
+from chat.models import Session, Visibility
+from chat.permissions import sessions_for
+from memory.models import Fact, FactSource, FactStatus
+from memory.models.facts import FactQuerySet
+from projects.models import MemberRole, Membership
+
+MAX_CONTRADICTIONS = 200
+
+
+def facts_for(member: Membership) -> FactQuerySet:
+    """Return the facts that the member may see, in every state: those of the project, and those
+    about the member.
+
+    A proposed fact whose only sources are in another member's private session is not visible
+    before that member approves it. Hidden facts are visible to editors and owners.
+    """
+    readable = Session.objects.filter(
+        Q(visibility=Visibility.PROJECT) | Q(creator=member.user_id), project=member.project
+    )
+    seen = FactSource.objects.filter(fact=OuterRef("pk"), session__in=readable)
+    facts = Fact.objects.filter(
+        Q(user=None) | Q(user=member.user_id),
+        ~Q(state=FactStatus.PROPOSED) | Q(by_hand=True) | Exists(seen),
+        project=member.project,
+    )
+    return facts if member.may_write else facts.exclude(state=FactStatus.HIDDEN)
+
+
+def fact_for_reading(member: Membership, pk: UUID | str) -> Fact:
+    """Return the fact in any state, with its end. Raises Http404."""
+    rows = facts_for(member).current().select_related("user", "project")
+    return rows.with_validity().filter(pk=pk).first() or get_object_or_404(rows, pk=pk)
+
+
+def may_decide(member: Membership, fact: Fact) -> bool:
+    """Return whether `member` may approve, reject, hide or show `fact`.
+
+    Owners may. A fact about one user is decided by that user; a proposed fact whose only sources
+    are in a private session by its creator, since nobody else has read it.
+    """
+    if fact.user_id is not None:
+        return fact.user_id == member.user_id
+    if fact.state == FactStatus.PROPOSED and not fact.by_hand:
+        sources = FactSource.objects.filter(fact=fact)
+        if not sources.filter(session__visibility=Visibility.PROJECT).exists():
+            return member.may_write and sources.filter(session__creator=member.user_id).exists()
+    return member.role == MemberRole.OWNER
+
+
+def topic_history(member: Membership, fact: Fact) -> FactQuerySet:
+    """Return all facts of the topic of `fact`, the newest first."""
+    return facts_for(member).filter(topic=fact.topic).with_validity().newest_first()
+
+
+def contradictions(member: Membership) -> list[list[Fact]]:
+    """Return groups of facts of one topic that contradict each other.
+
+    Two facts do if they begin at the same time, or if one begins before the end that somebody
+    entered for the other.
+    """
+    others = (
+        Fact.objects.supported()
+        .current()
+        .filter(project=OuterRef("project"), topic=OuterRef("topic"))
+        .exclude(pk=OuterRef("pk"))
+    )
+    at_once = others.filter(valid_from=OuterRef("valid_from"))
+    begun_within = others.filter(
+        valid_from__gt=OuterRef("valid_from"), valid_from__lt=OuterRef("valid_until")
+    )
+    within = others.filter(
+        valid_from__lt=OuterRef("valid_from"), valid_until__gt=OuterRef("valid_from")
+    )
+    rows = facts_for(member).with_validity()
+    rows = rows.filter(Exists(at_once) | Exists(begun_within) | Exists(within))
+    by_topic: dict[str, list[Fact]] = {}
+    for fact in rows.order_by("topic", "valid_from", "pk")[:MAX_CONTRADICTIONS]:
+        by_topic.setdefault(fact.topic, []).append(fact)
+    return list(by_topic.values())
+
+
+def readable_sources(
+    member: Membership, facts: Sequence[Fact | UUID]
+) -> dict[UUID | None, list[FactSource]]:
+    """Return the sources that the member may read, with their messages, by fact, in one query.
+
+    An earlier version has the sources of its fact.
+    """
+    ids = {fact if isinstance(fact, UUID) else fact.earlier_of_id or fact.pk for fact in facts}
+    rows = FactSource.objects.filter(
+        fact__in=ids, session__in=sessions_for(member.user).filter(project=member.project)
+    ).select_related("message__author", "session")
+    by_fact: dict[UUID | None, list[FactSource]] = {}
+    for source in rows:
+        by_fact.setdefault(source.fact_id, []).append(source)
+    return by_fact

@@ -1,0 +1,164 @@
+"""Changing facts. A change saves the former content as an earlier version.
+
+`version` is the version that the caller read. If the fact changed since then, StaleVersionError is
+raised; None skips the check.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory.facts.create import Statement, lock_topics, reads_as_instruction
+from memory.models import ActivityVerb, Fact, FactStatus, ModerationReason, ReviewReason
+from memory.models.activity import record_activity
+from projects.core.errors import InvalidInputError, StaleVersionError
+from projects.core.ids import new_id
+from projects.models import Project
+
+
+def edit(
+    fact: Fact,
+    statement: Statement,
+    by: Any,
+    version: int | None = None,
+    reason: str = ModerationReason.OTHER,
+) -> Fact:
+    """Replace the content of `fact`; the user that it is about does not change.
+
+    Content that reads like instructions to a model waits for review. Raises InvalidInputError for
+    an end before the start.
+    """
+    statement = replace(statement.normalized().checked(), user_id=fact.user_id)
+    return _change(fact, statement, by, ActivityVerb.EDITED, version, reason)
+
+
+def close(fact: Fact, at: datetime, by: Any, reason: str = ModerationReason.OUTDATED) -> Fact:
+    """End `fact` at `at`. Raises InvalidInputError for a moment before it begins."""
+    statement = replace(statement_of(fact), valid_until=at).checked()
+    return _change(fact, statement, by, ActivityVerb.CLOSED, None, reason)
+
+
+def statement_of(fact: Fact) -> Statement:
+    return Statement(
+        subject=fact.subject,
+        predicate=fact.predicate,
+        object=fact.object,
+        valid_from=fact.valid_from,
+        valid_until=fact.valid_until,
+        confidence=fact.confidence,
+        user_id=fact.user_id,
+    )
+
+
+@transaction.atomic
+def _change(
+    fact: Fact, statement: Statement, by: Any, verb: ActivityVerb, version: int | None, reason: str
+) -> Fact:
+    lock_topics(fact.project, [fact.topic, statement.topic])
+    fact = _locked(fact, version)
+    if statement == statement_of(fact):
+        return fact
+    now = timezone.now()
+    _save_earlier_version(fact, now)
+    fact.subject, fact.predicate, fact.object = (
+        statement.subject,
+        statement.predicate,
+        statement.object,
+    )
+    fact.valid_from, fact.valid_until = statement.valid_from, statement.valid_until
+    fact.confidence, fact.recorded_at = statement.confidence, now
+    fact.version += 1
+    fact.written_by = by.get_username()
+    if reads_as_instruction(statement):
+        fact.state, fact.waits_because = FactStatus.PROPOSED, ReviewReason.INSTRUCTIONS
+    fact.set_keys()
+    fact.save()
+    _record(fact, verb, by, reason)
+    return fact
+
+
+def _save_earlier_version(fact: Fact, now: datetime) -> None:
+    """Copy the stored `fact` as an earlier version, recorded until `now`."""
+    earlier = Fact.objects.get(pk=fact.pk)
+    earlier.pk, earlier.earlier_of = new_id(), fact
+    earlier.recorded_at = min(fact.recorded_at, now)
+    earlier.retired_at = now
+    earlier.save(force_insert=True)
+
+
+def approve(
+    fact: Fact, by: Any, reason: str = ModerationReason.CHECKED, version: int | None = None
+) -> Fact:
+    """Make a proposed fact live. Raises InvalidInputError if it was decided meanwhile."""
+    verbs = {FactStatus.PROPOSED: ActivityVerb.APPROVED}
+    return _set_state(fact, FactStatus.LIVE, verbs, by, reason, version)
+
+
+def unhide(
+    fact: Fact, by: Any, reason: str = ModerationReason.OTHER, version: int | None = None
+) -> Fact:
+    """Make a hidden fact live. Raises InvalidInputError if it is not hidden."""
+    verbs = {FactStatus.HIDDEN: ActivityVerb.SHOWN}
+    return _set_state(fact, FactStatus.LIVE, verbs, by, reason, version)
+
+
+def hide(
+    fact: Fact, by: Any, reason: str = ModerationReason.WRONG, version: int | None = None
+) -> Fact:
+    """Hide `fact`, or reject a proposed one; it stays hidden if a message states it again.
+
+    The fact before it is open again. Raises InvalidInputError if it is hidden already.
+    """
+    verbs = {FactStatus.PROPOSED: ActivityVerb.REJECTED, FactStatus.LIVE: ActivityVerb.HIDDEN}
+    return _set_state(fact, FactStatus.HIDDEN, verbs, by, reason, version)
+
+
+@transaction.atomic
+def _set_state(
+    fact: Fact,
+    state: FactStatus,
+    verbs: Mapping[FactStatus, ActivityVerb],
+    by: Any,
+    reason: str,
+    version: int | None,
+) -> Fact:
+    """Set the state of a fact. `verbs` are the allowed former states and what the log calls it."""
+    fact = _locked(fact, version)
+    verb = verbs.get(FactStatus(fact.state))
+    if verb is None:
+        raise InvalidInputError(_("This was decided meanwhile."))
+    fact.state, fact.waits_because = state, ""
+    if state == FactStatus.LIVE:
+        fact.recorded_at = timezone.now()
+    fact.save(update_fields=["state", "waits_because", "recorded_at"])
+    _record(fact, verb, by, reason)
+    return fact
+
+
+def lock_version(fact: Fact, version: int) -> None:
+    """Lock `fact` until the end of the transaction. Raises StaleVersionError."""
+    # The project first, in the same order as forgetting.
+    Project.objects.select_for_update(no_key=True).get(pk=fact.project_id)
+    lock_topics(fact.project, [fact.topic])
+    _locked(fact, version)
+
+
+def _locked(fact: Fact, version: int | None = None) -> Fact:
+    rows = Fact.objects.current().select_for_update(of=("self",)).select_related("project")
+    row = rows.filter(pk=fact.pk).first()
+    if row is None:
+        raise InvalidInputError(_("It is gone."))
+    if version not in (None, row.version):
+        raise StaleVersionError(
+            _("Somebody changed this fact while you wrote. Yours is kept below.")
+        )
+    return row
+
+
+def _record(fact: Fact, verb: ActivityVerb, by: Any, reason: str) -> None:
+    record_activity(fact.project_id, verb, by=by, reason=reason, fact_id=fact.pk)

@@ -1,0 +1,327 @@
+"""Everything that a forget request reaches: messages, sessions, entries and blocks, all locked."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from chat.models import ImportedStretch, Message, Role, Session
+from memory.forgetting.facts import find_facts, source_messages
+from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches
+from memory.layers.coverage import CONTRIBUTING
+from memory.layers.periods import Granularity
+from memory.models import Chunk, Entry
+from memory.models.entries import CONVERSATION
+from projects.models import Project
+
+# A reply, and the tool results that it is based on.
+REPLY_ROLES = (Role.ASSISTANT, Role.TOOL)
+# Conditions on receipts in one query.
+RECEIPT_BATCH_SIZE = 50
+
+
+def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
+    """Return everything that `scope` deletes or changes, locked.
+
+    Locks are taken on sessions first, then on entries from the finest layer upward, in the order
+    in which all other code locks them.
+    """
+    deletions = _find(project, scope, set())
+    replies: set[UUID] = set()
+    # What was derived from an exposed reply was in other prompts in turn.
+    while scope.replies and (more := exposed_replies(project, deletions)):
+        replies |= more
+        deletions = _find(project, scope, replies)
+    return deletions
+
+
+def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionSet:
+    """Return what `scope` deletes if the given `replies` are forgotten too."""
+    deletions = DeletionSet(user=scope.user or scope.tombstones.user)
+    named = deletions.named_entries = named_entries(project, scope)
+    deletions.sessions = named_sessions(project, scope)
+    deletions.uploads = named_imports(project, scope)
+    locked: set[UUID] = set()
+    while True:
+        deletions.messages = forgotten_messages(project, scope, named, replies)
+        unremembered = unremembered_messages(project, scope, named)
+        deletions.unremembered = unremembered - deletions.messages
+        touched = sessions_of(project, deletions.messages | deletions.unremembered)
+        touched |= deletions.sessions
+        if touched <= locked:
+            break
+        locked |= lock(Session.objects.filter(project=project, pk__in=touched))
+        # A session that was deleted meanwhile took its messages along.
+        deletions.sessions &= locked
+    deletions.touched = touched - deletions.sessions
+    if any(value is not None for value in (scope.user, scope.before, scope.upload)):
+        delete_empty_sessions(project, deletions)
+    find_entries(project, deletions)
+    deletions.blocks = forgotten_blocks(project, scope)
+    find_facts(project, deletions, scope)
+    return deletions
+
+
+def pks(rows: QuerySet) -> set[UUID]:
+    return set(rows.values_list("pk", flat=True))
+
+
+def lock(rows: QuerySet) -> set[UUID]:
+    """Lock the rows in the order of their ids, and return the ids."""
+    return pks(rows.select_for_update(of=("self",)).order_by("pk"))
+
+
+def named_sessions(project: Project, scope: ForgetScope) -> set[UUID]:
+    """Return the sessions to delete because the request names them or their import."""
+    if not scope.covers_whole_sessions:
+        return set(scope.tombstones.sessions)
+    if scope.session is not None:
+        return {scope.session}
+    created = ImportedStretch.objects.filter(project=project, upload=scope.upload).of_new_sessions()
+    return set(created.values_list("session", flat=True))
+
+
+def named_imports(project: Project, scope: ForgetScope) -> set[UUID]:
+    named = scope.tombstones.uploads
+    if scope.covers_whole_sessions and scope.upload:
+        named = frozenset({scope.upload})
+    return lock(project.imports.filter(pk__in=named)) if named else set()
+
+
+def named_entries(project: Project, scope: ForgetScope) -> set[UUID]:
+    """Return the entries that the request names, with all their descendants."""
+    named = scope.tombstones.entries if scope.entry is None else {scope.entry}
+    level = pks(project.entries.filter(pk__in=named)) if named else set()
+    entries: set[UUID] = set()
+    while level:
+        entries |= level
+        level = pks(project.entries.filter(parent__in=level)) - entries
+    return entries
+
+
+def covered_messages(project: Project, entries: set[UUID]) -> set[UUID]:
+    """Return the messages that `entries` were written from."""
+    covering = Entry.objects.filter(
+        pk__in=entries,
+        granularity=CONVERSATION,
+        session=OuterRef("session"),
+        first_seq__lte=OuterRef("seq"),
+        last_seq__gte=OuterRef("seq"),
+    )
+    sessions = Entry.objects.filter(pk__in=entries).exclude(session=None).values("session")
+    rows = Message.objects.filter(CONTRIBUTING, project=project, session__in=sessions)
+    return pks(rows.filter(Exists(covering)))
+
+
+def unremembered_messages(project: Project, scope: ForgetScope, named: set[UUID]) -> set[UUID]:
+    """Return the messages that stay in their chats and are no longer remembered."""
+    if scope.tombstones:
+        return existing_messages(project, scope.tombstones.unremembered)
+    return set() if scope.sources or not named else covered_messages(project, named)
+
+
+def existing_messages(project: Project, ids: Iterable[UUID]) -> set[UUID]:
+    """Return the messages among `ids` that exist and are not forgotten."""
+    rows = Message.objects.filter(project=project, pk__in=list(ids), forgotten_at=None)
+    return pks(rows) if ids else set()
+
+
+def forgotten_messages(
+    project: Project, scope: ForgetScope, named: set[UUID], replies: set[UUID]
+) -> set[UUID]:
+    """Return the selected messages and `replies`, their originals and copies, and all replies to
+    any of them.
+    """
+    if scope.tombstones:
+        new = existing_messages(project, scope.tombstones.messages)
+    elif scope.fact is not None:
+        new = source_messages(project, scope.fact) if scope.sources else set()
+    elif scope.entry is not None:
+        new = covered_messages(project, named) if scope.sources else set()
+    else:
+        new = pks(selected_messages(project, scope))
+    new |= replies
+    messages: set[UUID] = set()
+    rows = Message.objects.filter(project=project)
+    while new:
+        messages |= new
+        derived: set[UUID] = set()
+        for batch in id_batches(new):
+            copies = Q(copied_from__in=batch)
+            answers = Q(parent__in=batch, role__in=REPLY_ROLES)
+            derived |= pks(rows.filter(copies | answers, forgotten_at=None))
+            derived |= pks(rows.filter(copies__in=batch))
+        new = derived - messages
+    return messages
+
+
+def selected_messages(project: Project, scope: ForgetScope) -> QuerySet[Message]:
+    """Return the messages that fulfil all conditions of `scope`."""
+    rows = Message.objects.filter(project=project, forgotten_at=None)
+    if scope.message is not None:
+        rows = rows.filter(pk=scope.message)
+    if scope.session is not None:
+        rows = rows.filter(session=scope.session)
+    if scope.upload is not None:
+        # The import created the session, or added the message to it.
+        added = Q(first_seq__lte=OuterRef("seq"), last_seq__gte=OuterRef("seq"))
+        stretches = ImportedStretch.objects.filter(
+            Q(first_seq=1) | added,
+            project=project,
+            upload=scope.upload,
+            session=OuterRef("session"),
+        )
+        rows = rows.filter(Exists(stretches))
+    if scope.user is not None:
+        rows = rows.filter(author=scope.user)
+    if scope.before is not None:
+        rows = rows.filter(created_at__lt=scope.before)
+    return rows
+
+
+def sessions_of(project: Project, messages: set[UUID]) -> set[UUID]:
+    sessions: set[UUID] = set()
+    for batch in id_batches(messages):
+        rows = Message.objects.filter(project=project, pk__in=batch).order_by()
+        sessions |= set(rows.values_list("session", flat=True).distinct())
+    return sessions
+
+
+def delete_empty_sessions(project: Project, deletions: DeletionSet) -> None:
+    """Move the sessions in which no message would be left from `touched` to `sessions`."""
+    for batch in id_batches(deletions.touched):
+        remaining = Message.objects.filter(
+            project=project, session=OuterRef("pk"), forgotten_at=None
+        ).exclude(pk__in=deletions.messages)
+        rows = Session.objects.filter(project=project, pk__in=batch).filter(~Exists(remaining))
+        deletions.sessions |= pks(rows)
+    deletions.touched -= deletions.sessions
+
+
+def find_entries(project: Project, deletions: DeletionSet) -> None:
+    """Set which entries are deleted and which are withheld; lock them from the finest layer up."""
+    named = deletions.named_entries
+    handwritten = entries_written_by(project, deletions.user)
+    deleted = named | pks(project.entries.filter(session__in=deletions.sessions))
+    derived = handwritten | entries_derived_from_messages(project, deletions)
+    level = lock_layer(project, CONVERSATION, deleted | derived)
+    deletions.entries = (level & deleted) | entries_without_sources(project, deletions, level)
+    deletions.withheld = level - deletions.entries
+    for granularity in list(Granularity)[1:]:
+        parents = pks(project.entries.parents_of([project.pk], level))
+        level = lock_layer(project, granularity, parents | named | handwritten)
+        children = Entry.objects.in_layers().filter(parent__in=level, pinned=False)
+        children = children.exclude(pk__in=deletions.entries)
+        with_children = set(children.values_list("parent", flat=True))
+        deleted = (level & named) | (level - with_children)
+        deletions.entries |= deleted
+        deletions.withheld |= level - deleted
+
+
+def lock_layer(project: Project, granularity: str, ids: set[UUID]) -> set[UUID]:
+    return lock(project.entries.filter(granularity=granularity, pk__in=ids))
+
+
+def entries_derived_from_messages(project: Project, deletions: DeletionSet) -> set[UUID]:
+    """Return the conversation entries that a deleted message contributed to.
+
+    Each summary is written with the summary before it in its session in the prompt, so all later
+    entries of the session are derived from the message too.
+    """
+    entries: set[UUID] = set()
+    for batch in id_batches(deletions.messages | deletions.unremembered):
+        forgotten = Message.objects.filter(
+            project=project,
+            pk__in=batch,
+            session=OuterRef("session"),
+            seq__lte=OuterRef("last_seq"),
+        )
+        rows = project.entries.filter(session__in=deletions.touched)
+        entries |= pks(rows.filter(Exists(forgotten)))
+    return entries
+
+
+def entries_written_by(project: Project, user: int | None) -> set[UUID]:
+    """Return the entries of which `user` wrote a version by hand."""
+    if user is None:
+        return set()
+    name = get_user_model().objects.filter(pk=user).values("username")
+    rows = project.entries.filter(Q(written_by__in=name) | Q(revisions__written_by__in=name))
+    return pks(rows)
+
+
+def entries_without_sources(
+    project: Project, deletions: DeletionSet, level: set[UUID]
+) -> set[UUID]:
+    """Return the conversation entries among `level` that no message is left to write from."""
+    remaining = Message.objects.filter(
+        CONTRIBUTING,
+        project=project,
+        session=OuterRef("session"),
+        seq__gte=OuterRef("first_seq"),
+        seq__lte=OuterRef("last_seq"),
+    ).exclude(pk__in=deletions.messages | deletions.unremembered)
+    return pks(project.entries.filter(pk__in=level).filter(~Exists(remaining)))
+
+
+def forgotten_blocks(project: Project, scope: ForgetScope) -> set[UUID]:
+    """Return the blocks to delete, locked.
+
+    A user selects their own blocks and the shared blocks that only they wrote in; a moment selects
+    the blocks that were last changed before it.
+    """
+    rows = project.blocks.all()
+    if scope.tombstones:
+        return lock(rows.filter(pk__in=scope.tombstones.blocks))
+    if scope.names_object or (scope.user is None and scope.before is None):
+        return set()
+    if scope.user is not None:
+        rows = rows.filter(Q(user=scope.user) | Q(user=None, written_by=scope.user))
+    if scope.before is not None:
+        rows = rows.filter(updated_at__lt=scope.before)
+    return lock(rows)
+
+
+def exposed_replies(project: Project, deletions: DeletionSet) -> set[UUID]:
+    """Return the replies that stay and whose receipts name a deleted row: their text may be
+    derived from it. Call this before anything is deleted.
+
+    A message is only in prompts of its own session; entries, facts, blocks and excerpts may be in
+    any prompt of the project.
+    """
+    rows = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
+    replies = replies_naming(rows.filter(session__in=deletions.touched), deletions.messages)
+    memories = deletions.entries | deletions.withheld | deletions.facts | deletions.blocks
+    replies |= replies_naming(rows, memories | chunks_of(project, deletions))
+    deleted = Message.objects.filter(
+        project=project, session__in=deletions.sessions, pk__in=replies
+    )
+    return replies - deletions.messages - pks(deleted)
+
+
+def replies_naming(rows: QuerySet[Message], ids: Iterable[UUID]) -> set[UUID]:
+    """Return the replies among `rows` whose receipts name one of `ids`."""
+    replies: set[UUID] = set()
+    ordered = sorted(ids)
+    for start in range(0, len(ordered), RECEIPT_BATCH_SIZE):
+        named = Q()
+        for pk in ordered[start : start + RECEIPT_BATCH_SIZE]:
+            named |= Q(receipt__contains={"sections": [{"items": [{"id": str(pk)}]}]})
+        replies |= pks(rows.filter(named))
+    return replies
+
+
+def chunks_of(project: Project, deletions: DeletionSet) -> set[UUID]:
+    """Return the chunks that quote a deleted message or session."""
+    rows = Chunk.objects.filter(project=project)
+    chunks = pks(rows.filter(session__in=deletions.sessions))
+    for batch in id_batches(deletions.messages | deletions.unremembered):
+        quoted = Message.objects.filter(
+            pk__in=batch,
+            session=OuterRef("session"),
+            seq__gte=OuterRef("first_seq"),
+            seq__lte=OuterRef("last_seq"),
+        )
+        chunks |= pks(rows.filter(session__in=deletions.touched).filter(Exists(quoted)))
+    return chunks

@@ -1,0 +1,106 @@
+"""Retention: forget the chats that are older than their project keeps them.
+
+Such a chat is deleted from every layer. A summary without its messages could be neither checked nor
+rewritten, and nothing could be subtracted from it. To keep one, pin the summary or the chat.
+Notes, blocks and facts that were written by hand stay.
+"""
+
+import time
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import (
+    DurationField,
+    Exists,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Q,
+    QuerySet,
+    Value,
+)
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
+
+from chat.models import Message, Session
+from memory.forgetting.scope import ForgetScope
+from memory.forgetting.service import forget
+from memory.models import Entry
+from projects.models import Project
+
+# Sessions that are looked up together.
+BATCH_SIZE = 500
+# The reason in the activity log, which pages translate.
+REASON = gettext_noop("The project keeps chats for a time only.")
+
+
+def expired_sessions(days: int | None = None) -> QuerySet[Session]:
+    """Return the chats that are older than their project keeps them, or than `days`, by the clock
+    of the database; the chat without activity for the longest time first.
+
+    A chat and its forks share messages, so they expire when the last of them does.
+    """
+    return (
+        Session.objects.chats()
+        .not_deleted()
+        .filter(last_activity_at__lt=cutoff(days), pinned=False)
+        .exclude(Exists(Entry.objects.filter(session=OuterRef("pk"), pinned=True)))
+        .exclude(Exists(shared_messages("session", "copied_from__session", days)))
+        .exclude(Exists(shared_messages("copied_from__session", "session", days)))
+        .exclude(Exists(shared_messages("session", "copied_from__copies__session", days)))
+        .order_by("last_activity_at")
+    )
+
+
+def cutoff(days: int | None) -> CombinedExpression:
+    """Return the moment before which the last activity makes a chat expire."""
+    kept = F("project__keep_days") if days is None else Value(days)
+    length = ExpressionWrapper(kept * Value(timedelta(days=1)), output_field=DurationField())
+    return Now() - length
+
+
+def shared_messages(path: str, other: str, days: int | None) -> QuerySet[Message]:
+    """Return the messages of the session at `path` that a session at `other`, which has not
+    expired, has too.
+    """
+    rows = Message.objects.filter(
+        project=OuterRef("project"), **{path: OuterRef("pk")}, forgotten_at=None
+    )
+    # A positive condition: one session that has not expired keeps the chat.
+    active = Q(**{f"{other}__last_activity_at__gte": cutoff(days)})
+    kept = active | Q(**{f"{other}__pinned": True})
+    return rows.exclude(copied_from=None).filter(kept)
+
+
+def count_expired(project: Project, days: int) -> int:
+    """Return the number of chats of `project` that a retention of `days` would delete now."""
+    return expired_sessions(days).filter(project=project).count()
+
+
+def forget_expired(project: Project | None = None, seconds: float = float("inf")) -> bool:
+    """Forget the expired chats for at most `seconds`; return whether none is left."""
+    end = time.monotonic() + seconds
+    rows = expired_sessions().filter(project__keep_days__isnull=False)
+    if project is not None:
+        rows = rows.filter(project=project)
+    while batch := list(rows.values_list("pk", "project")[:BATCH_SIZE]):
+        for pk, project_id in batch:
+            if time.monotonic() > end:
+                return False
+            forget_session_if_expired(pk, project_id)
+    return True
+
+
+@transaction.atomic
+def forget_session_if_expired(pk: UUID, project_id: UUID) -> None:
+    """Forget one chat, unless somebody wrote in it or another process forgot it meanwhile."""
+    # Lock the project first, as every forget request does: processes take turns.
+    project = Project.objects.select_for_update(no_key=True).filter(pk=project_id).first()
+    if project is None:
+        return
+    session = Session.objects.filter(pk=pk, project=project)
+    locked = session.select_for_update().values_list("pk", flat=True)
+    if project.keep_days is not None and locked and expired_sessions().filter(pk=pk).exists():
+        forget(project, ForgetScope(session=pk), reason=REASON)

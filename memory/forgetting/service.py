@@ -1,0 +1,230 @@
+"""Forgetting: delete text from every store at once, with everything derived from it.
+
+One transaction finds the rows, locks them, deletes them, creates the tombstones and writes the
+receipt. Entries that have other sources too are withheld, without their text, until the next
+cycle rewrites them from those sources.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib.postgres.search import SearchQuery
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from chat.attachments import file_removal
+from chat.conversations.search import TEXT_VECTOR
+from chat.models import Message, Session
+from memory.forgetting import tombstones
+from memory.forgetting.closure import exposed_replies, find_deletions
+from memory.forgetting.scope import DeletionSet, ForgetScope
+from memory.forgetting.stores import STORES
+from memory.models import (
+    ActivityVerb,
+    Block,
+    Entry,
+    EntryRevision,
+    EntryStatus,
+    Fact,
+    ModerationReason,
+    entries,
+    facts,
+)
+from memory.models.activity import record_activity
+from projects.core.errors import InvalidInputError
+from projects.core.ids import new_id
+from projects.models import Project
+
+__all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]
+
+# Phrases of the deleted text that are searched for afterwards, and the words of each. Two texts
+# rarely share seven words in a row by chance; a text without so many gives a shorter phrase.
+MAX_PHRASES = 20
+MAX_PHRASE_WORDS = 7
+MIN_PHRASE_WORDS = 3
+# Characters of a text in which a phrase is looked for.
+MAX_TEXT_CHARS = 20_000
+MAX_LISTED_IDS = 100
+
+
+@dataclass(frozen=True)
+class ForgetReceipt:
+    """The result of a forget request, as numbers and ids.
+
+    `removed` counts the deleted rows by store. `saw_it` are the replies that stay although
+    their prompt contained a deleted text. `found` says where the same words still occur.
+    """
+
+    removed: Mapping[str, int]
+    awaiting_rewrite: int
+    withheld: Sequence[UUID]
+    saw_it: Sequence[UUID]
+    phrases: int
+    found: Sequence[tuple[str, UUID]]
+    id: UUID | None = None
+    at: datetime | None = None
+    # Right after the request; a page that shows the receipt later counts again.
+    awaiting_files: int = 0
+
+    def as_response(self) -> dict[str, Any]:
+        """Return the receipt with its id, its time and the number of files still to remove."""
+        extra = {"id": self.id, "at": self.at, "awaiting_files": self.awaiting_files}
+        return extra | self.as_json()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the activity log stores: numbers and ids, no text."""
+        return {
+            "removed": dict(self.removed),
+            "awaiting_rewrite": self.awaiting_rewrite,
+            "withheld": [str(pk) for pk in self.withheld],
+            "saw_it": [str(pk) for pk in self.saw_it],
+            "search": {
+                "phrases": self.phrases,
+                "found": [{"where": where, "id": str(pk)} for where, pk in self.found],
+            },
+        }
+
+
+def forget(
+    project: Project, scope: ForgetScope, by=None, reason: str = ModerationReason.OTHER
+) -> ForgetReceipt:
+    """Forget `scope` and return the receipt. Raises `InvalidInputError` for an empty scope.
+
+    `by` is the requesting user, None for Strata itself. Forgetting it again is no error: the
+    receipt then counts nothing.
+    """
+    with transaction.atomic():
+        receipt = _apply(project, scope, by, reason, write_tombstones=True)
+    assert receipt.id is not None
+    return replace(
+        receipt, awaiting_files=file_removal.count_pending_removals(project.pk, receipt.id)
+    )
+
+
+def preview(project: Project, scope: ForgetScope, by=None) -> ForgetReceipt:
+    """Return the receipt that `forget` would return, and change nothing.
+
+    The request is carried out and rolled back, so a preview cannot differ from the result.
+    Raises `InvalidInputError` for an empty scope.
+    """
+    with transaction.atomic():
+        receipt = _apply(project, scope, by, ModerationReason.OTHER, write_tombstones=False)
+        transaction.set_rollback(True)
+    return replace(receipt, id=None, at=None)
+
+
+def _apply(
+    project: Project, scope: ForgetScope, by, reason: str, write_tombstones: bool
+) -> ForgetReceipt:
+    if scope.is_empty:
+        raise InvalidInputError(_("Say what is to be forgotten: nothing was named."))
+    # Importers take this lock first too, so that nothing is imported again meanwhile.
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    deletions = find_deletions(project, scope)
+    phrases = deleted_phrases(project, deletions)
+    replies = exposed_replies(project, deletions)
+    # A replay has its tombstones already.
+    created = [] if scope.tombstones else tombstones.create_tombstones(project, deletions)
+    act_id = new_id()
+    with file_removal.attribute_removals_to(act_id):
+        removed = {store.name: store.remove(project, deletions) for store in STORES}
+    # Check deferred constraints now, so that a preview fails where the request would.
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    receipt = create_receipt(project, deletions, removed, phrases, replies)
+    act = record_activity(
+        project.pk,
+        ActivityVerb.FORGOTTEN,
+        id=act_id,
+        by=by,
+        reason=reason,
+        related=deletions.messages,
+        count=len(deletions.messages),
+        entry_id=scope.entry,
+        fact_id=scope.fact,
+        session_id=scope.session,
+        message_id=scope.message,
+        receipt=receipt.as_json(),
+    )
+    if write_tombstones:
+        tombstones.append_to_file(tombstones.records_of(created))
+    return replace(receipt, id=act.pk, at=act.at)
+
+
+def create_receipt(
+    project: Project,
+    deletions: DeletionSet,
+    removed: Mapping[str, int],
+    phrases: Sequence[str],
+    replies: Collection[UUID],
+) -> ForgetReceipt:
+    """Return the receipt of a finished deletion, after a search for `phrases` of its texts."""
+    waiting = Entry.objects.filter(pk__in=deletions.withheld, state=EntryStatus.STALE)
+    return ForgetReceipt(
+        removed=removed,
+        awaiting_rewrite=waiting.count(),
+        withheld=sorted(deletions.withheld)[:MAX_LISTED_IDS],
+        saw_it=sorted(replies)[:MAX_LISTED_IDS],
+        phrases=len(phrases),
+        found=find_phrases(project, deletions, phrases),
+    )
+
+
+def deleted_phrases(project: Project, deletions: DeletionSet) -> list[str]:
+    """Return phrases of the texts that are about to go, for the search afterwards."""
+    messages = Message.objects.filter(project=project, pk__in=sample(deletions.messages))
+    summaries = Entry.objects.filter(pk__in=sample(deletions.entries | deletions.withheld))
+    blocks = Block.objects.filter(pk__in=sample(deletions.blocks))
+    texts = [
+        *messages.values_list("text", flat=True)[:MAX_PHRASES],
+        *summaries.values_list("summary", flat=True)[:MAX_PHRASES],
+        *blocks.values_list("content", flat=True),
+        *(fact.text for fact in Fact.objects.filter(pk__in=sample(deletions.facts))),
+    ]
+    phrases = dict.fromkeys(longest_phrase(text[:MAX_TEXT_CHARS]) for text in texts)
+    return [phrase for phrase in phrases if phrase][:MAX_PHRASES]
+
+
+def longest_phrase(text: str) -> str:
+    """Return up to MAX_PHRASE_WORDS words from the middle of the line of `text` with the most.
+
+    Returns "" if that line has fewer than MIN_PHRASE_WORDS words.
+    """
+    lines = [re.findall(r"\w+", line) for line in text.splitlines()]
+    longest = max(lines, key=len, default=[])
+    middle = max(0, (len(longest) - MAX_PHRASE_WORDS) // 2)
+    words = longest[middle : middle + MAX_PHRASE_WORDS]
+    return " ".join(words) if len(words) >= MIN_PHRASE_WORDS else ""
+
+
+def sample(ids: Iterable[UUID]) -> list[UUID]:
+    """Return at most MAX_PHRASES of `ids`, spread evenly over their time."""
+    ordered = sorted(ids)
+    step = max(1, len(ordered) // MAX_PHRASES)
+    return ordered[::step][:MAX_PHRASES]
+
+
+def find_phrases(
+    project: Project, deletions: DeletionSet, phrases: Sequence[str]
+) -> list[tuple[str, UUID]]:
+    """Return where a phrase still occurs. All these searches use an index, except for titles."""
+    matches: dict[tuple[str, UUID], None] = {}
+    for phrase in phrases:
+        query = SearchQuery(phrase, config="simple", search_type="phrase")
+        places: list[tuple[str, QuerySet]] = [
+            ("message", Message.objects.alias(words=TEXT_VECTOR)),
+            ("entry", Entry.objects.alias(words=entries.ENTRY_SEARCH_VECTOR)),
+            ("revision", EntryRevision.objects.alias(words=entries.ENTRY_REVISION_SEARCH_VECTOR)),
+            ("fact", Fact.objects.filter(earlier_of=None).alias(words=facts.FACT_SEARCH_VECTOR)),
+        ]
+        for where, rows in places:
+            pks = rows.filter(project=project, words=query).values_list("pk", flat=True)
+            matches |= dict.fromkeys((where, pk) for pk in pks[:MAX_LISTED_IDS])
+        titles = Session.objects.filter(pk__in=deletions.touched, title__icontains=phrase)
+        matches |= dict.fromkeys(("title", pk) for pk in titles.values_list("pk", flat=True))
+    return list(matches)[:MAX_LISTED_IDS]

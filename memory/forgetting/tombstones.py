@@ -1,0 +1,148 @@
+"""Tombstones: records of what was forgotten, in the database and in a file outside of it.
+
+A restored backup is older than the forget requests since; the file holds these.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from chat.importers.source_keys import source_digest
+from chat.models import Message, Session
+from memory.forgetting import facts
+from memory.forgetting.scope import DeletionSet
+from memory.models import Tombstone, TombstoneKind
+from projects.core.errors import InvalidInputError
+from projects.models import Project
+
+
+class TombstoneFileError(InvalidInputError):
+    """A tombstone file holds a line that was not written by Strata."""
+
+
+@dataclass(frozen=True)
+class TombstoneRecord:
+    """One line of the tombstone file, all values as text."""
+
+    at: str
+    project: str
+    kind: str
+    subject: str
+
+
+def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombstone]:
+    """Create and return the tombstones of the rows that are about to be deleted.
+
+    A session that is deleted whole has one tombstone, which covers its messages. A named fact has
+    one for each text that it has or had, in each session that it came from. Entries that are
+    deleted with their sources need none.
+    """
+    subjects = [(TombstoneKind.SESSION, str(pk)) for pk in deletions.sessions]
+    sessions = Session.objects.filter(pk__in=deletions.sessions).exclude(source_key=None)
+    subjects += [
+        (TombstoneKind.SOURCE, source_digest(session.source_key or "")) for session in sessions
+    ]
+    rows = Message.objects.filter(project=project, pk__in=deletions.messages)
+    rows = rows.exclude(session__in=deletions.sessions)
+    for pk, session_key, key in rows.values_list("pk", "session__source_key", "source_key"):
+        subjects.append((TombstoneKind.MESSAGE, str(pk)))
+        if session_key and key:
+            subjects.append((TombstoneKind.SOURCE, source_digest(session_key, key)))
+    named = {
+        TombstoneKind.UNKEPT: deletions.unremembered,
+        TombstoneKind.ENTRY: deletions.named_entries,
+        TombstoneKind.BLOCK: deletions.blocks,
+        TombstoneKind.RECORD: deletions.named_facts,
+        TombstoneKind.UPLOAD: deletions.uploads,
+    }
+    subjects += [(kind, str(pk)) for kind, ids in named.items() for pk in ids]
+    if deletions.user is not None:
+        # A user has a tombstone for each request.
+        subjects.append((TombstoneKind.USER, f"{deletions.user}@{timezone.now().isoformat()}"))
+    tombstones = [
+        Tombstone(project=project, kind=kind, subject=subject) for kind, subject in subjects
+    ]
+    created = Tombstone.objects.bulk_create(tombstones, batch_size=1_000, ignore_conflicts=True)
+    return [*created, *facts.create_tombstones(project, deletions)]
+
+
+def user_of(subject: str) -> int:
+    """Return the user id in the subject of a tombstone of the kind USER."""
+    return int(subject.partition("@")[0])
+
+
+def forgotten_subjects(project: Project, subjects: Collection[str]) -> set[str]:
+    """Return the ids and source digests among `subjects` that were forgotten in `project`."""
+    rows = Tombstone.objects.filter(project=project, subject__in=subjects)
+    return set(rows.exclude(kind=TombstoneKind.UNKEPT).values_list("subject", flat=True))
+
+
+def records_of(tombstones: Iterable[Tombstone]) -> list[TombstoneRecord]:
+    return [
+        TombstoneRecord(row.at.isoformat(), str(row.project_id), row.kind, row.subject)
+        for row in tombstones
+    ]
+
+
+def project_record(project: UUID) -> TombstoneRecord:
+    """Return the record of a project that is deleted now."""
+    return TombstoneRecord(
+        timezone.now().isoformat(), str(project), TombstoneKind.PROJECT, str(project)
+    )
+
+
+def append_to_file(records: Sequence[TombstoneRecord]) -> None:
+    """Append `records` to the tombstone file and return when they are on the disk.
+
+    Call this last before the commit: if the commit fails, the file names something that must not
+    come back although it is still there; the opposite would lose a tombstone.
+    """
+    if not records:
+        return
+    settings.TOMBSTONES.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(settings.TOMBSTONES, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    with os.fdopen(handle, "r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        # A power cut may have left half a line; the next line must not be appended to it.
+        end = file.seek(0, os.SEEK_END)
+        if end and os.pread(handle, 1, end - 1) != b"\n":
+            file.write(b"\n")
+        file.writelines(json.dumps(asdict(record)).encode() + b"\n" for record in records)
+        file.flush()
+        os.fsync(handle)
+
+
+def read_file(path: Path) -> Iterator[TombstoneRecord]:
+    """Yield the records of a tombstone file. Raises `TombstoneFileError`, and OSError.
+
+    Half a line is skipped: a power cut left it, before the commit of its request, because the
+    line is on the disk before that.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            data = line.strip(b"\0 \r\n")
+            if data.startswith(b"{") and data.endswith(b"}"):
+                yield parse_record(data, f"{path}, line {number}")
+            elif data and not data.startswith(b'{"at"'[: len(data)]):
+                raise TombstoneFileError(f"{path}, line {number}: this is not a tombstone.")
+
+
+def parse_record(data: bytes, position: str) -> TombstoneRecord:
+    """Return the record in one line. Raises `TombstoneFileError` with `position`."""
+    try:
+        record = TombstoneRecord(**json.loads(data))
+        UUID(record.project)
+        datetime.fromisoformat(record.at)
+        if record.kind not in TombstoneKind.values or not isinstance(record.subject, str):
+            raise ValueError(record.kind)
+    except (ValueError, TypeError) as error:
+        raise TombstoneFileError(f"{position}: this is not a tombstone ({error}).") from error
+    return record

@@ -1,0 +1,196 @@
+"""Forms for entries, pinned blocks and the review queue."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.utils.translation import gettext_lazy as _
+
+from memory.forms.search import date_field
+from memory.layers.periods import LAYER_LABELS, Granularity
+from memory.models import Block, Entry, EntryStatus, ModerationReason, ReviewReason
+from memory.models.blocks import MAX_BLOCK_CHARS, validate_block_name
+from memory.models.entries import EntryQuerySet
+from memory.moderation.actions import (
+    DEFAULT_REASONS,
+    TEXT_ACTIONS,
+    ModerationAction,
+    ModerationRequest,
+)
+from memory.moderation.diffs import diff_words
+from memory.moderation.preview import ModerationPreview
+from projects.models import Project
+
+MAX_SUMMARY_CHARS = 5_000
+
+
+class MultilineField(forms.CharField):
+    """Text with LF line ends; browsers send CRLF."""
+
+    def to_python(self, value: object) -> str | None:
+        text = super().to_python(value)
+        return text and text.replace("\r\n", "\n")
+
+
+class EntryForm(forms.Form):
+    """A new text for an entry, and the revision that its editor read."""
+
+    text = MultilineField(
+        label=_("Text"),
+        max_length=MAX_SUMMARY_CHARS,
+        widget=forms.Textarea(attrs={"rows": 5, "data-autogrow": ""}),
+        help_text=_("One point a line, each after a hyphen. The text before is kept."),
+    )
+    revision = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+
+class BlockForm(forms.Form):
+    """The name and text of a block, and the version that its editor read: 0 for a new block."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=60,
+        validators=[validate_block_name],
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
+        help_text=_("Letters, digits and hyphens, such as house-rules."),
+    )
+    content = MultilineField(
+        label=_("Text"),
+        max_length=MAX_BLOCK_CHARS,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4, "data-autogrow": ""}),
+    )
+    version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+
+    @classmethod
+    def for_block(cls, block: Block) -> "BlockForm":
+        initial = {"name": block.name, "content": block.content, "version": block.version}
+        return cls(initial=initial, auto_id=f"block-{block.pk}-%s")
+
+    def show_conflict(self, block: Block) -> None:
+        """Show the text that somebody else saved; saving the form again replaces it."""
+        self.data = dict(self.data.items()) | {"version": str(block.version)}
+        self.add_error(
+            "content",
+            _("Somebody changed it since you opened it. It says now: “%(text)s”")
+            % {"text": block.content},
+        )
+
+
+class EntryActionForm(forms.Form):
+    """The reason of an action on entries, and the fields that only some actions need."""
+
+    text = MultilineField(
+        label=_("The words to take out"),
+        max_length=MAX_SUMMARY_CHARS,
+        strip=False,
+        help_text=_("As they stand. They go from the earlier texts too, for good."),
+    )
+    revision = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    sources = forms.BooleanField(
+        label=_("The messages they were made of go too"),
+        required=False,
+        help_text=_("Otherwise those stay in their chats and are remembered no more."),
+    )
+    reason = forms.ChoiceField(label=_("Why"), choices=ModerationReason.choices)
+
+    def __init__(self, act: ModerationAction, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.act = act
+        self.initial.setdefault("reason", DEFAULT_REASONS.get(act, ModerationReason.OTHER))
+        if act == ModerationAction.EDIT:
+            self.fields["text"] = deepcopy(EntryForm.base_fields["text"])
+        if act not in TEXT_ACTIONS:
+            del self.fields["text"], self.fields["revision"]
+        if act != ModerationAction.FORGET:
+            del self.fields["sources"]
+
+    @classmethod
+    def for_preview(cls, act: ModerationAction, data: QueryDict, entry: Entry) -> "EntryActionForm":
+        """Return a bound form with the usual reason; unbound if the text is still to be written."""
+        if act in TEXT_ACTIONS and "text" not in data:
+            initial: dict[str, Any] = {"revision": entry.revision}
+            if act == ModerationAction.EDIT:
+                initial["text"] = entry.summary
+            return cls(act, initial=initial)
+        data = data.copy()
+        data.setdefault("reason", DEFAULT_REASONS.get(act, ModerationReason.OTHER))
+        return cls(act, data)
+
+    def wish(self, by: Any) -> ModerationRequest:
+        """Return the request of a valid form."""
+        data = self.cleaned_data
+        return ModerationRequest(
+            action=self.act,
+            by=by,
+            reason=data.get("reason") or ModerationReason.OTHER,
+            text=data.get("text") or "",
+            revision=data.get("revision"),
+            sources=bool(data.get("sources")),
+        )
+
+    def preview_context(
+        self,
+        by: Any,
+        entries: Sequence[Entry],
+        impacts_of: Callable[[ModerationRequest], Sequence[tuple[Project, ModerationPreview]]],
+    ) -> Mapping[str, Any]:
+        """Return `impacts` by project and, for an edit, the diff `texts`.
+
+        An invalid form has no impacts. If an edit or redaction is refused, the reason becomes an
+        error of the form.
+        """
+        entry = entries[0]
+        if self.act == ModerationAction.EDIT and self.is_bound:
+            # The page shows the current text, so confirming replaces this revision.
+            self.data = dict(self.data.items()) | {"revision": entry.revision}
+        if not self.is_valid():
+            return {"impacts": []}
+        wish = self.wish(by)
+        impacts = impacts_of(wish)
+        refused = [reason for _, impact in impacts for _, reason in impact.outcome.refused]
+        if self.act in TEXT_ACTIONS and refused:
+            self.add_error("text", refused[0])
+            impacts = []
+        texts = diff_words(entry.summary, wish.text) if self.act == ModerationAction.EDIT else None
+        return {"impacts": impacts, "texts": texts}
+
+
+class ReviewQueueForm(forms.Form):
+    """Filters of the review queue, which are AND-ed; none is required."""
+
+    state = forms.ChoiceField(
+        label=_("State"), choices=[("", _("Every state")), *EntryStatus.choices], required=False
+    )
+    layer = forms.ChoiceField(
+        label=_("Layer"),
+        choices=[("", _("Every layer")), *((one.value, LAYER_LABELS[one]) for one in Granularity)],
+        required=False,
+    )
+    because = forms.ChoiceField(
+        label=_("Waits because"),
+        choices=[("", _("Any reason")), *ReviewReason.choices],
+        required=False,
+    )
+    since = date_field(_("From"))
+    until = date_field(_("To"))
+    q = forms.CharField(label=_("Words"), required=False, max_length=200)
+
+    def clean_q(self) -> str:
+        return self.cleaned_data["q"].replace("\0", "")
+
+    def apply(self, entries: EntryQuerySet) -> EntryQuerySet:
+        """Filter `entries`. Days are those of the active time zone."""
+        filters = {name: value for name, value in self.cleaned_data.items() if value}
+        if query := filters.pop("q", ""):
+            entries = entries.matching(query)
+        columns = {
+            "state": "state",
+            "layer": "granularity",
+            "because": "waits_because",
+            "since": "last_source_at__date__gte",
+            "until": "last_source_at__date__lte",
+        }
+        return entries.filter(**{columns[name]: value for name, value in filters.items()})

@@ -1,0 +1,76 @@
+"""Forms of a forget request."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth import get_user_model
+from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext_lazy as _
+
+from chat.models import Message
+from memory.forgetting.service import ForgetScope
+from memory.forms.entries import EntryActionForm
+from memory.models import ModerationReason
+from projects.models import Membership, Project
+
+
+class ForgetForm(forms.Form):
+    """The scope of a forget request. Conditions are AND-ed."""
+
+    message = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    session = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    entry = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    fact = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    user = forms.CharField(
+        label=_("Everything said by"),
+        required=False,
+        max_length=150,
+        widget=forms.TextInput(
+            attrs={"autocapitalize": "none", "autocomplete": "off", "list": "people"}
+        ),
+        help_text=_("A username. The replies to it go too."),
+    )
+    before = forms.DateTimeField(
+        label=_("Everything said before"),
+        required=False,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text=_("In the project’s time zone."),
+    )
+    sources = EntryActionForm.base_fields["sources"]
+    replies = forms.BooleanField(
+        label=_("Replies that were told any of it go too, with what was made of them"),
+        required=False,
+    )
+
+    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.project = project
+
+    def clean_user(self):
+        """Return the user, who must be a member or the author of a message; None if empty."""
+        name = self.cleaned_data["user"]
+        if not name:
+            return None
+        members = Membership.objects.filter(project=self.project, user=OuterRef("pk"))
+        messages = Message.objects.filter(project=self.project, author=OuterRef("pk"))
+        users = get_user_model().objects.filter(Q(Exists(members)) | Q(Exists(messages)))
+        user = users.filter(username=name).first()
+        if user is None:
+            raise forms.ValidationError(_("Nobody of this name has been here."))
+        return user
+
+    def clean(self) -> dict[str, Any]:
+        if not self.errors and self.scope().is_empty:
+            raise forms.ValidationError(_("Say what is to be forgotten."))
+        return self.cleaned_data
+
+    def scope(self) -> ForgetScope:
+        user = self.cleaned_data["user"]
+        return ForgetScope(**{**self.cleaned_data, "user": user.pk if user else None})
+
+
+class ForgetReasonForm(forms.Form):
+    reason = forms.ChoiceField(
+        label=_("Why"), choices=ModerationReason.choices, initial=ModerationReason.PRIVATE
+    )

@@ -1,0 +1,85 @@
+"""Filter forms of the search page and the activity log."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth import get_user_model
+from django.utils.translation import gettext_lazy as _
+
+from memory.layers.periods import LAYER_LABELS
+from memory.models import ActivityVerb
+from memory.models.activity import ActivityQuerySet
+from projects.models import Project
+
+EVERYONE = _("Everyone")
+# The choice of `by` for acts without a user.
+STRATA = "strata"
+# Values of `what` beside the layers.
+MESSAGES, FACTS = "said", "facts"
+
+
+def date_field(label: Any, **options: Any) -> forms.DateField:
+    """Return an optional date field with the browser's own widget, which sends ISO dates."""
+    widget = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+    return forms.DateField(label=label, required=False, widget=widget, **options)
+
+
+class MemorySearchForm(forms.Form):
+    """A query over messages, summaries and facts, with filters; no field is required."""
+
+    q = forms.CharField(
+        label=_("What was said about"),
+        required=False,
+        max_length=2_000,
+        widget=forms.TextInput(attrs={"type": "search"}),
+    )
+    since = date_field(_("From"))
+    until = date_field(_("To"))
+    what = forms.ChoiceField(
+        label=_("In"),
+        required=False,
+        choices=(
+            ("", _("Everything")),
+            (MESSAGES, _("Messages")),
+            *LAYER_LABELS.items(),
+            (FACTS, _("Facts")),
+        ),
+    )
+    session = forms.UUIDField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        people = get_user_model().objects.filter(memberships__project=project)
+        self.fields["author"] = forms.ModelChoiceField(
+            people.order_by("username"),
+            label=_("By"),
+            required=False,
+            empty_label=EVERYONE,
+            to_field_name="username",
+        )
+
+
+class ActivityForm(forms.Form):
+    verb = forms.ChoiceField(
+        label=_("What"), choices=[("", _("Everything")), *ActivityVerb.choices], required=False
+    )
+    before = forms.UUIDField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        members = project.memberships.select_related("user").order_by("user__username")
+        people = [(str(member.user_id), member.user.get_username()) for member in members]
+        self.fields["by"] = forms.ChoiceField(
+            label=_("By"), required=False, choices=[("", EVERYONE), (STRATA, "Strata"), *people]
+        )
+
+    def apply(self, activities: ActivityQuerySet) -> ActivityQuerySet:
+        """Filter `activities`."""
+        data = self.cleaned_data
+        if data["verb"]:
+            activities = activities.filter(verb=data["verb"])
+        if data["by"]:
+            activities = activities.filter(by=None if data["by"] == STRATA else data["by"])
+        if data["before"]:
+            activities = activities.filter(pk__lt=data["before"])
+        return activities

@@ -1,0 +1,121 @@
+"""The rendered bank of a project, stored until an entry in it changes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from uuid import UUID
+
+from django.contrib.postgres.aggregates import StringAgg
+from django.db import transaction
+from django.db.models import CharField, F, QuerySet, Subquery, TextField, Value
+from django.db.models.functions import MD5, Cast, Concat
+
+from memory.layers import bank
+from memory.models import Entry, RenderedBank
+from projects.models import Project
+
+# The rendered text depends on these columns of the entries.
+FINGERPRINT_COLUMNS = ("id", "revision", "state", "pinned", "session__visibility", "session__title")
+STORED_COLUMNS = ("fingerprint", "text", "tokens", "version", "included", "left_out")
+
+
+@dataclass(frozen=True)
+class IncludedEntry:
+    """An entry in the bank's text, as prompts and receipts list it."""
+
+    id: UUID
+    granularity: str
+    revision: int
+    tokens: int
+    label: str
+
+
+@dataclass(frozen=True)
+class ProjectBank:
+    """The bank's text, the entries in it in their order, and the ids left out with reasons.
+
+    `version` rises when the text for the whole budget changes. It is 0 for a smaller budget.
+    """
+
+    text: str
+    tokens: int
+    included: tuple[IncludedEntry, ...]
+    left_out: tuple[tuple[UUID, str], ...]
+    version: int = 0
+
+
+def bank_entries(project: Project) -> QuerySet[Entry]:
+    """Return the entries that may be in the project's bank, newest first."""
+    return project.entries.bank_candidates().select_related("session").newest_first()
+
+
+def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBank:
+    """Return the project's bank for its whole budget, or for `max_tokens` if that is less.
+
+    The bank for the whole budget takes one query while nothing changes. The query compares the
+    stored fingerprint with the current one, so that no code has to invalidate the stored text.
+    """
+    if max_tokens is not None and max_tokens < project.bank_max_tokens:
+        return _render(bank_entries(project), max_tokens)
+    [(current, stored, *columns)] = _stored_rows(project.pk)
+    fingerprint = f"{project.bank_max_tokens} {current}"
+    if stored == fingerprint:
+        return _load(*columns)
+    return _store(project, fingerprint, _render(bank_entries(project), project.bank_max_tokens))
+
+
+def _stored_rows(project: UUID) -> QuerySet:
+    """Return the current hash of the project's entries, and the columns of its stored bank."""
+    columns = (Cast(F(name), TextField()) for name in FINGERPRINT_COLUMNS)
+    row = Concat(*columns, output_field=TextField())
+    entries = Entry.objects.filter(project=project).bank_candidates().order_by()
+    joined = StringAgg(row, Value(";"), order_by="id", default=Value(""))
+    hashes = entries.values("project").annotate(hash=MD5(joined, output_field=CharField()))
+    return (
+        Project.objects.filter(pk=project)
+        .annotate(hash=Subquery(hashes.values("hash")))
+        .values_list("hash", *(f"rendered_bank__{name}" for name in STORED_COLUMNS))
+    )
+
+
+def _render(rows: Iterable[Entry], max_tokens: int) -> ProjectBank:
+    entries = {entry.pk: entry for entry in rows}
+    rendered = bank.render([entry.as_item() for entry in entries.values()], max_tokens)
+    shown = (entries[pk] for pk in rendered.included)
+    return ProjectBank(
+        text=rendered.text,
+        tokens=rendered.tokens,
+        included=tuple(
+            IncludedEntry(entry.pk, entry.granularity, entry.revision, entry.tokens, entry.label)
+            for entry in shown
+        ),
+        left_out=rendered.left_out,
+    )
+
+
+@transaction.atomic
+def _store(project: Project, fingerprint: str, rendered: ProjectBank) -> ProjectBank:
+    RenderedBank.objects.get_or_create(project=project)
+    row = RenderedBank.objects.select_for_update().get(pk=project.pk)
+    text_hash = sha256(rendered.text.encode()).hexdigest()
+    if row.text_hash != text_hash:
+        row.version += 1
+    row.fingerprint, row.text_hash = fingerprint, text_hash
+    row.text, row.tokens = rendered.text, rendered.tokens
+    row.included = [
+        [str(entry.id), entry.granularity, entry.revision, entry.tokens, entry.label]
+        for entry in rendered.included
+    ]
+    row.left_out = [[str(pk), reason] for pk, reason in rendered.left_out]
+    row.save()
+    return _load(row.text, row.tokens, row.version, row.included, row.left_out)
+
+
+def _load(text: str, tokens: int, version: int, included: list, left_out: list) -> ProjectBank:
+    return ProjectBank(
+        text=text,
+        tokens=tokens,
+        included=tuple(IncludedEntry(UUID(pk), *values) for pk, *values in included),
+        left_out=tuple((UUID(pk), reason) for pk, reason in left_out),
+        version=version,
+    )

@@ -1,0 +1,60 @@
+"""Entities in a text: names, dates, times, numbers, amounts, links, identifiers. Pure.
+
+They are what a reader would look for in a digest, and miss. Identifiers, ISO dates and numbers are
+found in any language; names, written dates and units in English and German, the languages of the
+product. What cannot be distinguished from ordinary words is ignored. Each line is read by itself,
+so the entities of a text are those of its lines together.
+"""
+
+import re
+from collections.abc import Iterator
+
+from memory.layers.entities import dates, identifiers, names, numbers
+from memory.layers.entities.kinds import MAX_CHARS, Entity, EntityKind, EntityPattern
+
+__all__ = ["Entity", "EntityKind", "find_all_entities", "find_entities"]
+
+# In this order: links contain dates, dates look like versions, and much begins with a number.
+_PATTERNS: tuple[EntityPattern, ...] = (
+    *identifiers.ADDRESSES,
+    *dates.PATTERNS,
+    *identifiers.CODES,
+    *numbers.PATTERNS,
+    identifiers.CAPITALS,
+)
+# A bullet or a number at the beginning of a line; "3. März" is none.
+_MARK = re.compile(rf"^\s*(?:[-*+•–—]|\(?\d{{1,2}}[.)](?!\s+{dates.MONTH}))\s+", re.IGNORECASE)
+# Replaces text that was matched: no letter, digit or space.
+_MATCHED = "\ue000"
+
+
+def find_entities(text: str) -> list[Entity]:
+    """Return the significant entities in the first MAX_CHARS characters of `text`, without
+    duplicates and in the order of the lines.
+    """
+    return [entity for entity in find_all_entities(text) if entity.significant]
+
+
+def find_all_entities(text: str) -> list[Entity]:
+    """Return the entities like `find_entities`, including insignificant ones."""
+    found: dict[Entity, Entity] = {}
+    for line in text[:MAX_CHARS].splitlines():
+        for entity in _find_in_line(line):
+            if entity not in found or (entity.significant and not found[entity].significant):
+                found[entity] = entity
+    return list(found.values())
+
+
+def _find_in_line(line: str) -> Iterator[Entity]:
+    rest = names.normalize(_MARK.sub("", line))
+    for kind, pattern, form_of in _PATTERNS:
+        pieces, end = [], 0
+        for match in pattern.finditer(rest):
+            form = form_of(match)
+            if form is not None:
+                yield Entity(kind, form.form, match[0].strip(" .,-`"), form.significant)
+                pieces += [rest[end : match.start()], _MATCHED]
+                end = match.end()
+        rest = "".join([*pieces, rest[end:]])
+    for name in names.find(rest):
+        yield Entity(EntityKind.NAME, names.form(name), name)

@@ -1,0 +1,163 @@
+"""Names: capitalised words, and runs of them, that are no ordinary words.
+
+A form is case-folded and without title and possessive. At the beginning of a sentence every word
+has a capital, and in German every noun has: there a word is a name only in a context in which
+ordinary words do not occur, such as "Ana asked" or "Frau Müller".
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from memory.layers.entities.kinds import MAX_CHARS, WORDS, alternatives
+
+_MAX_NAME_WORDS = 5
+_WORD = re.compile(r"[^\W\d_](?:\w|['’-](?=[^\W\d_])){0,60}")
+_POSSESSIVE = re.compile(r"['’]s?$")
+# GitHub, PgBouncer, DuckDB.
+_CAMEL = re.compile(r"^\w*[a-zà-ÿ]\w*[A-ZÀ-Þ]|^[A-Z]{2,}[a-z]{2}")
+# Text between two words after which a sentence, a clause or a quotation begins.
+_STARTS = re.compile(r"[.!?…:;•|=]\s|[\"“”„«»‹›‘]|\s[–—-]\s")
+_QUOTED = re.compile(r"\s?:\s[“\"«„]")
+
+_LISTS = WORDS["names"]
+_TITLES = frozenset(_LISTS["titles"].split())
+_ANNOUNCING = _TITLES | frozenset(_LISTS["announcing"].split())
+_BINDING = frozenset(_LISTS["binding"].split())
+_CAPITALISED = frozenset(_LISTS["capitalised"].split())
+_STARTING = _CAPITALISED | frozenset(_LISTS["starting"].split())
+_GERMAN = frozenset(_LISTS["german"].split())
+_ENGLISH = frozenset(_LISTS["english"].split())
+_CONJUNCTIONS = frozenset(_LISTS["conjunctions"].split())
+_VERBS = frozenset(_LISTS["verbs"].split())
+_AMBIGUOUS_VERB = re.compile(
+    rf"^(?:{alternatives(_LISTS['ambiguous_verbs'])})"
+    rf" (?:{alternatives(_LISTS['after_ambiguous_verb'])})$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NameWord:
+    """A word of a line. `gap` is the text before it; `starts` is true if a sentence, a clause or a
+    quotation begins with it; `owns` if it has an apostrophe and an s.
+    """
+
+    text: str
+    gap: str
+    starts: bool
+    owns: bool
+
+    @property
+    def plain(self) -> str:
+        return self.text.casefold().replace("’", "'")
+
+    @property
+    def is_capitalised(self) -> bool:
+        return self.text[0].isupper() and any(map(str.islower, self.text))
+
+
+def normalize(text: str) -> str:
+    """Return `text` with every letter and digit in its plain form."""
+    return unicodedata.normalize("NFKC", text)
+
+
+def find(line: str) -> Iterator[str]:
+    """Yield the names in a line, as they are written there."""
+    words = list(_words(line))
+    plain = [word.plain for word in words]
+    is_german = sum(word in _GERMAN for word in plain) > sum(word in _ENGLISH for word in plain)
+    # In a headline capitals mean nothing; a list of names has commas.
+    capitals = sum(word.is_capitalised for word in words)
+    is_headline = len(words) >= 5 and capitals > 0.8 * len(words)
+    is_headline = is_headline and not any("," in word.gap for word in words)
+    for place, run in _runs(words):
+        if len(run) == 1 and _CAMEL.match(run[0].text):
+            yield run[0].text
+        elif not is_headline and (name := _name(words, place, run, is_german)):
+            yield " ".join(word.text for word in name)
+
+
+def form(name: str) -> str:
+    return " ".join(map(str.casefold, required_words(name)))
+
+
+def required_words(name: str) -> list[str]:
+    """Return the words of a name that a text must contain to contain the name."""
+    return [word for word in name.split() if word.casefold() not in _BINDING]
+
+
+def vocabulary(text: str) -> set[str]:
+    """Return the case-folded words of a text, in which the words of a name are looked up."""
+    found: set[str] = set()
+    for match in _WORD.finditer(normalize(text[:MAX_CHARS])):
+        whole = _POSSESSIVE.sub("", match[0])
+        found.update(word.casefold() for word in (whole, *re.split(r"['’-]", whole)) if word)
+    return found
+
+
+def _words(line: str) -> Iterator[NameWord]:
+    end = 0
+    for match in _WORD.finditer(line):
+        gap = line[end : match.start()]
+        if bare := _POSSESSIVE.sub("", match[0]):
+            owns = match[0].endswith(("'s", "’s"))
+            yield NameWord(bare, gap, end == 0 or bool(_STARTS.search(gap)), owns)
+        end = match.end()
+
+
+def _runs(words: Sequence[NameWord]) -> Iterator[tuple[int, list[NameWord]]]:
+    """Yield the runs of capitalised words, each with the index of its first word."""
+    place = 0
+    while place < len(words):
+        if not (words[place].is_capitalised or _CAMEL.match(words[place].text)):
+            place += 1
+            continue
+        end = place + 1
+        while end - place < _MAX_NAME_WORDS and (step := _continuation(words, end)):
+            end += step
+        yield place, list(words[place:end])
+        place = end
+
+
+def _continuation(words: Sequence[NameWord], end: int) -> int:
+    """Return by how many words the run that ends before `end` continues: one, or two with "of"."""
+    following = [word.gap == " " and not word.starts for word in words[end : end + 2]]
+    if following[:1] == [True] and words[end].is_capitalised:
+        return 1
+    binds = following == [True, True] and words[end].plain in _BINDING
+    return 2 if binds and words[end + 1].is_capitalised else 0
+
+
+def _name(
+    words: Sequence[NameWord], place: int, run: list[NameWord], is_german: bool
+) -> Sequence[NameWord] | None:
+    """Return the part of a run that is a name, if there is one."""
+    after = words[place + len(run) : place + len(run) + 2]
+    before = words[place - 1].plain if place else ""
+    no_names = _STARTING if run[0].starts else _CAPITALISED | {"the", "a", "an"}
+    doubtful = run[0].starts or is_german
+    while run and run[0].plain in no_names | _TITLES | _BINDING:
+        before, run = run[0].plain, run[1:]
+        doubtful = is_german
+    while run and run[-1].plain in _CAPITALISED:
+        run = run[:-1]
+    if not run:
+        return None
+    is_sure = len(run) > 1 or run[0].owns or before in _ANNOUNCING or _follows_a_person(after)
+    return run if is_sure or not doubtful else None
+
+
+def _follows_a_person(after: Sequence[NameWord]) -> bool:
+    """Return whether the words after a run show that it names a person."""
+    if not after:
+        return False
+    if _QUOTED.match(after[0].gap):
+        return True
+    if after[0].gap != " ":
+        return False
+    return (
+        after[0].plain in _VERBS
+        or bool(_AMBIGUOUS_VERB.match(" ".join(word.plain for word in after)))
+        or (after[0].plain in _CONJUNCTIONS and len(after) > 1 and after[1].is_capitalised)
+    )

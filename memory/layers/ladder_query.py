@@ -1,0 +1,58 @@
+"""The entries that the plan of the layers needs, read with few queries.
+
+Most entries of a long history are absorbed, and nothing below an unchanged digest can change the
+plan. Therefore the number of rows does not grow with the history.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from django.db.models import Q, QuerySet
+
+from memory.layers.ladder import VISIBLE, LadderNode
+from memory.layers.periods import Granularity, parent_key
+from memory.models import Entry, EntryStatus
+from projects.models import Project
+
+_COLUMNS = (
+    "id",
+    "granularity",
+    "period_key",
+    "tokens",
+    "last_source_at",
+    "state",
+    "parent",
+    "pinned",
+)
+
+
+def visible_nodes(project: Project) -> list[LadderNode]:
+    """Return the entries that are in the bank, or would be if there were room."""
+    return list(_read(project.entries.filter(state__in=VISIBLE)))
+
+
+def unsettled_nodes(project: Project) -> list[LadderNode]:
+    """Return all nodes that can affect the plan; all entries together would give the same plan.
+
+    These are the visible and stale entries, the digests of their periods, and the children of all
+    digests that may be written. Because there are four layers, an entry between a stale entry and
+    a stale digest above it is the parent of the one or a child of the other.
+    """
+    nodes = list(_read(project.entries.filter(state__in=[*VISIBLE, EntryStatus.STALE])))
+    keys = defaultdict(set)
+    for node in nodes:
+        if node.granularity.older is not None:
+            keys[node.granularity.older].add(parent_key(node.granularity, node.key))
+    periods = Q()
+    for layer, layer_keys in keys.items():
+        periods |= Q(granularity=layer, period_key__in=layer_keys)
+    digests = list(_read(project.entries.filter(periods))) if periods else []
+    parents = {node.id for node in digests}
+    parents |= {node.id for node in nodes if node.state == EntryStatus.STALE}
+    children = _read(project.entries.filter(parent__in=parents)) if parents else ()
+    return list({node.id: node for node in (*nodes, *digests, *children)}.values())
+
+
+def _read(entries: QuerySet[Entry]) -> Iterator[LadderNode]:
+    for pk, layer, *columns in entries.values_list(*_COLUMNS):
+        yield LadderNode(pk, Granularity(layer), *columns)

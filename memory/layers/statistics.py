@@ -1,0 +1,171 @@
+"""Figures about a project's memory: its growth, what its digests carry, and its cost."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Count, Func, IntegerField, Prefetch, QuerySet, Sum
+from django.db.models.functions import Coalesce, TruncWeek
+from django.utils import timezone
+
+from memory.layers import losses
+from memory.layers.entities import EntityKind
+from memory.layers.periods import Granularity
+from memory.models import Call, Entry, EntryStatus
+from memory.models.entries import CONVERSATION
+from projects.models import Project
+
+WEEKS_SHOWN = 26
+# The groups of particulars that the audit report has columns for.
+GROUPS: Mapping[str, frozenset[EntityKind]] = {
+    "identifiers": frozenset({EntityKind.IDENTIFIER, EntityKind.LINK, EntityKind.EMAIL}),
+    "dates": frozenset({EntityKind.DATE, EntityKind.TIME}),
+    "names": frozenset({EntityKind.NAME}),
+    "numbers": frozenset({EntityKind.NUMBER, EntityKind.AMOUNT, EntityKind.PERCENTAGE}),
+}
+ALL = "all"
+_CURRENT = (EntryStatus.LIVE, EntryStatus.ABSORBED, EntryStatus.FADED)
+
+
+@dataclass(frozen=True)
+class WeekStatistics:
+    """The messages remembered from the week of `monday`, and the tokens and cost spent in it."""
+
+    monday: date
+    messages: int = 0
+    tokens: int = 0
+    cost: Decimal = Decimal(0)
+
+
+@dataclass(frozen=True)
+class LayerStatistics:
+    """The number of entries in a layer, and the share of particulars that its digests kept.
+
+    `kept` is None where that is unknown, or where the children hold no particulars.
+    """
+
+    granularity: Granularity
+    entries: int
+    kept: float | None
+
+
+class MemoryStatistics:
+    """Figures for the overview page of a project."""
+
+    def __init__(self, project: Project, now: datetime | None = None) -> None:
+        self.project = project
+        self.today = timezone.localdate(now or timezone.now(), project.zone)
+
+    @cached_property
+    def weeks(self) -> list[WeekStatistics]:
+        """The last `WEEKS_SHOWN` weeks, oldest first, from the first that is not empty."""
+        monday = self.today - timedelta(days=self.today.weekday())
+        mondays = [monday - timedelta(weeks=back) for back in range(WEEKS_SHOWN - 1, -1, -1)]
+        start = datetime.combine(mondays[0], time.min, self.project.zone)
+        entries = self.project.entries.filter(granularity=CONVERSATION, last_source_at__gte=start)
+        messages = dict(self._by_week(entries, "last_source_at", Sum("message_count")))
+        calls = Call.objects.filter(project=self.project, started_at__gte=start)
+        tokens = Sum("input_tokens") + Sum("output_tokens")
+        cost = Coalesce(Sum("cost"), Decimal(0))
+        spent = {week: sums for week, *sums in self._by_week(calls, "started_at", tokens, cost)}
+        weeks = [
+            WeekStatistics(monday, messages.get(monday, 0), *spent.get(monday, ()))
+            for monday in mondays
+        ]
+        filled = [place for place, week in enumerate(weeks) if week.messages or week.tokens]
+        return weeks[min([*filled, WEEKS_SHOWN - 1]) :]
+
+    def _by_week(self, rows: QuerySet, column: str, *sums: Any) -> Iterator[tuple]:
+        """Yield (monday, *sums) for each week with rows, in the project's time zone."""
+        zone = self.project.zone
+        weeks = rows.order_by().annotate(week=TruncWeek(column, tzinfo=zone)).values("week")
+        totals = {f"total{number}": sum_ for number, sum_ in enumerate(sums)}
+        for row in weeks.annotate(**totals):
+            yield (timezone.localdate(row["week"], zone), *(row[name] for name in totals))
+
+    @cached_property
+    def layers(self) -> list[LayerStatistics]:
+        """The layers that have entries, youngest first."""
+        entries = self.project.entries.filter(state__in=(*_CURRENT, EntryStatus.STALE))
+        counts = dict(entries.order_by().values_list("granularity").annotate(Count("pk")))
+        kept = kept_by_layer(self.project)
+        return [
+            LayerStatistics(layer, counts[layer], kept.get(layer))
+            for layer in Granularity
+            if layer in counts
+        ]
+
+    @property
+    def cost(self) -> Decimal:
+        """The cost of all weeks shown, in US dollars."""
+        return sum((week.cost for week in self.weeks), Decimal(0))
+
+
+class _LossCount(Func):
+    """The length of a list of losses, whose last item may count those that are not listed."""
+
+    template = (
+        "(jsonb_array_length(%(expressions)s) + CASE %(expressions)s->-1->>'kind'"
+        f" WHEN '{losses.MORE}' THEN (%(expressions)s->-1->>'text')::int - 1 ELSE 0 END)"
+    )
+    output_field = IntegerField()
+
+
+def current_digests(project: Project) -> QuerySet[Entry]:
+    return project.entries.filter(state__in=_CURRENT).exclude(granularity=CONVERSATION)
+
+
+def kept_by_layer(project: Project) -> dict[str, float]:
+    """Return the share of their children's particulars that the digests of each layer kept.
+
+    One query over the audits stored with the digests. A layer whose children hold no particulars
+    is left out.
+    """
+    layers = current_digests(project).values("granularity").order_by()
+    sums = layers.annotate(held=Sum("particulars"), lost=Sum(_LossCount("losses")))
+    return {row["granularity"]: 1 - row["lost"] / row["held"] for row in sums.filter(held__gt=0)}
+
+
+@dataclass
+class ParticularCounts:
+    """Counts over the digests of one layer, by group and for `ALL` groups together.
+
+    `held` are the particulars of their children, `carried` those of them that the digests kept.
+    """
+
+    digests: int = 0
+    held: Counter[str] = field(default_factory=Counter)
+    carried: Counter[str] = field(default_factory=Counter)
+
+    def share(self, group: str) -> float | None:
+        """Return the share that was kept; None where the children hold nothing of the group."""
+        return self.carried[group] / self.held[group] if self.held[group] else None
+
+    def add(self, audit: losses.Audit) -> None:
+        missing = set(audit.missing)
+        self.digests += 1
+        for particular in audit.particulars:
+            kind = particular.kind
+            for group in (ALL, *(name for name, kinds in GROUPS.items() if kind in kinds)):
+                self.held[group] += 1
+                self.carried[group] += particular not in missing
+
+
+def particulars_by_layer(project: Project) -> dict[Granularity, ParticularCounts]:
+    """Audit all current digests of a project again; return the counts by layer, youngest first.
+
+    Takes some seconds for years of conversations.
+    """
+    children = project.entries.select_related("session")
+    digests = (
+        current_digests(project).order_by("pk").prefetch_related(Prefetch("children", children))
+    )
+    counts = {layer: ParticularCounts() for layer in Granularity}
+    for digest in digests.iterator(chunk_size=200):
+        texts = [(child.label, child.summary) for child in digest.children.all()]
+        counts[Granularity(digest.granularity)].add(losses.audit(texts, digest.summary))
+    return {layer: count for layer, count in counts.items() if count.digests}

@@ -1,0 +1,153 @@
+"""Leases: exclusive rights to work on a row, with fencing, so that a late worker cannot commit."""
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import Case, DurationField, ExpressionWrapper, F, Value, When
+from django.db.models.functions import Greatest, Now
+
+from memory.models import ActivityVerb, Cursor
+from memory.models.activity import record_activity
+from memory.models.leased import MAX_LEASE, MAX_RETRY_WAIT, LeasedModel, LeasedQuerySet
+from projects.core.errors import UnavailableError
+
+log = logging.getLogger(__name__)
+
+# The wait after a failure doubles each time, up to MAX_RETRY_WAIT.
+FIRST_WAIT = timedelta(minutes=1)
+# A lease stays held until it expires if the database is away for longer than this.
+DATABASE_RETRY_S = 60
+
+T = TypeVar("T")
+
+
+class LeaseLostError(Exception):
+    """Another worker holds the lease now; what was prepared under it must not be committed."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to work on one row, until it expires by the database clock."""
+
+    model: type[LeasedModel]
+    project: UUID
+    pk: UUID
+    holder: UUID
+
+    @property
+    def row(self) -> LeasedQuerySet:
+        """The leased row, if this lease still holds it."""
+        rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(project=self.project, pk=self.pk)
+        return rows.filter(lease_holder=self.holder, lease_until__gt=Now())
+
+    def renew(self) -> None:
+        """Extend the lease. Raises `LeaseLostError`."""
+        if self.row.update(lease_until=Now() + MAX_LEASE) != 1:
+            raise LeaseLostError
+
+    def fence(self) -> None:
+        """Lock the row until the end of the transaction. Raises `LeaseLostError`."""
+        if not self.row.select_for_update().values_list("pk"):
+            raise LeaseLostError
+
+    def release(self) -> None:
+        """Give the row back after a success, or when there was nothing to do."""
+        self.row.update(
+            lease_holder=None, lease_until=None, failures=0, next_try_at=None, last_error=""
+        )
+
+    def fail(self, reason: str, retry_after: float | None = None) -> None:
+        """Give the row back for a later retry, at the earliest after `retry_after` seconds.
+
+        `reason` is for people.
+        """
+        pause = timedelta(seconds=min(retry_after or 0, MAX_RETRY_WAIT.total_seconds()))
+        # FIRST_WAIT × 2^failures, at most MAX_RETRY_WAIT.
+        doubled = ExpressionWrapper(
+            Value(FIRST_WAIT) * (Value(2.0) ** F("failures")), output_field=DurationField()
+        )
+        wait = Case(
+            When(failures__lt=9, then=doubled),
+            default=Value(MAX_RETRY_WAIT),
+            output_field=DurationField(),
+        )
+        self.row.update(
+            lease_holder=None,
+            lease_until=None,
+            failures=F("failures") + 1,
+            next_try_at=Greatest(Now() + wait, Now() + pause),
+            last_error=reason[:500],
+        )
+
+    def abandon(self) -> None:
+        """Give the row back when the database is available again.
+
+        A lost connection is no failure of the work, which need not wait for the next try.
+        """
+        for _ in range(DATABASE_RETRY_S):
+            connection.close()
+            with suppress(OperationalError, InterfaceError):
+                self.row.update(lease_holder=None, lease_until=None)
+                return
+            time.sleep(1)
+
+
+def claim(rows: LeasedQuerySet, pk: UUID) -> Lease | None:
+    """Return a lease on the row `pk`, or None if it is not among `rows` or is already leased."""
+    holder = uuid4()
+    with transaction.atomic():
+        # Locked before it is read: an UPDATE over a join would not look again after a wait.
+        free = rows.filter(pk=pk).unleased().select_for_update(skip_locked=True, of=("self",))
+        row = free.first()
+        if row is None:
+            return None
+        lease = Lease(rows.model, row.project_id, pk, holder)
+        LeasedQuerySet(rows.model).filter(project=lease.project, pk=pk).update(
+            lease_holder=holder, lease_until=Now() + MAX_LEASE
+        )
+    return lease
+
+
+def run(rows: LeasedQuerySet, pk: UUID, kind: str, work: Callable[[Lease], T | None]) -> T | None:
+    """Claim the row `pk` and return the result of `work`, which must release the lease.
+
+    Returns None if the row cannot be claimed or `work` fails. A failure is stored on the row, which
+    is tried again later. `kind` names the row in the log.
+    """
+    lease = claim(rows, pk)
+    if lease is None:
+        return None
+    try:
+        return work(lease)
+    except LeaseLostError:
+        log.info("lease_lost %s=%s", kind, pk)
+    except UnavailableError as error:
+        log.warning("memory_failed %s=%s reason=%s", kind, pk, error)
+        record_failure(lease, str(error), error.retry_after_s)
+    except Exception as error:
+        # Whatever failed, the row must neither stay leased nor be retried at once forever.
+        log.exception("memory_failed %s=%s", kind, pk)
+        if isinstance(error, OperationalError | InterfaceError) and not connection.is_usable():
+            lease.abandon()
+        else:
+            record_failure(lease, f"Strata itself failed ({type(error).__name__}).")
+    return None
+
+
+@transaction.atomic
+def record_failure(lease: Lease, reason: str, retry_after: float | None = None) -> None:
+    """Give the row back and log the failure as an activity, unless another worker holds it."""
+    rows: LeasedQuerySet = LeasedQuerySet(lease.model).filter(project=lease.project, pk=lease.pk)
+    if rows.filter(lease_holder=lease.holder).exists():
+        lease.fail(reason, retry_after)
+        session = lease.pk if lease.model is Cursor else None
+        record_activity(
+            lease.project, ActivityVerb.FAILED, session_id=session, reason=reason[:200], count=1
+        )

@@ -1,0 +1,179 @@
+"""Moderation: actions of people on one or many entries.
+
+Each entry is changed in a transaction of its own: an entry that cannot be changed does not hold up
+the others. The caller passes an `Objection`, which checks permissions.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import models, transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from memory.forgetting import service
+from memory.forgetting.service import ForgetReceipt, ForgetScope
+from memory.models import Entry, EntryStatus, ModerationReason
+from memory.moderation import entry_operations
+from projects.core.errors import DomainError, InvalidInputError, StaleVersionError
+from projects.models import Project
+
+# Nobody can have reviewed more than this at once.
+MAX_ENTRIES_AT_ONCE = 200
+
+
+class ModerationAction(models.TextChoices):
+    APPROVE = "approve", gettext_lazy("Approve")
+    REJECT = "reject", gettext_lazy("Reject")
+    PIN = "pin", gettext_lazy("Pin")
+    UNPIN = "unpin", gettext_lazy("Unpin")
+    HIDE = "hide", gettext_lazy("Hide")
+    SHOW = "show", gettext_lazy("Show again")
+    RESUMMARISE = "resummarise", gettext_lazy("Write anew")
+    EDIT = "edit", gettext_lazy("Edit")
+    REDACT = "redact", gettext_lazy("Redact")
+    FORGET = "forget", gettext_lazy("Forget")
+
+
+DONE_LABELS = {
+    ModerationAction.APPROVE: gettext_lazy("Approved"),
+    ModerationAction.REJECT: gettext_lazy("Rejected"),
+    ModerationAction.PIN: gettext_lazy("Pinned"),
+    ModerationAction.UNPIN: gettext_lazy("Unpinned"),
+    ModerationAction.HIDE: gettext_lazy("Hidden"),
+    ModerationAction.SHOW: gettext_lazy("Taken in again"),
+    ModerationAction.RESUMMARISE: gettext_lazy("Asked to be written anew"),
+    ModerationAction.EDIT: gettext_lazy("Edited"),
+    ModerationAction.REDACT: gettext_lazy("Redacted"),
+    ModerationAction.FORGET: gettext_lazy("Forgotten"),
+}
+# Actions that need a text, and so apply to one entry at a time.
+TEXT_ACTIONS = (ModerationAction.EDIT, ModerationAction.REDACT)
+# The reasons that forms preselect.
+DEFAULT_REASONS = {
+    ModerationAction.APPROVE: ModerationReason.CHECKED,
+    ModerationAction.REJECT: ModerationReason.WRONG,
+    ModerationAction.EDIT: ModerationReason.WRONG,
+    ModerationAction.HIDE: ModerationReason.OUTDATED,
+    ModerationAction.REDACT: ModerationReason.PRIVATE,
+    ModerationAction.FORGET: ModerationReason.PRIVATE,
+}
+# Decisions, and the state in which an entry is open for them.
+DECISIONS = {
+    ModerationAction.APPROVE: EntryStatus.PROPOSED,
+    ModerationAction.REJECT: EntryStatus.PROPOSED,
+    ModerationAction.SHOW: EntryStatus.HIDDEN,
+}
+
+# Returns why the user may not do this to the entry; empty if they may.
+Objection = Callable[[Entry, ModerationAction], str]
+
+
+@dataclass(frozen=True)
+class ModerationRequest:
+    """An action that the user `by` requests.
+
+    `text` is the new text of an edit, or the passage to redact; `revision` is the text that the
+    editor read, None for any. With `sources`, forgetting deletes the source messages too.
+    """
+
+    action: ModerationAction
+    by: Any
+    reason: str = ModerationReason.OTHER
+    text: str = ""
+    revision: int | None = None
+    sources: bool = False
+
+
+@dataclass
+class ModerationOutcome:
+    """The changed entries, the refused ones with reasons, and the receipts of forgetting."""
+
+    done: list[Entry] = field(default_factory=list)
+    refused: list[tuple[Entry, str]] = field(default_factory=list)
+    receipts: list[ForgetReceipt] = field(default_factory=list)
+
+
+def apply_action(
+    request: ModerationRequest, entries: Iterable[Entry], objection: Objection
+) -> ModerationOutcome:
+    """Apply the action to each of `entries` that allows it."""
+    outcome = ModerationOutcome()
+    for entry in entries:
+        try:
+            if request.action == ModerationAction.FORGET:
+                outcome.receipts.append(_forget(request, entry, objection))
+            else:
+                _change(request, entry, objection)
+        except DomainError as error:
+            outcome.refused.append((entry, str(error)))
+        else:
+            outcome.done.append(entry)
+    return outcome
+
+
+def _forget(request: ModerationRequest, entry: Entry, objection: Objection) -> ForgetReceipt:
+    if reason := objection(entry, request.action):
+        raise InvalidInputError(reason)
+    return service.forget(entry.project, forget_scope(request, entry), request.by, request.reason)
+
+
+def forget_scope(request: ModerationRequest, entry: Entry) -> ForgetScope:
+    return ForgetScope(entry=entry.pk, sources=request.sources)
+
+
+@transaction.atomic
+def _change(request: ModerationRequest, entry: Entry, objection: Objection) -> None:
+    # The project first, in the same order as pinning and forgetting.
+    Project.objects.select_for_update(no_key=True).get(pk=entry.project_id)
+    rows = Entry.objects.select_for_update(of=("self",)).select_related("session", "project")
+    row = rows.filter(pk=entry.pk).first()
+    if row is None:
+        raise InvalidInputError(_("It is gone."))
+    is_edit = request.action == ModerationAction.EDIT
+    if reason := state_objection(request.action, row):
+        raise InvalidInputError(reason)
+    if is_edit and request.revision not in (None, row.revision):
+        raise StaleVersionError(
+            _("Somebody changed this text while you wrote. Yours is kept below.")
+        )
+    if reason := objection(row, request.action):
+        raise InvalidInputError(reason)
+    _perform(request, row)
+
+
+def state_objection(action: ModerationAction, entry: Entry) -> str:
+    """Return why the state of the entry does not allow the action; empty if it does."""
+    if action in DECISIONS and entry.state != DECISIONS[action]:
+        return _("This was decided meanwhile.")
+    needs_layers = (ModerationAction.HIDE, ModerationAction.PIN, ModerationAction.RESUMMARISE)
+    if action in needs_layers and entry.state in entry_operations.OUTSIDE_LAYERS:
+        return _("This is not among what is remembered.")
+    if action == ModerationAction.PIN and entry.pinned:
+        return _("It is pinned already.")
+    if action == ModerationAction.UNPIN and not entry.pinned:
+        return _("It is not pinned.")
+    is_textless = entry.withheld or entry.state == EntryStatus.HIDDEN
+    if action == ModerationAction.EDIT and is_textless:
+        return _("This text cannot be edited now.")
+    if action == ModerationAction.REDACT and entry.withheld:
+        return _("This text is withheld until it is written anew.")
+    return ""
+
+
+def _perform(request: ModerationRequest, entry: Entry) -> None:
+    by, reason = request.by, request.reason
+    match request.action:
+        case ModerationAction.APPROVE | ModerationAction.SHOW:
+            entry_operations.set_hidden(entry, False, by, reason)
+        case ModerationAction.REJECT | ModerationAction.HIDE:
+            entry_operations.set_hidden(entry, True, by, reason)
+        case ModerationAction.PIN | ModerationAction.UNPIN:
+            entry_operations.pin(entry, request.action == ModerationAction.PIN, by, reason)
+        case ModerationAction.EDIT:
+            entry_operations.edit(entry, request.text, by, reason)
+        case ModerationAction.REDACT:
+            entry_operations.redact(entry, request.text, by, reason)
+        case ModerationAction.RESUMMARISE:
+            entry_operations.request_rewrite(entry, by, reason)

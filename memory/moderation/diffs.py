@@ -1,0 +1,72 @@
+"""Differences between two texts, by lines and by words. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+SAME, REMOVED, ADDED = "same", "gone", "new"
+# A word with the space after it: separate spaces would make the comparison of a long text slow.
+WORD = re.compile(r"\S+\s*|\s+")
+# Equal lines that are shown around a difference.
+CONTEXT_LINES = 2
+
+
+@dataclass(frozen=True)
+class DiffPiece:
+    """A part of a text; `kind` is SAME, REMOVED (only in the first) or ADDED (in the second)."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class DiffRow:
+    """A line before and after, in pieces; or the number of equal lines that are `skipped`."""
+
+    before: Sequence[DiffPiece] = ()
+    after: Sequence[DiffPiece] = ()
+    skipped: int = 0
+
+
+def diff_words(before: str, after: str) -> tuple[list[DiffPiece], list[DiffPiece]]:
+    """Return both texts in pieces, which joined are `before` and `after`."""
+    left, right = WORD.findall(before), WORD.findall(after)
+    left_pieces: list[DiffPiece] = []
+    right_pieces: list[DiffPiece] = []
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    for tag, left_start, left_end, right_start, right_end in matcher.get_opcodes():
+        is_equal = tag == "equal"
+        if left_end > left_start:
+            text = "".join(left[left_start:left_end])
+            left_pieces.append(DiffPiece(SAME if is_equal else REMOVED, text))
+        if right_end > right_start:
+            text = "".join(right[right_start:right_end])
+            right_pieces.append(DiffPiece(SAME if is_equal else ADDED, text))
+    return left_pieces, right_pieces
+
+
+def diff_lines(before: str, after: str) -> list[DiffRow]:
+    """Return the lines that differ, compared by words, with CONTEXT_LINES equal ones around."""
+    left, right = before.splitlines(), after.splitlines()
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    rows: list[DiffRow] = []
+    shown = 0
+    for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
+        if group[0][1] > shown:
+            rows.append(DiffRow(skipped=group[0][1] - shown))
+        for tag, left_start, left_end, right_start, right_end in group:
+            rows.extend(_rows(tag, left[left_start:left_end], right[right_start:right_end]))
+            shown = left_end
+    if rows and shown < len(left):
+        rows.append(DiffRow(skipped=len(left) - shown))
+    return rows
+
+
+def _rows(tag: str, left: Sequence[str], right: Sequence[str]) -> Iterator[DiffRow]:
+    for before, after in zip_longest(left, right, fillvalue=""):
+        if tag == "equal":
+            yield DiffRow([DiffPiece(SAME, before)], [DiffPiece(SAME, after)])
+        else:
+            yield DiffRow(*diff_words(before, after))

@@ -1,0 +1,299 @@
+"""Operations on entries: edit, redact, pin, hide, withhold and schedule rewrites.
+
+Each operation of a person is logged. Rows are locked from the entry upward, like in the ladder, so
+that the two cannot deadlock. The project, on which pins are counted, is locked before them.
+"""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet, Sum
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.models import Visibility
+from memory.facts import extraction
+from memory.layers import entry_text, losses
+from memory.layers.periods import Granularity
+from memory.models import (
+    ActivityVerb,
+    Chunk,
+    Entry,
+    EntryRevision,
+    EntryStatus,
+    ModerationReason,
+    ReviewReason,
+    SourceType,
+)
+from memory.models.activity import record_activity
+from memory.models.cursors import mark_layers_changed
+from projects.core.errors import InvalidInputError
+from projects.models import Project, delete_rows
+
+# Pins take at most this share of the bank's budget (DESIGN, "Budget").
+PINNED_SHARE = 0.5
+# The states of entries that take no part in the layers.
+OUTSIDE_LAYERS = (EntryStatus.HIDDEN, EntryStatus.PROPOSED)
+# `Entry.sources_hash` of an entry whose sources changed while it was outside the layers: it is
+# rewritten when it enters the layers.
+OUTDATED = "outdated"
+# Replaces redacted words.
+REDACTION_MARK = "[…]"
+
+
+@transaction.atomic
+def edit(entry: Entry, summary: str, by, reason: str = ModerationReason.OTHER) -> Entry:
+    """Replace the text of `entry`; the former text is saved as a revision.
+
+    The new text of a digest is also saved as its note, which is one of its sources, so that a
+    rewrite does not lose it. The digest above is scheduled for a rewrite. Raises InvalidInputError
+    for a withheld text, and if a pinned one grows too long.
+    """
+    if entry.pinned:
+        _lock_pins(entry.project_id)
+    entry = _locked(entry)
+    if entry.withheld:
+        message = _("This text is withheld until it is written anew.")
+        raise InvalidInputError(message, field="summary")
+    if summary == entry.summary:
+        return entry
+    entry_text.replace_text(entry, summary, by.get_username(), timezone.now())
+    changed = [*entry_text.TEXT_FIELDS]
+    if entry.granularity != Granularity.CONVERSATION:
+        children = entry.children.filter(project=entry.project_id).select_related("session")
+        audit = losses.audit([(child.label, child.summary) for child in children], summary)
+        entry.note, entry.losses, entry.particulars = summary, audit.listed(), audit.held
+        changed += ["note", "losses", "particulars"]
+    if entry.pinned:
+        _check_pinned_tokens(entry, field="summary")
+    entry.save(update_fields=changed)
+    schedule_rewrite(entry.parent)
+    _record(entry, ActivityVerb.EDITED, by, reason)
+    return entry
+
+
+@transaction.atomic
+def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVATE) -> Entry:
+    """Remove every occurrence of `passage` from the entry's text and its revisions.
+
+    The digests above may contain it too, so they are withheld until they are rewritten. Raises
+    InvalidInputError if the text does not contain it.
+    """
+    entry = _locked(entry)
+    if entry.withheld or not passage.strip() or passage not in entry.summary:
+        raise InvalidInputError(_("This text does not hold these words."))
+    redacted = entry.summary.replace(passage, REDACTION_MARK)
+    entry_text.replace_text(entry, redacted, by.get_username(), timezone.now())
+    entry.note = entry.note.replace(passage, REDACTION_MARK)
+    entry.losses = [loss for loss in entry.losses if passage not in str(loss)]
+    entry.save(update_fields=[*entry_text.TEXT_FIELDS, "note", "losses"])
+    revisions = entry.revisions.filter(project=entry.project_id, summary__contains=passage)
+    for revision in revisions:
+        revision.summary = revision.summary.replace(passage, REDACTION_MARK)
+        revision.save(update_fields=["summary"])
+    withhold(_parents_of([entry]), for_good=True)
+    chunks = Chunk.objects.filter(project=entry.project_id)
+    delete_rows(chunks.filter(source_type=SourceType.ENTRY, source=entry.pk))
+    extraction.redact(entry, passage)
+    _record(entry, ActivityVerb.REDACTED, by, reason)
+    return entry
+
+
+@transaction.atomic
+def request_rewrite(entry: Entry, by, reason: str = ModerationReason.OTHER) -> Entry:
+    """Schedule a rewrite from the sources at the next cycle; the present text stays until then.
+
+    Raises InvalidInputError for a proposed or hidden entry.
+    """
+    entry = _locked(entry)
+    if entry.state in OUTSIDE_LAYERS:
+        raise InvalidInputError(_("Decide on it first; what is aside is not written anew."))
+    entry.sources_hash, entry.state = "", EntryStatus.STALE
+    entry.save(update_fields=["sources_hash", "state"])
+    _record(entry, ActivityVerb.ASKED_ANEW, by, reason)
+    return entry
+
+
+@transaction.atomic
+def pin(entry: Entry, pinned: bool, by=None, reason: str = ModerationReason.OTHER) -> Entry:
+    """Pin `entry` to the bank, or unpin it. A pinned entry has no parent.
+
+    Raises InvalidInputError if the pins would take more than half of the budget, and for an entry
+    outside the layers.
+    """
+    _lock_pins(entry.project_id)
+    entry = _locked(entry)
+    if pinned == entry.pinned:
+        return entry
+    if pinned:
+        if entry.state not in (EntryStatus.LIVE, EntryStatus.FADED, EntryStatus.ABSORBED):
+            message = _("Only what is remembered can be pinned; this entry is not (%(state)s).")
+            raise InvalidInputError(message % {"state": entry.get_state_display()}, field="pinned")
+        _check_pinned_tokens(entry, field="pinned")
+        entry.state = EntryStatus.LIVE
+    former_parent = entry.parent
+    entry.pinned, entry.parent = pinned, None
+    entry.save(update_fields=["pinned", "parent", "state"])
+    schedule_rewrite(former_parent)
+    _record(entry, ActivityVerb.PINNED if pinned else ActivityVerb.UNPINNED, by, reason)
+    return entry
+
+
+@transaction.atomic
+def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReason.OTHER) -> Entry:
+    """Hide `entry`, or make a hidden or proposed one live.
+
+    A hidden entry has no parent and is not pinned, and every digest above it is withheld until it
+    is rewritten without it. A rejected entry of a private session is withheld itself: nobody else
+    has read it, and it must not be readable among the hidden entries.
+    """
+    entry = _locked(entry)
+    was_proposed = entry.state == EntryStatus.PROPOSED
+    if hidden and entry.state != EntryStatus.HIDDEN:
+        is_private = entry.session and entry.session.visibility == Visibility.PRIVATE
+        if entry.state == EntryStatus.STALE:
+            entry.sources_hash = OUTDATED
+        entry.state, entry.parent, entry.pinned = EntryStatus.HIDDEN, None, False
+        entry.waits_because = ""
+        entry.save(update_fields=["state", "parent", "pinned", "waits_because", "sources_hash"])
+        withhold(_parents_of([entry]))
+        if was_proposed and is_private:
+            withhold(_rows([entry]))
+            entry.withheld = True
+        _record(entry, ActivityVerb.REJECTED if was_proposed else ActivityVerb.HIDDEN, by, reason)
+    elif not hidden and entry.state in OUTSIDE_LAYERS:
+        is_outdated = entry.withheld or entry.sources_hash == OUTDATED
+        entry.state = EntryStatus.STALE if is_outdated else EntryStatus.LIVE
+        entry.waits_because = ""
+        entry.save(update_fields=["state", "waits_because"])
+        # A digest replaces its children, which the bank showed in its place.
+        children = entry.children.filter(project=entry.project_id)
+        children.filter(state__in=(EntryStatus.LIVE, EntryStatus.FADED)).update(
+            state=EntryStatus.ABSORBED
+        )
+        extraction.approve_with(entry)
+        _record(entry, ActivityVerb.APPROVED if was_proposed else ActivityVerb.SHOWN, by, reason)
+    return entry
+
+
+def send_to_review(entries: QuerySet[Entry], because: ReviewReason) -> None:
+    """Send `entries`, which name their project, back to review, and withhold the digests above."""
+    locked = _lock(entries.exclude(state=EntryStatus.HIDDEN))
+    rows = _rows(locked)
+    rows.filter(state=EntryStatus.STALE).update(sources_hash=OUTDATED)
+    rows.update(state=EntryStatus.PROPOSED, waits_because=because, parent=None, pinned=False)
+    withhold(_parents_of(locked))
+    for entry in locked:
+        mark_layers_changed(entry.project_id)
+        record_activity(entry.project_id, ActivityVerb.PROPOSED, entry_id=entry.pk, reason=because)
+
+
+def _locked(entry: Entry) -> Entry:
+    rows = Entry.objects.select_for_update(of=("self",)).select_related("session", "parent")
+    return rows.get(project=entry.project_id, pk=entry.pk)
+
+
+def _record(entry: Entry, verb: ActivityVerb, by, reason: str) -> None:
+    mark_layers_changed(entry.project_id)
+    record_activity(
+        entry.project_id,
+        verb,
+        by=by,
+        reason=reason,
+        entry_id=entry.pk,
+        granularity=entry.granularity,
+        period_key=entry.period_key,
+        related=ancestors(entry),
+    )
+
+
+def ancestors(entry: Entry) -> list[UUID]:
+    """Return the digests above `entry`, the nearest first: three at most."""
+    ids: list[UUID] = []
+    parent = entry.parent_id
+    while parent is not None:
+        ids.append(parent)
+        rows = Entry.objects.filter(project=entry.project_id, pk=parent)
+        parent = rows.values_list("parent", flat=True).first()
+    return ids
+
+
+def _lock_pins(project_id: UUID) -> None:
+    """Allow one change of pins at a time. Call it before an entry is locked, as forgetting does."""
+    Project.objects.select_for_update(no_key=True).get(pk=project_id)
+
+
+def _check_pinned_tokens(entry: Entry, field: str) -> None:
+    """Raise InvalidInputError if `entry` does not fit beside the other pins."""
+    others = Entry.objects.filter(project=entry.project_id, pinned=True).exclude(pk=entry.pk)
+    taken = others.aggregate(tokens=Sum("tokens", default=0))["tokens"] + entry.tokens
+    limit = int(entry.project.bank_max_tokens * PINNED_SHARE)
+    if taken > limit:
+        message = _(
+            "Pins may take %(most)s tokens, half of the budget; these would take %(taken)s."
+        )
+        raise InvalidInputError(message % {"most": limit, "taken": taken}, field=field)
+
+
+def schedule_rewrite(entry: Entry | None) -> None:
+    """Mark `entry` stale and schedule the layers; its present text stays until it is rewritten."""
+    if entry is not None:
+        mark_stale(entry)
+        mark_layers_changed(entry.project_id)
+
+
+def mark_stale(entry: Entry) -> None:
+    """Mark `entry` stale without scheduling the layers.
+
+    A hidden or proposed entry keeps its state, and is rewritten when it enters the layers.
+    """
+    rows = _rows([entry])
+    rows.filter(state__in=OUTSIDE_LAYERS).update(sources_hash=OUTDATED)
+    rows.exclude(state__in=OUTSIDE_LAYERS).update(state=EntryStatus.STALE)
+
+
+def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: bool = False) -> None:
+    """Withhold `entries` and the digests above them until they are rewritten.
+
+    Former parents, from which a pin or a moderator removed an entry, count as above it, since they
+    may not be rewritten yet. A former parent that is rewritten already becomes visible again
+    without a model call.
+
+    Revisions, which may contain the withheld text, are deleted; with `keep_earlier` only those of
+    former parents, because the present ancestors stay withheld as long as the entries. With
+    `for_good` the present texts are deleted too. Rows are locked from the finest layer upward and
+    in the order of ids, as everywhere.
+    """
+    level = _lock(entries)
+    touched: dict[UUID, Entry] = {}
+    present = {entry.pk for entry in level}
+    while level:
+        touched |= {entry.pk: entry for entry in level}
+        present |= {entry.parent_id for entry in level if entry.pk in present and entry.parent_id}
+        level = _lock(_parents_of(level))
+    rows, projects = _rows(touched.values()), {entry.project_id for entry in touched.values()}
+    if for_good:
+        entry_text.erase_texts(projects, touched)
+    else:
+        without_revisions = touched.keys() - present if keep_earlier else touched
+        EntryRevision.objects.filter(project__in=projects, entry__in=without_revisions).delete()
+    rows.update(withheld=True)
+    rows.exclude(state__in=OUTSIDE_LAYERS).update(state=EntryStatus.STALE)
+    for project_id in projects:
+        mark_layers_changed(project_id)
+
+
+def _parents_of(entries: Collection[Entry]) -> QuerySet[Entry]:
+    projects = {entry.project_id for entry in entries}
+    return Entry.objects.parents_of(projects, [entry.pk for entry in entries])
+
+
+def _rows(entries: Collection[Entry]) -> QuerySet[Entry]:
+    """Return the stored rows of `entries`."""
+    projects = {entry.project_id for entry in entries}
+    return Entry.objects.filter(project__in=projects, pk__in=[entry.pk for entry in entries])
+
+
+def _lock(entries: QuerySet[Entry]) -> list[Entry]:
+    return list(entries.select_for_update().only("parent", "project").order_by("pk"))

@@ -1,0 +1,39 @@
+"""The memory sections of a prompt as one text, for models that other programs call."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from chat.models import Message, Role, Session, Visibility
+from chat.prompt.builder import Turn, run_sections
+from chat.prompt.types import PromptSection
+from projects.core import token_counting
+from projects.core.text import storable
+from projects.models import Project
+
+
+@dataclass(frozen=True)
+class ContextText:
+    """The text, quoted as data, its tokens (cl100k_base) and the sections that it consists of."""
+
+    text: str
+    tokens: int
+    sections: tuple[PromptSection, ...]
+
+
+def build_context_text(project: Project, user: Any, query: str, token_budget: int) -> ContextText:
+    """Return what memory adds to the prompt of `query`, within `token_budget` tokens.
+
+    The text is that of a private conversation of `user` that begins with `query`. Nothing is
+    written.
+    """
+    session = Session(project=project, creator=user, visibility=Visibility.PRIVATE)
+    text = storable(query).strip()
+    message = Message(session=session, seq=1, role=Role.USER, author=user, text=text)
+    paths = [path for path in settings.CHAT_PROMPT_SECTIONS if path.startswith("memory.")]
+    functions = [import_string(path) for path in paths]
+    sections = run_sections(Turn(session, message), functions, token_budget)
+    context = "\n\n".join(message.text for section in sections for message in section.messages)
+    return ContextText(context, token_counting.count(context), tuple(sections))

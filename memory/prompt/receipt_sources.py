@@ -1,0 +1,239 @@
+"""The sources in a prompt's receipt, with the texts that a reader may see now.
+
+A receipt holds ids, revisions and sizes, but no texts. The texts are read from the database, so
+that receipts of old replies do not show what was forgotten, hidden or made private since.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any
+from uuid import UUID
+
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from chat.links import session_url
+from chat.models import Message
+from chat.permissions import sessions_for
+from memory.facts import facts_for
+from memory.facts.attribution import attribution, source_subquery
+from memory.layers.bank import SEPARATOR
+from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
+from memory.models import Block, Chunk, Entry, EntryRevision, Fact
+from memory.permissions import entries_for, may_forget
+from projects.core.text import translate_name
+from projects.models import Membership
+
+ReceiptItem = Mapping[str, Any]
+# Sections that consist of the chat itself and have no sources in memory.
+CHAT_SECTIONS = ("persona", "history", "message")
+TITLES = {
+    "persona": gettext_lazy("Who it is"),
+    "blocks": gettext_lazy("Blocks"),
+    "facts": gettext_lazy("What is held to be so"),
+    "bank": gettext_lazy("What the project remembers"),
+    "gists": gettext_lazy("Other chats, in short"),
+    "details": gettext_lazy("Word for word, from other chats"),
+    "history": gettext_lazy("This chat so far"),
+    "message": gettext_lazy("The message it answers"),
+}
+MAX_TEXT_CHARS = 600
+# Kinds of items that are rows of Entry.
+ENTRY_KINDS = ("gist", *(granularity.value for granularity in Granularity))
+
+
+@dataclass(frozen=True)
+class ReceiptSource:
+    """One source. `kind` is its layer, or block, fact or conversation; `when` its date or period;
+    `source` its origin, with the page `address`.
+
+    `changed` is true if the prompt contained an earlier text. The other URLs lead to the forms
+    that correct the source, replace it by a newer fact, or forget it; they are empty if the
+    reader may not do that.
+    """
+
+    kind: str
+    tokens: int
+    text: str
+    when: str
+    source: str
+    address: str
+    changed: bool = False
+    correct_url: str = ""
+    replace_url: str = ""
+    forget_url: str = ""
+
+
+@dataclass(frozen=True)
+class ReceiptSection:
+    """A section of the prompt with its sources, and the number of `unavailable` ones: deleted, or
+    not visible to this reader.
+    """
+
+    name: str
+    tokens: int
+    sources: Sequence[ReceiptSource] = ()
+    unavailable: int = 0
+
+    @property
+    def title(self) -> Any:
+        return TITLES.get(self.name, self.name)
+
+
+def readable_sections(receipt: Mapping[str, Any], member: Membership) -> list[ReceiptSection]:
+    """Return the sections of `receipt` with the sources that `member` may see. Needs at most five
+    queries.
+    """
+    sections: list[Mapping[str, Any]] = receipt.get("sections", [])
+    reader = _SourceReader(member, [item for section in sections for item in section["items"]])
+    readable = []
+    for section in sections:
+        items = [] if section["name"] in CHAT_SECTIONS else section["items"]
+        sources = [source for item in items if (source := reader.source(item))]
+        unavailable = len(items) - len(sources)
+        readable.append(ReceiptSection(section["name"], section["tokens"], sources, unavailable))
+    return readable
+
+
+class _SourceReader:
+    """Loads the rows behind the items of a receipt and describes them as sources."""
+
+    def __init__(self, member: Membership, items: Sequence[ReceiptItem]) -> None:
+        self.member = member
+        project = member.project
+        entries = [item for item in items if item["kind"] in ENTRY_KINDS]
+        rows = entries_for(member).filter(withheld=False)
+        self.entries: Mapping[UUID, Entry] = _in_bulk(rows, entries)
+        self.earlier_texts = self._earlier_texts(entries)
+        facts = facts_for(member).annotate(source=source_subquery())
+        self.facts: Mapping[UUID, Fact] = _in_bulk(facts, items, "fact")
+        blocks = Block.objects.visible_to(member)
+        self.blocks: Mapping[UUID, Block] = _in_bulk(blocks, items, "block")
+        # Each excerpt has the id of its first message.
+        first = Message.objects.filter(session=OuterRef("session"), seq=OuterRef("first_seq"))
+        chunks = Chunk.objects.filter(project=project, session__in=sessions_for(member.user))
+        chunks = chunks.annotate(message=Subquery(first.values("pk")[:1]))
+        chunks = chunks.select_related("session").defer("terms", "pieces")
+        self.chunks: Mapping[UUID, Chunk] = _in_bulk(chunks, items, "chunk")
+
+    def _earlier_texts(self, items: Sequence[ReceiptItem]) -> Mapping[tuple[UUID, int], str]:
+        """Return the texts in the prompt of the entries that were changed since, by revision."""
+        changed = [
+            Q(entry=item["id"], revision=item["revision"])
+            for item in items
+            if (entry := self.entries.get(UUID(item["id"]))) and entry.revision != item["revision"]
+        ]
+        if not changed:
+            return {}
+        rows = EntryRevision.objects.filter(reduce(or_, changed), project=self.member.project)
+        return {(row.entry_id, row.revision): row.summary for row in rows}
+
+    def source(self, item: ReceiptItem) -> ReceiptSource | None:
+        """Return None for an item that was deleted or is not visible to the reader."""
+        pk = UUID(item["id"])
+        if chunk := self.chunks.get(pk):
+            return self._from_chunk(chunk, item)
+        if fact := self.facts.get(pk):
+            return self._from_fact(fact, item)
+        if block := self.blocks.get(pk):
+            address = self._url("memory-blocks")
+            return ReceiptSource(
+                "block",
+                item["tokens"],
+                block.content[:MAX_TEXT_CHARS],
+                block.name,
+                _("block"),
+                address,
+                changed=block.version != item["revision"],
+                correct_url=address if self.member.may_write else "",
+            )
+        entry = self.entries.get(pk)
+        return self._from_entry(entry, item) if entry else None
+
+    def _from_entry(self, entry: Entry, item: ReceiptItem) -> ReceiptSource:
+        address = self._url("entry", entry.pk)
+        granularity = Granularity(entry.granularity)
+        text = self.earlier_texts.get((entry.pk, item["revision"]), entry.summary)
+        label = entry.session and translate_name(entry.session.label)
+        return ReceiptSource(
+            entry.granularity,
+            item["tokens"],
+            text[:MAX_TEXT_CHARS],
+            localized_label(granularity, entry.period_key),
+            label or str(LAYER_LABELS[granularity]),
+            address,
+            changed=entry.revision != item["revision"],
+            **self._action_urls(f"{address}?edit#edit", text, f"entry={entry.pk}", entry.session),
+        )
+
+    def _from_fact(self, fact: Fact, item: ReceiptItem) -> ReceiptSource:
+        address = self._url("fact", fact.pk)
+        actions = self._action_urls(f"{address}?edit#edit", "", f"fact={fact.pk}")
+        if actions:
+            known = urlencode({"subject": fact.subject, "predicate": fact.predicate})
+            actions["replace_url"] = f"{self._url('facts')}?add&{known}#add"
+        source = getattr(fact, "source", None)
+        names = attribution(source, fact.by_hand, fact.version, fact.written_by)
+        return ReceiptSource(
+            "fact",
+            item["tokens"],
+            fact.text,
+            _("since %(day)s") % {"day": self._day(fact.valid_from)},
+            SEPARATOR.join(map(translate_name, names)) or _("fact"),
+            address,
+            changed=fact.version != item["revision"],
+            **actions,
+        )
+
+    def _from_chunk(self, chunk: Chunk, item: ReceiptItem) -> ReceiptSource:
+        session, message = chunk.session, getattr(chunk, "message", None)
+        assert session is not None
+        chat, actions = session_url(session), {}
+        if message:
+            correct = reverse("message-edit", args=[message])
+            actions = self._action_urls(correct, chunk.text, f"message={message}", session)
+        position = f"?through={chunk.last_seq}#m{chunk.first_seq}"
+        return ReceiptSource(
+            "conversation",
+            item["tokens"],
+            chunk.text[:MAX_TEXT_CHARS],
+            self._day(chunk.occurred_at),
+            translate_name(chunk.speaker or session.label),
+            chat + (f"#note-{message}" if session.is_notes else position),
+            **actions,
+        )
+
+    def _action_urls(
+        self, correct_url: str, text: str, selection: str, session: Any = None
+    ) -> dict[str, Any]:
+        """Return the URLs of the actions on a source; none for members who may only read."""
+        if not self.member.may_write:
+            return {}
+        first_line = next(iter(text.strip(" -•\n").splitlines()), "")
+        known = urlencode({"object": first_line[:200]})
+        forget_url = f"{self._url('memory-forget')}?{selection}"
+        return {
+            "correct_url": correct_url,
+            "replace_url": f"{self._url('facts')}?add&{known}#add",
+            "forget_url": forget_url if may_forget(self.member, session) else "",
+        }
+
+    def _day(self, moment: Any) -> str:
+        local = timezone.localtime(moment, self.member.project.zone)
+        return date_format(local, "DATE_FORMAT")
+
+    def _url(self, name: str, *args: object) -> str:
+        return reverse(name, args=[self.member.project.slug, *args])
+
+
+def _in_bulk(rows: QuerySet, items: Sequence[ReceiptItem], kind: str = "") -> dict[UUID, Any]:
+    """Return the rows of the items (of one kind) by id, without a query if there are none."""
+    ids = [UUID(item["id"]) for item in items if item["kind"] == kind or not kind]
+    return rows.in_bulk(ids) if ids else {}

@@ -1,0 +1,185 @@
+"""Full-text search: the terms of a query, the statistics of a project's terms, and the SQL that
+finds the chunks with the most significant terms.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import F, Q
+
+from memory.models import Chunk, Corpus
+from projects.models import Project
+
+MAX_TERMS = 40
+# Rows that the terms of a query may match. The commonest terms beyond it are not searched for:
+# vectors find those rows.
+MAX_MATCHES = 1_000
+# Statistics are counted again after so many changes, and after changes of this share of the chunks.
+RECOUNT_CHANGES = 50
+RECOUNT_SHARE = 0.25
+# Projects that one run recounts.
+MAX_RECOUNTS = 1_000
+# A term that occurs in a smaller share of the chunks is not counted: it is rare enough to be
+# searched for anyway.
+MIN_COUNTED_SHARE = 0.0005
+
+
+@dataclass(frozen=True)
+class Term:
+    """A normalised word of a query, its hash, and about how many chunks of the project have it."""
+
+    word: str
+    hash: int
+    chunks: int
+    idf: float
+
+
+_TERMS = """
+    SELECT query.word, query.hash,
+        coalesce(corpus.counts[array_position(corpus.terms, query.hash)], corpus.floor / 2, 0),
+        coalesce(corpus.chunks, 0)
+    FROM (
+        SELECT word, hashtextextended(word, uuid_hash_extended(%(project)s, 0)) AS hash
+        FROM unnest(tsvector_to_array(to_tsvector(%(language)s::regconfig, %(query)s))) word
+    ) query
+    LEFT JOIN memory_corpus corpus ON corpus.project_id = %(project)s
+    ORDER BY 3, 1
+    LIMIT %(limit)s
+"""
+
+
+def query_terms(project: Project, query: str) -> tuple[list[Term], int]:
+    """Return the terms of `query`, the rarest first, and about how many chunks the project has."""
+    parameters: dict[str, Any] = {
+        "project": project.pk,
+        "language": project.search_language_name,
+        "query": query,
+        "limit": MAX_TERMS,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_TERMS, parameters)
+        rows = cursor.fetchall()
+    size = rows[0][3] if rows else 0
+    return [Term(word, hash, count, idf(count, size)) for word, hash, count, _ in rows], size
+
+
+def idf(count: int, size: int) -> float:
+    """Return the inverse document frequency of a term that `count` of `size` chunks contain.
+
+    https://doi.org/10.1561/1500000019, with 1 added inside the logarithm, so that no term has a
+    negative weight.
+    """
+    return math.log(1 + (max(size, count) - count + 0.5) / (count + 0.5))
+
+
+# Ranks all matches by weight first, then looks up the best rows until enough of them are visible:
+# `OFFSET 0` keeps the planner from looking up each match before. A hash depends on the project
+# already; `IS TRUE` keeps the planner from also scanning all rows of the project.
+_LEXICAL = """
+    SELECT {columns} FROM (
+        SELECT c.id, sum(term.weight) AS weight
+        FROM unnest(%(hashes)s::bigint[], %(weights)s::float8[]) term (hash, weight)
+        JOIN memory_chunk c ON c.terms @> ARRAY[term.hash]
+        WHERE (c.project_id = %(project)s) IS TRUE AND {chunk_conditions}
+        GROUP BY c.id ORDER BY weight DESC, c.id DESC OFFSET 0
+    ) match
+    JOIN memory_chunk c ON c.id = match.id AND (c.project_id = %(project)s) IS TRUE
+    LEFT JOIN chat_session s ON s.id = c.session_id AND (s.project_id = %(project)s) IS TRUE
+    WHERE {conditions} ORDER BY match.weight DESC, match.id DESC LIMIT {max_candidates}
+"""
+
+
+def lexical_query(terms: Sequence[Term]) -> tuple[str, dict[str, Any]]:
+    """Return SQL for the chunks with the most significant terms, and its parameters.
+
+    The SQL is empty if all terms are too common. The caller fills in `{columns}`,
+    `{chunk_conditions}` over the chunk `c`, `{conditions}` over `c` and its session `s`, and
+    `{max_candidates}`.
+    """
+    selected = select_terms(terms)
+    parameters = {
+        "hashes": [term.hash for term in selected],
+        "weights": [term.idf for term in selected],
+    }
+    return _LEXICAL if selected else "", parameters
+
+
+def select_terms(terms: Sequence[Term]) -> list[Term]:
+    """Return the rarest terms that match at most MAX_MATCHES rows together."""
+    remaining = MAX_MATCHES
+    selected = []
+    for term in terms:
+        remaining -= term.chunks
+        if remaining < 0:
+            break
+        selected.append(term)
+    return selected
+
+
+def matched_terms(terms: Sequence[Term]) -> str:
+    """Return SQL for a bit mask of the terms that are in `chunk_terms.hashes`."""
+    bits = (
+        f"CASE WHEN {term.hash} = ANY(chunk_terms.hashes) THEN {1 << index}::bigint ELSE 0 END"
+        for index, term in enumerate(terms)
+    )
+    return " | ".join(bits) or "0"
+
+
+def record_changes(*changed: Iterable[Chunk]) -> None:
+    """Count the chunks that were written or deleted, by project."""
+    changes = Counter(chunk.project_id for chunks in changed for chunk in chunks)
+    for project_id, count in sorted(changes.items()):
+        rows = Corpus.objects.filter(pk=project_id)
+        if not rows.update(changes=F("changes") + count):
+            Corpus.objects.bulk_create(
+                [Corpus(project_id=project_id, changes=count)], ignore_conflicts=True
+            )
+
+
+def recount_due(project: Project | None = None) -> int:
+    """Recount the terms of the projects that changed enough. Return the number of projects."""
+    changed = Corpus.objects.filter(changes__gte=RECOUNT_CHANGES).filter(
+        Q(changes__gte=F("chunks") * RECOUNT_SHARE)
+    )
+    rows = changed | Corpus.objects.filter(changes__gt=0, chunks__lt=RECOUNT_CHANGES)
+    if project is not None:
+        rows = rows.filter(project=project)
+    due = list(rows.values_list("pk", flat=True)[:MAX_RECOUNTS])
+    return sum(recount(project_id) for project_id in due)
+
+
+_RECOUNT = """
+    WITH total AS (SELECT count(*) AS chunks FROM memory_chunk WHERE project_id = %(project)s),
+    counted AS (
+        SELECT term, count(*) AS chunks
+        FROM memory_chunk, unnest(terms) term
+        WHERE project_id = %(project)s
+        GROUP BY term
+        HAVING count(*) >= greatest(2, %(share)s * (SELECT chunks FROM total))
+    )
+    UPDATE memory_corpus SET
+        chunks = (SELECT chunks FROM total),
+        floor = greatest(2, %(share)s * (SELECT chunks FROM total)),
+        terms = (SELECT coalesce(array_agg(term ORDER BY term), '{}') FROM counted),
+        counts = (SELECT coalesce(array_agg(chunks ORDER BY term), '{}') FROM counted),
+        changes = changes - %(changes)s, counted_at = now()
+    WHERE project_id = %(project)s
+"""
+
+
+@transaction.atomic
+def recount(project_id) -> bool:
+    """Count in how many chunks each term occurs. Return False if another process is counting."""
+    corpus = Corpus.objects.filter(pk=project_id).select_for_update(skip_locked=True).first()
+    if corpus is None:
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _RECOUNT,
+            {"project": project_id, "share": MIN_COUNTED_SHARE, "changes": corpus.changes},
+        )
+    return True

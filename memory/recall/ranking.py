@@ -1,0 +1,306 @@
+"""Ranking: the signals of each candidate row, and the weights that combine them into one score.
+
+Pure functions over arrays. Rows are in the order of their sources, so that the neighbours of an
+excerpt are the rows beside it. Signals that add up over the words of a query are weighted by the
+rarity of the words and divided by the total weight: they are the matched share of the query.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.recall import wordpieces
+from memory.recall.query_parsing import ParsedQuery
+from memory.recall.wordpieces import PieceKind
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+# The weights were fitted on labelled conversations (docs/recall.md). The score is linear; the
+# softmax of the scores of a query's rows is the fitted probability that a row answers it.
+WEIGHTS: Mapping[str, float] = {
+    # Exact words of the query: near the excerpt, and in its conversation.
+    "words_window": 1.395,
+    "words_session": 0.959,
+    # Words of the query, by the most similar word: in the excerpt, and those that only occur
+    # before it, after it, further away, and elsewhere in its conversation.
+    "meaning": 6.537,
+    "meaning_rare": 4.753,
+    "meaning_before": 9.393,
+    "meaning_after": 3.688,
+    "meaning_further": 6.389,
+    "meaning_session": 1.38,
+    # The vectors of whole excerpts.
+    "likeness_near": 4.526,
+    "likeness_session": -0.929,
+    # The speaker and the form of the text.
+    "speaker": 1.901,
+    "asks": -0.477,
+    "answers": 0.817,
+    "of_self": -0.768,
+    "speaker_of_self": 1.246,
+    "to_other": -0.409,
+    "brief": -0.15,
+    "names": 0.779,
+    "asked_names": 2.254,
+    "opening": 1.002,
+    # Time.
+    "asked_when": 2.104,
+    "day": 5.584,
+    "day_after": 4.504,
+    "day_before": 3.31,
+}
+# BM25's saturation and length normalisation.
+# https://doi.org/10.1561/1500000019, section 3
+K1, B = 1.2, 0.75
+# Rows that are further apart in their source, in messages, are not neighbours.
+MAX_NEIGHBOUR_GAP = 4
+EPOCH = date(1970, 1, 1)
+
+
+def score_contributions(signals: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return what each signal adds to the score of each row."""
+    return {name: weight * signals[name] for name, weight in WEIGHTS.items()}
+
+
+def total_scores(contributions: Mapping[str, Floats]) -> Floats:
+    """Return the score of each row; a higher score is better."""
+    return np.sum(list(contributions.values()), axis=0)
+
+
+@dataclass(frozen=True)
+class CandidateRows:
+    """The candidates and their neighbours, one array or sequence for each column.
+
+    `source` numbers the sources in order; `matched` has a column for each term of the query;
+    `similarity` is the cosine of the vectors of the row and the query, 0 without a vector; `days`
+    count from 1 January 1970.
+    """
+
+    source: Ints
+    first_seq: Ints
+    last_seq: Ints
+    matched: Bools
+    similarity: Floats
+    pieces: Sequence[bytes]
+    speakers: Sequence[str]
+    days: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def combine_by_source(self, values: NDArray, combine: np.ufunc) -> NDArray:
+        """Return `values` combined over all rows of a source, for each row."""
+        starts = np.flatnonzero(np.diff(self.source, prepend=-1))
+        return combine.reduceat(values, starts, axis=0)[self.source]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The indexes of the rows before and after each row; len(rows) where there is none."""
+
+    before: Ints
+    after: Ints
+    before2: Ints
+    after2: Ints
+    before3: Ints
+    after3: Ints
+
+    @classmethod
+    def of(cls, rows: CandidateRows) -> "Neighbours":
+        """Return the neighbours of each row within its source."""
+        count = len(rows)
+        index = np.arange(count)
+        joined = np.zeros(count + 1, bool)
+        near = rows.first_seq[1:] - rows.last_seq[:-1] <= MAX_NEIGHBOUR_GAP
+        joined[1:-1] = (rows.source[1:] == rows.source[:-1]) & near
+        before = np.append(np.where(joined[:-1], index - 1, count), count)
+        after = np.append(np.where(joined[1:], index + 1, count), count)
+        before2, after2 = before[before], after[after]
+        columns = (before, after, before2, after2, before[before2], after[after2])
+        return cls(*(column[:-1] for column in columns))
+
+
+def measure_signals(
+    query: ParsedQuery, query_pieces: Ints, rows: CandidateRows, idf: Floats, is_speaker: Bools
+) -> dict[str, Floats]:
+    """Return every signal of every row.
+
+    `idf` weights the columns of `rows.matched`; `is_speaker` marks the rows whose speaker the query
+    mentions.
+    """
+    neighbours = Neighbours.of(rows)
+    names, ids, sizes = wordpieces.unpack(rows.pieces)
+    count_kind = kind_counter(ids, sizes)
+    signals = word_signals(rows, neighbours, idf, sizes)
+    signals |= meaning_signals(query_pieces, rows, neighbours, ids, sizes)
+    signals |= vector_signals(rows, neighbours)
+    signals |= speech_signals(query, rows, neighbours, count_kind, sizes, names, is_speaker)
+    signals |= time_signals(query, rows, count_kind)
+    return {name: values.astype(np.float32) for name, values in signals.items()}
+
+
+def values_at(values: NDArray, indexes: Ints) -> NDArray:
+    """Return the values at `indexes`; zero for a neighbour that does not exist."""
+    zero = np.zeros((1, *values.shape[1:]), values.dtype)
+    return np.concatenate([values, zero])[indexes]
+
+
+def word_signals(
+    rows: CandidateRows, neighbours: Neighbours, idf: Floats, sizes: Ints
+) -> dict[str, Floats]:
+    """Return how well the exact words of the query match the text near a row, and its session."""
+    matched = rows.matched.astype(np.float32)
+    total = float(idf.sum()) or 1.0
+    length = sizes.astype(np.float32) + 1
+    nearest = (neighbours.before, neighbours.after, neighbours.before2, neighbours.after2)
+    window = (*nearest, neighbours.before3, neighbours.after3)
+    counts = matched + sum(values_at(matched, indexes) for indexes in window)
+    window_length = length + sum(values_at(length, indexes) for indexes in window)
+    session_counts = rows.combine_by_source(matched, np.add)
+    session_length = rows.combine_by_source(length, np.add)
+    return {
+        "words_window": bm25(counts, window_length, idf) / total,
+        "words_session": bm25(session_counts, session_length, idf) / total,
+    }
+
+
+def bm25(counts: Floats, length: Floats, idf: Floats) -> NDArray[np.floating]:
+    """Return the BM25 score of each row of term counts."""
+    norm = K1 * (1 - B + B * length / max(float(length.mean()), 1.0))
+    return (counts * (K1 + 1) / (counts + norm[:, None])) @ idf
+
+
+def meaning_signals(
+    query_pieces: Ints, rows: CandidateRows, neighbours: Neighbours, ids: Ints, sizes: Ints
+) -> dict[str, Floats]:
+    """Return how similar the most similar words of a row, and near it, are to those of the query.
+
+    The words around a row only count as far as they match better than the words before them in
+    this order: the row, the row before, the row after, the rows beside those, the session.
+    """
+    best = best_similarities(query_pieces, ids, sizes)
+    share = (best > 0.6).mean(axis=0) if len(rows) else np.zeros(len(query_pieces))
+    rarity = np.log(1 + (1 - share) / (share + 1 / max(len(rows), 1))).astype(np.float32)
+    weights = wordpieces.vocabulary().weights[query_pieces]
+    total, total_rarity = float(weights.sum()) or 1.0, float(rarity.sum()) or 1.0
+    signals = {
+        "meaning": best @ weights / total,
+        "meaning_rare": best @ rarity / total_rarity,
+    }
+    further = np.maximum(values_at(best, neighbours.before2), values_at(best, neighbours.after2))
+    levels = {
+        "meaning_before": values_at(best, neighbours.before),
+        "meaning_after": values_at(best, neighbours.after),
+        "meaning_further": further,
+        "meaning_session": rows.combine_by_source(best, np.maximum),
+    }
+    reached = best
+    for name, level in levels.items():
+        better = np.maximum(reached, level)
+        signals[name] = (better - reached) @ rarity / total_rarity
+        reached = better
+    return signals
+
+
+def best_similarities(query_pieces: Ints, ids: Ints, sizes: Ints) -> Floats:
+    """Return for each row and query piece the highest cosine with a piece of the row, at least 0.
+
+    `ids` are the pieces of all rows, `sizes` the number of pieces of each row.
+    """
+    known = wordpieces.vocabulary()
+    best = np.zeros((len(sizes), len(query_pieces)), np.float32)
+    occurs = np.zeros(len(known.kinds), bool)
+    occurs[ids] = True
+    pieces = np.flatnonzero(occurs & ((known.kinds & PieceKind.STOP_WORD) == 0))
+    if len(pieces) and len(query_pieces):
+        cosines = np.zeros((len(occurs), len(query_pieces)), np.float32)
+        vectors = known.unit_vectors
+        # Not `@`: BLAS takes many times as long to share so small a product among threads.
+        cosines[pieces] = np.einsum("ij,kj->ik", vectors[pieces], vectors[query_pieces])
+        has_pieces = sizes > 0
+        starts = (np.cumsum(sizes) - sizes)[has_pieces]
+        nearest = np.maximum.reduceat(cosines.take(ids, axis=0), starts, axis=0)
+        best[has_pieces] = np.maximum(nearest, 0)
+    return best
+
+
+def vector_signals(rows: CandidateRows, neighbours: Neighbours) -> dict[str, Floats]:
+    """Return the mean similarity of a row with its neighbours, and of its session."""
+    similarity = rows.similarity
+    ones = np.ones(len(rows), np.float32)
+    beside = (neighbours.before, neighbours.after)
+    near = similarity + sum(values_at(similarity, indexes) for indexes in beside)
+    count = ones + sum(values_at(ones, indexes) for indexes in beside)
+    session_sum = rows.combine_by_source(similarity, np.add)
+    return {
+        "likeness_near": near / count,
+        "likeness_session": session_sum / rows.combine_by_source(ones, np.add),
+    }
+
+
+def kind_counter(ids: Ints, sizes: Ints) -> Callable[[PieceKind], Floats]:
+    """Return a function that counts the pieces of a kind in each row."""
+    kinds = wordpieces.vocabulary().kinds[ids]
+    # Only few pieces have a kind.
+    indexes = np.flatnonzero(kinds)
+    row_of = np.searchsorted(np.cumsum(sizes), indexes, side="right")
+    kinds = kinds[indexes]
+
+    def count(kind: PieceKind) -> Floats:
+        rows = row_of[(kinds & kind) != 0]
+        return np.bincount(rows, minlength=len(sizes)).astype(np.float32)
+
+    return count
+
+
+def speech_signals(
+    query: ParsedQuery,
+    rows: CandidateRows,
+    neighbours: Neighbours,
+    count_kind: Callable[[PieceKind], Floats],
+    sizes: Ints,
+    names: NDArray[np.uint16],
+    is_speaker: Bools,
+) -> dict[str, Floats]:
+    """Return signals of the speaker and of the form: the answer to a question is rarely one."""
+    asks = (count_kind(PieceKind.QUESTION_MARK) > 0).astype(np.float32)
+    speaks = is_speaker.astype(np.float32)
+    of_self = np.minimum(count_kind(PieceKind.FIRST_PERSON), 4) / 4
+    name_share = np.minimum(names.astype(np.float32), 4) / 4
+    return {
+        "speaker": speaks,
+        "asks": asks,
+        "answers": values_at(asks, neighbours.before),
+        "of_self": of_self,
+        "speaker_of_self": speaks * of_self,
+        "to_other": np.minimum(count_kind(PieceKind.SECOND_PERSON), 4) / 4,
+        "brief": np.minimum(sizes, 60).astype(np.float32) / 60,
+        "names": name_share,
+        "asked_names": name_share * query.asks_names,
+        "opening": (rows.first_seq <= 1).astype(np.float32),
+    }
+
+
+def time_signals(
+    query: ParsedQuery, rows: CandidateRows, count_kind: Callable[[PieceKind], Floats]
+) -> dict[str, Floats]:
+    """Return how near a row is to the dates in the query, and whether it mentions a time."""
+    mentions_time = (count_kind(PieceKind.TIME) > 0).astype(np.float32)
+    inside, after, before = (np.zeros(len(rows), np.float32) for _ in range(3))
+    for dates in query.dates:
+        distances = {day: dates.distance(EPOCH + timedelta(day)) for day in set(rows.days)}
+        distance = np.array([distances[day] for day in rows.days], np.float32)
+        inside = np.maximum(inside, distance == 0)
+        after = np.maximum(after, np.where(distance > 0, 1 - distance / 15, 0))
+        before = np.maximum(before, np.where(distance < 0, 1 + distance / 45, 0))
+    return {
+        "asked_when": mentions_time * query.asks_when,
+        "day": inside,
+        "day_after": after,
+        "day_before": before,
+    }

@@ -1,0 +1,252 @@
+"""The recall function behind pages, API, MCP and prompt, and the selection among its results."""
+
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from itertools import pairwise
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+import numpy as np
+
+from memory.metrics import RECALL
+from memory.models import SourceType
+from memory.prompt import quoting
+from memory.recall import embedders, fulltext, query_parsing, ranking, search, wordpieces
+from memory.recall.embedders.base import Matrix
+from memory.recall.fulltext import Term
+from memory.recall.ranking import CandidateRows, Floats
+from memory.recall.search import RecallRow, RecallScope
+from projects.core.text import storable
+
+log = logging.getLogger(__name__)
+
+MAX_QUERY_CHARS = 2_000
+# Results without a query if no limit is set.
+DEFAULT_LIMIT = 200
+# A score (see memory.recall.ranking) that few irrelevant excerpts reach.
+MIN_SCORE = 9.0
+# Summaries have no neighbours that add to their score.
+MIN_SUMMARY_SCORE = 9.0
+# Results may score so much less than the best: they are e^-4 times as likely to be the answer.
+MAX_SCORE_GAP = 4.0
+
+_WORDS = re.compile(r"[^\W\d_]+")
+# Words that keep a conversation going without a request.
+_SMALL_TALK = frozenset(
+    (
+        "a ah alright and awesome bye cheers cool exactly fine for go good got great haha "
+        "hello hey hi i it just k let like lol lot lovely makes many me morning much my never "
+        "nice night no nope now of oh ok okay on perfect please pretty really right sense so "
+        "sounds sure thank thanks that the then there this to too understood us very welcome "
+        "well wonderful works wow yay yeah yep yes you your"
+    ).split()
+)
+
+
+@dataclass(frozen=True)
+class RecallResult:
+    """An excerpt. `tokens` are those of its line in a prompt, with date and speaker (cl100k_base);
+    `signals` are the parts of the score.
+    """
+
+    id: UUID
+    source_type: str
+    source: UUID
+    session: UUID | None
+    first_seq: int
+    last_seq: int
+    part: int
+    role: str
+    speaker: str
+    occurred_at: datetime
+    text: str
+    tokens: int
+    score: float
+    signals: Mapping[str, float]
+
+    @classmethod
+    def from_row(cls, row: RecallRow, score: float, signals: Mapping[str, float]) -> "RecallResult":
+        """Return the result for a row of the search."""
+        return cls(
+            id=row.id,
+            source_type=row.source_type,
+            source=row.source,
+            session=row.session_id,
+            first_seq=row.first_seq,
+            last_seq=row.last_seq,
+            part=row.part,
+            role=row.role,
+            speaker=row.speaker,
+            occurred_at=row.occurred_at,
+            text=row.text,
+            tokens=row.tokens,
+            score=round(score, 4),
+            signals=signals,
+        )
+
+    @property
+    def source_id(self) -> str:
+        """Return the messages of the excerpt, as `source:first-last`."""
+        return f"{self.source}:{self.first_seq}-{self.last_seq}"
+
+
+@RECALL.time()
+def recall(
+    scope: RecallScope, query: str, token_budget: int | None = None, limit: int | None = None
+) -> list[RecallResult]:
+    """Return the excerpts within `scope` that answer `query` best, at most `limit`, best first.
+
+    With a budget, return those that fit whole into `token_budget` tokens, in time order. Without a
+    query, return the most recent.
+    """
+    query = storable(query).strip()[:MAX_QUERY_CHARS]
+    if not query:
+        latest = search.find_latest(scope, limit or DEFAULT_LIMIT)
+        packed = pack_into_budget((row.tokens for row in latest), token_budget, limit)
+        results = [RecallResult.from_row(latest[index], -index, {}) for index in packed]
+    else:
+        ranked = _find_ranked(scope, query)
+        order = ranked.order
+        tokens = (ranked.rows[index].tokens for index in order)
+        packed = pack_into_budget(tokens, token_budget, limit)
+        results = ranked.results([order[rank] for rank in packed]) if packed else []
+    return results if token_budget is None else in_time_order(results)
+
+
+def in_time_order(results: Iterable[RecallResult]) -> list[RecallResult]:
+    """Return the results by time, the oldest first."""
+    return sorted(results, key=lambda result: (result.occurred_at, result.first_seq, result.part))
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """The rows of a search with their scores, and the part of each signal in each score."""
+
+    rows: Sequence[RecallRow]
+    scores: Floats
+    contributions: Mapping[str, Floats]
+
+    @property
+    def order(self) -> list[int]:
+        """Return the indexes of the rows that are in the scope, best first."""
+        best_first = np.argsort(-self.scores, kind="stable").tolist()
+        return [index for index in best_first if self.rows[index].in_scope]
+
+    def results(self, indexes: Sequence[int]) -> list[RecallResult]:
+        """Return the results at these indexes, with signals rounded to thousandths."""
+        columns = np.stack(list(self.contributions.values()), axis=1)
+        rounded = np.round(columns[indexes].astype(float), 3).tolist()
+        return [
+            RecallResult.from_row(
+                self.rows[index],
+                float(self.scores[index]),
+                {name: part for name, part in zip(self.contributions, parts, strict=True) if part},
+            )
+            for index, parts in zip(indexes, rounded, strict=True)
+        ]
+
+
+def _find_ranked(scope: RecallScope, query: str) -> RankedRows:
+    terms, size = fulltext.query_terms(scope.project, query)
+    embedder = embedders.get()
+    vector: Matrix | None = None
+    try:
+        vector = embedder.embed_query(query)
+    except embedders.EmbedderError as error:
+        log.warning("recall_without_vectors embedder=%s reason=%s", embedder.name, error)
+    if vector is not None and not vector.any():
+        vector = None
+    rows = search.find_candidates(scope, terms, size, embedder.name, vector)
+    return rank_rows(query, rows, terms)
+
+
+def rank_rows(query: str, rows: Sequence[RecallRow], terms: Sequence[Term]) -> RankedRows:
+    """Return the scores of the rows; `terms` are the terms of the query."""
+    if not rows:
+        return RankedRows([], np.zeros(0, np.float32), {})
+    parsed = query_parsing.parse_query(query)
+    columns: Any = RecallRow._make(zip(*rows, strict=True))
+    speakers = {name for name in set(columns.speaker) if parsed.mentions(name)}
+    prefixes = [part for name in speakers for part in name.lower().split()]
+    is_name = [any(part.startswith(term.word[:4]) for part in prefixes) for term in terms]
+    idf = np.array([term.idf for term in terms], np.float32) * ~np.array(is_name, bool)
+    pieces = wordpieces.query_pieces(query_parsing.remove_names(query, speakers))
+    # A query that mentions several speakers does not ask for one of them.
+    is_speaker = np.array([len(speakers) == 1 and name in speakers for name in columns.speaker])
+    signals = ranking.measure_signals(
+        parsed, pieces, _to_arrays(columns, len(terms)), idf, is_speaker
+    )
+    contributions = ranking.score_contributions(signals)
+    return RankedRows(rows, ranking.total_scores(contributions), contributions)
+
+
+def _to_arrays(columns: Any, terms: int) -> CandidateRows:
+    """Return the columns of the search, one tuple for each field of RecallRow, as arrays."""
+    notes = np.array([kind == SourceType.NOTE for kind in columns.source_type])
+    starts = np.array([True, *(source != other for source, other in pairwise(columns.source))])
+    return CandidateRows(
+        # A note has no neighbours, whatever was noted before and after it.
+        source=np.cumsum(starts | notes) - 1,
+        first_seq=np.where(notes, 1, columns.first_seq),
+        last_seq=np.where(notes, 1, columns.last_seq),
+        matched=(np.array(columns.matched, np.int64)[:, None] >> np.arange(terms)) & 1 > 0,
+        # Without a vector, the similarity is unknown.
+        similarity=np.nan_to_num(np.array(columns.similarity, np.float32)),
+        pieces=columns.pieces,
+        speakers=columns.speaker,
+        days=(np.array(columns.occurred) // 86_400).astype(int).tolist(),
+    )
+
+
+class Scored(Protocol):
+    """A result with a score."""
+
+    @property
+    def score(self) -> float: ...
+
+
+S = TypeVar("S", bound=Scored)
+
+
+def is_small_talk(text: str) -> bool:
+    """Return whether a message has no content to search for: thanks, greetings, assent."""
+    return all(word in _SMALL_TALK for word in _WORDS.findall(text.lower()))
+
+
+def filter_relevant(best_first: Sequence[S], min_score: float = MIN_SCORE) -> list[S]:
+    """Return the results that have at least `min_score` and are not much worse than the best."""
+    if not best_first:
+        return []
+    least = max(min_score, best_first[0].score - MAX_SCORE_GAP)
+    return [result for result in best_first if result.score >= least]
+
+
+def pack_into_budget(
+    tokens: Iterable[int], budget: int | None = None, limit: int | None = None
+) -> list[int]:
+    """Return the indexes of the texts that fit whole into `budget` tokens, at most `limit`.
+
+    `tokens` are the sizes of the texts, best first. A text that is too long is skipped.
+    """
+    packed: list[int] = []
+    for index, size in enumerate(tokens):
+        if limit is not None and len(packed) >= limit:
+            break
+        if budget is None:
+            packed.append(index)
+        elif size <= budget:
+            packed.append(index)
+            budget -= size
+    return packed
+
+
+def format_excerpt(at: datetime, speaker: str, text: str, zone: tzinfo) -> str:
+    """Return the line of an excerpt in prompts: its day in `zone`, the speaker, the quoted text.
+
+    It has the same number of tokens in every zone.
+    """
+    name = " ".join(quoting.quote(speaker).split())
+    return f"[{at.astimezone(zone):%Y-%m-%d}] {name}: {quoting.quote(text)}\n"

@@ -1,0 +1,219 @@
+"""Chunks of sessions: read the messages that may have changed, cut them into turns, and compare
+these with the chunks in the index.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from itertools import takewhile
+from operator import or_
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Max, Q
+
+from chat.conversations.branches import path_to
+from chat.models import Message, Session
+from memory.layers.coverage import contributes
+from memory.models import Chunk, IndexCursor, SourceType
+from memory.models.chunks import SESSION_SOURCES
+from memory.recall import chunk_writer, chunking
+from memory.recall.chunking import ChunkingRules, TurnChunk
+from memory.recall.embedders import Embedder
+
+# The columns of a message that are read.
+MESSAGE_COLUMNS = (
+    *("session", "seq", "parent", "role", "author", "author_name", "text", "status"),
+    *("remembered", "deleted_at", "copied_from", "created_at"),
+)
+# Messages of one session that are read together; a longer session is indexed in stretches.
+STRETCH_MESSAGES = 2_000
+# The columns that decide whether a chunk is written again.
+COMPARED_COLUMNS = (
+    "last_seq",
+    "role",
+    "author_id",
+    "speaker",
+    "text",
+    "occurred_at",
+    "language",
+)
+
+
+@dataclass(frozen=True)
+class IndexedMessage:
+    """A message as chunking reads it, and the id of its author."""
+
+    seq: int
+    role: str
+    author: str
+    text: str
+    at: datetime
+    author_id: int | None
+
+
+@dataclass(frozen=True)
+class SessionStretch:
+    """The turns of a session from message `start` to `through`, with the ids of their authors.
+
+    `has_more` means that there are messages after it that have not been read.
+    """
+
+    cursor: IndexCursor
+    start: int
+    through: int
+    turns: Sequence[TurnChunk]
+    author_ids: dict[int, int | None]
+    has_more: bool
+
+    @property
+    def chunk_filter(self) -> Q:
+        """Return the condition for the existing chunks of the stretch."""
+        condition = Q(source=self.cursor.pk, first_seq__gte=self.start)
+        return condition & Q(first_seq__lte=self.through) if self.has_more else condition
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Return the chunks that the stretch should have, unsaved."""
+        cursor = self.cursor
+        source_type = SourceType.of(cursor.session)
+        for turn in self.turns:
+            yield Chunk(
+                project_id=cursor.project_id,
+                source_type=source_type,
+                source=cursor.pk,
+                session_id=cursor.pk,
+                first_seq=turn.first_seq,
+                last_seq=turn.last_seq,
+                part=turn.part,
+                role=turn.role,
+                author_id=self.author_ids[turn.first_seq],
+                speaker=turn.author,
+                text=turn.text,
+                occurred_at=turn.at,
+                language=cursor.project.search_language_name,
+            )
+
+
+def read_stretches(cursors: Sequence[IndexCursor]) -> list[SessionStretch]:
+    """Return the turns of each session that have to be indexed."""
+    starts = _starts(cursors)
+    messages = _read_messages(cursors, starts)
+    return [
+        _make_stretch(cursor, starts[cursor.pk], messages.get(cursor.pk, [])) for cursor in cursors
+    ]
+
+
+def _starts(cursors: Sequence[IndexCursor]) -> dict[UUID, int]:
+    """Return where chunking starts in each session: at the last chunk that begins before the
+    change, since that chunk may grow or shrink.
+    """
+    before = reduce(
+        or_, (Q(source=cursor.pk, first_seq__lt=cursor.dirty_from) for cursor in cursors)
+    )
+    projects = {cursor.project_id for cursor in cursors}
+    chunks = Chunk.objects.filter(before, project__in=projects, source_type__in=SESSION_SOURCES)
+    last = dict(
+        chunks.values("source").annotate(Max("first_seq")).values_list("source", "first_seq__max")
+    )
+    return {cursor.pk: _start(cursor.dirty_from, last.get(cursor.pk, 1)) for cursor in cursors}
+
+
+def _start(dirty_from: int, last_chunk: int) -> int:
+    """Return `last_chunk`, unless it is too far before the change."""
+    return last_chunk if dirty_from - last_chunk < STRETCH_MESSAGES // 2 else dirty_from
+
+
+def _read_messages(
+    cursors: Sequence[IndexCursor], starts: dict[UUID, int]
+) -> dict[UUID, list[Message]]:
+    """Return the next messages of each session, in order."""
+    stretches = (
+        Q(session=pk, seq__gte=start, seq__lt=start + STRETCH_MESSAGES)
+        for pk, start in starts.items()
+    )
+    projects = {cursor.project_id for cursor in cursors}
+    rows = Message.objects.filter(reduce(or_, stretches), project__in=projects)
+    rows = rows.prefetch_related("author").only(*MESSAGE_COLUMNS).order_by("session", "seq")
+    messages: dict[UUID, list[Message]] = {}
+    for message in rows:
+        messages.setdefault(message.session_id, []).append(message)
+    return messages
+
+
+def _make_stretch(cursor: IndexCursor, start: int, messages: Sequence[Message]) -> SessionStretch:
+    session = cursor.session
+    final = list(takewhile(lambda message: message.is_final, messages))
+    through = final[-1].seq if final else start - 1
+    has_more = len(final) == len(messages) and session.last_seq > through
+    path = _active_path(session, start, messages)
+    indexed = [
+        IndexedMessage(
+            seq=message.seq,
+            role=message.role,
+            author=message.speaker,
+            text=message.text,
+            at=message.created_at,
+            author_id=message.author_id,
+        )
+        for message in final
+        if message.pk in path and _is_read(message)
+    ]
+    turns = list(chunking.chunk_messages(indexed, chunking_rules(session)))
+    if has_more and turns:
+        # The last turn may continue: the next stretch begins with it.
+        through = _start(through + 1, turns[-1].first_seq + 1) - 1
+    authors = {message.seq: message.author_id for message in indexed}
+    return SessionStretch(cursor, start, through, turns, authors, has_more)
+
+
+def _active_path(session: Session, start: int, messages: Sequence[Message]) -> set[UUID]:
+    """Return which of `messages`, those from `start` on, are on the active path."""
+    tree: Iterable[Message] = messages
+    if messages and session.last_seq > messages[-1].seq:
+        rest = session.messages.filter(project=session.project_id, seq__gte=start)
+        tree = rest.only("session", "parent", "seq")
+    return {message.pk for message in path_to(tree, session.head_id)}
+
+
+def _is_read(message: Message) -> bool:
+    """Return whether chunking reads a message; one in a role that is not indexed ends a turn."""
+    is_separator = message.role not in chunking.INDEXED_ROLES and not message.deleted_at
+    return contributes(message) or is_separator
+
+
+def chunking_rules(session: Session) -> ChunkingRules:
+    """Return the rules for a session. Each note is a chunk of its own, however short it is."""
+    if session.is_notes:
+        return ChunkingRules(min_chars=1, merge=False)
+    return ChunkingRules(task_verbs=frozenset(settings.TASK_VERBS), merge=settings.MERGE_TURNS)
+
+
+def plan_chunks(
+    stretches: Sequence[SessionStretch], embedder: Embedder, renew: Callable[[], None]
+) -> chunk_writer.WritePlan:
+    """Compare the turns with the existing chunks and embed those that differ.
+
+    `renew` is called before each batch of texts; its exceptions end the work. Raises EmbedderError.
+    """
+    existing: dict[UUID, dict[tuple[int, int], Chunk]] = {}
+    rows = Chunk.objects.filter(
+        reduce(or_, (stretch.chunk_filter for stretch in stretches)),
+        project__in={stretch.cursor.project_id for stretch in stretches},
+        source_type__in=SESSION_SOURCES,
+    )
+    for chunk in rows.defer("terms"):
+        existing.setdefault(chunk.source, {})[chunk.first_seq, chunk.part] = chunk
+    changed: list[Chunk] = []
+    obsolete: list[Chunk] = []
+    for stretch in stretches:
+        remaining = existing.get(stretch.cursor.pk, {})
+        for chunk in stretch.chunks():
+            old = remaining.pop((chunk.first_seq, chunk.part), None)
+            if old is None or any(
+                getattr(old, name) != getattr(chunk, name) for name in COMPARED_COLUMNS
+            ):
+                chunk.pk = old.pk if old else chunk.pk
+                changed.append(chunk)
+        obsolete += remaining.values()
+    return chunk_writer.prepare(changed, obsolete, embedder, renew)

@@ -1,0 +1,106 @@
+"""Texts as word pieces of the built-in model: small to store, and fast to compare word by word.
+
+A chunk stores the number of capitalised names in its text and then the ids of its word pieces, in
+order, as 16-bit integers. They are used with every embedder: vectors compare whole texts, word
+pieces show which words of a query a text contains, exactly or by a similar word.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.recall.embedders.static import get_static_embedder
+
+Ids = NDArray[np.int64]
+
+# A capitalised word inside a sentence is usually a name.
+_CAPITALISED = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][a-zA-Z]+")
+
+
+class PieceKind(IntFlag):
+    """Flags of a word piece that do not depend on the words around it."""
+
+    STOP_WORD = 1
+    QUESTION_MARK = 2
+    TIME = 4
+    FIRST_PERSON = 8
+    SECOND_PERSON = 16
+
+
+_WORDS_OF_KIND: dict[PieceKind, str] = {
+    PieceKind.STOP_WORD: (
+        "a an the of to in on at for and or is are was were be been do does did has have had what "
+        "when where who whom which why how with by from as that this it its his her their he she "
+        "they them him s t would could can will may might about"
+    ),
+    PieceKind.TIME: (
+        "yesterday today tomorrow tonight last next ago since week weeks weekend weekends month "
+        "months year years day days monday tuesday wednesday thursday friday saturday sunday "
+        "january february march april june july august september october november december "
+        "recently"
+    ),
+    PieceKind.FIRST_PERSON: "i my me mine we our us myself",
+    PieceKind.SECOND_PERSON: "you your yours",
+    PieceKind.QUESTION_MARK: "?",
+}
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Arrays by piece id: the flags, the vectors at unit length, and the original lengths."""
+
+    kinds: NDArray[np.uint8]
+    unit_vectors: NDArray[np.float32]
+    weights: NDArray[np.float32]
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> Vocabulary:
+    """Return the vocabulary of the built-in model, loaded once."""
+    model = get_static_embedder()
+    kinds = np.zeros(len(model.vocabulary), np.uint8)
+    ids = {piece: index for index, piece in enumerate(model.vocabulary)}
+    for kind, words in _WORDS_OF_KIND.items():
+        for word in words.split():
+            if word in ids:
+                kinds[ids[word]] |= kind
+    for piece, index in ids.items():
+        bare = piece.removeprefix("##")
+        if not bare.isalnum():
+            kinds[index] |= PieceKind.STOP_WORD
+        elif bare.isdigit() and len(bare) == 4 and bare.startswith(("19", "20")):
+            kinds[index] |= PieceKind.TIME
+    lengths = np.linalg.norm(model.table.astype(np.float32), axis=1)
+    return Vocabulary(kinds, model.unit_vectors, lengths.astype(np.float32))
+
+
+def pack(texts: Sequence[str]) -> list[bytes]:
+    """Return the stored form of each text."""
+    return [
+        np.asarray([len(_CAPITALISED.findall(text)), *ids], "<u2").tobytes()
+        for text, ids in zip(texts, get_static_embedder().piece_ids(texts), strict=True)
+    ]
+
+
+def unpack(packed: Sequence[bytes]) -> tuple[NDArray[np.uint16], Ids, Ids]:
+    """Return the number of names in each text, the ids of all texts in one array, and the number
+    of ids of each text.
+    """
+    sizes = np.array([len(text) // 2 for text in packed], np.int64)
+    values = np.frombuffer(b"".join(packed), "<u2")
+    heads = np.cumsum(sizes) - sizes
+    is_id = np.ones(len(values), bool)
+    is_id[heads] = False
+    return values[heads], values[is_id].astype(np.int64), sizes - 1
+
+
+def query_pieces(text: str) -> Ids:
+    """Return the distinct pieces of a query, without stop words."""
+    [ids] = get_static_embedder().piece_ids([text])
+    kinds = vocabulary().kinds
+    return np.unique(ids[(kinds[ids] & PieceKind.STOP_WORD) == 0])

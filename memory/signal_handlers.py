@@ -1,0 +1,225 @@
+"""Signal handlers: memory follows the changes in chats and projects.
+
+Handlers run in the transaction of the change, in which the session's row is locked.
+"""
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models.functions import Coalesce
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
+
+from chat.models import Message, Session
+from chat.signals import (
+    import_planned,
+    memories_imported,
+    message_added,
+    message_changed,
+    private_text_opened,
+    session_deleted,
+    session_expired,
+    session_made_private,
+    session_restored,
+)
+from memory.forgetting import tombstones
+from memory.forgetting.service import ForgetScope, forget
+from memory.layers import conversations, coverage
+from memory.layers.summarising.base import EXTRACTIVE
+from memory.models import ActivityVerb, Chunk, Cursor, Entry, ReviewReason
+from memory.models.activity import record_activity
+from memory.models.cursors import mark_layers_changed
+from memory.moderation import entry_operations
+from memory.recall import indexing
+from memory.wakeups import wake_indexing
+from projects.models import Invitation, Membership, Project
+from projects.signals import (
+    invitation_created,
+    member_added,
+    member_joined,
+    member_removed,
+    role_changed,
+)
+
+
+def annotate_unsummarised(sessions: QuerySet[Session]) -> QuerySet[Session]:
+    """Annotate `sessions` with `unsummarized_count`, the messages that no summary covers yet."""
+    return sessions.annotate(unsummarized_count=Coalesce(F("cursor__unsummarised_messages"), 0))
+
+
+@receiver(message_added)
+def count_added(session: Session, messages: list[Message], **kwargs: object) -> None:
+    """Add the new messages to the counts of the session's cursor."""
+    fresh = [message for message in messages if coverage.contributes(message)]
+    count, tokens = len(fresh), sum(message.tokens for message in fresh)
+    cursors = Cursor.objects.filter(project=session.project_id, pk=session.pk)
+    if not cursors.update(
+        unsummarised_messages=F("unsummarised_messages") + count,
+        unsummarised_tokens=F("unsummarised_tokens") + tokens,
+    ):
+        Cursor.objects.create(
+            session_id=session.pk,
+            project_id=session.project_id,
+            unsummarised_messages=count,
+            unsummarised_tokens=tokens,
+        )
+
+
+@receiver(message_changed)
+def update_coverage(session: Session, messages: list[Message], **kwargs: object) -> None:
+    """Recount what no entry covers, and have the entries that cover `messages` rewritten.
+
+    Entries that cover deleted messages are withheld until then, with all digests above them.
+    """
+    if not messages:
+        # A session without messages has no cursor.
+        return
+    cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
+    coverage.recount(session, cursor.summarised_through)
+    deleted = [message.seq for message in messages if message.deleted_at is not None]
+    if deleted:
+        entry_operations.withhold(entries_covering(session, deleted))
+    edited = [message.seq for message in messages if message.deleted_at is None]
+    for entry in entries_covering(session, edited):
+        entry_operations.schedule_rewrite(entry)
+    coverage.cover_gaps(session, edited)
+
+
+def entries_of(session: Session) -> QuerySet[Entry]:
+    return Entry.objects.filter(project=session.project_id, session=session)
+
+
+def entries_covering(session: Session, seqs: Sequence[int]) -> QuerySet[Entry]:
+    """Return the conversation entries that cover any of `seqs`."""
+    covered = Message.objects.filter(
+        project=session.project_id,
+        session=session,
+        seq__in=seqs,
+        seq__range=(OuterRef("first_seq"), OuterRef("last_seq")),
+    )
+    return entries_of(session).filter(Exists(covered))
+
+
+@receiver(session_deleted)
+def withhold_entries(session: Session, **kwargs: object) -> None:
+    """Withhold everything derived from the session until it is restored or forgotten."""
+    entry_operations.withhold(entries_of(session), keep_earlier=True)
+
+
+@receiver(session_restored)
+def restore_entries(session: Session, **kwargs: object) -> None:
+    """Have the layers looked through: entries whose sources did not change are reinstated."""
+    mark_layers_changed(session.project_id)
+
+
+@receiver(session_expired)
+def forget_session(session: Session, **kwargs: object) -> None:
+    """Forget the session with everything derived from it, also for later imports."""
+    forget(session.project, ForgetScope(session=session.pk))
+
+
+@receiver(import_planned)
+def exclude_forgotten(project: Project, subjects: Collection[str], **kwargs: object) -> set[str]:
+    return tombstones.forgotten_subjects(project, subjects)
+
+
+@receiver(private_text_opened)
+def record_private_read(session: Session, by: Any, **kwargs: object) -> None:
+    record_activity(session.project_id, ActivityVerb.READ, by=by, session_id=session.pk, count=1)
+
+
+@receiver(post_save, sender=Project)
+def check_layers(instance: Project, **kwargs: object) -> None:
+    """Have the layers looked through: the budget or the thresholds may have changed."""
+    mark_layers_changed(instance.pk)
+
+
+@receiver(post_save, sender=Project)
+def reindex_in_new_language(
+    instance: Project, created: bool, update_fields: Collection[str] | None, **kwargs: object
+) -> None:
+    """Index chunks again that were split into words of another language."""
+    if created or (update_fields is not None and "search_language" not in update_fields):
+        return
+    chunks = Chunk.objects.filter(project=instance)
+    if chunks.exclude(language=instance.search_language_name).exists():
+        indexing.mark_project(instance)
+        wake_indexing()
+
+
+@receiver(post_delete, sender=Project)
+def write_project_tombstone(instance: Project, **kwargs: object) -> None:
+    """Write the tombstone to the file only: all rows of the project are deleted."""
+    tombstones.append_to_file([tombstones.project_record(instance.pk)])
+
+
+@receiver(session_made_private)
+def review_quotes(session: Session, **kwargs: object) -> None:
+    """Send extractive entries to review: they quote, and the session is private now."""
+    quoting = entries_of(session).filter(written_by=EXTRACTIVE)
+    entry_operations.send_to_review(quoting, ReviewReason.PRIVATE)
+
+
+@receiver(memories_imported)
+def propose_memories(
+    session: Session, messages: list[Message], source: str, **kwargs: object
+) -> None:
+    conversations.propose_imported(session, messages, source)
+
+
+@receiver(message_added)
+def index_added(session: Session, messages: list[Message], **kwargs: object) -> None:
+    if messages:
+        indexing.mark_changed(session, min(message.seq for message in messages))
+        start_indexing(session)
+
+
+@receiver(message_changed)
+def index_changed(session: Session, messages: list[Message], **kwargs: object) -> None:
+    """Take edited, deleted and off-path messages out of recall before the change is committed."""
+    if messages:
+        seqs = [message.seq for message in messages]
+        indexing.mark_changed(session, min(seqs))
+        indexing.remove_chunks(session, seqs)
+        start_indexing(session)
+
+
+def start_indexing(session: Session) -> None:
+    """Index soon, or on commit for the user's own notes, which the user may search at once."""
+    wake_indexing()
+    if session.is_notes and session.source_key is None:
+        at_once = partial(indexing.index_session_now, session.project_id, session.pk)
+        transaction.on_commit(at_once, robust=True)
+
+
+@receiver(member_added)
+def record_member_added(member: Membership, by: Any, **kwargs: object) -> None:
+    record_membership(member, ActivityVerb.MEMBER_ADDED, by, role_after=member.role)
+
+
+@receiver(member_joined)
+def record_member_joined(member: Membership, **kwargs: object) -> None:
+    record_membership(member, ActivityVerb.JOINED, member.user, role_after=member.role)
+
+
+@receiver(member_removed)
+def record_member_removed(member: Membership, by: Any, **kwargs: object) -> None:
+    record_membership(member, ActivityVerb.MEMBER_GONE, by, role_before=member.role)
+
+
+@receiver(role_changed)
+def record_role_change(member: Membership, by: Any, was: str, **kwargs: object) -> None:
+    roles = {"role_before": was, "role_after": member.role}
+    record_membership(member, ActivityVerb.ROLE_CHANGED, by, **roles)
+
+
+@receiver(invitation_created)
+def record_invitation(invitation: Invitation, by: Any, **kwargs: object) -> None:
+    record_activity(invitation.project_id, ActivityVerb.INVITED, by=by, role_after=invitation.role)
+
+
+def record_membership(member: Membership, verb: ActivityVerb, by: Any, **roles: Any) -> None:
+    record_activity(member.project_id, verb, by=by, whom_id=member.user_id, **roles)

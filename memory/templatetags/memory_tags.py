@@ -1,0 +1,45 @@
+"""Tags and filters of memory: the sources of a prompt, recall scores, and retention."""
+
+from collections.abc import Mapping
+
+from django import template
+from django.utils.translation import gettext_lazy as _
+
+from memory.forgetting import retention
+from memory.prompt.receipt_sources import readable_sections
+from projects.models import Project
+
+register = template.Library()
+
+# Labels by prefix of the signal names in memory.recall.ranking.
+SIGNAL_LABELS = (
+    (_("its words"), ("words",)),
+    (_("words near in meaning"), ("meaning",)),
+    (_("alike as a whole"), ("likeness",)),
+    (_("when it was said"), ("asked_when", "day")),
+)
+OTHER_LABEL = _("who says it, and how")
+PREVIEWED_DAYS = (30, 90, 365)
+
+register.simple_tag(readable_sections, name="prompt_sources")
+
+
+@register.filter
+def signal_groups(signals: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Return (label, score) for each group with a positive score, highest first."""
+    scores: dict[str, float] = {}
+    for name, value in signals.items():
+        label = str(
+            next((text for text, starts in SIGNAL_LABELS if name.startswith(starts)), OTHER_LABEL)
+        )
+        scores[label] = scores.get(label, 0.0) + value
+    return sorted(
+        ((label, score) for label, score in scores.items() if score > 0), key=lambda pair: -pair[1]
+    )
+
+
+@register.simple_tag
+def retention_preview(project: Project) -> list[tuple[int, int]]:
+    """Return (days, number of chats that this retention would delete now)."""
+    periods = {*PREVIEWED_DAYS, *([project.keep_days] if project.keep_days else [])}
+    return [(days, retention.count_expired(project, days)) for days in sorted(periods)]

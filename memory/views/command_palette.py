@@ -1,0 +1,87 @@
+"""The command palette: pages, chats, memories and facts that match a few letters."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import Case, When
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET
+
+from chat import permissions
+from chat.conversations import search
+from memory.facts import facts_for
+from memory.models import EntryStatus
+from memory.permissions import entries_for
+from memory.templatetags.layers import headline, period_label
+from memory.views import render_page
+from projects.core.text import translate_name
+from projects.models import Membership
+from projects.permissions import membership
+
+MAX_RESULTS_PER_KIND = 6
+NEW_CHAT = "project"
+WRITER_PAGES = {NEW_CHAT, "memory-review", "imports"}
+PAGES = (
+    (_("New chat"), NEW_CHAT),
+    (_("Overview"), "overview"),
+    (_("Notes"), "notes"),
+    (_("Search"), "memory-search"),
+    (_("Memory"), "memory"),
+    (_("Facts"), "facts"),
+    (_("Blocks"), "memory-blocks"),
+    (_("Review"), "memory-review"),
+    (_("Activity"), "memory-activity"),
+    (_("Imports"), "imports"),
+    (_("About me"), "about-me"),
+    (_("Settings"), "project-settings"),
+)
+Place = dict[str, Any]
+
+
+@login_required
+@require_GET
+def command_palette(request: HttpRequest, slug: str) -> HttpResponse:
+    """Return the list of places that match `q`: pages first, then content."""
+    member = membership(request.user, slug)
+    query = request.GET.get("q", "").replace("\0", "").strip()[: search.MAX_QUERY_CHARS]
+    # Without a query the list shows the latest chats.
+    places = [
+        _place(member, name, _("page"), route)
+        for name, route in (PAGES if query else PAGES[:1])
+        if member.may_write or route not in WRITER_PAGES
+        if query.casefold() in str(name).casefold()
+    ]
+    places += _chats(member, query)
+    if query:
+        places += [*_memories(member, query), *_facts(member, query)]
+    context = {"places": places, "query": query}
+    return render_page(request, member, "_command_palette.html", context)
+
+
+def _place(member: Membership, name: Any, kind: Any, route: str, *args: object) -> Place:
+    address = reverse(route, args=[member.project.slug, *args])
+    return {"name": name, "kind": kind, "address": address}
+
+
+def _chats(member: Membership, query: str) -> Iterator[Place]:
+    chats = permissions.sessions_for(member.user).chats().filter(project=member.project)
+    chats = search.search_sessions(chats, query) if query else chats.filter(archived_at=None)
+    # Matching titles come before matching messages.
+    by_title = Case(When(title__icontains=query, then=0), default=1)
+    for chat in chats.order_by(by_title, "-last_activity_at", "-id")[:MAX_RESULTS_PER_KIND]:
+        yield _place(member, translate_name(chat.label), _("chat"), "session", chat.pk)
+
+
+def _memories(member: Membership, query: str) -> Iterator[Place]:
+    entries = entries_for(member).exclude(state=EntryStatus.HIDDEN).matching(query)
+    for entry in entries.newest_first()[:MAX_RESULTS_PER_KIND]:
+        yield _place(member, headline(entry), period_label(entry), "entry", entry.pk)
+
+
+def _facts(member: Membership, query: str) -> Iterator[Place]:
+    facts = facts_for(member).with_validity().matching(query)
+    for fact in facts.newest_first()[:MAX_RESULTS_PER_KIND]:
+        yield _place(member, fact.text, _("fact"), "fact", fact.pk)

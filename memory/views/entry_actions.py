@@ -1,0 +1,161 @@
+"""Actions on entries from the pages: a preview first, then the action."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, resolve_url
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods
+
+from memory.forms.entries import EntryActionForm
+from memory.models import ActivityVerb, Entry
+from memory.moderation.actions import (
+    DONE_LABELS,
+    MAX_ENTRIES_AT_ONCE,
+    TEXT_ACTIONS,
+    ModerationAction,
+    ModerationOutcome,
+    apply_action,
+)
+from memory.moderation.preview import preview
+from memory.permissions import entries_for, is_private, objection_of
+from memory.templatetags.layers import period_label
+from memory.views import render_page
+from projects.models import Membership
+from projects.permissions import WRITERS, membership
+
+MAX_REFUSALS_SHOWN = 10
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def entry_action(request: HttpRequest, slug: str) -> HttpResponse:
+    """Apply `action` to `entries`, or the action and the id in `one`.
+
+    Without `confirmed` it renders a preview. `?part`, for the drawer, returns the preview alone,
+    and 204 once the action is done.
+    """
+    if request.method != "POST":
+        return redirect("memory-review", slug)
+    member = membership(request.user, slug, WRITERS)
+    name, ids = _parse_selection(request)
+    rows = entries_for(member).select_related("session", "project").filter(pk__in=ids)
+    entries = list(rows.order_by("last_source_at", "pk"))
+    if len(ids) == 1 and not entries:
+        raise Http404
+    if error := _selection_error(name, ids):
+        messages.error(request, error)
+        return redirect(_back(request, member, entries))
+    if len(entries) < len(ids):
+        messages.warning(request, _("Some of them are no longer here."))
+    if "confirmed" in request.POST:
+        return _apply(
+            request, member, EntryActionForm(ModerationAction(name), request.POST), entries
+        )
+    form = EntryActionForm.for_preview(ModerationAction(name), request.POST, entries[0])
+    return _confirmation_page(request, member, entries, form)
+
+
+def _parse_selection(request: HttpRequest) -> tuple[str, list[UUID]]:
+    """Return the action and the ids; malformed ids are left out."""
+    name, _, only = request.POST.get("decision", "").partition(" ")
+    ids = []
+    for text in [only] if only else request.POST.getlist("entries"):
+        with suppress(ValueError):
+            ids.append(UUID(text))
+    return name or request.POST.get("action", ""), ids
+
+
+def _selection_error(name: str, ids: list[UUID]) -> str:
+    if name not in ModerationAction.values:
+        return _("There is no such action.")
+    if not ids:
+        return _("Nothing was selected.")
+    if len(ids) > MAX_ENTRIES_AT_ONCE:
+        return _("That is too much at once: at most %(most)s.") % {"most": MAX_ENTRIES_AT_ONCE}
+    if name in TEXT_ACTIONS and len(ids) > 1:
+        return _("This is done to one entry at a time.")
+    return ""
+
+
+def _apply(
+    request: HttpRequest, member: Membership, form: EntryActionForm, entries: list[Entry]
+) -> HttpResponse:
+    if not form.is_valid():
+        return _confirmation_page(request, member, entries, form)
+    outcome = apply_action(form.wish(request.user), entries, objection_of(member))
+    if form.act in TEXT_ACTIONS and outcome.refused:
+        # The page keeps the text that was refused.
+        form.add_error("text", outcome.refused[0][1])
+        return _confirmation_page(request, member, entries, form)
+    slug = member.project.slug
+    if "part" in request.GET:
+        if not outcome.refused:
+            return HttpResponse(status=204)
+        refused = [reason for _entry, reason in outcome.refused]
+        return _confirmation_page(request, member, entries, form, refused)
+    _add_messages(request, form.act, outcome)
+    if len(outcome.receipts) == 1:
+        return redirect("memory-receipt", slug, outcome.receipts[0].id)
+    if outcome.receipts:
+        return redirect(f"{resolve_url('memory-activity', slug)}?verb={ActivityVerb.FORGOTTEN}")
+    return redirect(_back(request, member, entries))
+
+
+def _add_messages(
+    request: HttpRequest, action: ModerationAction, outcome: ModerationOutcome
+) -> None:
+    """Report how many entries were changed, and the reasons of the refusals."""
+    if outcome.done or len(outcome.refused) > 1:
+        messages.success(request, f"{DONE_LABELS[action]}: {len(outcome.done)}.")
+    for entry, reason in outcome.refused[:MAX_REFUSALS_SHOWN]:
+        messages.error(request, f"{period_label(entry)}: {reason}")
+    if more := len(outcome.refused[MAX_REFUSALS_SHOWN:]):
+        refused = ngettext("%(n)s more was refused.", "%(n)s more were refused.", more)
+        messages.error(request, refused % {"n": more})
+
+
+def _confirmation_page(
+    request: HttpRequest,
+    member: Membership,
+    entries: list[Entry],
+    form: EntryActionForm,
+    refused: Sequence[str] = (),
+) -> HttpResponse:
+    """Render the preview. A form that is invalid or not filled in has none."""
+    context: dict[str, Any] = {
+        "act": form.act,
+        "form": form,
+        "entries": entries,
+        "back": _back(request, member, entries),
+        "refused": refused,
+        "publishes": form.act == ModerationAction.APPROVE and any(map(is_private, entries)),
+    }
+    objection = objection_of(member)
+    context |= form.preview_context(
+        request.user,
+        entries,
+        lambda wish: [(member.project, preview(member.project, wish, entries, objection))],
+    )
+    context["impact"] = context["impacts"][0][1] if context["impacts"] else None
+    template = "_entry_action_drawer.html" if "part" in request.GET else "entry_action.html"
+    status = 400 if form.errors or refused else 200
+    return render_page(request, member, template, context, status)
+
+
+def _back(request: HttpRequest, member: Membership, entries: list[Entry]) -> str:
+    """Return `back` if it is a path of this site, else the page of the entry or the queue."""
+    back = request.POST.get("back", "")
+    if back.startswith("/") and url_has_allowed_host_and_scheme(back, allowed_hosts=None):
+        return back
+    slug = member.project.slug
+    if len(entries) == 1:
+        return resolve_url("entry", slug, entries[0].pk)
+    return resolve_url("memory-review", slug)

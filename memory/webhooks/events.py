@@ -1,0 +1,145 @@
+"""Record events for the webhooks that subscribe to them, in the transaction of the event.
+
+A payload holds ids, kinds and numbers. The receiver reads the rest through the API with the
+permissions of that moment, so no message text leaves through a webhook, and nothing forgotten
+stays in one. Messages of private sessions are not reported. Memory events that stem from a private
+session do not name it, as in the activity log.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.db.models.signals import post_save
+from django.dispatch import receiver
+from django.utils.translation import gettext as _
+
+from chat.models import FINAL, Import, Message, Session, Visibility
+from chat.signals import import_finished, message_added, reply_kept
+from memory.models import Activity, ActivityVerb, Delivery, Webhook, WebhookEvent
+from memory.wakeups import wake_deliveries
+from memory.webhooks.delivery import MAX_AGE
+from projects.core.errors import InvalidInputError
+
+EVENT_OF_VERB = {
+    ActivityVerb.SUMMARISED: WebhookEvent.ENTRY_WRITTEN,
+    ActivityVerb.REWRITTEN: WebhookEvent.ENTRY_WRITTEN,
+    ActivityVerb.EDITED: WebhookEvent.ENTRY_WRITTEN,
+    ActivityVerb.REDACTED: WebhookEvent.ENTRY_WRITTEN,
+    ActivityVerb.ROLLED_UP: WebhookEvent.ENTRY_ROLLED_UP,
+    ActivityVerb.PROPOSED: WebhookEvent.MEMORY_PROPOSED,
+    ActivityVerb.FORGOTTEN: WebhookEvent.MEMORY_FORGOTTEN,
+}
+
+Payload = Mapping[str, Any]
+
+
+def emit(project_id: UUID, event: WebhookEvent, payloads: Callable[[], Sequence[Payload]]) -> None:
+    """Store a delivery of each payload for each subscribed webhook, and wake the worker on commit.
+
+    Without subscribers this is one query, and `payloads` is not called.
+    """
+    webhooks = list(Webhook.objects.subscribed_to(project_id, event).values_list("pk", flat=True))
+    if not webhooks:
+        return
+    Delivery.objects.bulk_create(
+        [
+            Delivery(project_id=project_id, webhook_id=webhook, event=event, data=payload)
+            for payload in payloads()
+            for webhook in webhooks
+        ]
+    )
+    wake_deliveries()
+
+
+def send_test(webhook: Webhook) -> Delivery:
+    """Queue one test before all pending deliveries, even if the receiver failed a moment ago.
+
+    Raises InvalidInputError if the webhook is off.
+    """
+    if not webhook.is_on:
+        raise InvalidInputError(_("Switch it on first."))
+    with transaction.atomic():
+        Webhook.objects.filter(pk=webhook.pk).update(next_try_at=None)
+        delivery = Delivery.objects.create(
+            project_id=webhook.project_id,
+            webhook=webhook,
+            event=WebhookEvent.TEST,
+            next_try_at=Now() - MAX_AGE,
+        )
+        wake_deliveries()
+    return delivery
+
+
+@receiver(message_added)
+def emit_messages(session: Session, messages: list[Message], **kwargs: object) -> None:
+    """Report new messages, but not imported messages or those that a fork copied."""
+    posted = [
+        message
+        for message in messages
+        if message.status in FINAL and not message.source_key and not message.copied_from_id
+    ]
+    if posted and session.visibility == Visibility.PROJECT:
+        emit(
+            session.project_id,
+            WebhookEvent.MESSAGE_POSTED,
+            lambda: [_message_payload(message, role=message.role) for message in posted],
+        )
+
+
+@receiver(reply_kept)
+def emit_reply(session: Session, message: Message, **kwargs: object) -> None:
+    if session.visibility == Visibility.PROJECT:
+        emit(
+            session.project_id,
+            WebhookEvent.REPLY_FINISHED,
+            lambda: [_message_payload(message, status=message.status)],
+        )
+
+
+def _message_payload(message: Message, **fields: str) -> Payload:
+    return {"session": str(message.session_id), "message": str(message.pk), **fields}
+
+
+@receiver(post_save, sender=Activity)
+def emit_activity(instance: Activity, **kwargs: object) -> None:
+    event = EVENT_OF_VERB.get(ActivityVerb(instance.verb))
+    is_fact = event == WebhookEvent.ENTRY_WRITTEN and instance.entry_id is None
+    if event is not None and not is_fact:
+        emit(instance.project_id, event, lambda: [_activity_payload(instance)])
+
+
+def _activity_payload(act: Activity) -> Payload:
+    # The session that the act names, or whose message it names.
+    named = Q(messages=act.message_id) if act.message_id else Q(pk__in=[])
+    if act.session_id:
+        named |= Q(pk=act.session_id)
+    is_private = Session.objects.filter(named, visibility=Visibility.PRIVATE).exists()
+
+    def text(pk: UUID | None) -> str | None:
+        return str(pk) if pk else None
+
+    return {
+        "activity": str(act.pk),
+        "verb": str(act.verb),
+        "entry": text(act.entry_id),
+        "fact": text(act.fact_id),
+        "session": None if is_private else text(act.session_id),
+        "message": None if is_private else text(act.message_id),
+        "granularity": act.granularity,
+        "period_key": act.period_key,
+        "count": act.count,
+    }
+
+
+@receiver(import_finished)
+def emit_import(upload: Import, **kwargs: object) -> None:
+    counts = {name: getattr(upload, name) for name in ("sessions", "imported", "skipped")}
+    emit(
+        upload.project_id,
+        WebhookEvent.IMPORT_DONE,
+        lambda: [{"import": str(upload.pk), "state": upload.state, **counts}],
+    )

@@ -1,0 +1,101 @@
+"""Entity tags: conditional requests with If-Match and If-None-Match.
+
+https://www.rfc-editor.org/rfc/rfc9110#name-conditional-requests
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.http import parse_etags
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import status
+from rest_framework.exceptions import ParseError
+from rest_framework.renderers import JSONRenderer
+from rest_framework.response import Response
+
+from projects.core.errors import StaleVersionError
+
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description=(
+        "The entity tag that you read, or for an object with a `version`, its number. If the "
+        "object was changed since then, the response is 412 and nothing is changed."
+    ),
+)
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="The entity tag that you read. If it still applies, the response is 304, empty.",
+)
+
+
+def entity_tag(data: Mapping[str, Any]) -> str:
+    """Return the entity tag of a representation: its version, if it has one, and a digest."""
+    digest = hashlib.sha256(JSONRenderer().render(data)).hexdigest()[:16]
+    return f'"{data["version"]}.{digest}"' if "version" in data else f'"{digest}"'
+
+
+def etag_header(version: int) -> dict[str, str]:
+    """Return the header for an object of `version` whose representation is not in the response."""
+    return {"ETag": f'"{version}"'}
+
+
+def if_match_version(request) -> int | None:
+    """Return the version in If-Match, a number or an entity tag; None if any version will do.
+
+    Only the version is compared: it rises with every change that a stale one would undo.
+    Raises ParseError.
+    """
+    header = request.headers.get("If-Match", "*").strip()
+    if header == "*":
+        return None
+    match = re.fullmatch(r'(?:W/)?"(\d{1,9})(?:\.[0-9a-f]{16})?"|(\d{1,9})', header)
+    if match is None:
+        raise ParseError('If-Match takes the version that was read, such as "3".')
+    return int(match[1] or match[2])
+
+
+def is_conditional(request) -> bool:
+    """Return whether If-Match names a state, not only that the object exists."""
+    header: str = request.headers.get("If-Match", "*")
+    return header.strip() != "*"
+
+
+def check_if_match(request, data: Mapping[str, Any]) -> None:
+    """Raise `StaleVersionError` unless If-Match names `data`, for objects without a version.
+
+    `data` must be the present representation, and stay so until the end of the transaction.
+    Raises ParseError for an invalid tag.
+    """
+    if not is_conditional(request):
+        return
+    tags = parse_etags(request.headers["If-Match"])
+    if not tags:
+        raise ParseError("If-Match takes the entity tag that was read.")
+    if entity_tag(data) not in tags:
+        raise StaleVersionError
+
+
+class ETagMixin:
+    """A detail view whose responses have an ETag, and are 304 if If-None-Match names it."""
+
+    def finalize_response(self, request, response, *args, **kwargs):
+        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
+        data = getattr(response, "data", None)
+        if not (status.is_success(response.status_code) and isinstance(data, Mapping)):
+            return response
+        # The body of a deletion is a receipt, not a representation of the object.
+        if request.method == "DELETE":
+            return response
+        tag = response["ETag"] = entity_tag(data)
+        if request.method == "GET":
+            known = parse_etags(request.headers.get("If-None-Match", ""))
+            if "*" in known or tag in {known_tag.removeprefix("W/") for known_tag in known}:
+                unchanged = Response(status=status.HTTP_304_NOT_MODIFIED, headers={"ETag": tag})
+                return super().finalize_response(request, unchanged, *args, **kwargs)  # type: ignore[misc]
+        return response

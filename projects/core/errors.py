@@ -1,0 +1,94 @@
+"""The error hierarchy. Domain code raises these; each entry point translates them once:
+`projects.core.api.exception_handler` (REST), `config.http.error_pages` (pages),
+`chat.openai_api.errors` (OpenAI) and `memory.mcp.server` (MCP).
+"""
+
+from typing import ClassVar
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+StrOrPromise = str | Promise
+
+
+class DomainError(Exception):
+    """An operation that was refused. `str(error)` is a translated sentence for people.
+
+    `code` is stable and for programs. `field` names the input that is wrong, if there is one.
+    `retry_after_s` is the number of seconds after which the same request may succeed.
+    """
+
+    status: ClassVar[int] = 400
+    default_code: ClassVar[str] = "error"
+    default_message: ClassVar[StrOrPromise] = _("This is not possible.")
+    retry_after_s: int | None = None
+
+    def __init__(self, message: StrOrPromise = "", *, code: str = "", field: str = "") -> None:
+        self.message = message or self.default_message
+        super().__init__(self.message)
+        self.code = code or self.default_code
+        self.field = field
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return the HTTP headers that belong to the error."""
+        return {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+
+class InvalidInputError(DomainError):
+    """The input is malformed, too long, or contradicts itself."""
+
+    status = 400
+    default_code = "invalid"
+    default_message: ClassVar[StrOrPromise] = _("This makes no sense here.")
+
+
+class NotAllowedError(DomainError):
+    """The user may see the object but may not do this with it."""
+
+    status = 403
+    default_code = "not_allowed"
+    default_message: ClassVar[StrOrPromise] = _("You may not do this.")
+
+
+class NotFoundError(DomainError):
+    """The object does not exist, or the user may not see it."""
+
+    status = 404
+    default_code = "not_found"
+    default_message: ClassVar[StrOrPromise] = _("Not found.")
+
+
+class ConflictError(DomainError):
+    """The object is in a state in which the operation is not possible."""
+
+    status = 409
+    default_code = "conflict"
+    default_message: ClassVar[StrOrPromise] = _("This is not possible as things are now.")
+
+
+class StaleVersionError(ConflictError):
+    """The object changed since the caller read it. `If-Match` answers 412."""
+
+    status = 412
+    default_code = "stale_version"
+    default_message: ClassVar[StrOrPromise] = _("It was changed in the meantime.")
+
+
+class LimitError(DomainError):
+    """The input or the result is larger than a limit, or there are too many requests."""
+
+    status = 413
+    default_code = "limit_exceeded"
+    default_message: ClassVar[StrOrPromise] = _("This is larger than what is taken at once.")
+
+
+class UnavailableError(DomainError):
+    """A part that the operation needs, such as a model or a server, does not answer."""
+
+    status = 503
+    default_code = "unavailable"
+    default_message: ClassVar[StrOrPromise] = _("This is not available now. Try again later.")

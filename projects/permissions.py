@@ -1,0 +1,44 @@
+"""Access to projects: functions return the object, or raise Http404 as if it did not exist."""
+
+from django.db.models import QuerySet
+from django.http import Http404
+from structlog.contextvars import bind_contextvars
+
+from projects.models import MemberRole, Membership, Project
+
+WRITERS = (MemberRole.OWNER, MemberRole.EDITOR)
+
+
+def projects_for(user, token=None) -> QuerySet[Project]:
+    """Return the projects of which `user` is a member, or the one to which `token` is limited."""
+    projects = Project.objects.visible_to(user)
+    if token is not None and token.project_id:
+        projects = projects.filter(pk=token.project_id)
+    return projects
+
+
+def membership(user, slug: str, roles=MemberRole.values, token=None) -> Membership:
+    """Return the membership of `user` in the project `slug`, with its project.
+
+    Raises Http404 if there is none, if its role is not among `roles`, or if `token` is limited to
+    another project: a stranger cannot distinguish these cases.
+    """
+    memberships = Membership.objects.select_related("project")
+    member = memberships.filter(project__slug=slug, user=user, role__in=roles).first()
+    if member is None or (token is not None and token.project_id not in (None, member.project_id)):
+        raise Http404
+    # For all following log lines.
+    bind_contextvars(user_id=user.pk, project_id=str(member.project_id))
+    return member
+
+
+def project_for_reading(user, slug: str, token=None) -> Project:
+    return membership(user, slug, token=token).project
+
+
+def project_for_writing(user, slug: str, token=None) -> Project:
+    return membership(user, slug, WRITERS, token).project
+
+
+def project_for_owning(user, slug: str, token=None) -> Project:
+    return membership(user, slug, (MemberRole.OWNER,), token).project

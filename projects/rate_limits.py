@@ -1,0 +1,162 @@
+"""Rate limits of tokens and users, counted in the database, where all processes see them.
+
+The API answers 429 and sends headers with the remaining requests:
+https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-07
+
+The generic cell rate algorithm (https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm): a rate
+of 60 a minute allows 60 requests at once, and then one a second. One statement checks and counts.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+
+from projects.core.errors import LimitError
+from projects.models import Bucket, Token
+
+RATE_LIMIT_DESCRIPTION = "Too many requests. `Retry-After` is the number of seconds to wait."
+# The rates of all tokens of a user together, as a multiple of each token's.
+TOKENS_PER_USER = 3
+
+# One rate that is exceeded prevents counting for all rates. The condition on the update repeats
+# the check for concurrent requests. A bucket that is further ahead than a whole span was filled at
+# another rate, before the setting changed.
+_COUNT = """
+    WITH wish AS MATERIALIZED (
+        SELECT subject, cost * interval '1 second' AS cost,
+               statement_timestamp() + span * interval '1 second' AS full_at
+        FROM unnest(%s::text[], %s::float8[], %s::float8[]) AS given (subject, cost, span)
+    ), over AS MATERIALIZED (
+        SELECT subject, free_at + cost - full_at AS wait
+        FROM wish JOIN projects_bucket USING (subject)
+        WHERE free_at + cost > full_at AND free_at <= full_at
+    ), spent AS (
+        INSERT INTO projects_bucket AS bucket (subject, free_at)
+        SELECT subject, statement_timestamp() + cost FROM wish
+        WHERE NOT EXISTS (SELECT FROM over)
+        ORDER BY subject
+        ON CONFLICT (subject) DO UPDATE
+        SET free_at = excluded.free_at + CASE
+            WHEN bucket.free_at > (SELECT full_at FROM wish WHERE subject = bucket.subject)
+            THEN interval '0'
+            ELSE greatest(bucket.free_at - statement_timestamp(), interval '0')
+        END
+        WHERE NOT EXISTS (
+            SELECT FROM wish WHERE subject = bucket.subject
+            AND bucket.free_at + cost > full_at AND bucket.free_at <= full_at
+        )
+        RETURNING subject, free_at - statement_timestamp() AS used
+    )
+    SELECT subject, extract(epoch FROM wait)::float8, NULL FROM over
+    UNION ALL
+    SELECT subject, NULL, extract(epoch FROM used)::float8 FROM spent
+"""
+
+
+@dataclass(frozen=True)
+class RateLimitState:
+    """The rate that is nearest to its end. After `reset_s` seconds all of it is available."""
+
+    limit: int
+    remaining: int
+    reset_s: int
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {
+            "RateLimit-Limit": str(self.limit),
+            "RateLimit-Remaining": str(self.remaining),
+            "RateLimit-Reset": str(self.reset_s),
+        }
+
+
+class RateLimitExceededError(LimitError):
+    """Too many requests; the next may succeed after `retry_after_s`."""
+
+    status = 429
+    default_message = _("Tried too often. Wait some minutes before you try again.")
+
+    def __init__(self, state: RateLimitState, retry_after_s: int) -> None:
+        super().__init__(code="rate_limited")
+        self.state = state
+        self.retry_after_s = retry_after_s
+
+
+def count_request(user, token: Token, rates: Iterable[str]) -> RateLimitState | None:
+    """Count one request against each of `rates`, for the token and for its user.
+
+    The names of rates are those of the setting RATES. Returns None when all of them are off.
+    Raises `RateLimitExceededError`.
+    """
+    limits: dict[str, tuple[int, int]] = {}
+    for name in rates:
+        rate = settings.RATES[name]
+        if rate is not None:
+            limit, span = rate
+            limits[f"token:{token.public_id}:{name}"] = limit, span
+            limits[f"user:{user.pk}:{name}"] = limit * TOKENS_PER_USER, span
+    if not limits:
+        return None
+    subjects = sorted(limits)
+    costs = {subject: limits[subject][1] / limits[subject][0] for subject in subjects}
+    spans = [float(limits[subject][1]) for subject in subjects]
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT, [subjects, [costs[subject] for subject in subjects], spans])
+        rows = {subject: (wait, used) for subject, wait, used in cursor.fetchall()}
+    waits = {subject: wait for subject, (wait, _used) in rows.items() if wait is not None}
+    if not waits:
+        # A subject without a row: a concurrent request took the last place.
+        waits = {subject: costs[subject] for subject in subjects if subject not in rows}
+    if waits:
+        subject = max(waits, key=lambda subject: waits[subject])
+        limit, span = limits[subject]
+        state = RateLimitState(limit, 0, math.ceil(span))
+        raise RateLimitExceededError(state, max(1, math.ceil(waits[subject])))
+    states = [_state(*limits[subject], rows[subject][1]) for subject in subjects]
+    return min(states, key=lambda state: state.remaining)
+
+
+def _state(limit: int, span: int, used: float) -> RateLimitState:
+    # The used seconds are rounded to microseconds.
+    remaining = int((span - used) * limit / span + 1e-3)
+    return RateLimitState(limit, remaining, math.ceil(used))
+
+
+def delete_expired() -> int:
+    """Delete the buckets of which everything is available again; return how many."""
+    return Bucket.objects.filter(free_at__lt=Now()).delete()[0]
+
+
+class TokenRateThrottle(BaseThrottle):
+    """Counts reading as `reads` and everything else as `writes`.
+
+    A view whose attribute `rate` is `replies` gets a model's answer and counts as that too.
+    """
+
+    retry_after_s: int | None = None
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        if request.auth is None:
+            return True
+        rates = ["reads"] if request.method in SAFE_METHODS else ["writes"]
+        if request.method not in SAFE_METHODS and getattr(view, "rate", None):
+            rates.append(view.rate)
+        try:
+            state = count_request(request.user, request.auth, rates)
+        except RateLimitExceededError as error:
+            state, self.retry_after_s = error.state, error.retry_after_s
+        if state is not None:
+            view.headers = {**view.headers, **state.headers}
+        return self.retry_after_s is None
+
+    def wait(self) -> int | None:
+        return self.retry_after_s

@@ -1,0 +1,77 @@
+"""Settings as a process reads them; `tests/unit/test_settings.py` has the rules."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.server import ROOT
+
+pytestmark = pytest.mark.process
+
+NAMES = {
+    "STRATA_SECRET_KEY": "long-and-random",
+    "STRATA_ADMIN_PASSWORD": "pass-word-1",
+    "DATABASE_URL": "postgresql://ana:se%20cret@db/strata",
+    "CELERY_BROKER_URL": "redis://:secret@redis/0",
+    # pydantic-ai reads them itself.
+    "OPENAI_API_KEY": "sk-from-a-file",
+    "DEEPSEEK_API_KEY": "sk-from-another",
+}
+SHOW = """
+import json, os
+from config import settings
+print(json.dumps({name: getattr(settings, name.removeprefix("STRATA_"), os.environ[name])
+                  for name in json.loads(os.environ["NAMES"])}))
+"""
+
+
+def run_python(program: str, tmp_path: Path, **variables: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=os.environ | {"STRATA_DATA_DIR": str(tmp_path)} | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_every_secret_may_be_in_a_file(tmp_path):
+    variables = {"NAMES": json.dumps(list(NAMES))}
+    for name, value in NAMES.items():
+        path = tmp_path / name.lower()
+        path.write_text(f"{value}\n")
+        variables |= {name: "", f"{name}_FILE": str(path)}
+    process = run_python(SHOW, tmp_path, **variables)
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout) == NAMES
+
+
+def test_traces_without_their_packages_stop_the_start(tmp_path):
+    lacking = "import sys; sys.modules['opentelemetry.exporter'] = None; import config.settings"
+    process = run_python(lacking, tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    assert process.returncode == 1
+    assert process.stderr == (
+        "strata: OTEL_EXPORTER_OTLP_ENDPOINT is set, but its packages are not installed: "
+        "pip install -r deploy/requirements-tracing.txt\n"
+    )
+
+
+def test_without_a_collector_no_tracing_package_is_loaded(tmp_path):
+    serve = "import sys, config.asgi; print('opentelemetry.sdk' in sys.modules)"
+    process = run_python(serve, tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="")
+    assert (process.stdout, process.stderr) == ("False\n", "")
+
+
+def test_a_wrong_value_stops_the_start_with_one_line(tmp_path):
+    process = run_python(
+        "import config.settings", tmp_path, STRATA_S3_ENDPOINT="https://s3.example"
+    )
+    assert process.returncode == 1
+    assert process.stderr == (
+        "strata: STRATA_S3_BUCKET takes the name of a bucket of STRATA_S3_ENDPOINT\n"
+    )

@@ -1,0 +1,73 @@
+"""Querysets whose SQL is compiled once."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from chat.conversations.messages import post_message
+from chat.models import Message, Session
+from projects.core.db.prepared_queries import PreparedObjectQuery, PreparedQuery
+
+pytestmark = pytest.mark.django_db
+
+FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def session(project, owner):
+    return Session.objects.create(project=project, creator=owner)
+
+
+@pytest.fixture
+def calls() -> list[tuple]:
+    return []
+
+
+@pytest.fixture
+def messages_by(calls):
+    def rows(session: UUID, author: int, before: datetime):
+        calls.append((session, author, before))
+        messages = Message.objects.filter(session=session, author=author, created_at__lt=before)
+        return messages.exclude(text="").order_by("seq").values_list("text", "seq")
+
+    return PreparedQuery(rows, UUID, int, datetime)
+
+
+def test_the_rows_are_those_of_the_queryset(session, owner, editor, messages_by):
+    for author, text in ((owner, "One"), (editor, "Two"), (owner, "100 %")):
+        post_message(session, text, author=author)
+    assert messages_by(session.pk, owner.pk, FUTURE) == [("One", 1), ("100 %", 3)]
+    assert messages_by(session.pk, editor.pk, FUTURE) == [("Two", 2)]
+    assert messages_by(session.pk, owner.pk, datetime(2000, 1, 1, tzinfo=UTC)) == []
+
+
+def test_none_equals_nothing(session, owner, messages_by):
+    post_message(session, "One", author=owner)
+    assert messages_by(session.pk, None, FUTURE) == []
+
+
+def test_the_sql_is_compiled_once(session, owner, messages_by, calls, django_assert_num_queries):
+    with django_assert_num_queries(3):
+        for _ in range(3):
+            messages_by(session.pk, owner.pk, FUTURE)
+    assert len(calls) == 1
+
+
+def test_an_object_comes_with_its_related_ones(session, owner, django_assert_num_queries):
+    posted = post_message(session, "One", author=owner)
+    query = PreparedObjectQuery(
+        Message,
+        lambda pk: Message.objects.filter(pk=pk),
+        UUID,
+        related=("author", "parent", "parent__author", "session", "session__project"),
+    )
+    with django_assert_num_queries(1):
+        message = query.first(posted.pk)
+        assert message == posted
+        assert (message.author, message.parent) == (owner, None)
+        assert message.session.project == session.project
+    expected = Message.objects.get(pk=posted.pk)
+    for field in Message._meta.concrete_fields:
+        assert getattr(message, field.attname) == getattr(expected, field.attname)
+    assert query.first(session.pk) is None

@@ -58,4 +58,6 @@ if (form) {
     event.preventDefault();
     showDay(day.value);
   });
+  // Changed before this script ran, or restored by the browser.
+  if (day.value !== day.defaultValue) day.dispatchEvent(new Event("change"));
 }

@@ -167,7 +167,7 @@ def test_unapplied_migrations_are_reported(monkeypatch):
 
 
 def test_a_missing_embedding_model_is_reported(monkeypatch, tmp_path):
-    monkeypatch.setattr(views.static, "FOLDER", tmp_path)
+    monkeypatch.setattr(views.static, "MODEL_DIR", tmp_path)
     seen(worker=1, beat=1)
     status, body = ask()
     assert (status, list(body["missing"])) == (503, ["embedder"])

@@ -279,10 +279,10 @@ class TestCommand:
     def test_one_that_was_refused_says_why(self, project, owner, tmp_path):
         path = tmp_path / "talk.jsonl"
         path.write_text("nothing")
-        with pytest.raises(Exception, match="holds no line"):
+        with pytest.raises(Exception, match="has no line that is a message"):
             call_command("import_conversations", path, "--project=billing", "--owner=olive")
         made = Import.objects.get()
-        assert made.state == "failed" and "holds no line" in made.errors[0]
+        assert made.state == "failed" and "has no line that is a message" in made.errors[0]
 
 
 class TestAdmin:

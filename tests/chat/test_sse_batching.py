@@ -204,14 +204,13 @@ def test_another_may_go_on_where_one_left_off():
 
 
 def test_nobody_waits_for_more_after_the_last_event(monkeypatch):
-    async def hear() -> float:
+    async def hear() -> None:
         source = Scripted([word("a") + b"data: [DONE]\n\n", b": bye\n\n"], pause=0.01)
-        began = time.monotonic()
-        await heard(source)
-        return time.monotonic() - began
+        async with asyncio.timeout(300):
+            await heard(source)
 
-    monkeypatch.setattr(sse_batching, "PAUSE_S", 60)
-    assert asyncio.run(hear()) < 30
+    monkeypatch.setattr(sse_batching, "PAUSE_S", 3_600)
+    asyncio.run(hear())
 
 
 def test_what_was_said_before_it_broke_is_told():

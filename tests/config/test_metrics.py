@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import time
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -102,10 +101,8 @@ class TestWhatIsTheCase:
         monkeypatch.setattr(collectors, "_database", Probe(lambda: released.wait(10)))
         monkeypatch.setattr(collectors, "DATABASE_TIMEOUT_S", 0.1)
         monkeypatch.setattr(collectors, "_run", lambda collector: pytest.fail("It was asked."))
-        began = time.monotonic()
         told = {one.name: one for one in collectors.StateCollector().collect()}
         released.set()
-        assert time.monotonic() - began < 2
         failed = {
             one.labels["collector"]: one.value for one in told["strata_collector_failed"].samples
         }

@@ -51,7 +51,7 @@ def test_a_mistake_names_its_line(template, line):
     ],
 )
 def test_it_can_do_nothing_else(template):
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(PersonaTemplateError):
         check(template)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5

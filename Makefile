@@ -21,7 +21,7 @@ run: $(VENV)/.installed $(VENV)/.demo-tried
 
 # Everything, in under 12 minutes on two quiet cores.
 test: $(VENV)/.installed-dev $(VENV)/.demo-tried chromium lint
-	$(BIN)/pytest -n 4 --dist worksteal
+	$(BIN)/pytest -n 4 --dist worksteal --hypothesis-profile=thorough
 
 # Lint, types and the tests of every app, in under 5 minutes; `make quick APP=memory` for one app.
 # Left out: tests that start processes or a browser, plant faults, or check the schema and docs.

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from tests.bucket import Bucket
 from tests.connector import Connector
@@ -59,10 +60,15 @@ TESTS = Path(__file__).parent
 # In the tables that shards would have: tests/sharding.
 SHARDED = os.environ.get("STRATA_SHARDED", "") not in ("", "0")
 
+# `make test` passes --hypothesis-profile=thorough; a run by hand answers in seconds.
+hypothesis_settings.register_profile("quick", max_examples=20, deadline=None)
+hypothesis_settings.register_profile("thorough", max_examples=150, deadline=None)
+hypothesis_settings.load_profile("quick")
+
 # The last process of a parallel run to leave stops the server.
 OPEN = ExitStack()
 DATA_DIR = Path(os.environ["STRATA_DATA_DIR"])
-WITHOUT_DATABASE = TESTS / "unit"
+WITHOUT_DATABASE = ("unit", "bounds", "test_conventions.py", "test_imports.py")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -85,7 +91,7 @@ def pytest_configure(config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if not item.path.is_relative_to(WITHOUT_DATABASE):
+    if item.path.relative_to(TESTS).parts[0] not in WITHOUT_DATABASE:
         start_database()
 
 
@@ -105,7 +111,14 @@ def start_database() -> None:
 
 
 # The marks of whole folders; single files set `pytestmark`.
-MARKS = {"e2e": "browser", "docs": "docs", "torture": "fault", "operations": "process"}
+MARKS = {
+    "access": "schema",
+    "deploy": "docs",
+    "docs": "docs",
+    "e2e": "browser",
+    "operations": "process",
+    "torture": "fault",
+}
 
 
 @pytest.hookimpl(tryfirst=True)

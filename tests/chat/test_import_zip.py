@@ -187,6 +187,7 @@ def reading(path) -> tuple[str, float]:
 
 
 @needs_proc
+@pytest.mark.process
 def test_a_bomb_of_a_gigabyte_is_refused_in_bounded_memory(tmp_path):
     bomb = tmp_path / "bomb.zip"
     stuffed(bomb, bytes(2**20), 1_000)
@@ -196,6 +197,7 @@ def test_a_bomb_of_a_gigabyte_is_refused_in_bounded_memory(tmp_path):
 
 
 @needs_proc
+@pytest.mark.process
 def test_a_bomb_that_lies_about_its_size_is_refused_in_bounded_memory(tmp_path):
     bomb = tmp_path / "bomb.zip"
     stuffed(bomb, b" " * 2**20, 1_000, size=100_000)
@@ -205,6 +207,7 @@ def test_a_bomb_that_lies_about_its_size_is_refused_in_bounded_memory(tmp_path):
 
 
 @needs_proc
+@pytest.mark.process
 def test_one_endless_text_is_refused_in_bounded_memory(tmp_path):
     # Not so well packed that it looks like a bomb.
     pattern = b"".join(b"%x " % (n * n) for n in range(100_000, 130_000)) * 4
@@ -216,6 +219,7 @@ def test_one_endless_text_is_refused_in_bounded_memory(tmp_path):
 
 
 @needs_proc
+@pytest.mark.process
 def test_a_long_export_is_read_in_bounded_memory(tmp_path):
     path = tmp_path / "conversations.json"
     one = json.dumps(BRANCHES | {"safe_urls": ["https://example.org"] * 10_000})

@@ -16,6 +16,8 @@ import pytest
 from tests.scripted import ScriptedModel
 from tests.server import Installation, Web, installed, signed_in
 
+pytestmark = pytest.mark.process
+
 WORDS = [f"word{number} " for number in range(8)]
 SECONDS = 5.0
 

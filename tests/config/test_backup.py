@@ -30,6 +30,8 @@ from memory.models import Cursor
 from memory.recall.indexing import catch_up
 from tests.server import ROOT
 
+pytestmark = pytest.mark.process
+
 TEXTS = """
     SELECT table_name, column_name FROM information_schema.columns
     JOIN information_schema.tables USING (table_schema, table_name)

@@ -18,7 +18,7 @@ from tests.bucket import Bucket
 from tests.config.test_backup import elsewhere, manage, say  # noqa: F401
 from tests.receiver import Receiver
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.process, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(autouse=True)

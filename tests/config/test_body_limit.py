@@ -11,6 +11,8 @@ import pytest
 from tests.scripted import ScriptedModel
 from tests.server import Web, installed
 
+pytestmark = pytest.mark.process
+
 MB = 1_000_000
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "multipart/form-data; boundary=x"}

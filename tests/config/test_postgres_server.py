@@ -13,6 +13,8 @@ import pytest
 
 from config.postgres import server as embedded
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 # Uses the server until its standard input closes; prints the server's process id.
 USER = """

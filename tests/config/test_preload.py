@@ -14,6 +14,8 @@ from memory.recall import embedders
 from tests.commands import ROOT
 from tests.scripted import MODEL, ScriptedModel
 
+pytestmark = pytest.mark.process
+
 # Preloads, then streams a reply: prints it, and the modules that only the reply loaded.
 REPLY = f"""
 import asyncio, json, sys

@@ -16,6 +16,8 @@ from config.celery import app
 from config.settings.env import origin
 from tests.server import ROOT
 
+pytestmark = pytest.mark.process
+
 PRODUCTION = {
     "STRATA_URL": "https://strata.example.org",
     "STRATA_TRUSTED_PROXIES": "1",

@@ -13,7 +13,10 @@ from redis.exceptions import ConnectionError as NoRedis
 from config.celery import app
 from tests.shape.ports import held_port
 
-pytestmark = pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server here")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server here"),
+]
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ import pytest
 
 from config.runtime import supervisor
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 DRIVER = """
 import json, sys

@@ -86,6 +86,7 @@ def test_budgets_are_numbers_of_tokens(path, budgets):
         call_command("evaluate_recall", path, f"--budgets={budgets}")
 
 
+@pytest.mark.process
 @pytest.mark.timeout(300)
 def test_a_new_data_folder_gets_its_tables_and_an_outdated_one_is_told_of(path, tmp_path):
     def manage(*arguments: object) -> subprocess.CompletedProcess[str]:

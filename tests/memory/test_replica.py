@@ -24,7 +24,7 @@ from memory.portability.tables import ExportScope
 from memory.recall import RecallScope, indexing, recall
 from projects.core.db import replica
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.process, pytest.mark.django_db(transaction=True)]
 
 
 class Copy:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.layers import bank
@@ -128,7 +128,6 @@ items = st.lists(
 ).map(lambda rows: [item(n, granularity, **fields) for n, (granularity, fields) in enumerate(rows)])
 
 
-@settings(max_examples=50, deadline=None)
 @given(items, st.integers(min_value=0, max_value=900), st.randoms())
 def test_the_budget_holds_and_everything_is_accounted_for(items, budget, order):
     rendered = render(items, budget)
@@ -152,7 +151,6 @@ def test_the_budget_holds_and_everything_is_accounted_for(items, budget, order):
             assert one not in render([*preferred, out], budget).included
 
 
-@settings(max_examples=30, deadline=None)
 @given(items)
 def test_items_and_the_frame_add_up_to_the_most_a_bank_can_take(items):
     whole = render(items, 100_000)

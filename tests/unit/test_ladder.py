@@ -4,7 +4,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.layers import ladder
@@ -220,7 +220,6 @@ talks = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(talks, st.integers(min_value=100, max_value=3_000), talks)
 def test_a_plan_carried_out_keeps_its_promises(nodes, budget, later):
     writer = Writer(nodes)

@@ -2,7 +2,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.layers import periods
@@ -46,7 +46,6 @@ def test_the_layers_are_in_order():
     assert list(Granularity) == ["conversation", "day", "week", "month"]
 
 
-@settings(max_examples=200, deadline=None)
 @given(anywhere | critical, zones)
 def test_every_instant_falls_in_exactly_one_day_week_and_month(instant, zone):
     day = periods.day_key(instant, zone)
@@ -62,7 +61,6 @@ def test_every_instant_falls_in_exactly_one_day_week_and_month(instant, zone):
             assert periods.ancestor_key(DAY, neighbour, granularity) != key
 
 
-@settings(max_examples=100, deadline=None)
 @given(anywhere | critical, zones)
 def test_keys_sort_as_time_does(instant, zone):
     earlier, later = (

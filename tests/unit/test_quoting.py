@@ -2,7 +2,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.prompt.quoting import quote
@@ -47,7 +47,6 @@ def test_no_disguise_closes_or_opens_the_fence(text):
     assert not re.search("<(memory|transcript)", plain(quote(f"before {text} after")))
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.layers.summarising import prompts
@@ -119,7 +119,6 @@ def test_what_is_too_long_is_cut_at_the_end_of_a_bullet_or_sentence():
     assert clean_summary("- one two three four five", 3, 4) == "- one two three…"
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.sampled_from(["- ", "* ", "1. ", "Here is a summary:", "```", "\n", "\n- ", "a. B c"])

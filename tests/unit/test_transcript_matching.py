@@ -3,7 +3,7 @@
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.openai_api.transcript_matching import (
@@ -165,7 +165,6 @@ texts = st.text("ab ", max_size=3)
 lines = st.lists(texts, max_size=8)
 
 
-@settings(deadline=None)
 @given(lines, st.lists(texts, min_size=1, max_size=8), st.booleans())
 def test_every_request_gets_a_valid_match_or_none(path, request, is_new):
     """Never beyond the request, and never below what is not on the path."""
@@ -182,7 +181,6 @@ def test_every_request_gets_a_valid_match_or_none(path, request, is_new):
         )
 
 
-@settings(deadline=None)
 @given(
     st.lists(texts.filter(str.strip), min_size=2, max_size=8).filter(lambda it: len(it) % 2 == 0)
 )

@@ -179,7 +179,7 @@ class SessionForm(forms.ModelForm):
         labels = {
             "title": _("Title"),
             "visibility": _("Who may read it"),
-            "remembered": _("Remember what is said from now on"),
+            "remembered": _("Remember new messages"),
             "pinned": _("Pinned: first in the lists"),
             "status": _("Status"),
         }

@@ -19,7 +19,7 @@ from memory.views.welcome import welcome
 
 urlpatterns = [
     path("welcome/", welcome, name="welcome"),
-    path("messages/<uuid:pk>/told/", reply_sources, name="message-told"),
+    path("messages/<uuid:pk>/told/", reply_sources, name="reply-sources"),
     path("projects/<slug:slug>/memory/", memory_bank, name="memory"),
     path("projects/<slug:slug>/memory/review/", review, name="memory-review"),
     path("projects/<slug:slug>/memory/act/", entry_action, name="memory-act"),

@@ -69,7 +69,7 @@ class ProjectForm(forms.ModelForm):
             "blocks_max_tokens": _("Budget of blocks, in tokens"),
             "idle_minutes": _("Minutes of silence before a chat is summarised"),
             "review_memories": _("Review new memories"),
-            "share_raw_turns": _("Share what was said word for word"),
+            "share_raw_turns": _("Share messages word for word"),
             "timezone": _("Time zone"),
             "search_language": _("Language of recall"),
             "roll_percent": _("Settle above this percentage of the budget"),
@@ -98,7 +98,8 @@ class ProjectForm(forms.ModelForm):
             ),
             "search_language": _(
                 "In which words are cut to their stems, so that “builds” is found by “build”. "
-                "What was said before is found by its words again a little after a change."
+                "After a change, older messages are found by their words again within a few "
+                "minutes."
             ),
             "share_raw_turns": _(
                 "Recall may quote members’ shared chats to each other. Off: only what is "

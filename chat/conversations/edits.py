@@ -61,7 +61,7 @@ def current_version(message: Message, version: int | None) -> Message:
     if version is not None and current.version != version:
         raise StaleMessageError(current)
     if not current.is_final:
-        raise ConflictError(_("This reply is still being said."))
+        raise ConflictError(_("This reply is still being written."))
     return current
 
 
@@ -130,7 +130,7 @@ def clear(session: Session) -> int:
     with locked_session(session.project_id, session.pk) as locked:
         messages = list(locked.messages.filter(deleted_at=None))
         if any(not message.is_final for message in messages):
-            raise ConflictError(_("A reply is still being said. Stop it first."))
+            raise ConflictError(_("A reply is still being written. Stop it first."))
         now = timezone.now()
         for message in messages:
             message.deleted_at, message.version = now, message.version + 1
@@ -146,7 +146,7 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
     The messages after the original stay as a branch. Raises ConflictError for other roles.
     """
     if message.role != Role.USER:
-        raise ConflictError(_("Only what a person said can be asked again."))
+        raise ConflictError(_("Only a message of a person can be asked again."))
     with locked_session(message.project_id, message.session_id) as session:
         place = NewBranch(message.parent_id)
         [sibling] = post_messages(session, [draft(text, author=author)], at=place)

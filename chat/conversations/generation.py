@@ -33,11 +33,11 @@ log = logging.getLogger(__name__)
 FINALISE_RETRIES_S = (0.5, 1, 2, 4, 8, 15)
 # Seconds between two writes of an unfinished reply, each of which is also its heartbeat.
 FLUSH_INTERVAL_S = 1.0
-SERVER_STOPPED = _("The server stopped while this was being said.")
+SERVER_STOPPED = _("The server stopped while this was being written.")
 INTERNAL_ERROR = _("Strata itself failed while answering.")
 TRUNCATED = _("The model stopped here because its answer reached the longest it may give.")
-IMAGE_NOT_SEEN = _("The model could not see the image; it was told its description.")
-IMAGES_NOT_SEEN = "The model could not see the {} images; it was told their descriptions."
+IMAGE_NOT_SEEN = _("The model could not see the image; it received its description.")
+IMAGES_NOT_SEEN = "The model could not see the {} images; it received their descriptions."
 # One statement for all replies of a project: one by one, the writes of thirty streams took a tenth
 # of their process's time. A locked row is skipped, since the next flush is a second away. A reply
 # that was finalised meanwhile is left as it is.

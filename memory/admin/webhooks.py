@@ -37,7 +37,7 @@ class WebhookAdmin(ActionAdmin):
     def switch_off(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
         for webhook in queryset:
             services.switch_off(webhook, WebhookOffReason.STAFF)
-        self.message_user(request, _("They are told nothing more; owners see why."))
+        self.message_user(request, _("They receive no more events; owners see why."))
 
 
 @admin.register(Delivery)

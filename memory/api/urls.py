@@ -33,7 +33,9 @@ urlpatterns = [
         name="api-entry-revisions",
     ),
     path(f"{PROJECT}/memory/act/", moderation.EntryActionView.as_view(), name="api-act"),
-    path("messages/<uuid:pk>/told/", revisions.ReplySourcesView.as_view(), name="api-told"),
+    path(
+        "messages/<uuid:pk>/told/", revisions.ReplySourcesView.as_view(), name="api-reply-sources"
+    ),
     path(
         f"{FACTS}/contradictions/", facts.ContradictionListView.as_view(), name="api-contradictions"
     ),

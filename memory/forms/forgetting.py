@@ -23,7 +23,7 @@ class ForgetForm(forms.Form):
     fact = forms.UUIDField(required=False, widget=forms.HiddenInput)
     upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
     user = forms.CharField(
-        label=_("Everything said by"),
+        label=_("All messages by"),
         required=False,
         max_length=150,
         widget=forms.TextInput(
@@ -32,14 +32,17 @@ class ForgetForm(forms.Form):
         help_text=_("A username. The replies to it go too."),
     )
     before = forms.DateTimeField(
-        label=_("Everything said before"),
+        label=_("All messages before"),
         required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         help_text=_("In the project’s time zone."),
     )
     sources = EntryActionForm.base_fields["sources"]
     replies = forms.BooleanField(
-        label=_("Replies that were told any of it go too, with what was made of them"),
+        label=_(
+            "Replies whose prompt contained any of it are forgotten too, "
+            "with everything derived from them"
+        ),
         required=False,
     )
 

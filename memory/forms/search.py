@@ -28,7 +28,7 @@ class MemorySearchForm(forms.Form):
     """A query over messages, summaries and facts, with filters; no field is required."""
 
     q = forms.CharField(
-        label=_("What was said about"),
+        label=_("Messages about"),
         required=False,
         max_length=2_000,
         widget=forms.TextInput(attrs={"type": "search"}),

@@ -17,7 +17,7 @@ class WebhookForm(forms.Form):
         help_text=_("Of a program that takes POST requests, on the public internet."),
     )
     events = forms.MultipleChoiceField(
-        label=_("What it is told"), choices=SUBSCRIBABLE_EVENTS, widget=forms.CheckboxSelectMultiple
+        label=_("Events"), choices=SUBSCRIBABLE_EVENTS, widget=forms.CheckboxSelectMultiple
     )
 
     def clean_url(self) -> str:

@@ -30,7 +30,7 @@ class ModerationAction(models.TextChoices):
     UNPIN = "unpin", gettext_lazy("Unpin")
     HIDE = "hide", gettext_lazy("Hide")
     SHOW = "show", gettext_lazy("Show again")
-    RESUMMARISE = "resummarise", gettext_lazy("Write anew")
+    RESUMMARISE = "resummarise", gettext_lazy("Rewrite")
     EDIT = "edit", gettext_lazy("Edit")
     REDACT = "redact", gettext_lazy("Redact")
     FORGET = "forget", gettext_lazy("Forget")
@@ -43,7 +43,7 @@ DONE_LABELS = {
     ModerationAction.UNPIN: gettext_lazy("Unpinned"),
     ModerationAction.HIDE: gettext_lazy("Hidden"),
     ModerationAction.SHOW: gettext_lazy("Taken in again"),
-    ModerationAction.RESUMMARISE: gettext_lazy("Asked to be written anew"),
+    ModerationAction.RESUMMARISE: gettext_lazy("Rewrite requested"),
     ModerationAction.EDIT: gettext_lazy("Edited"),
     ModerationAction.REDACT: gettext_lazy("Redacted"),
     ModerationAction.FORGET: gettext_lazy("Forgotten"),
@@ -158,7 +158,7 @@ def state_objection(action: ModerationAction, entry: Entry) -> str:
     if action == ModerationAction.EDIT and is_textless:
         return _("This text cannot be edited now.")
     if action == ModerationAction.REDACT and entry.withheld:
-        return _("This text is withheld until it is written anew.")
+        return _("This text is withheld until it is rewritten.")
     return ""
 
 

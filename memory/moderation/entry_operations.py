@@ -54,7 +54,7 @@ def edit(entry: Entry, summary: str, by, reason: str = ModerationReason.OTHER) -
         _lock_pins(entry.project_id)
     entry = _locked(entry)
     if entry.withheld:
-        message = _("This text is withheld until it is written anew.")
+        message = _("This text is withheld until it is rewritten.")
         raise InvalidInputError(message, field="summary")
     if summary == entry.summary:
         return entry
@@ -108,7 +108,9 @@ def request_rewrite(entry: Entry, by, reason: str = ModerationReason.OTHER) -> E
     """
     entry = _locked(entry)
     if entry.state in OUTSIDE_LAYERS:
-        raise InvalidInputError(_("Decide on it first; what is aside is not written anew."))
+        raise InvalidInputError(
+            _("Decide on it first: an entry that awaits review is not rewritten.")
+        )
     entry.sources_hash, entry.state = "", EntryStatus.STALE
     entry.save(update_fields=["sources_hash", "state"])
     _record(entry, ActivityVerb.ASKED_ANEW, by, reason)

@@ -28,9 +28,9 @@ REMOVED_LABELS = {
     "reactions": gettext_lazy("reactions"),
     "blocks": gettext_lazy("blocks"),
     "chunks": gettext_lazy("excerpts that search found"),
-    "titles": gettext_lazy("titles of chats, made anew"),
+    "titles": gettext_lazy("titles of chats, rewritten"),
     "imports": gettext_lazy("imports"),
-    "rendered_bank": gettext_lazy("rendered text of the memory, made anew"),
+    "rendered_bank": gettext_lazy("rendered text of the memory, rebuilt"),
 }
 
 

@@ -16,7 +16,7 @@ SIGNAL_LABELS = (
     (_("its words"), ("words",)),
     (_("words near in meaning"), ("meaning",)),
     (_("alike as a whole"), ("likeness",)),
-    (_("when it was said"), ("asked_when", "day")),
+    (_("date of the message"), ("asked_when", "day")),
 )
 OTHER_LABEL = _("who says it, and how")
 PREVIEWED_DAYS = (30, 90, 365)

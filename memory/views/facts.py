@@ -219,7 +219,7 @@ def _edit(request: HttpRequest, member: Membership, fact: Fact) -> HttpResponse:
             # The page keeps the text that was refused.
             form.add_error(None, str(error))
         else:
-            messages.success(request, _("Changed. What it said before is kept."))
+            messages.success(request, _("Changed. The previous version is kept."))
             return redirect("fact", member.project.slug, fact.pk)
     return _detail_page(request, member, fact, form, status=400)
 

@@ -78,7 +78,7 @@ def _change_secret(request: HttpRequest, member: Membership, webhook: Webhook) -
 
 def _delete(request: HttpRequest, member: Membership, webhook: Webhook) -> HttpResponse:
     webhook.delete()
-    messages.success(request, _("%(name)s is told nothing more.") % {"name": webhook.host})
+    messages.success(request, _("%(name)s receives no more events.") % {"name": webhook.host})
     return redirect("webhooks", member.project.slug)
 
 

@@ -73,7 +73,7 @@ ACTIONS = [
     do("message-regenerate", "api-regenerate"),
     do("message-stop", "api-stop"),
     see("reply-stream", "api-stream"),
-    see("message-told", "api-told"),
+    see("reply-sources", "api-reply-sources"),
     see("memory", "api-memory"),
     see("memory-review", "api-entries"),
     do("memory-act", "api-act", action="approve"),

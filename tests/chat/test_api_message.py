@@ -122,4 +122,4 @@ def test_what_is_deleted_or_still_being_said_is_not_edited(api, editor, asked, a
     reply = begin_reply(asked)
     answer = api(editor).delete(url(reply))
     assert answer.status_code == 409
-    assert answer.json()["detail"] == "This reply is still being said."
+    assert answer.json()["detail"] == "This reply is still being written."

@@ -254,7 +254,7 @@ def test_the_reader_is_told_what_the_model_could_not_see(
     assert answered([], refusal=False) == ""
     assert answered([upload()], refusal=False) == ""
     session.messages.update(deleted_at=timezone.now())
-    one = "The model could not see the image; it was told its description."
+    one = "The model could not see the image; it received its description."
     assert answered([upload()]) == one
     client.force_login(owner)
     page = f"/projects/billing/chats/{session.pk}/"

@@ -70,7 +70,7 @@ def test_a_file_is_imported_with_its_progress_in_sight(page, server, begin, tmp_
 
 def test_what_was_said_is_searched_and_opened(page, demo):
     page.goto(f"/projects/{demo}/search/")
-    page.get_by_label("What was said about").fill("Who may travel with a wheelchair?")
+    page.get_by_label("Messages about").fill("Who may travel with a wheelchair?")
     page.get_by_role("main").get_by_role("button", name="Search").click()
     found = page.locator(".recall-results > li", has_text="companion")
     found.first.get_by_text("Why").click()

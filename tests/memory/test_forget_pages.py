@@ -95,7 +95,7 @@ def test_owners_are_asked_whose_words_or_from_when(preview, owner, editor, proje
 
 
 def test_everything_by_somebody_goes(forget, preview, owner, editor, chat):
-    assert "Everything said by edgar" in text_of(preview(owner, user="edgar"))
+    assert "All messages by edgar" in text_of(preview(owner, user="edgar"))
     forget(owner, user="edgar")
     assert not Message.objects.filter(author=editor).exists()
 
@@ -253,7 +253,7 @@ def test_from_a_memory_all_that_its_source_said_can_be_revoked(
     page = text_of(preview(owner, entry=entry.pk))
     assert f'href="{FORGET}?user=edgar"' in page
     assert f'href="{FORGET}?session={chat.pk}"' in page
-    assert "Everything said by edgar, with the replies to it." in text_of(
+    assert "All messages by edgar, with the replies to them." in text_of(
         preview(owner, user="edgar")
     )
     forget(owner, user="edgar")

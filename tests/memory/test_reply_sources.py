@@ -146,21 +146,21 @@ def test_the_page_needs_the_same_queries_for_many_sources(
     reply = with_receipt(("bank", [item("day", day) for day in days]))
     client.force_login(owner)
     with django_assert_max_num_queries(12):
-        page = client.get(reverse("message-told", args=[reply.pk]))
+        page = client.get(reverse("reply-sources", args=[reply.pk]))
     assert page.content.decode().count("memory-item c-day") == 24
-    drawer = client.get(reverse("message-told", args=[reply.pk]) + "?part=drawer")
+    drawer = client.get(reverse("reply-sources", args=[reply.pk]) + "?part=drawer")
     assert b"<html" not in drawer.content
 
 
 def test_a_stranger_gets_404(client, with_receipt, entry, stranger):
     reply = with_receipt(("bank", [item("conversation", entry)]))
     client.force_login(stranger)
-    assert client.get(reverse("message-told", args=[reply.pk])).status_code == 404
+    assert client.get(reverse("reply-sources", args=[reply.pk])).status_code == 404
 
 
 def test_a_message_without_a_receipt_gets_404(client, reply, owner):
     client.force_login(owner)
-    assert client.get(reverse("message-told", args=[reply.pk])).status_code == 404
+    assert client.get(reverse("reply-sources", args=[reply.pk])).status_code == 404
 
 
 def test_the_replace_link_opens_a_new_fact_with_known_values(client, project, owner):

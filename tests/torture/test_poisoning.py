@@ -232,7 +232,7 @@ def test_orders_in_memory_do_nothing_and_are_revoked_with_all_that_was_made_of_t
     client.force_login(people["olive"])
     revoke = {"user": "mallory", "replies": "on"}
     page = client.get(f"/projects/{billing.slug}/memory/forget/", revoke)
-    assert "Everything said by mallory" in page.content.decode()
+    assert "All messages by mallory" in page.content.decode()
     told = preview(billing, ForgetScope(user=people["mallory"].pk, replies=True))
     assert told.saw_it == []
     client.post(f"/projects/{billing.slug}/memory/forget/", revoke | {"reason": "wrong"})

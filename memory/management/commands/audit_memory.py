@@ -1,4 +1,4 @@
-"""How much of what was told memory's digests still carry, layer by layer."""
+"""Report the share of names, dates and numbers that the digests of each layer still contain."""
 
 import json
 from argparse import ArgumentParser
@@ -12,7 +12,7 @@ COLUMNS = (*GROUPS, ALL)
 
 
 class Command(BaseCommand):
-    help = "Tells which share of names, dates, identifiers and numbers each layer's digests carry."
+    help = "Reports the share of names, dates, identifiers and numbers in each layer's digests."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", metavar="SLUG", help="only this project")
@@ -24,23 +24,23 @@ class Command(BaseCommand):
             projects = projects.filter(slug=options["project"])
             if not projects:
                 raise CommandError(f"There is no project “{options['project']}”.")
-        found = {project.slug: particulars_by_layer(project) for project in projects}
+        layers_by_project = {project.slug: particulars_by_layer(project) for project in projects}
         if options["json"]:
-            told = {
-                slug: {layer: _as_json(kept) for layer, kept in layers.items()}
-                for slug, layers in found.items()
+            report = {
+                slug: {layer: _as_json(counts) for layer, counts in layers.items()}
+                for slug, layers in layers_by_project.items()
             }
-            self.stdout.write(json.dumps(told))
+            self.stdout.write(json.dumps(report))
             return
-        for slug, layers in found.items():
+        for slug, layers in layers_by_project.items():
             self.stdout.write(f"{slug}\n{_line('layer', 'digests', COLUMNS)}")
-            for layer, kept in layers.items():
-                shares = [_percent(kept.share(column)) for column in COLUMNS]
-                self.stdout.write(_line(layer, kept.digests, shares))
+            for layer, counts in layers.items():
+                shares = [_percent(counts.share(column)) for column in COLUMNS]
+                self.stdout.write(_line(layer, counts.digests, shares))
 
 
-def _as_json(kept: ParticularCounts) -> dict[str, float | int | None]:
-    return {"digests": kept.digests, **{column: kept.share(column) for column in COLUMNS}}
+def _as_json(counts: ParticularCounts) -> dict[str, float | int | None]:
+    return {"digests": counts.digests, **{column: counts.share(column) for column in COLUMNS}}
 
 
 def _percent(share: float | None) -> str:

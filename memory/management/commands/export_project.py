@@ -22,8 +22,8 @@ class Command(BaseCommand):
         parser.add_argument("--user", metavar="NAME", help="only what is this user's own")
 
     def handle(self, *, file: Path, project: str, user: str | None, **options) -> None:
-        found = Project.objects.filter(slug=project).first()
-        if found is None:
+        source = Project.objects.filter(slug=project).first()
+        if source is None:
             raise CommandError(f"There is no project “{project}”.")
         person = None
         if user is not None:
@@ -32,8 +32,8 @@ class Command(BaseCommand):
                 raise CommandError(f"There is no user “{user}”.")
         try:
             with file.open("xb") as out:
-                counts = export(ExportScope(found, person, only_own=person is not None), out)
+                counts = export(ExportScope(source, person, only_own=person is not None), out)
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from error
-        told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        self.stdout.write(f"{file}: {told or 'nothing'}")
+        summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        self.stdout.write(f"{file}: {summary or 'nothing'}")

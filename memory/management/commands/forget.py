@@ -29,15 +29,19 @@ class Command(BaseCommand):
             metavar="ID",
             type=UUID,
             dest="upload",
-            help="the chats that it made, with what was said in them since",
+            help="its chats, with all later messages in them",
         )
-        parser.add_argument("--user", metavar="NAME", help="what this user said, with the replies")
+        parser.add_argument(
+            "--user", metavar="NAME", help="messages of this user, with the replies"
+        )
         parser.add_argument("--before", metavar="ISO8601", type=instant)
         parser.add_argument(
             "--sources", action="store_true", help="with --entry or --fact: its messages, too"
         )
         parser.add_argument(
-            "--replies", action="store_true", help="replies that were told any of it, too"
+            "--replies",
+            action="store_true",
+            help="also the replies whose prompt contained any of it",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="print the receipt and change nothing"
@@ -49,10 +53,10 @@ class Command(BaseCommand):
             raise CommandError(f"There is no project “{options['project']}”.")
         user = None
         if options["user"]:
-            found = get_user_model().objects.filter(username=options["user"]).first()
-            if found is None:
+            account = get_user_model().objects.filter(username=options["user"]).first()
+            if account is None:
                 raise CommandError(f"There is no user “{options['user']}”.")
-            user = found.pk
+            user = account.pk
         names = ("session", "message", "entry", "fact", "upload", "before", "sources", "replies")
         scope = ForgetScope(user=user, **{name: options[name] for name in names})
         if reason := missing_object(project, scope):

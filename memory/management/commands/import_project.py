@@ -40,18 +40,18 @@ class Command(BaseCommand):
                 if members:
                     _add(project, people)
                 import_project(project, archive, result)
-        except (ImportRejectedError, BadZipFile) as refused:
-            raise CommandError(f"{file}: {refused}") from refused
+        except (ImportRejectedError, BadZipFile) as error:
+            raise CommandError(f"{file}: {error}") from error
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from error
         for reason in result.errors:
             self.stderr.write(f"  {reason}")
-        told = f"{result.sessions} sessions, {result.imported} messages"
-        self.stdout.write(f"{project.slug}: {told}")
+        summary = f"{result.sessions} sessions, {result.imported} messages"
+        self.stdout.write(f"{project.slug}: {summary}")
 
 
 def _add(project: Project, people: dict[str, str]) -> None:
-    """Those who have an account here, in the role they had."""
+    """Add the people who have an account here, in the role that they had."""
     known = get_user_model().objects.filter(username__in=people)
-    for one in known:
-        services.add_member(project, one, people[one.get_username()])
+    for user in known:
+        services.add_member(project, user, people[user.get_username()])

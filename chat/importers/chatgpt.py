@@ -31,7 +31,7 @@ from chat.models import Role
 
 _MAPPING = re.compile(rb'^[\s\[\xef\xbb\xbf]*\{.*?"mapping"\s*:\s*\{', re.DOTALL)
 # A reference in the text, between characters of the private use area; the page shows a link.
-_REFERENCE = re.compile("\ue200[^\ue201]*\ue201")
+_REFERENCE = re.compile("\ue200[^\ue200\ue201]*\ue201")
 SHOWN = ("text", "multimodal_text")
 
 

@@ -31,7 +31,7 @@ DOCUMENTS = (".json", ".jsonl", ".ndjson")
 _CONVERSATIONS = re.compile(r"conversations([-_]\d+)?\.json")
 # The names of a conversation's files are their ids and then the names of the uploads.
 _FILE = re.compile(r"(file[-_][A-Za-z0-9]+)\b.*")
-_MEMORIES = re.compile(r"(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
+_MEMORIES = re.compile(r"^(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
 
 
 @dataclass

@@ -24,12 +24,14 @@ MIN_QUOTED_CHARS = 40
 _FOLDED = re.compile(r"<details type=.*?(?:</details>|\Z)", re.DOTALL)
 # How Open WebUI and LibreChat begin their own prompts for titles, tags and search queries.
 _TASK_PROMPT = re.compile(
-    r"\s*(?:### Task:.*(?:<chat_history>|### Chat History)"
+    r"\A\s*(?:### Task:.*(?:<chat_history>|### Chat History)"
     r"|Analyze this conversation and provide:"
     r"|Provide a concise, 5-word-or-less title)",
     re.DOTALL,
 )
-_SPEAKER_LABELS = re.compile(r"^\W*(?:user|human|assistant|ai)\W*:", re.IGNORECASE | re.MULTILINE)
+_SPEAKER_LABELS = re.compile(
+    r"^[^\w\n]{0,20}(?:user|human|assistant|ai)[^\w\n]{0,20}:", re.IGNORECASE | re.MULTILINE
+)
 
 
 @dataclass(frozen=True)

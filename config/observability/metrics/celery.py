@@ -17,7 +17,7 @@ TASKS = Histogram(
 FAILURES = Counter("strata_failures", "Warnings and errors in the log, by event name.", ["event"])
 # Bounds the label's cardinality. Event names are literals in the code, far fewer than this.
 MAX_EVENTS = 100
-EVENT_NAME = re.compile(r"[a-z]+(_[a-z]+)+")
+EVENT_NAME = re.compile(r"[a-z]{1,40}(?:_[a-z]{1,40}){1,9}")
 # Events below WARNING that count as failures: something failed at a receiver, not in Strata.
 EXTRA_EVENTS = ("webhook_delivery_failed",)
 OTHER = "other"

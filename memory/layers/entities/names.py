@@ -16,7 +16,7 @@ _MAX_NAME_WORDS = 5
 _WORD = re.compile(r"[^\W\d_](?:\w|['’-](?=[^\W\d_])){0,60}")
 _POSSESSIVE = re.compile(r"['’]s?$")
 # GitHub, PgBouncer, DuckDB.
-_CAMEL = re.compile(r"^\w*[a-zà-ÿ]\w*[A-ZÀ-Þ]|^[A-Z]{2,}[a-z]{2}")
+_CAMEL = re.compile(r"^[^\Wa-zà-ÿ]*[a-zà-ÿ][^\WA-ZÀ-Þ]*[A-ZÀ-Þ]|^[A-Z]{2,}[a-z]{2}")
 # Text between two words after which a sentence, a clause or a quotation begins.
 _STARTS = re.compile(r"[.!?…:;•|=]\s|[\"“”„«»‹›‘]|\s[–—-]\s")
 _QUOTED = re.compile(r"\s?:\s[“\"«„]")

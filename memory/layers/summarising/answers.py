@@ -26,8 +26,8 @@ MAX_LINES_BEFORE = 3
 # An unclosed tag encloses the rest.
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _JSON_SUMMARY = re.compile(r"\{\s*\"summary\"\s*:\s*")
-_JSON_FACTS = re.compile(r"\s*,\s*\"facts\"\s*:\s*\[\s*")
-_COMMA = re.compile(r"\s*,\s*")
+_JSON_FACTS = re.compile(r"\s{0,99},\s*\"facts\"\s*:\s*\[\s*")
+_COMMA = re.compile(r"\s{0,99},\s*")
 _FACTS_HEADING = re.compile(r"^[\s#*_]*facts[\s*_]*:?[\s*_]*$", re.IGNORECASE)
 _MARK = re.compile(r"^\s*(?:[-*+•–—]\s+|\(?\d{1,2}[.)]\s+)")
 _YES_OR_NO = {"yes": True, "no": False}

@@ -59,7 +59,7 @@ _DATE = re.compile(
     r"|yesterday|today|tonight|tomorrow|weekend|q[1-4]|deadline"
     r"|(?:last|next|this|past|few|two|three|four|five|six|couple of) "
     r"(?:night|days?|weeks?|months?|years?|summer|winter|spring|autumn|fall))\b"
-    r"|[一二三四五六七八九十\d]+[年月日]",
+    r"|[一二三四五六七八九十\d]{1,8}[年月日]",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -67,8 +67,8 @@ _AMOUNT = re.compile(
     r"[$€£¥₹]\s?\d|\d\s?(?:[%€$£¥]|k\b|kg\b|km\b|gb\b|mb\b|ms\b|eur\b|usd\b|h\b)", re.I
 )
 _IDENTIFIER = re.compile(
-    r"https?://\S+|\b[\w.+-]+@[\w-]+\.\w+|`[^`]+`|\b[A-Z]{2,}-\d+\b|\B#\d+\b|\b\w+_\w+\b"
-    r"|\b[a-z]+[A-Z]\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b|\B/[\w.-]+/[\w./-]+|\b[\w-]+\.(?:py|js|ts|md|ya?ml"
+    r"https?://\S+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}\.\w+|`[^`]+`|\b[A-Z]{2,}-\d+\b|\B#\d+\b|\b\w+_\w+\b"
+    r"|\b[a-z]+[A-Z]\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b|\B/[\w.-]+/[\w./-]+|(?<![\w-])[\w-]{1,80}\.(?:py|js|ts|md|ya?ml"
     r"|json|sql|toml|csv|pdf|txt|conf)\b|\bv?\d+\.\d+\.\d+\b"
 )
 _CAPITALISED_WORD = re.compile(r"(?<=[\w,;:] )[\"“'‘(]?([A-Z\u00c0-\u00de\u0410-\u042f][\w’'&-]+)")

@@ -260,7 +260,7 @@ def test_the_reader_is_told_what_the_model_could_not_see(
     page = f"/projects/billing/chats/{session.pk}/"
     assert one in client.get(page).content.decode()
     several = answered([upload(), upload()])
-    assert several.startswith("The model could not see the 3 images; it was told their desc")
+    assert several.startswith("The model could not see the 3 images; it received their desc")
     assert several.endswith(generation.TRUNCATED)
     assert several in client.get(page).content.decode()
 

@@ -119,7 +119,7 @@ def test_a_message_is_deleted_once_that_is_confirmed(as_editor, session, asked, 
 def test_what_is_still_being_said_is_not_deleted(as_editor, session, asked):
     reply = begin_reply(asked)
     text = as_editor.post(url(reply, "delete"), follow=True).content.decode()
-    assert "still being said" in text
+    assert "still being written" in text
     answer = as_editor.post(f"{url(reply, 'delete')}?part=turn")
     assert (answer.status_code, answer.json()["detail"][:10]) == (409, "This reply")
 

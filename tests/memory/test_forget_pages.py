@@ -266,7 +266,7 @@ def test_who_may_not_have_others_words_forgotten_is_not_asked(preview, editor, o
     page = text_of(preview(editor, message=told.pk))
     assert f'href="{FORGET}?user=edgar"' in page
     assert f"?session={chat.pk}" not in page
-    assert "Replies that were told any of it" not in page
+    assert "Replies whose prompt contained any of it" not in page
     assert preview(editor, message=told.pk, replies="on").status_code == 404
 
 

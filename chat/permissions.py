@@ -11,7 +11,7 @@ from structlog.contextvars import bind_contextvars
 from chat.models import Message, Role, Session, Visibility
 from chat.models.sessions import SessionStatus
 from projects import permissions
-from projects.core.db.prepared_queries import PreparedObjectQuery
+from projects.core.database import PreparedObjectQuery
 from projects.models import MemberRole as MemberRole
 from projects.models import Membership
 

@@ -13,8 +13,7 @@ from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 
 from config.http.body_limit import BodyLimitMiddleware, Receive, Scope, Send, body_too_large
-from config.observability.logging.middleware import log_asgi_request
-from config.observability.metrics.middleware import measure_asgi_request
+from config.http.middleware import log_asgi_request, measure_asgi_request
 from config.runtime import preload
 
 # After this time a thread yields the interpreter to a waiting thread. With Python's default of

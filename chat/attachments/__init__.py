@@ -27,7 +27,7 @@ from chat.attachments import file_removal, images
 from chat.attachments.images import ImageRejectedError
 from chat.models import Attachment, Message, Session
 from chat.prompt.types import PromptImage
-from projects.core.ids import new_id
+from projects.core.models import new_id
 
 log = logging.getLogger(__name__)
 

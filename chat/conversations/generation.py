@@ -23,8 +23,7 @@ from chat.providers import Delta, Failed, Finished, ProviderError
 from chat.providers.base import ReplyOptions
 from chat.signals import message_changed, reply_kept, turn_finished
 from projects.core import token_counting
-from projects.core.db.prepared_queries import PreparedObjectQuery
-from projects.core.db.threads import in_thread
+from projects.core.database import PreparedObjectQuery, in_thread
 from projects.core.text import storable
 
 log = logging.getLogger(__name__)

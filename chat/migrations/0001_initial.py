@@ -8,7 +8,7 @@ import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.text
 import django.utils.timezone
-import projects.core.ids
+import projects.core.models
 from django.conf import settings
 from django.db import migrations, models
 
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Import',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=200)),
                 ('format', models.CharField(default='auto', max_length=20)),
                 ('file', models.FileField(blank=True, max_length=200, upload_to=chat.models.imports.stored_at)),
@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Message',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('seq', models.PositiveIntegerField()),
                 ('role', models.CharField(choices=[('user', 'User'), ('assistant', 'Assistant'), ('system', 'System'), ('tool', 'Tool')], max_length=10)),
                 ('author_name', models.CharField(blank=True, help_text='Who said it elsewhere, when it was imported.', max_length=120)),
@@ -86,7 +86,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Session',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('kind', models.CharField(choices=[('chat', 'Chat'), ('notes', 'Notes')], default='chat', editable=False, help_text='In notes nothing is answered.', max_length=10)),
                 ('title', models.CharField(blank=True, max_length=200)),
                 ('title_by_hand', models.BooleanField(default=False, editable=False, help_text='Somebody chose the title.')),
@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Attachment',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(blank=True, max_length=200)),
                 ('description', models.CharField(blank=True, help_text='For readers and models that cannot see it.', max_length=1000)),
                 ('media_type', models.CharField(max_length=40)),
@@ -137,7 +137,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='MessageRevision',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('version', models.PositiveIntegerField(help_text="The message's version while this was its text.")),
                 ('text', models.TextField(blank=True)),
                 ('edited_at', models.DateTimeField(help_text='When it was replaced.')),
@@ -153,7 +153,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Reaction',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('emoji', models.CharField(max_length=32)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('message', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reactions', to='chat.message')),
@@ -168,7 +168,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Seen',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('seq', models.PositiveIntegerField()),
                 ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
                 ('session', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='seen', to='chat.session')),

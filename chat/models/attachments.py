@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from chat.models.messages import Message
 from chat.models.sessions import Session
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
 

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models.messages import Message
 from chat.models.sessions import Session
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models.sessions import Session
 from chat.prompt.types import ToolCall, load_tool_calls
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
 

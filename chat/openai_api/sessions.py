@@ -21,7 +21,7 @@ from chat.openai_api.transcript_matching import (
 )
 from chat.signals import import_planned
 from projects.core.errors import InvalidInputError
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project
 
 # The `source_key` of what came with a request begins with this.

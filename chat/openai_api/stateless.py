@@ -15,7 +15,7 @@ from chat.openai_api.transcript import (
 from chat.prompt import builder
 from chat.prompt.builder import Turn
 from chat.providers import Delta, Failed, Finished, ProviderError, ReplyOptions
-from projects.core.db.threads import in_thread
+from projects.core.database import in_thread
 from projects.models import Project
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from chat.conversations.messages import MAX_MESSAGE_CHARS, draft
 from chat.models import Message, Role
 from chat.prompt.types import PromptImage, ToolCall, dump_tool_calls
 from projects.core.errors import InvalidInputError
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.core.text import storable
 
 MAX_MESSAGES = 2_048

@@ -19,7 +19,7 @@ from chat.openai_api.images import ImageLoader
 from chat.openai_api.responses import ResponseEnvelope
 from chat.openai_api.sessions import SessionKey
 from chat.openai_api.transcript import TranscriptMessage, parse_transcript
-from chat.prompt import history_window
+from chat.prompt import history
 from chat.prompt.builder import REPLY_SHARE, context_tokens
 from chat.prompt.sections import CLIENT_SYSTEM_SHARE
 from chat.providers import ReplyOptions
@@ -154,7 +154,7 @@ def _start_stateless_reply(
     options: ReplyOptions,
 ) -> StartingReply:
     urls = [url for message in transcript for url in message.images]
-    images.load(urls[-history_window.MAX_IMAGES :])
+    images.load(urls[-history.MAX_IMAGES :])
     session = key.find_session() if key else None
     turn = stateless.stateless_turn(
         project, user, transcript, images.loaded, options.system, session

@@ -16,8 +16,8 @@ from django.utils.module_loading import import_string
 
 from chat import attachments
 from chat.models import Message, Role, Session
-from chat.prompt import history_query
-from chat.prompt.history_query import HistoryMessage
+from chat.prompt import history
+from chat.prompt.history import HistoryMessage
 from chat.prompt.types import BudgetShare, Prompt, PromptImage, PromptSection
 from projects.core import token_counting
 
@@ -87,9 +87,9 @@ class Turn:
         # Usually few messages of a path do not count. Where many do not, as with tools, a second
         # query reads further back.
         reach = limit * 5 // 4
-        messages = history_query.path_to(self.session, head, reach + 1)
+        messages = history.path_to(self.session, head, reach + 1)
         if len(messages) > reach and sum(message.counts for message in messages) < limit:
-            messages = history_query.path_to(self.session, head, 2 * limit + 1)
+            messages = history.path_to(self.session, head, 2 * limit + 1)
         return messages
 
     @cached_property

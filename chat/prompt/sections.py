@@ -9,12 +9,13 @@ from django.utils import timezone
 from chat import providers
 from chat.models import Message, Role, display_name
 from chat.prompt.builder import Turn
-from chat.prompt.history_query import HistoryMessage, is_promptable
-from chat.prompt.history_window import (
+from chat.prompt.history import (
     MAX_IMAGES,
+    HistoryMessage,
     choose_images,
     drop_unpaired_calls,
     fit,
+    is_promptable,
     without_calls,
 )
 from chat.prompt.types import (

@@ -18,7 +18,7 @@ from chat.models import FINAL, Message, Session, Status
 from chat.providers import Delta, Failed, Finished, ProviderError
 from chat.providers.base import ReplyOptions
 from chat.streaming.poller import get_poller
-from projects.core.db.threads import in_thread
+from projects.core.database import in_thread
 
 # A reply without a heartbeat for this long belongs to a process that has ended.
 HEARTBEAT_TIMEOUT = timedelta(seconds=20)

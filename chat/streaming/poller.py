@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from chat.metrics import STREAMS
 from chat.models import Message, Session, Visibility
-from projects.core.db.threads import in_thread
+from projects.core.database import in_thread
 from projects.models import Membership, Project, Token
 
 log = logging.getLogger(__name__)

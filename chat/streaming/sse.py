@@ -27,7 +27,7 @@ from chat.models import Message, Session, Status
 from chat.streaming import live_replies
 from chat.streaming.markdown_blocks import BlockSplitter
 from chat.streaming.poller import StreamGrant, get_poller
-from projects.core.db.threads import in_thread
+from projects.core.database import in_thread
 
 MEDIA_TYPE = "text/event-stream"
 # A comment after this much silence keeps proxies from closing the stream.

@@ -1,10 +1,27 @@
-"""Django middleware for response headers and for the language of a response."""
+"""Middleware for response headers, the language of a response, request logs and request metrics.
 
+A request's id is in its log lines, in those of its tasks, and in the X-Request-ID of its response.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+from uuid import uuid4
+
+import structlog
+from asgiref.sync import SyncToAsync
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
+from django.utils.functional import SimpleLazyObject
+from django_prometheus.conf import NAMESPACE, PROMETHEUS_LATENCY_BUCKETS
+from django_prometheus.middleware import Metrics
+from django_structlog.middlewares import RequestMiddleware
+from prometheus_client import Counter, Histogram
 
 from config.http.error_pages import PROGRAM_PATHS
 
@@ -49,3 +66,166 @@ class PageLocaleMiddleware(LocaleMiddleware):
         if request.path_info.startswith(PROGRAM_PATHS):
             return response
         return super().process_response(request, response)
+
+
+HEADER = "X-Request-ID"
+VALID_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+# Machines poll these every few seconds, so they are logged at DEBUG.
+POLLED_VIEWS = ("healthz", "readyz", "metrics")
+MAX_METHOD_CHARS = 10
+
+log = structlog.get_logger(__name__)
+
+
+def request_id(header: str | None) -> str:
+    """Return the id that a proxy or client sent, if it is valid, else a new one."""
+    return header if header and VALID_ID.fullmatch(header) else str(uuid4())
+
+
+def route(request: HttpRequest) -> str:
+    """Return the URL pattern that matched, which contains no ids or names."""
+    match = getattr(request, "resolver_match", None)
+    return f"/{match.route}" if match else "none"
+
+
+class RequestLogMiddleware(RequestMiddleware):
+    """django-structlog's middleware without address and user agent, which identify a person."""
+
+    async_capable = False
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        try:
+            return cast(HttpResponse, super().__call__(request))
+        finally:
+            # The thread serves other requests next, unless it belongs to this request, whose
+            # stream continues in its context.
+            if SyncToAsync.thread_sensitive_context.get(None) is None:
+                structlog.contextvars.clear_contextvars()
+
+    def prepare(self, request: HttpRequest) -> None:
+        structlog.contextvars.clear_contextvars()
+        attributes: Any = request
+        attributes.id = request_id(request.headers.get(HEADER))
+        attributes.started_at = time.perf_counter()
+        structlog.contextvars.bind_contextvars(request_id=attributes.id)
+
+    def handle_response(self, request: HttpRequest, response: HttpResponse) -> None:
+        attributes: Any = request
+        response[HEADER] = attributes.id
+        self.bind_user_id(request)
+        match = request.resolver_match
+        is_polled = match and match.url_name in POLLED_VIEWS
+        (log.debug if is_polled else log.info)(
+            "request_finished",
+            request=self.format_request(request),
+            code=response.status_code,
+            duration_ms=_milliseconds_since(attributes.started_at),
+        )
+
+    @staticmethod
+    def format_request(request: HttpRequest) -> str:
+        return f"{(request.method or '')[:MAX_METHOD_CHARS]} {route(request)}"
+
+    @staticmethod
+    def bind_user_id(request: HttpRequest) -> None:
+        """Bind the user if a view has loaded it; causes no query."""
+        user: Any = request.__dict__.get("_cached_user") or request.__dict__.get("user")
+        # A SimpleLazyObject would run the query now.
+        if user is not None and type(user) is not SimpleLazyObject and user.pk is not None:
+            structlog.contextvars.bind_contextvars(user_id=user.pk)
+
+
+@contextmanager
+def log_asgi_request(route: str, scope: dict[str, Any]) -> Iterator[Callable[[Any], Any]]:
+    """Log a request that Django does not answer, as `route`.
+
+    Yields a function that adds the request id to the messages of the response.
+    """
+    structlog.contextvars.clear_contextvars()
+    header = dict(scope["headers"]).get(HEADER.lower().encode(), b"")
+    id, started_at, code = request_id(header.decode("latin-1")), time.perf_counter(), 500
+    structlog.contextvars.bind_contextvars(request_id=id)
+
+    def add_request_id(message: dict[str, Any]) -> dict[str, Any]:
+        nonlocal code
+        if message["type"] != "http.response.start":
+            return message
+        code = message["status"]
+        id_header = (HEADER.lower().encode(), id.encode())
+        return message | {"headers": [*message.get("headers", ()), id_header]}
+
+    try:
+        yield add_request_id
+    finally:
+        request = f"{scope['method'][:MAX_METHOD_CHARS]} {route}"
+        duration_ms = _milliseconds_since(started_at)
+        log.info("request_finished", request=request, code=code, duration_ms=duration_ms)
+
+
+def _milliseconds_since(started_at: float) -> float:
+    return round((time.perf_counter() - started_at) * 1000, 1)
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+OTHER, UNNAMED = "other", "<unnamed view>"
+
+
+class RequestMetrics(Metrics):
+    """The metrics of django-prometheus that Strata's dashboard uses."""
+
+    def register(self) -> None:
+        self.latency = self.register_metric(
+            Histogram,
+            "django_http_requests_latency_seconds_by_view_method",
+            "Seconds until the response, or its stream, started.",
+            ["view", "method"],
+            buckets=PROMETHEUS_LATENCY_BUCKETS,
+            namespace=NAMESPACE,
+        )
+        self.responses = self.register_metric(
+            Counter,
+            "django_http_responses_total_by_status_view_method",
+            "Responses by status, route and method.",
+            ["status", "view", "method"],
+            namespace=NAMESPACE,
+        )
+
+    def observe(self, view: str, method: str | None, status: int, started_at: float) -> None:
+        # A client may send any method; unknown ones share a label.
+        label = method if method in METHODS else OTHER
+        self.latency.labels(view, label).observe(time.perf_counter() - started_at)
+        self.responses.labels(str(status), view, label).inc()
+
+
+class MetricsMiddleware:
+    """Measures each request."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+        self.metrics: RequestMetrics = RequestMetrics.get_instance()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        started_at = time.perf_counter()
+        response = self.get_response(request)
+        match = getattr(request, "resolver_match", None)
+        view = (match.view_name if match else "") or UNNAMED
+        self.metrics.observe(view, request.method, response.status_code, started_at)
+        return response
+
+
+@contextmanager
+def measure_asgi_request(view: str, scope: dict[str, Any]) -> Iterator[Callable[[Any], None]]:
+    """Measure a request that Django does not answer.
+
+    Yields a function to call with each message of the response.
+    """
+    started_at, status = time.perf_counter(), 500
+
+    def read_status(message: dict[str, Any]) -> None:
+        nonlocal status
+        status = message.get("status", status)
+
+    try:
+        yield read_status
+    finally:
+        RequestMetrics.get_instance().observe(view, scope["method"], status, started_at)

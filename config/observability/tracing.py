@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from config.observability.logging.middleware import MAX_METHOD_CHARS, route
+from config.http.middleware import MAX_METHOD_CHARS, route
 from projects.core import tracing
 
 # Header of a Celery message: the span that enqueued the task.

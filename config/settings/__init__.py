@@ -44,8 +44,8 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "config.http.middleware.SecurityHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "config.observability.logging.middleware.RequestLogMiddleware",
-    "config.observability.metrics.middleware.MetricsMiddleware",
+    "config.http.middleware.RequestLogMiddleware",
+    "config.http.middleware.MetricsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.http.middleware.PageLocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -60,7 +60,7 @@ MIDDLEWARE = [
 ]
 if TRACES:
     MIDDLEWARE.insert(
-        MIDDLEWARE.index("config.observability.logging.middleware.RequestLogMiddleware"),
+        MIDDLEWARE.index("config.http.middleware.RequestLogMiddleware"),
         "config.observability.tracing.TracingMiddleware",
     )
 ROOT_URLCONF = "config.urls"

@@ -107,7 +107,7 @@ if _env.replica_url:
         "OPTIONS": _options | _replica_options | _brief,
         "TEST": {"MIRROR": "default"},
     }
-DATABASE_ROUTERS = ["projects.core.db.replica.ReplicaRouter"]
+DATABASE_ROUTERS = ["projects.core.database.ReplicaRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # What processes share for a while: counts of sign-in attempts, and codes that were used.

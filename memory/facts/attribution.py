@@ -10,7 +10,7 @@ from django.db.models import Case, JSONField, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import JSONObject
 
 from chat.models import Visibility, open_label
-from chat.prompt.history_query import speaker_name
+from chat.prompt.history import speaker_name
 from memory.models import EntryStatus, FactSource
 
 # A longer name or title is cut, so that it does not take the room of other facts.

@@ -17,7 +17,7 @@ from memory.facts.create import Statement, lock_topics, reads_as_instruction
 from memory.models import ActivityVerb, Fact, FactStatus, ModerationReason, ReviewReason
 from memory.models.activity import record_activity
 from projects.core.errors import InvalidInputError, StaleVersionError
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project
 
 

@@ -37,7 +37,7 @@ from memory.models import (
 )
 from memory.models.activity import record_activity
 from projects.core.errors import InvalidInputError
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project
 
 __all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]

@@ -39,7 +39,7 @@ from memory.layers.bank_cache import rendered_bank
 from memory.mcp.handlers import Caller
 from memory.mcp.tools import TOOLS, TOOLS_BY_NAME, MemoryTool
 from projects.authentication import TokenAuthentication
-from projects.core.db.threads import in_thread
+from projects.core.database import in_thread
 from projects.core.errors import DomainError
 from projects.permissions import membership
 from projects.rate_limits import RateLimitExceededError, count_request

@@ -8,7 +8,7 @@ import django.db.models.functions.datetime
 import django.utils.timezone
 import memory.models.blocks
 import memory.models.webhooks
-import projects.core.ids
+import projects.core.models
 from django.conf import settings
 from django.db import migrations, models
 
@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Entry',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('granularity', models.CharField(choices=[('conversation', 'conversation'), ('day', 'day'), ('week', 'week'), ('month', 'month')], max_length=12)),
                 ('period_key', models.CharField(max_length=10)),
                 ('zone', models.CharField(max_length=64)),
@@ -73,7 +73,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='EntryRevision',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('revision', models.PositiveIntegerField()),
                 ('summary', models.TextField()),
                 ('written_by', models.CharField(max_length=200)),
@@ -134,7 +134,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Tombstone',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('kind', models.CharField(choices=[('message', 'Message'), ('session', 'Session'), ('source', 'a session or message in another program'), ('fact', 'a fact, as told in a session')], max_length=8)),
                 ('subject', models.CharField(help_text='An id, or a SHA-256.', max_length=64)),
                 ('at', models.DateTimeField(default=django.utils.timezone.now)),
@@ -144,7 +144,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Activity',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('at', models.DateTimeField(auto_now_add=True)),
                 ('verb', models.CharField(choices=[('summarised', 'summarised a conversation'), ('rolled_up', 'rolled up a period'), ('rewritten', 'wrote anew'), ('dissolved', 'removed, as nothing is left of its sources'), ('faded', 'faded'), ('returned', 'brought back into the budget'), ('failed', 'failed'), ('proposed', 'proposed'), ('approved', 'approved'), ('rejected', 'rejected'), ('edited', 'edited'), ('pinned', 'pinned'), ('unpinned', 'unpinned'), ('hidden', 'hid'), ('shown', 'took in again'), ('redacted', 'redacted'), ('asked_anew', 'asked to have written anew'), ('forgotten', 'forgot'), ('block_kept', 'wrote a block'), ('block_gone', 'deleted a block'), ('read', 'opened the private text of'), ('recorded', 'recorded'), ('closed', 'closed')], max_length=12)),
                 ('entry_id', models.UUIDField(blank=True, null=True)),
@@ -173,7 +173,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Block',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=60, validators=[memory.models.blocks.validate_block_name])),
                 ('content', models.TextField(blank=True, max_length=20000)),
                 ('position', models.PositiveIntegerField(default=0, help_text='Its place, from 0.')),
@@ -192,7 +192,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Call',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('kind', models.CharField(choices=[('conversation', 'a conversation, or a part of one'), ('merge', 'merging the parts of a conversation'), ('digest', 'a digest'), ('again', 'a digest once more, with what it had left out')], max_length=12)),
                 ('model', models.CharField(max_length=200)),
                 ('session_id', models.UUIDField(blank=True, null=True)),
@@ -277,7 +277,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Fact',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('subject', models.CharField(max_length=200)),
                 ('predicate', models.CharField(max_length=100)),
                 ('object', models.CharField(max_length=500)),
@@ -302,7 +302,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='FactSource',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('valid_from', models.DateTimeField()),
                 ('confidence', models.FloatField()),
                 ('found_at', models.DateTimeField(default=django.utils.timezone.now)),
@@ -360,7 +360,7 @@ class Migration(migrations.Migration):
                 ('failures', models.PositiveIntegerField(default=0, help_text='Since it last went well.')),
                 ('next_try_at', models.DateTimeField(blank=True, null=True)),
                 ('last_error', models.CharField(blank=True, max_length=500)),
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('url', models.CharField(max_length=2000)),
                 ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('message.posted', 'A message is posted'), ('reply.finished', 'A reply is finished'), ('entry.written', 'A memory is written or gets another text'), ('entry.rolled_up', 'Memories are rolled up'), ('memory.proposed', 'Something waits for review'), ('memory.forgotten', 'Something is forgotten'), ('import.done', 'An import is done')], max_length=20), size=None)),
                 ('salt', models.CharField(default=memory.models.webhooks.new_salt, editable=False, max_length=32)),
@@ -380,7 +380,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Delivery',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('event', models.CharField(choices=[('message.posted', 'A message is posted'), ('reply.finished', 'A reply is finished'), ('entry.written', 'A memory is written or gets another text'), ('entry.rolled_up', 'Memories are rolled up'), ('memory.proposed', 'Something waits for review'), ('memory.forgotten', 'Something is forgotten'), ('import.done', 'An import is done'), ('webhook.test', 'A test')], max_length=20)),
                 ('data', models.JSONField(default=dict)),
                 ('state', models.CharField(choices=[('waiting', 'Waiting'), ('delivered', 'Delivered'), ('given_up', 'Given up')], default='waiting', max_length=10)),

@@ -6,7 +6,7 @@ import django.db.models.deletion
 import django.db.models.functions.comparison
 import pgvector.django.halfvec
 import pgvector.django.indexes
-import projects.core.ids
+import projects.core.models
 from django.conf import settings
 from django.db import migrations, models
 from pgvector.django import VectorExtension
@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Chunk',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('source_type', models.CharField(choices=[('turn', 'what was said'), ('note', 'a note'), ('entry', 'a summary')], max_length=10)),
                 ('source', models.UUIDField(help_text='For what was said its session, for a summary its entry.')),
                 ('first_seq', models.PositiveIntegerField()),
@@ -105,7 +105,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Vector',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('embedder', models.CharField(max_length=200)),
                 ('embedding', pgvector.django.halfvec.HalfVectorField()),
                 ('indexed', models.BooleanField(default=False, help_text="Whether it is in its embedder's index; see vector_index.")),

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
 # Ids kept in `Activity.related`; `Activity.count` is the number of all of them.

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Membership, Project, ProjectScopedModel
 
 BLOCK_NAME = re.compile(r"[^\W_][\w-]{0,59}")

@@ -5,7 +5,7 @@ from django.db.models import DateTimeField, F, Func, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
 

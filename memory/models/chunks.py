@@ -10,7 +10,7 @@ from pgvector.django import HalfVectorField, HnswIndex
 
 from chat.models import Role, Session
 from memory.models.leased import LeasedModel, LeasedQuerySet
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
 

@@ -16,7 +16,7 @@ from chat.models import Session
 from memory.layers import bank
 from memory.layers.bank import BankItem
 from memory.layers.periods import Granularity
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
 

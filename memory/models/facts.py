@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Message, Session
 from memory.models.entries import Entry, EntryStatus, ReviewReason
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
 MAX_SUBJECT_CHARS = 200

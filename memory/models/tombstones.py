@@ -4,7 +4,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
 

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from memory.models.leased import LeasedModel, LeasedQuerySet
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.core.outbound_http import MAX_URL_CHARS
 from projects.models import Project, ProjectScopedModel
 

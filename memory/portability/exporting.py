@@ -32,7 +32,7 @@ from memory.portability.tables import (
     setting_columns,
 )
 from memory.recall import fulltext
-from projects.core.db import replica
+from projects.core.database import caught_up_replica
 from projects.core.http.file_responses import stream_file
 from projects.models import Membership
 
@@ -59,7 +59,7 @@ def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
     fulltext.recount(scope.project.pk)
     counts: dict[str, int] = {}
     with (
-        replica.caught_up_replica() as database,
+        caught_up_replica() as database,
         transaction.atomic(using=database, durable=True),
         connections[database].cursor() as cursor,
         ZipFile(file, "w", ZIP_DEFLATED) as archive,

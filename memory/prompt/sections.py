@@ -39,7 +39,7 @@ from memory.recall import (
     recall,
 )
 from projects.core import token_counting
-from projects.core.db.prepared_queries import PreparedQuery
+from projects.core.database import PreparedQuery
 
 # Limits that do not depend on the context of the model.
 FACT_TOKENS = 600

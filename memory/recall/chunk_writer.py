@@ -15,7 +15,7 @@ from memory.recall.embedders import Embedder
 from memory.recall.embedders.base import Matrix
 from memory.recall.service import format_excerpt
 from projects.core import token_counting
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import delete_rows
 
 # Texts that are embedded together.

@@ -19,7 +19,7 @@ from memory.models.chunks import SESSION_SOURCES
 from memory.recall import fulltext, vector_index
 from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
-from projects.core.db import replica
+from projects.core.database import query_replica
 from projects.models import Project
 
 # Candidates by vector, and as many by words. Each brings its neighbours on both sides.
@@ -244,7 +244,7 @@ def find_candidates(
             cursor.execute(query, parameters)
             return list(map(RecallRow._make, cursor.fetchall()))
 
-    rows, from_replica = replica.query_replica(run_query)
+    rows, from_replica = query_replica(run_query)
     return _recheck(scope, rows) if from_replica else rows
 
 

@@ -1,6 +1,7 @@
-"""The base class of rows of a project, and their deletion by project.
+"""Primary keys, and the base class of rows of a project with their deletion by project.
 
-Both name the project in every statement, so that a database sharded by project uses one shard.
+Base class and deletion name the project in every statement, so that a database sharded by project
+uses one shard.
 """
 
 from collections.abc import Collection
@@ -9,6 +10,12 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models.fields.reverse_related import ForeignObjectRel
+from uuid_utils.compat import uuid7
+
+
+def new_id() -> UUID:
+    """Return a new UUIDv7 (RFC 9562, section 5.7), which sorts by its creation time."""
+    return uuid7()
 
 
 class ProjectScopedModel(models.Model):

@@ -2,7 +2,7 @@
 
 import django.core.validators
 import django.db.models.deletion
-import projects.core.ids
+import projects.core.models
 import projects.core.search_languages
 import projects.models.projects
 import projects.models.tokens
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Project',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=120)),
                 ('slug', models.SlugField(max_length=60, unique=True)),
                 ('instructions', models.TextField(blank=True, help_text='Who the assistant is and how it should answer. A template that knows project.name, session.title, user.name, members, date and time.', max_length=20000, validators=[projects.models.projects.validate_instructions])),
@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
                 ('expiry', models.DateTimeField(blank=True, null=True)),
                 ('name', models.CharField(blank=True, max_length=120)),
                 ('scopes', models.JSONField(default=projects.models.tokens.all_scopes, validators=[projects.models.tokens.validate_scopes])),
-                ('public_id', models.UUIDField(default=projects.core.ids.new_id, editable=False, help_text="What it is called where its digest is nobody's business.", unique=True)),
+                ('public_id', models.UUIDField(default=projects.core.models.new_id, editable=False, help_text="What it is called where its digest is nobody's business.", unique=True)),
                 ('last_used_at', models.DateTimeField(blank=True, editable=False, help_text='To the minute.', null=True)),
                 ('project', models.ForeignKey(blank=True, help_text="The one project it opens. Empty: all of the user's.", null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='auth_token_set', to=settings.AUTH_USER_MODEL)),
@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Membership',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('role', models.CharField(choices=[('owner', 'Owner'), ('editor', 'Editor'), ('viewer', 'Viewer')], default='editor', max_length=10)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
@@ -95,7 +95,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='IdempotencyKey',
             fields=[
-                ('id', models.UUIDField(default=projects.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=projects.core.models.new_id, editable=False, primary_key=True, serialize=False)),
                 ('key', models.CharField(help_text='A keyed digest of the key.', max_length=64)),
                 ('request', models.CharField(help_text='A keyed digest of the method, the path and the body.', max_length=64)),
                 ('status', models.PositiveSmallIntegerField(help_text='Of the first answer.')),

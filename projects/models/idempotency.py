@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models.projects import Project
 
 RETENTION = timedelta(hours=24)

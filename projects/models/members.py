@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models.projects import Project
 
 

@@ -9,7 +9,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from projects import persona_template
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.core.search_languages import validate_search_language
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from knox.models import AbstractAuthToken, AuthTokenManager, get_digest_token
 from knox.settings import CONSTANTS
 
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models.projects import Project
 
 SCOPES = ("read", "write", "admin")

@@ -20,7 +20,7 @@ from memory.recall import fulltext, vector_index, wordpieces
 from memory.recall.chunk_writer import CHUNK_COLUMNS
 from memory.recall.embedders.base import normalise
 from memory.recall.embedders.static import get_static_embedder
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Project
 from tests.bench import made_up
 

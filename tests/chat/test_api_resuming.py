@@ -12,7 +12,7 @@ from chat.conversations import edits, generation
 from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message, Session, Status
 from chat.streaming import live_replies, poller
-from projects.core.db.threads import in_thread
+from projects.core.database import in_thread
 from projects.models import Token
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from chat.conversations.messages import ask, begin_reply, draft, post_message, p
 from chat.models import Message, Session, Status
 from chat.providers import Delta
 from chat.streaming import live_replies
-from projects.core.db.threads import in_thread
+from projects.core.database import in_thread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.providers import sse_batching
-from chat.providers.sse_batching import BatchedEventStream, batch_events
+from chat.providers import http_clients
+from chat.providers.http_clients import BatchedEventStream, batch_events
 
 
 class Scripted(httpx2.AsyncByteStream):
@@ -148,7 +148,7 @@ async def _gaps(others: int, pause: float) -> list[bytes]:
     """What is told of thirty words, `pause` seconds apart, while `others` are heard."""
     alone = Scripted([word("word ")] * 30, pause=pause)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sse_batching, "_open_streams", {object() for _ in range(others)})
+        patch.setattr(http_clients, "_open_streams", {object() for _ in range(others)})
         return await heard(alone)
 
 
@@ -177,7 +177,7 @@ def test_what_comes_between_is_left_where_it_is_and_told_as_one(monkeypatch):
         await stream.aclose()
         return told
 
-    monkeypatch.setattr(sse_batching, "PAUSE_S", 0.8)
+    monkeypatch.setattr(http_clients, "PAUSE_S", 0.8)
     told = asyncio.run(hear())
     assert [texts(events(one)) for one in told] == [
         [("content", "word ")],
@@ -209,7 +209,7 @@ def test_nobody_waits_for_more_after_the_last_event(monkeypatch):
         async with asyncio.timeout(300):
             await heard(source)
 
-    monkeypatch.setattr(sse_batching, "PAUSE_S", 3_600)
+    monkeypatch.setattr(http_clients, "PAUSE_S", 3_600)
     asyncio.run(hear())
 
 
@@ -238,7 +238,7 @@ def test_nobody_reads_on_when_its_reader_has_left():
         read = endless.read
         await asyncio.sleep(0.05)
         assert endless.closed
-        assert not sse_batching._open_streams
+        assert not http_clients._open_streams
         return endless.read - read
 
     assert asyncio.run(hear()) == 0

@@ -10,8 +10,8 @@ from django.db import IntegrityError, connection
 from django.utils.module_loading import import_string
 
 from chat.providers import ProviderError
+from config.http.middleware import request_id
 from config.observability import logging as logs
-from config.observability.logging.middleware import request_id
 from config.observability.logging.processors import OWN_ERRORS, describe_error, format_traceback
 from config.observability.metrics.celery import FAILURES, MAX_EVENTS, FailureCountHandler
 from config.settings import env

@@ -17,9 +17,9 @@ from chat.conversations.messages import ask
 from chat.models import Session
 from chat.providers import ProviderError
 from config.health.probes import Probe
+from config.http.middleware import RequestMetrics
 from config.models import Heartbeat
 from config.observability.metrics import collectors, multiprocess
-from config.observability.metrics.middleware import RequestMetrics
 from tests.server import ROOT
 
 DEPLOY = ROOT / "deploy"

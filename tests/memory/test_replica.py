@@ -21,8 +21,8 @@ from config.postgres import server as embedded
 from memory.forgetting.service import ForgetScope, forget
 from memory.portability.exporting import export
 from memory.portability.tables import ExportScope
-from memory.recall import RecallScope, indexing, recall
-from projects.core.db import replica
+from memory.recall import RecallScope, indexing, recall, search
+from projects.core import database
 
 pytestmark = [pytest.mark.process, pytest.mark.django_db(transaction=True)]
 
@@ -105,17 +105,20 @@ def server(django_db_setup) -> Iterator[Copy]:
 
 @pytest.fixture
 def copy(server, settings, monkeypatch) -> Iterator[Copy]:
-    monkeypatch.setattr(replica, "_away_until", 0.0)
+    monkeypatch.setattr(database, "_away_until", 0.0)
     default = connection.settings_dict
     brief = default["OPTIONS"] | {"pool": {"min_size": 0, "max_size": 2, "timeout": 1}}
-    settings.DATABASES[replica.ALIAS] = default | {"HOST": str(server.folder), "OPTIONS": brief}
+    settings.DATABASES[database.REPLICA_ALIAS] = default | {
+        "HOST": str(server.folder),
+        "OPTIONS": brief,
+    }
     # By itself: pytest-django keeps tests from connecting to what it did not make.
-    connections[replica.ALIAS].connect()
+    connections[database.REPLICA_ALIAS].connect()
     yield server
     server.go_on()
-    connections[replica.ALIAS].close()
-    connections[replica.ALIAS].close_pool()
-    del connections[replica.ALIAS], settings.DATABASES[replica.ALIAS]
+    connections[database.REPLICA_ALIAS].close()
+    connections[database.REPLICA_ALIAS].close_pool()
+    del connections[database.REPLICA_ALIAS], settings.DATABASES[database.REPLICA_ALIAS]
 
 
 @pytest.fixture
@@ -131,14 +134,14 @@ def said(project, owner) -> Message:
 def asked_of(monkeypatch) -> list[str]:
     """The databases that searches were answered by, in their order."""
     asked = []
-    ask = replica.query_replica
+    ask = database.query_replica
 
     def noted(query):
         answer, copied = ask(query)
         asked.append("copy" if copied else "primary")
         return answer, copied
 
-    monkeypatch.setattr(replica, "query_replica", noted)
+    monkeypatch.setattr(search, "query_replica", noted)
     return asked
 
 
@@ -195,7 +198,7 @@ def test_an_export_waits_for_the_copy(copy, said, project, owner, monkeypatch):
 def test_an_export_does_without_a_copy_that_lags_for_long(
     copy, said, project, owner, monkeypatch, caplog
 ):
-    monkeypatch.setattr(replica, "MAX_WAIT_S", 0.2)
+    monkeypatch.setattr(database, "MAX_REPLICA_WAIT_S", 0.2)
     copy.lag()
     forget(project, ForgetScope(message=said.pk), owner)
     assert "cutover" not in exported(project)
@@ -206,10 +209,10 @@ def test_an_export_reads_from_the_copy(copy, said, project, monkeypatch):
     copy.catch_up()
     [line] = exported(project).splitlines()
     assert json.loads(line)["text"].startswith("The cutover")
-    with replica.caught_up_replica() as database:
-        assert database == "replica"
+    with database.caught_up_replica() as alias:
+        assert alias == "replica"
         assert Message.objects.all().db == "replica"
-        with pytest.raises(Exception, match="read-only"), connections[database].cursor() as cursor:
+        with pytest.raises(Exception, match="read-only"), connections[alias].cursor() as cursor:
             cursor.execute("DELETE FROM chat_message")
     assert Message.objects.all().db == "default"
 

@@ -7,7 +7,7 @@ import pytest
 
 from chat.conversations.messages import post_message
 from chat.models import Message, Session
-from projects.core.db.prepared_queries import PreparedObjectQuery, PreparedQuery
+from projects.core.database import PreparedObjectQuery, PreparedQuery
 
 pytestmark = pytest.mark.django_db
 

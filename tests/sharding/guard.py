@@ -24,7 +24,7 @@ WATCHED += ("memory/prompt/sections.py",)
 PRODUCT = ("chat/", "memory/", "projects/")
 OWN = "tests/sharding/"
 # Puts the queries of others.
-FOR_OTHERS = "projects/core/db/prepared_queries.py"
+FOR_OTHERS = "projects/core/database.py"
 # Where psycopg puts a value, or one sign of percent.
 PLACE = re.compile(r"%(?:s|%|\(\w+\)s)")
 QUERIES = (ast.SelectStmt, ast.UpdateStmt, ast.DeleteStmt)

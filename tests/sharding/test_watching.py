@@ -15,7 +15,7 @@ from memory.layers import cycle, ladder_query
 from memory.models import Block, Entry
 from memory.prompt import sections
 from memory.recall import RecallScope, recall, search
-from projects.core.db.prepared_queries import PreparedQuery
+from projects.core.database import PreparedQuery
 from tests.memory.recalling import talk
 from tests.server import ROOT
 from tests.sharding import guard, joins

@@ -16,7 +16,7 @@ from chat.models import Role, Session, SessionKind, Visibility
 from chat.prompt.builder import preview
 from memory.models import Chunk, SourceType
 from memory.recall import indexing
-from projects.core.ids import new_id
+from projects.core.models import new_id
 from projects.models import Membership, Project, Token
 from projects.services import create_project
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.prompt.history_window import (
+from chat.prompt.history import (
     MAX_IMAGES,
     choose_images,
     drop_unpaired_calls,
@@ -12,7 +12,7 @@ from chat.prompt.history_window import (
     without_calls,
 )
 from chat.prompt.types import MESSAGE_OVERHEAD_TOKENS, PromptImage, PromptMessage, ToolCall
-from projects.core.ids import new_id
+from projects.core.models import new_id
 
 
 def message(number: int, role: str, tokens: int) -> PromptMessage:

@@ -3,7 +3,7 @@
 import pytest
 
 from chat.prompt.types import PromptImage, ToolCall, dump_tool_calls, load_tool_calls
-from projects.core.ids import new_id
+from projects.core.models import new_id
 
 
 def image(width: int = 512, height: int = 512, description: str = "") -> PromptImage:

@@ -7,7 +7,7 @@ from typing import IO, Any
 from django.http import StreamingHttpResponse
 from django.utils.http import content_disposition_header
 
-from projects.core.db.threads import in_thread
+from projects.core.database import in_thread
 
 CHUNK_BYTES = 256 * 1024
 

@@ -46,7 +46,7 @@ class RepeatedField(forms.Field):
         self.field = field
 
     def clean(self, value):
-        return [self.field.clean(one) for one in value or []]
+        return [self.field.clean(item) for item in value or []]
 
 
 class MultipleFileInput(forms.FileInput):

@@ -10,7 +10,7 @@ message_added = Signal()
 # session, messages: the Messages whose text, status, deletion or place on the path changed.
 message_changed = Signal()
 # session, message: the reply that reached its final status.
-reply_kept = Signal()
+reply_stored = Signal()
 # message: the reply that reached its final status. Sent after the commit.
 turn_finished = Signal()
 # session: the Session that was closed.

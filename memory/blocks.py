@@ -71,7 +71,7 @@ def move(block: Block, position: int, by) -> None:
     for index, row in enumerate(ordered):
         Block.objects.filter(pk=row.pk).exclude(position=index).update(position=index)
     block.position = ordered.index(block)
-    _record(ActivityVerb.BLOCK_KEPT, block, by)
+    _record(ActivityVerb.BLOCK_WRITTEN, block, by)
 
 
 @transaction.atomic
@@ -84,7 +84,7 @@ def remove(
     if current is not None:
         _check_version(current, version)
         current.delete()
-        _record(ActivityVerb.BLOCK_GONE, block, by, reason)
+        _record(ActivityVerb.BLOCK_DELETED, block, by, reason)
 
 
 def _lock(project: Project) -> None:
@@ -124,7 +124,7 @@ def _write(
     block.version += 1
     block.updated_at = timezone.now()
     block.save()
-    _record(ActivityVerb.BLOCK_KEPT, block, by)
+    _record(ActivityVerb.BLOCK_WRITTEN, block, by)
     return block
 
 

@@ -207,7 +207,7 @@ def record_member_joined(member: Membership, **kwargs: object) -> None:
 
 @receiver(member_removed)
 def record_member_removed(member: Membership, by: Any, **kwargs: object) -> None:
-    record_membership(member, ActivityVerb.MEMBER_GONE, by, role_before=member.role)
+    record_membership(member, ActivityVerb.MEMBER_REMOVED, by, role_before=member.role)
 
 
 @receiver(role_changed)

@@ -195,7 +195,7 @@ def fork(message: Message, user) -> Session:
     # Locked, so that nothing is copied while it is being forgotten.
     origin = Session.objects.select_for_update().get(pk=message.session_id)
     path = path_to(origin.messages.select_related("author"), message.pk)
-    originals = [one for one in path if one.is_final and one.deleted_at is None]
+    originals = [message for message in path if message.is_final and message.deleted_at is None]
     session = Session.objects.create(
         project=origin.project,
         creator=user,
@@ -207,13 +207,13 @@ def fork(message: Message, user) -> Session:
     )
     drafts = [
         Message(
-            copied_from_id=one.copied_from_id or one.pk,
-            **{name: getattr(one, name) for name in COPIED_FIELDS},
+            copied_from_id=message.copied_from_id or message.pk,
+            **{name: getattr(message, name) for name in COPIED_FIELDS},
         )
-        for one in originals
+        for message in originals
     ]
     copies = post_messages(session, drafts)
-    copy_attachments(zip((one.pk for one in originals), copies, strict=True))
+    copy_attachments(zip((message.pk for message in originals), copies, strict=True))
     return session
 
 
@@ -224,4 +224,4 @@ def _title_fits_copies(copied: list[Message], origin: Session) -> bool:
     """
     messages = origin.messages.exclude(text="").order_by("seq")
     first = (messages.filter(role=role).first() for role in (Role.USER, Role.ASSISTANT))
-    return origin.title_by_hand or {one for one in first if one} <= {*copied}
+    return origin.title_by_hand or {message for message in first if message} <= {*copied}

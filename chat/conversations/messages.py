@@ -136,7 +136,9 @@ def _send_path_change(session: Session, old_head: UUID | None, written: Sequence
     """Send `message_changed` for earlier messages that the path left or joined."""
     messages = session.messages.filter(project=session.project_id)
     nodes = list(messages.only("session", "parent", "seq"))
-    changed = path_difference(nodes, old_head, session.head_id) - {one.pk for one in written}
+    changed = path_difference(nodes, old_head, session.head_id) - {
+        message.pk for message in written
+    }
     if changed:
         rows = list(messages.filter(pk__in=changed))
         message_changed.send(sender=Message, session=session, messages=rows)

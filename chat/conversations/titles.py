@@ -110,5 +110,8 @@ def _title_prompt(session: Session) -> list[PromptMessage] | None:
     reply = replies.select_related("parent").order_by("seq").first()
     if reply is None or reply.parent is None or reply.parent.deleted_at is not None:
         return None
-    texts = (token_counting.truncate(one.text, MAX_MESSAGE_TOKENS) for one in (reply.parent, reply))
+    texts = (
+        token_counting.truncate(message.text, MAX_MESSAGE_TOKENS)
+        for message in (reply.parent, reply)
+    )
     return [PromptMessage("system", _TASK), PromptMessage("user", "\n\n".join(texts))]

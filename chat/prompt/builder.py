@@ -62,7 +62,7 @@ class Turn:
         if self.reply_to is None:
             return []
         earlier = self.stored_path if self.stateless_history is None else self.stateless_history
-        return [*(one for one in earlier if one.pk != self.reply_to.pk), self.reply_to]
+        return [*(message for message in earlier if message.pk != self.reply_to.pk), self.reply_to]
 
     @property
     def window_limit(self) -> int:
@@ -74,7 +74,9 @@ class Turn:
         """The text for recall: the last user message, even if tools have answered since."""
         if self.reply_to is None or self.reply_to.role == Role.USER:
             return self.reply_to.text if self.reply_to else ""
-        return next((one.text for one in reversed(self.path) if one.role == Role.USER), "")
+        return next(
+            (message.text for message in reversed(self.path) if message.role == Role.USER), ""
+        )
 
     @cached_property
     def stored_path(self) -> list[HistoryMessage]:
@@ -98,7 +100,7 @@ class Turn:
         if self.stateless_history is not None:
             return dict(self.stateless_images)
         return attachments.prompt_images_by_message(
-            one.pk for one in self.stored_path if one.has_images
+            message.pk for message in self.stored_path if message.has_images
         )
 
     @cached_property
@@ -106,7 +108,9 @@ class Turn:
         """The reactions on the path: a count by message and emoji."""
         if self.stateless_history is not None:
             return {}
-        return {one.pk: one.reactions for one in self.stored_path if one.reaction_counts}
+        return {
+            message.pk: message.reactions for message in self.stored_path if message.reaction_counts
+        }
 
 
 SectionFunction = Callable[[Turn], PromptSection | None]

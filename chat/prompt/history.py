@@ -83,7 +83,11 @@ def drop_unpaired_calls(messages: Sequence[PromptMessage]) -> list[PromptMessage
 
 def without_calls(messages: Iterable[PromptMessage]) -> list[PromptMessage]:
     """Return the messages for a model that does not support tools."""
-    spoken = (one for one in messages if not one.tool_call_id and (one.text or not one.calls))
+    spoken = (
+        message
+        for message in messages
+        if not message.tool_call_id and (message.text or not message.calls)
+    )
     return [replace(message, calls=()) for message in spoken]
 
 

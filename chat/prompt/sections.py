@@ -108,24 +108,24 @@ def message(turn: Turn) -> PromptSection | None:
     if turn.reply_to is None:
         return None
     current = turn.path[_exchange_start(turn) :]
-    sources = [one for one in current if one is current[-1] or _counts(turn, one)]
+    sources = [message for message in current if message is current[-1] or _counts(turn, message)]
     messages = drop_unpaired_calls(_prompt_messages(turn, sources, MAX_IMAGES))
-    size = sum(one.tokens for one in messages)
+    size = sum(message.tokens for message in messages)
     if size > turn.budget:
         if len(messages) > 1:
             reason = TOO_LONG.format(size, turn.budget)
             raise providers.ProviderError(reason, status=400, code="context_length_exceeded")
-        room = turn.budget - size + sum(token_counting.count(one.text) for one in messages)
+        room = turn.budget - size + sum(token_counting.count(message.text) for message in messages)
         messages = [
-            replace(one, text=token_counting.truncate(one.text, room), text_tokens=None)
-            for one in messages
+            replace(message, text=token_counting.truncate(message.text, room), text_tokens=None)
+            for message in messages
         ]
     return PromptSection("message", tuple(messages), _items(messages))
 
 
 def _exchange_start(turn: Turn) -> int:
     """Return the index on the path of the last user message."""
-    indexes = (index for index, one in enumerate(turn.path) if one.role == Role.USER)
+    indexes = (index for index, message in enumerate(turn.path) if message.role == Role.USER)
     return max(indexes, default=0)
 
 
@@ -134,7 +134,7 @@ def _prompt_messages(
 ) -> list[PromptMessage]:
     """Return the messages with the newest images, or their placeholders."""
     shown_ids = _images_to_show(turn, sources, image_limit)
-    with_names = len({one.speaker for one in turn.path if one.role == Role.USER}) > 1
+    with_names = len({message.speaker for message in turn.path if message.role == Role.USER}) > 1
     messages = []
     for source in sources:
         images = turn.images.get(source.pk, ())
@@ -151,7 +151,7 @@ def _prompt_messages(
                 source,
             )
         )
-    has_calls = any(one.calls for one in messages)
+    has_calls = any(message.calls for message in messages)
     if has_calls and not providers.supports_tools(turn.project.chat_model_name):
         return without_calls(messages)
     return messages
@@ -170,12 +170,12 @@ def _images_to_show(
 
 def _items(messages: Sequence[PromptMessage]) -> tuple[PromptItem, ...]:
     items = []
-    for one in messages:
-        row = one.source
+    for message in messages:
+        row = message.source
         items.append(PromptItem("message", row.pk, row.version, row.tokens, row.speaker))
         items += [
             PromptItem("image", image.id, 1, image.tokens, image.description)
-            for image in one.images
+            for image in message.images
         ]
     return tuple(items)
 

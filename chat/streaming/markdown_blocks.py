@@ -21,7 +21,9 @@ class BlockSplitter:
         self.rest += text
         if "\n" not in text or len(self.rest) < self._parse_at:
             return ""
-        starts = [one.map[0] for one in _parser.parse(self.rest) if one.level == 0 and one.map]
+        starts = [
+            token.map[0] for token in _parser.parse(self.rest) if token.level == 0 and token.map
+        ]
         lines = self.rest.splitlines(keepends=True)
         end = sum(map(len, lines[: starts[-1] if starts else 0]))
         complete, self.rest = self.rest[:end], self.rest[end:]

@@ -93,7 +93,9 @@ def path_turns(
     limit = MESSAGES_PER_PAGE if since is None else chat_session.last_seq - since + 1
     rows = Message.objects.select_related("author").prefetch_related("attachments")
     path = rows.path_to(chat_session, head, min(limit, MAX_UPDATE_MESSAGES))
-    return turn_contexts(chat_session, [one for one in path if one.seq >= (since or 1)], member)
+    return turn_contexts(
+        chat_session, [message for message in path if message.seq >= (since or 1)], member
+    )
 
 
 def sidebar_context(request: HttpRequest, project: Project) -> dict[str, object]:

@@ -246,7 +246,9 @@ def _render_project(
         "membership": member,
         "chats": page,
         "query": query,
-        "matches": [(one, excerpts.get(one.pk)) for one in page] if query else [],
+        "matches": [(chat_session, excerpts.get(chat_session.pk)) for chat_session in page]
+        if query
+        else [],
         "archived": archived,
         "any_archived": chats.filter(archived_at__isnull=False).exists(),
         "form": form,

@@ -121,7 +121,7 @@ def _review_reason(member: Membership, statement: Statement) -> str:
         return ReviewReason.INSTRUCTIONS
     # A fact about the member concerns nobody else.
     is_reviewed = member.project.review_memories and statement.user_id is None
-    return ReviewReason.ASKED if is_reviewed and member.role != MemberRole.OWNER else ""
+    return ReviewReason.PROJECT_RULE if is_reviewed and member.role != MemberRole.OWNER else ""
 
 
 def reads_as_instruction(fact: Statement | Fact) -> bool:

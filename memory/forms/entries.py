@@ -166,7 +166,10 @@ class ReviewQueueForm(forms.Form):
     )
     layer = forms.ChoiceField(
         label=_("Layer"),
-        choices=[("", _("Every layer")), *((one.value, LAYER_LABELS[one]) for one in Granularity)],
+        choices=[
+            ("", _("Every layer")),
+            *((layer.value, LAYER_LABELS[layer]) for layer in Granularity),
+        ],
         required=False,
     )
     because = forms.ChoiceField(

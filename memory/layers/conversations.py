@@ -37,7 +37,7 @@ from projects.models import delete_rows
 # The marks of lists and headings at the start of a line.
 _MARKS = re.compile(r"^\s*(?:(?:[-*+•]|#{1,6})\s+)?")
 # A person has to decide on these, whatever the new text is.
-UNDECIDED = (ReviewReason.ASKED, ReviewReason.IMPORTED)
+UNDECIDED = (ReviewReason.PROJECT_RULE, ReviewReason.IMPORTED)
 
 
 def summarise(session_id: UUID, now: datetime, force: bool = False) -> Entry | None:
@@ -133,7 +133,7 @@ def review_reason(
         return ReviewReason.PRIVATE
     if before in UNDECIDED:
         return ReviewReason(before)
-    return ReviewReason.ASKED if session.project.review_memories else None
+    return ReviewReason.PROJECT_RULE if session.project.review_memories else None
 
 
 @dataclass

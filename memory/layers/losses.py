@@ -75,7 +75,9 @@ def audit(children: Iterable[tuple[str, str]], digest: str) -> Audit:
             (entity, None) for entity in find_entities(summary) if not period.has_date(entity)
         )
     index = TextIndex(digest)
-    return Audit(list(particulars), [one for one in particulars if one not in index])
+    return Audit(
+        list(particulars), [particular for particular in particulars if particular not in index]
+    )
 
 
 def missing(children: Iterable[str], digest: str) -> list[Entity]:

@@ -32,7 +32,7 @@ class EntryStatus(models.TextChoices):
 class ReviewReason(models.TextChoices):
     """The reason why an entry or a fact awaits review."""
 
-    ASKED = "asked", _("the project reviews new memories")
+    PROJECT_RULE = "asked", _("the project reviews new memories")
     PRIVATE = "private", _("it quotes a private chat")
     INSTRUCTIONS = "instructions", _("it reads like instructions to a model")
     IMPORTED = "imported", _("another program remembered it")

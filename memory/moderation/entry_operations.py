@@ -113,7 +113,7 @@ def request_rewrite(entry: Entry, by, reason: str = ModerationReason.OTHER) -> E
         )
     entry.sources_hash, entry.state = "", EntryStatus.STALE
     entry.save(update_fields=["sources_hash", "state"])
-    _record(entry, ActivityVerb.ASKED_ANEW, by, reason)
+    _record(entry, ActivityVerb.REWRITE_REQUESTED, by, reason)
     return entry
 
 

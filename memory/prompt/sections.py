@@ -333,6 +333,12 @@ def details(turn: Turn) -> PromptSection | None:
     return memory_section(
         "details",
         DETAILS_OPENING,
-        (format_excerpt(one.occurred_at, one.speaker, one.text, zone) for one in shown),
-        (PromptItem("chunk", one.id, 1, one.tokens, one.source_id) for one in shown),
+        (
+            format_excerpt(excerpt.occurred_at, excerpt.speaker, excerpt.text, zone)
+            for excerpt in shown
+        ),
+        (
+            PromptItem("chunk", excerpt.id, 1, excerpt.tokens, excerpt.source_id)
+            for excerpt in shown
+        ),
     )

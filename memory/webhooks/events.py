@@ -18,7 +18,7 @@ from django.dispatch import receiver
 from django.utils.translation import gettext as _
 
 from chat.models import FINAL, Import, Message, Session, Visibility
-from chat.signals import import_finished, message_added, reply_kept
+from chat.signals import import_finished, message_added, reply_stored
 from memory.models import Activity, ActivityVerb, Delivery, Webhook, WebhookEvent
 from memory.wakeups import wake_deliveries
 from memory.webhooks.delivery import MAX_AGE
@@ -90,7 +90,7 @@ def emit_messages(session: Session, messages: list[Message], **kwargs: object) -
         )
 
 
-@receiver(reply_kept)
+@receiver(reply_stored)
 def emit_reply(session: Session, message: Message, **kwargs: object) -> None:
     if session.visibility == Visibility.PROJECT:
         emit(

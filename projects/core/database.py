@@ -58,7 +58,7 @@ class PreparedQuery:
         """The SQL and, for each of its parameters, the constant or the index in a call."""
         placeholders = [PLACEHOLDERS[kind](index) for index, kind in enumerate(self.kinds)]
         sql, params = self.make(*placeholders).query.sql_with_params()
-        indexes = (placeholders.index(one) if one in placeholders else None for one in params)
+        indexes = (placeholders.index(param) if param in placeholders else None for param in params)
         return sql, list(zip(params, indexes, strict=True))
 
 

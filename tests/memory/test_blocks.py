@@ -91,7 +91,7 @@ def test_a_change_that_changes_nothing_is_none(project, owner, rules):
 def test_each_act_is_on_the_record_without_a_word_of_it(project, owner, rules):
     blocks.remove(rules, owner)
     acts = Activity.objects.filter(project=project).newest_first()
-    assert [act.verb for act in acts] == [ActivityVerb.BLOCK_GONE, ActivityVerb.BLOCK_KEPT]
+    assert [act.verb for act in acts] == [ActivityVerb.BLOCK_DELETED, ActivityVerb.BLOCK_WRITTEN]
     assert all(act.related == [str(rules.pk)] and act.by == owner for act in acts)
 
 
@@ -264,4 +264,4 @@ def test_the_admin_shows_no_text_of_others_own(admin_client, project, owner):
     assert "For all to read." in page
     admin_client.post(f"/admin/memory/block/{shared.pk}/delete/", {"post": "yes"})
     assert not Block.objects.filter(pk=shared.pk).exists()
-    assert Activity.objects.filter(verb=ActivityVerb.BLOCK_GONE).count() == 1
+    assert Activity.objects.filter(verb=ActivityVerb.BLOCK_DELETED).count() == 1

@@ -149,7 +149,7 @@ def test_in_a_reviewed_project_an_editor_proposes_and_an_owner_gives(project, gi
     project.save()
     by = Membership.objects.select_related("project", "user").get(user=editor)
     fact = give("platform", by=by)
-    assert (fact.state, fact.waits_because) == (FactStatus.PROPOSED, ReviewReason.ASKED)
+    assert (fact.state, fact.waits_because) == (FactStatus.PROPOSED, ReviewReason.PROJECT_RULE)
     assert owners(project, APRIL) == []
     facts.approve(fact, owner)
     assert owners(project, APRIL) == ["platform"]

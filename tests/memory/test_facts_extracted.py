@@ -336,7 +336,7 @@ def test_a_reviewed_project_takes_facts_in_with_their_summary(project, say, scri
     say(PLATFORM)
     settle(project)
     fact = Fact.objects.get()
-    assert (fact.state, fact.waits_because) == (FactStatus.PROPOSED, ReviewReason.ASKED)
+    assert (fact.state, fact.waits_because) == (FactStatus.PROPOSED, ReviewReason.PROJECT_RULE)
     assert held(project) == []
     entry_operations.set_hidden(Entry.objects.get(), False, owner)
     assert held(project) == ["platform team"]

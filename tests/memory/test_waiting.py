@@ -64,7 +64,10 @@ def test_new_memories_say_that_they_were_asked_to_wait(session, project, scripte
     project.review_memories = True
     project.save()
     scripted.say("- The cutover is on 3 March.")
-    assert standing(summarise(session.pk, later())) == (EntryStatus.PROPOSED, ReviewReason.ASKED)
+    assert standing(summarise(session.pk, later())) == (
+        EntryStatus.PROPOSED,
+        ReviewReason.PROJECT_RULE,
+    )
 
 
 def test_what_nobody_decided_on_still_waits_after_a_part_of_it_is_forgotten(
@@ -79,7 +82,7 @@ def test_what_nobody_decided_on_still_waits_after_a_part_of_it_is_forgotten(
     project.save()
     forget(project, ForgetScope(message=said.pk))
     cycle.run(later())
-    assert standing(entry) == (EntryStatus.PROPOSED, ReviewReason.ASKED)
+    assert standing(entry) == (EntryStatus.PROPOSED, ReviewReason.PROJECT_RULE)
     assert entry.summary == "- The cutover is planned."
     assert rendered_bank(project).text == ""
 

@@ -24,7 +24,7 @@ from tests.torture.team import Team
 
 LINES = (TOLD, KNEW, NOTED)
 # Why somebody is to decide, and not only to look at what the text says.
-DECISIONS = (ReviewReason.ASKED, ReviewReason.IMPORTED, ReviewReason.SOURCES)
+DECISIONS = (ReviewReason.PROJECT_RULE, ReviewReason.IMPORTED, ReviewReason.SOURCES)
 
 
 class Promises:

@@ -168,7 +168,7 @@ def conversation(lines: Sequence[TranscriptLine]) -> str:
         speakers,
     )
     people = [sentence for sentence in scored if not lines[sentence.source].is_assistant]
-    pool = _pool(people, [one for one in scored if lines[one.source].is_assistant])
+    pool = _pool(people, [sentence for sentence in scored if lines[sentence.source].is_assistant])
     if not pool:
         return f"- {_name(lines[0].speaker)}: “…”"
     bullets = {}
@@ -212,12 +212,16 @@ def digest(children: Sequence[tuple[str, str]]) -> str:
         return ""
     newest = max(len(children) - 1, 1)
     scored = [
-        replace(one, score=(1 + one.score) * (1 + 0.3 * one.source / newest)) for one in scored
+        replace(sentence, score=(1 + sentence.score) * (1 + 0.3 * sentence.source / newest))
+        for sentence in scored
     ]
-    by_score = sorted(scored, key=lambda one: (one.score, -one.place))
-    best_of_each = {one.source: one for one in by_score}
+    by_score = sorted(scored, key=lambda sentence: (sentence.score, -sentence.place))
+    best_of_each = {sentence.source: sentence for sentence in by_score}
     first = _pick(best_of_each.values(), MAX_DIGEST_BULLETS)
-    others = sorted((one for one in scored if one not in first), key=lambda one: -one.score)
+    others = sorted(
+        (sentence for sentence in scored if sentence not in first),
+        key=lambda sentence: -sentence.score,
+    )
     chosen = [*first, *others][:MAX_DIGEST_BULLETS]
     is_dated = len(set(periods)) > 1
     bullets = {}
@@ -259,7 +263,8 @@ def _scored(
     in_lines = {(sentence.source, term) for sentence in found for term in sentence.terms}
     lines_with = Counter(term for _, term in in_lines)
     return [
-        replace(one, score=_salience(one.text, one.terms, lines_with, speakers)) for one in found
+        replace(sentence, score=_salience(sentence.text, sentence.terms, lines_with, speakers))
+        for sentence in found
     ]
 
 
@@ -267,13 +272,17 @@ def _pick(pool: Iterable[ScoredSentence], number: int) -> list[ScoredSentence]:
     """Return up to `number` of the best sentences that say different things, the best first
     (maximal marginal relevance: Carbonell and Goldstein, 1998).
     """
-    rest = sorted(pool, key=lambda one: (-one.score, one.place))[:_SHORTLIST_SIZE]
+    rest = sorted(pool, key=lambda sentence: (-sentence.score, sentence.place))[:_SHORTLIST_SIZE]
     picked = rest[:1]
     while rest and len(picked) < number:
-        worth = {one.place: _marginal_worth(one, picked) for one in rest}
-        rest = [one for one in rest if worth[one.place] > _MIN_SHARE_OF_BEST * picked[0].score]
+        worth = {sentence.place: _marginal_worth(sentence, picked) for sentence in rest}
+        rest = [
+            sentence
+            for sentence in rest
+            if worth[sentence.place] > _MIN_SHARE_OF_BEST * picked[0].score
+        ]
         if rest:
-            picked.append(max(rest, key=lambda one: (worth[one.place], -one.place)))
+            picked.append(max(rest, key=lambda sentence: (worth[sentence.place], -sentence.place)))
     return picked
 
 

@@ -98,14 +98,21 @@ _UPSERT_CHUNKS = f"""
     SELECT * FROM unnest({", ".join(f"%s::{kind}[]" for kind in CHUNK_COLUMNS.values())})
     ON CONFLICT ({", ".join(KEY_COLUMNS)}) DO UPDATE
     SET {", ".join(f"{name} = excluded.{name}" for name in UPDATED_COLUMNS)}
+    RETURNING id, {", ".join(KEY_COLUMNS)}
 """
 
 
 def write_chunks(chunks: Sequence[Chunk]) -> None:
-    """Insert the chunks, or update those that exist."""
+    """Insert the chunks, or update those that exist, and set their ids to those of the rows.
+
+    Another worker may have written a chunk, with another id, since its absence was read.
+    """
     columns = [array_literal([getattr(chunk, name) for chunk in chunks]) for name in CHUNK_COLUMNS]
     with connection.cursor() as cursor:
         cursor.execute(_UPSERT_CHUNKS, columns)
+        ids = {tuple(key): pk for pk, *key in cursor.fetchall()}
+    for chunk in chunks:
+        chunk.pk = ids[tuple(getattr(chunk, name) for name in KEY_COLUMNS)]
 
 
 _UPSERT_VECTORS = """

@@ -67,13 +67,15 @@ def update_project(project_id: UUID, embedder: Embedder) -> int:
     """
     # Rows that are added after this are handled by the next run.
     handled = list(EntriesChanged.objects.filter(project=project_id).values_list("pk", flat=True))
-    search_language = Project.objects.get(pk=project_id).search_language_name
+    project = Project.objects.filter(pk=project_id).first()
+    if project is None:
+        return 0
     revisions = dict(searchable_entries(project_id).values_list("pk", "revision"))
     rows = _chunks(project_id).values_list("source", "last_seq", "language")
     indexed = {
         source: revision
         for source, revision, language in rows
-        if language == search_language or source not in revisions
+        if language == project.search_language_name or source not in revisions
     }
     delete_rows(_chunks(project_id).filter(source__in=indexed.keys() - revisions.keys()))
     changed = [pk for pk, revision in revisions.items() if indexed.get(pk) != revision]

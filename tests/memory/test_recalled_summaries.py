@@ -1,5 +1,7 @@
 """Summaries are found too, and told to everybody in the project."""
 
+from uuid import uuid4
+
 import pytest
 
 from chat.models import Session, Visibility
@@ -8,7 +10,15 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations
 from memory.models import Chunk, EntriesChanged, Entry, EntryStatus, SourceType
 from memory.moderation import entry_operations
-from memory.recall import RecallScope, indexing, recall, reindexing
+from memory.recall import (
+    RecallScope,
+    chunk_writer,
+    embedders,
+    indexing,
+    recall,
+    reindexing,
+    summaries,
+)
 from memory.recall.embedders import EmbedderError
 from tests.memory.recalling import AT, talk
 
@@ -141,3 +151,25 @@ def test_one_said_thing_is_not_quoted_twice(project, owner):
     for _ in range(3):
         talk(project, owner, CUTOVER)
     assert told(project, owner)["details"].count("third of March") == 1
+
+
+def test_two_workers_may_index_the_same_summary(project, owner, entry, monkeypatch):
+    """The first reads that there is no chunk; then the second writes one, with another id."""
+    Chunk.objects.filter(source=entry.pk).delete()
+    EntriesChanged.objects.create(project=project)
+    prepare = chunk_writer.prepare
+
+    def prepare_last(*args):
+        monkeypatch.setattr(chunk_writer, "prepare", prepare)
+        indexing.catch_up()
+        return prepare(*args)
+
+    monkeypatch.setattr(chunk_writer, "prepare", prepare_last)
+    indexing.catch_up()
+    [chunk] = Chunk.objects.filter(source=entry.pk)
+    assert chunk.vectors.count() == 1
+    assert found(project, owner) == [entry.summary]
+
+
+def test_a_project_that_was_deleted_meanwhile_has_no_summaries(project):
+    assert summaries.update_project(uuid4(), embedders.get()) == 0

@@ -4,6 +4,7 @@ from typing import Any
 
 from kombu.transport import pgmq
 from kombu.utils.url import sanitize_url
+from psycopg.errors import DuplicateObject
 from psycopg_pool import ConnectionPool
 
 from config.postgres.server import libpq_url
@@ -12,9 +13,22 @@ from config.postgres.server import libpq_url
 MAX_DRAIN_S = 0.25
 
 
+class PgmqChannel(pgmq.Channel):
+    """kombu's channel, which lets several processes use a new queue for the first time."""
+
+    def _maybe_enable_notify(self, queue, queue_name=None):
+        # Each consumer drops the queue's trigger and creates it again. If another one created it in
+        # between, the queue notifies: only the registration is left to do.
+        try:
+            super()._maybe_enable_notify(queue, queue_name)
+        except DuplicateObject:
+            self.connection._register_notify_queue(queue_name or self._queue_name(queue))
+
+
 class PgmqTransport(pgmq.Transport):
     """kombu's transport, which accepts any libpq URL, stops faster and closes failed pools."""
 
+    Channel = PgmqChannel
     # The URL is passed to libpq as a whole: kombu ignores options such as sslmode, and pgmq joins
     # the parts without quotes, so that a folder's name would end at a space.
     can_parse_url = True

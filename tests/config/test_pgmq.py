@@ -1,9 +1,12 @@
 """The broker is where its address says, as PostgreSQL itself reads addresses."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.db import connection
 
@@ -64,6 +67,34 @@ def test_its_options_are_heeded(address, queue_name):
         with connection.cursor() as cursor:
             cursor.execute("SELECT DISTINCT application_name FROM pg_stat_activity")
             assert ("the broker",) in cursor.fetchall()
+
+
+def test_two_workers_may_be_the_first_to_use_a_queue(address, queue_name):
+    """Both find no trigger; the second waits for the first, which creates it."""
+    with (
+        psycopg.connect(server.libpq_url(address)) as other,
+        app.connection_for_write(address) as ours,
+        ThreadPoolExecutor() as pool,
+    ):
+        other.execute("SELECT pgmq.create(%s)", [queue_name])
+        other.commit()
+        limits = "INSERT INTO pgmq.notify_insert_throttle (queue_name) VALUES (%s)"
+        other.execute(limits, [queue_name])
+        queue = pool.submit(ours.SimpleQueue, queue_name)
+        wait_until_blocked_by(other)
+        other.execute("SELECT pgmq.enable_notify_insert(%s)", [queue_name])
+        other.commit()
+        queue.result(timeout=20).put("Anyone there?")
+        assert queue.result().get(timeout=20).payload == "Anyone there?"
+
+
+def wait_until_blocked_by(other: psycopg.Connection) -> None:
+    deadline = time.monotonic() + 20
+    blocked = "SELECT 1 FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
+    with connection.cursor() as cursor:
+        while not cursor.execute(blocked, [other.info.backend_pid]).fetchone():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
 
 
 def test_its_password_is_hidden():

@@ -67,6 +67,7 @@ class Child:
         if self.log:
             rotate(self.log)
             output = self.log.open("ab")
+            os.fchmod(output.fileno(), 0o600)
         try:
             self.process = subprocess.Popen(
                 [*LAUNCHER, str(os.getpid()), str(self.nice), *self.command],

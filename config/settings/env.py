@@ -7,8 +7,10 @@ and the tables of the documentation from it. A `.env` file beside manage.py coun
 import os
 import re
 import secrets
+import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -205,6 +207,22 @@ def keep_out_of_logs(value: str) -> None:
     password = value.partition("://")[2].rpartition("@")[0].partition(":")[2]
     candidates = (value, password, unquote(password))
     SECRETS.update(secret for secret in candidates if len(secret) >= MIN_SECRET_CHARS)
+
+
+def private_folder(path: Path, is_passable: bool = False) -> Path:
+    """Create the folder with mode 0700, or close an existing one to other accounts.
+
+    With `is_passable`, they may still pass through it to a folder of their own, if they could. A
+    folder like /tmp, which all accounts share, stays open.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = path.stat().st_mode
+    others = stat.S_IRWXG | stat.S_IRWXO & ~(stat.S_IXOTH if is_passable else 0)
+    if mode & others and not mode & stat.S_ISVTX:
+        # A mounted volume may belong to another account.
+        with suppress(PermissionError):
+            path.chmod(stat.S_IMODE(mode) & ~others)
+    return path
 
 
 def generated_secret(path: Path) -> str:

@@ -1,5 +1,6 @@
 """Hosts, cookies, TLS and the content security policy."""
 
+import os
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from config.settings.env import (
     load,
     networks,
     origin,
+    private_folder,
     var,
 )
 
@@ -111,8 +113,8 @@ class ServerVariables(Variables):
 
 
 _env = load(ServerVariables)
-DATA_DIR = _env.data_dir.resolve()
-DATA_DIR.mkdir(parents=True, exist_ok=True)
+# Root's embedded PostgreSQL runs under another account.
+DATA_DIR = private_folder(_env.data_dir.resolve(), is_passable=os.geteuid() == 0)
 DEBUG = _env.debug
 SECRET_KEY = _env.secret_key or generated_secret(DATA_DIR / "secret_key")
 keep_out_of_logs(SECRET_KEY)

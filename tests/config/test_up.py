@@ -44,6 +44,22 @@ def read_until(process: subprocess.Popen, beginning: str) -> str:
     return next(line for line in process.stdout if line.startswith(beginning))
 
 
+def test_its_files_are_for_its_account_only(up, tmp_path: Path):
+    tmp_path.chmod(0o755)
+    for name in ("logs", "metrics"):
+        (tmp_path / name).mkdir(mode=0o755)
+    (tmp_path / "logs/web.log").touch(mode=0o644)
+    process = up()
+    read_until(process, "Strata is ready")
+    files = [path for path in tmp_path.rglob("*") if "postgres" not in path.parts]
+    assert {"web.log", "secret_key", "metrics_token"} <= {path.name for path in files}
+    assert {path for path in files if path.stat().st_mode & 0o077} == set()
+    # The account of root's PostgreSQL passes through.
+    assert tmp_path.stat().st_mode & 0o076 == 0
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+
 @pytest.mark.parametrize("moment", ["Strata is starting", "Strata is ready"])
 def test_ctrl_c_is_answered_at_once_and_when_all_has_stopped(up, tmp_path: Path, moment):
     process = up()

@@ -137,3 +137,19 @@ def test_every_variable_of_the_contract_is_declared():
         *("STRATA_EMBEDDING_DIMENSIONS", "STRATA_ADMIN_PASSWORD", "STRATA_SECRET_KEY"),
         *("STRATA_ALLOWED_HOSTS", "STRATA_DEBUG"),
     }
+
+
+def test_a_folder_is_closed_to_other_accounts(tmp_path):
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o775)
+    env.private_folder(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    new = env.private_folder(tmp_path / "new/data")
+    assert new.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_all_accounts_share_stays_open(tmp_path):
+    tmp_path.chmod(0o1777)
+    env.private_folder(tmp_path)
+    assert tmp_path.stat().st_mode & 0o1777 == 0o1777

@@ -21,6 +21,7 @@ from config.observability.metrics import multiprocess
 from config.postgres import server
 from config.runtime import bootstrap, commands
 from config.runtime.supervisor import Child, Supervisor
+from config.settings.env import private_folder
 
 DATABASE_RETRY_S = 2.0
 # Pages and replies come first. The units of deploy/systemd use the same value.
@@ -44,6 +45,8 @@ class Command(BaseCommand):
         # are set, because a shell script starts background jobs with SIGINT ignored.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler)
+        # Logs, metrics and all other files that its processes write are for this account only.
+        os.umask(0o077)
         os.chdir(settings.BASE_DIR)
         try:
             with ExitStack() as stack:
@@ -142,9 +145,7 @@ def metrics_folder() -> Path:
 
 def log(name: str) -> Path:
     """Return the file for a process's output."""
-    folder: Path = settings.DATA_DIR / "logs"
-    folder.mkdir(exist_ok=True)
-    return folder / f"{name}.log"
+    return private_folder(settings.DATA_DIR / "logs") / f"{name}.log"
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from pathlib import Path
 import psutil
 from prometheus_client import values
 
+from config.settings.env import private_folder
+
 # Underscores separate the parts of a file name, and a hyphen the host from the process id.
 HOST = socket.gethostname().replace("_", "-")
 
@@ -16,7 +18,7 @@ def share(folder: Path) -> None:
 
     Call it before the first metric is created.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     # After a restart, a container's process has the same id; the old gauges are not its own.
     for file in folder.glob(f"gauge_live*_{HOST}-{os.getpid()}.db"):
         file.unlink(missing_ok=True)

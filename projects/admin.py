@@ -6,6 +6,7 @@ from typing import Any
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialApp, SocialToken
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -123,10 +124,12 @@ class MembershipAdmin(admin.ModelAdmin):
         previous = {"user": obj.user_id, "role": form.initial["role"]} if change else {}
         send_member_signals(obj, previous, request.user)
 
+    @transaction.atomic
     def delete_model(self, request: HttpRequest, obj: Membership) -> None:
         super().delete_model(request, obj)
         member_removed.send(sender=Membership, member=obj, by=request.user)
 
+    @transaction.atomic
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
             self.delete_model(request, member)
@@ -176,6 +179,9 @@ class InvitationAdmin(ReadOnlyAdmin):
     search_fields = ("project__name", "project__slug", "created_by__username")
     fields = (*list_display, "revoked_at")
     actions = ("take_back",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Invitation]:
+        return Invitation.objects.with_creator_state()
 
     @admin.action(description=_("Take back"), permissions=["revoke"])
     def take_back(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:

@@ -80,16 +80,18 @@ def revoke(invitation: Invitation) -> None:
 def exclude_user(project_id: UUID, user) -> None:
     """Keep a removed user from all present links, and revoke the links that they created."""
     links = Invitation.objects.unrevoked().filter(project=project_id)
-    revoke_created_by(project_id, user)
+    revoke_created_by(user, project_id)
     SpentInvitation.objects.bulk_create(
         [SpentInvitation(project_id=project_id, invitation=link, user=user) for link in links],
         ignore_conflicts=True,
     )
 
 
-def revoke_created_by(project_id: UUID, user) -> None:
-    """Revoke the links of `user`, who no longer owns the project."""
-    links = Invitation.objects.unrevoked().filter(project=project_id, created_by=user)
+def revoke_created_by(user, project_id: UUID | None = None) -> None:
+    """Revoke the links of `user`, who no longer owns the project, or any project."""
+    links = Invitation.objects.unrevoked().filter(created_by=user)
+    if project_id is not None:
+        links = links.filter(project=project_id)
     links.update(revoked_at=Now())
 
 

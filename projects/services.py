@@ -6,7 +6,6 @@ from django.db import transaction
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
-from projects import invitations
 from projects.core.errors import InvalidInputError
 from projects.models import MemberRole, Membership, Project
 from projects.signals import member_added, member_removed, role_changed
@@ -68,7 +67,6 @@ def change_role(member: Membership, role: str, by: Any = None) -> None:
     """Give `member` the `role`. Raises `LastOwnerError`."""
     if role != MemberRole.OWNER:
         check_other_owner(member, field="role")
-        invitations.revoke_created_by(member.project_id, member.user)
     previous, member.role = member.role, role
     member.save(update_fields=["role"])
     if previous != role:
@@ -77,9 +75,8 @@ def change_role(member: Membership, role: str, by: Any = None) -> None:
 
 @transaction.atomic
 def remove_member(member: Membership, by: Any = None) -> None:
-    """Remove `member` and block their way back by open links. Raises `LastOwnerError`."""
+    """Remove `member`. Raises `LastOwnerError`."""
     check_other_owner(member)
-    invitations.exclude_user(member.project_id, member.user)
     member.delete()
     member_removed.send(sender=Membership, member=member, by=by)
 

@@ -75,7 +75,7 @@ class InvitationBaseView(generics.GenericAPIView):
 
     def get_queryset(self) -> QuerySet[Invitation]:
         project = project_for_owning(self.request.user, self.kwargs["slug"], self.request.auth)
-        return project.invitations.unrevoked().select_related("created_by")
+        return project.invitations.listed()
 
 
 def _replay_invitation(view: InvitationBaseView, request, ids) -> Response:

@@ -6,13 +6,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from projects.core.models import new_id
-from projects.models.members import MemberRole
+from projects.models.members import MemberRole, Membership
 from projects.models.projects import Project
 
 SECRET_BYTES = 24
@@ -33,15 +34,29 @@ def secret_digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
+def _creator_is_owner() -> Exists:
+    owners = Membership.objects.owners()
+    return Exists(owners.filter(project=OuterRef("project"), user=OuterRef("created_by")))
+
+
 class InvitationQuerySet(models.QuerySet["Invitation"]):
     def unrevoked(self) -> "InvitationQuerySet":
         """Return the links that nobody has revoked."""
         return self.filter(revoked_at=None)
 
+    def with_creator_state(self) -> "InvitationQuerySet":
+        """Load `creator_is_owner` with each link, without a query for each."""
+        return self.annotate(creator_is_owner=_creator_is_owner())
+
+    def listed(self) -> "InvitationQuerySet":
+        """Return the unrevoked links with everything that a list of them shows."""
+        return self.unrevoked().with_creator_state().select_related("created_by")
+
     def open(self) -> "InvitationQuerySet":
         """Return the links that can be used now, by the database's clock."""
         unused = Q(max_uses=None) | Q(uses__lt=F("max_uses"))
-        return self.unrevoked().filter(unused, expires_at__gt=Now())
+        usable = self.unrevoked().filter(unused, expires_at__gt=Now())
+        return usable.filter(_creator_is_owner())
 
     def for_link(self, slug: str, secret: str) -> "InvitationQuerySet":
         """Return the invitation of a link, whatever its state."""
@@ -92,9 +107,15 @@ class Invitation(models.Model):
         secret = secrets.token_urlsafe(SECRET_BYTES)
         return cls.objects.create(project=project, digest=secret_digest(secret), **fields), secret
 
+    @cached_property
+    def creator_is_owner(self) -> bool:
+        """Return whether the creator still owns the project and has an active account."""
+        owners = Membership.objects.owners().filter(project=self.project_id)
+        return owners.filter(user=self.created_by_id).exists()
+
     @property
     def state(self) -> InvitationStatus:
-        if self.revoked_at is not None:
+        if self.revoked_at is not None or not self.creator_is_owner:
             return InvitationStatus.REVOKED
         if self.expires_at <= timezone.now():
             return InvitationStatus.EXPIRED

@@ -15,6 +15,12 @@ class MemberRole(models.TextChoices):
     VIEWER = "viewer", _("Viewer")
 
 
+class MembershipQuerySet(models.QuerySet["Membership"]):
+    def owners(self) -> "MembershipQuerySet":
+        """Return the memberships of owners whose accounts are active."""
+        return self.filter(role=MemberRole.OWNER, user__is_active=True)
+
+
 class Membership(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
@@ -23,6 +29,8 @@ class Membership(models.Model):
     )
     role = models.CharField(max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = MembershipQuerySet.as_manager()
 
     class Meta:
         ordering = ["created_at", "id"]

@@ -142,7 +142,7 @@ def settings_page(
         "member_form": MemberForm(),
         "deletion_form": DeletionForm(project),
         "invitation_form": InvitationForm(),
-        "invitations": project.invitations.unrevoked().select_related("created_by"),
+        "invitations": project.invitations.listed(),
         "members": project.memberships.select_related("user"),
         "roles": MemberRole.choices,
     }

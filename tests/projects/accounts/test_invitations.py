@@ -240,7 +240,7 @@ def test_a_link_for_one_that_two_take_at_once_admits_one(person):
     owner, two = person("olive"), [person("nina"), person("nils")]
     project = create_project(owner, name="Billing", slug="billing")
     until = timezone.now() + timedelta(days=1)
-    made, _secret = Invitation.issue(project, max_uses=1, expires_at=until)
+    made, _secret = Invitation.issue(project, created_by=owner, max_uses=1, expires_at=until)
     together = Barrier(2)
 
     def come(user) -> bool:

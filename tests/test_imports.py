@@ -11,9 +11,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 AGREED = set(
     """manage.py config projects chat memory templates static tests requirements.txt
-        requirements-dev.txt pyproject.toml Makefile README.md LICENSE CHANGELOG.md
-        SECURITY.md CONTRIBUTING.md docs deploy .ci .gitignore .env.example .git-blame-ignore-revs
-        .prettierrc.json""".split()
+        requirements-dev.txt requirements-demo.txt pyproject.toml Makefile README.md LICENSE
+        CHANGELOG.md SECURITY.md CONTRIBUTING.md docs deploy .ci .gitignore .env.example
+        .git-blame-ignore-revs .prettierrc.json""".split()
 )
 APPS = ("config", "projects", "chat", "memory")
 FORBIDDEN = {"projects": {"chat", "memory"}, "chat": {"memory"}, "memory": set()}

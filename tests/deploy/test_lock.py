@@ -1,0 +1,127 @@
+"""The locks are complete and agree, and the SBOM lists every package that Strata runs on."""
+
+import json
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(settings.BASE_DIR)
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())
+RUNTIME = DECLARED["project"]["dependencies"]
+TRACING = DECLARED["project"]["optional-dependencies"]["tracing"]
+DEMO = DECLARED["dependency-groups"]["demo"]
+DEV = DECLARED["dependency-groups"]["dev"]
+LOCKS = {
+    "requirements.txt": RUNTIME,
+    "requirements-dev.txt": RUNTIME + TRACING + DEV,
+    "requirements-demo.txt": DEMO,
+    "deploy/requirements-tracing.txt": TRACING,
+}
+PINNED = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^\s;]+)(?P<marker> ; .*)?")
+
+
+def locked(path: str) -> dict[str, str]:
+    """Return the version of each package in a lock. Each line must be a pin with hashes."""
+    text = re.sub(r"^\s*#.*\n", "", (ROOT / path).read_text(), flags=re.MULTILINE)
+    versions = {}
+    for entry in text.replace("\\\n", "").splitlines():
+        pin, *hashes = entry.split("--hash=")
+        found = PINNED.fullmatch(pin.strip())
+        assert found, f"{path}: {pin}"
+        assert hashes and all(re.fullmatch(r"sha256:[0-9a-f]{64}\s*", digest) for digest in hashes)
+        versions[found["name"]] = found["version"]
+    return versions
+
+
+def runtime_packages() -> dict[str, str]:
+    """Return the installed version of each package that Strata can import when it runs.
+
+    Starts at the direct dependencies and follows the metadata of what is installed. The demo
+    model's packages are installed without their dependencies, or not at all.
+    """
+    found: dict[str, str] = {}
+    waiting = [Requirement(line) for line in RUNTIME]
+    seen: set[tuple[str, frozenset[str]]] = set()
+    while waiting:
+        wanted = waiting.pop()
+        name = canonicalize_name(wanted.name)
+        if (name, frozenset(wanted.extras)) in seen:
+            continue
+        seen.add((name, frozenset(wanted.extras)))
+        found[name] = version(name)
+        for line in requires(name) or ():
+            needed = Requirement(line)
+            extras = ("", *wanted.extras)
+            if not needed.marker or any(needed.marker.evaluate({"extra": one}) for one in extras):
+                waiting.append(needed)
+    for line in DEMO:
+        name = canonicalize_name(Requirement(line).name)
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("path", LOCKS)
+def test_a_lock_pins_every_direct_dependency_as_declared(path):
+    versions = locked(path)
+    for requirement in map(Requirement, LOCKS[path]):
+        assert str(requirement.specifier) == f"=={versions[canonicalize_name(requirement.name)]}"
+
+
+def test_the_locks_agree_on_every_version():
+    everything = locked("requirements-dev.txt")
+    for path in ("requirements.txt", "deploy/requirements-tracing.txt"):
+        assert locked(path).items() <= everything.items(), path
+
+
+def test_the_lock_holds_every_package_that_is_installed():
+    packages = runtime_packages()
+    assert len(packages) > 100
+    assert (
+        packages.items() <= (locked("requirements.txt") | locked("requirements-demo.txt")).items()
+    )
+
+
+def installs() -> Iterable[str]:
+    """Yield the lines of the Makefile and the image that install packages."""
+    for path in ("Makefile", "deploy/docker/Dockerfile"):
+        yield from re.findall(r"^.*pip install.*$", (ROOT / path).read_text(), re.MULTILINE)
+
+
+def test_nothing_is_installed_without_its_hash():
+    assert list(installs())
+    assert all("--require-hashes" in line for line in installs())
+
+
+def test_the_sbom_lists_every_installed_package(tmp_path):
+    written = tmp_path / "sbom.json"
+    # The packages are installed already: make must not run pip from a test.
+    made = [
+        argument
+        for stamp in (".made", ".installed", ".installed-dev")
+        for argument in ("-o", f".venv/{stamp}")
+    ]
+    subprocess.run(
+        ["make", "--silent", *made, "sbom", f"SBOM={written}"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    sbom = json.loads(written.read_text())
+    assert sbom["bomFormat"] == "CycloneDX"
+    listed = {canonicalize_name(one["name"]): one for one in sbom["components"]}
+    packages = runtime_packages()
+    assert {name: listed[name]["version"] for name in packages} == packages
+    for name in packages:
+        [distribution] = listed[name]["externalReferences"]
+        assert {digest["alg"] for digest in distribution["hashes"]} == {"SHA-256"}

@@ -9,6 +9,7 @@ import textwrap
 from typing import Any
 
 import pytest
+from django.conf import settings
 from kombu import Connection, Producer, Queue
 from kombu.exceptions import ContentDisallowed
 
@@ -88,6 +89,20 @@ def test_what_comes_without_tls_is_sent_to_where_there_is_some(production):
 def test_browsers_are_told_to_come_over_tls_alone(production):
     assert production["proxied"]["headers"]["strict-transport-security"] == "max-age=31536000"
     assert "strict-transport-security" not in production["plain"]["headers"]
+
+
+def test_check_deploy_silences_only_hsts_for_the_domain():
+    """The domain's owner decides on subdomains (W005) and preloading (W021)."""
+    check = subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy"],
+        cwd=ROOT,
+        env=os.environ | PRODUCTION,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert check.stdout.strip() == "System check identified no issues (2 silenced)."
+    assert settings.SILENCED_SYSTEM_CHECKS == ["security.W005", "security.W021"]
 
 
 def test_cookies_are_of_this_host_alone(production):

@@ -1,6 +1,7 @@
 """Who shows a name or an address, and the password, is in; who guesses is soon left waiting."""
 
 import pytest
+from django.db import connection
 
 pytestmark = pytest.mark.django_db
 SIGN_IN = "/accounts/login/"
@@ -84,6 +85,16 @@ def test_thirty_times_a_minute_is_the_most_whoever_it_is(client, owner):
     answers = [client.post(SIGN_IN, {"login": "", "password": ""}) for _ in range(31)]
     assert [one.status_code for one in answers] == [200] * 30 + [429]
     assert "Tried too often" in answers[-1].content.decode()
+
+
+def test_every_process_counts_the_same_attempts(owner, sign_in):
+    """Another process reads the counts from the database, where the cache of this one is gone."""
+    for _ in range(5):
+        sign_in("olive", "wrong")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT cache_key FROM projects_cache")
+        keys = [key for [key] in cursor.fetchall()]
+    assert any("login_failed" in key for key in keys), keys
 
 
 def test_who_is_switched_off_is_told_so(owner, sign_in):

@@ -165,6 +165,7 @@ class InvitationAdmin(ReadOnlyAdmin):
 
     list_display = (
         "project",
+        "username",
         "role",
         "state",
         "uses",
@@ -176,7 +177,7 @@ class InvitationAdmin(ReadOnlyAdmin):
     list_filter = ("role", ("revoked_at", admin.EmptyFieldListFilter), "expires_at")
     list_select_related = ("project", "created_by")
     date_hierarchy = "created_at"
-    search_fields = ("project__name", "project__slug", "created_by__username")
+    search_fields = ("project__name", "project__slug", "username", "created_by__username")
     fields = (*list_display, "revoked_at")
     actions = ("take_back",)
 

@@ -160,22 +160,15 @@ class ProjectForm(forms.ModelForm):
 
 
 class MemberForm(forms.Form):
-    """A user and their role in the project."""
+    """The name of an invited user, and their role in the project."""
 
     username = forms.CharField(
         label=_("Username"),
         max_length=150,
+        validators=[get_user_model().username_validator],
         widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
     )
     role = forms.ChoiceField(label=_("Role"), choices=MemberRole.choices, initial=MemberRole.EDITOR)
-
-    def clean_username(self):
-        """Return the user of that name."""
-        users = get_user_model().objects.filter(is_active=True)
-        user = users.filter(username=self.cleaned_data["username"]).first()
-        if user is None:
-            raise forms.ValidationError(_("There is no user of this name."))
-        return user
 
 
 class InvitationForm(forms.Form):

@@ -1,9 +1,10 @@
-"""Invitation links: creation, use and revocation, for pages and API."""
+"""Invitations by link and by name: creation, use and revocation, for pages and API."""
 
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -12,11 +13,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.errors import ConflictError
+from projects.core.errors import ConflictError, InvalidInputError
 from projects.models import Invitation, InvitationStatus, Membership, Project, SpentInvitation
 from projects.signals import invitation_created, member_joined
 
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=7), timedelta(days=365)
+# For how long a user can accept an invitation by name.
+PERSONAL_LIFETIME = timedelta(days=30)
 # For how long the page of a closed link gives the reason; then the link is unknown.
 RETENTION = timedelta(days=90)
 # The key in a browser's session for the link that it opened, until the user is a member.
@@ -26,6 +29,12 @@ CLOSED_REASONS = {
     InvitationStatus.USED_UP: _("This invitation is used up: as many came in by it as may."),
     InvitationStatus.REVOKED: _("This invitation was taken back."),
 }
+
+
+class AlreadyMemberError(InvalidInputError):
+    """The invited user is a member of the project."""
+
+    default_message = _("They are a member already.")
 
 
 class NotAdmittedError(ConflictError):
@@ -41,14 +50,31 @@ def invite(project: Project, by: Any, **fields: Any) -> tuple[Invitation, str]:
 
 
 @transaction.atomic
+def invite_user(project: Project, username: str, role: str, by: Any) -> Invitation:
+    """Invite the user named `username`, who accepts or declines; an earlier invitation is replaced.
+
+    A name without an account is treated in the same way, so that names cannot be enumerated.
+    Raises `AlreadyMemberError`.
+    """
+    user = get_user_model().objects.filter(username=username).first()
+    if user is not None and project.memberships.filter(user=user).exists():
+        raise AlreadyMemberError(field="username")
+    earlier = project.invitations.unrevoked().filter(username=username)
+    earlier.update(revoked_at=Now())
+    expires_at = timezone.now() + PERSONAL_LIFETIME
+    fields = {"user": user, "username": username, "role": role, "expires_at": expires_at}
+    return invite(project, by, max_uses=1, **fields)[0]
+
+
+@transaction.atomic
 def admit(invitation: Invitation, user) -> Membership:
-    """Make `user` a member by the link, which counts as one use. Raises `NotAdmittedError`.
+    """Make `user` a member by the invitation, which counts as one use. Raises `NotAdmittedError`.
 
     A member keeps their role, and the link is not used.
     """
     # Concurrent uses of the link wait here.
     link = Invitation.objects.select_for_update(no_key=True).filter(pk=invitation.pk).first()
-    if link is None:
+    if link is None or (link.username is not None and link.user_id != user.pk):
         raise NotAdmittedError(CLOSED_REASONS[InvitationStatus.REVOKED])
     existing = Membership.objects.filter(project=link.project_id, user=user).first()
     if existing is not None:
@@ -81,6 +107,7 @@ def exclude_user(project_id: UUID, user) -> None:
     """Keep a removed user from all present links, and revoke the links that they created."""
     links = Invitation.objects.unrevoked().filter(project=project_id)
     revoke_created_by(user, project_id)
+    revoke_sent_to(user, project_id)
     SpentInvitation.objects.bulk_create(
         [SpentInvitation(project_id=project_id, invitation=link, user=user) for link in links],
         ignore_conflicts=True,
@@ -93,6 +120,12 @@ def revoke_created_by(user, project_id: UUID | None = None) -> None:
     if project_id is not None:
         links = links.filter(project=project_id)
     links.update(revoked_at=Now())
+
+
+def revoke_sent_to(user, project_id: UUID) -> None:
+    """Revoke the invitations by name of `user`, who has become a member or was removed."""
+    sent = Invitation.objects.unrevoked().filter(project=project_id, user=user)
+    sent.update(revoked_at=Now())
 
 
 def set_pending_invitation(request: HttpRequest, invitation: Invitation) -> None:

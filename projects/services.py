@@ -3,12 +3,17 @@
 from typing import Any
 
 from django.db import transaction
+from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
 from projects.core.errors import InvalidInputError
 from projects.models import MemberRole, Membership, Project
 from projects.signals import member_added, member_removed, role_changed
+
+SLUG_SUFFIX_CHARS = 5
+# Without letters and digits that are easily confused.
+SLUG_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 class LastOwnerError(InvalidInputError):
@@ -18,13 +23,13 @@ class LastOwnerError(InvalidInputError):
 
 
 def unused_slug(name: str) -> str:
-    """Return a slug made of `name` that no project has yet."""
-    stem = slugify(name)[:50] or "project"
-    used = set(Project.objects.filter(slug__startswith=stem).values_list("slug", flat=True))
-    number, slug = 1, stem
-    while slug in used:
-        number += 1
-        slug = f"{stem}-{number}"
+    """Return a slug made of `name` that no project has yet.
+
+    A random end, instead of the next number, does not show how many projects have the name.
+    """
+    slug = stem = slugify(name)[:50] or "project"
+    while Project.objects.filter(slug=slug).exists():
+        slug = f"{stem}-{get_random_string(SLUG_SUFFIX_CHARS, SLUG_ALPHABET)}"
     return slug
 
 
@@ -53,7 +58,10 @@ def delete_project(project: Project) -> None:
 def add_member(
     project: Project, user: Any, role: str = MemberRole.EDITOR, by: Any = None
 ) -> tuple[Membership, bool]:
-    """Return the membership of `user`, and whether it is new. A member keeps their role."""
+    """Return the membership of `user`, and whether it is new. A member keeps their role.
+
+    For the operator's commands: pages and API send an invitation, which the user accepts.
+    """
     member, created = Membership.objects.get_or_create(
         project=project, user=user, defaults={"role": role}
     )

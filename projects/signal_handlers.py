@@ -8,7 +8,12 @@ from django.dispatch import receiver
 
 from projects import invitations
 from projects.models import MemberRole, Membership
-from projects.signals import member_removed, role_changed
+from projects.signals import member_added, member_joined, member_removed, role_changed
+
+
+@receiver([member_added, member_joined])
+def close_invitations_of_new_member(member: Membership, **kwargs: object) -> None:
+    invitations.revoke_sent_to(member.user, member.project_id)
 
 
 @receiver(member_removed)

@@ -18,6 +18,7 @@ urlpatterns = [
         invitations.project_invitations,
         name="project-invitations",
     ),
+    path("invitations/<uuid:pk>/", invitations.answer_invitation, name="invitation-answer"),
     path("join/", invitations.join, name="join"),
     path("join/<slug:slug>/<str:secret>/", invitations.open_invitation, name="invitation"),
 ]

@@ -1,6 +1,9 @@
-"""/api/v1/projects/{slug}/invitations/: links into a project, for its owners."""
+"""/api/v1/projects/{slug}/invitations/: links and invitations by name, for owners of a project;
+/api/v1/invitations/: those that you were sent by name.
+"""
 
 from typing import Any
+from uuid import UUID
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
@@ -11,6 +14,7 @@ from rest_framework.response import Response
 
 from projects import invitations
 from projects.api.idempotency import IdempotentResult, idempotent
+from projects.api.serializers import MemberSerializer
 from projects.models import Invitation, InvitationStatus, MemberRole
 from projects.models.invitations import MAX_USES
 from projects.permissions import project_for_owning
@@ -37,6 +41,7 @@ class InvitationSerializer(serializers.ModelSerializer):
         model = Invitation
         fields: tuple[str, ...] = (
             "id",
+            "username",
             "role",
             "state",
             "expires_at",
@@ -45,7 +50,10 @@ class InvitationSerializer(serializers.ModelSerializer):
             "created_by",
             "created_at",
         )
-        read_only_fields = ("uses",)
+        read_only_fields = ("username", "uses")
+        extra_kwargs = {
+            "username": {"help_text": "Who was invited by name. Null: a link."},
+        }
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         now = timezone.now()
@@ -106,6 +114,58 @@ class InvitationDetailView(InvitationBaseView, generics.RetrieveDestroyAPIView):
 
     lookup_field = "pk"
     lookup_url_kwarg = "id"
+
+    def perform_destroy(self, instance: Invitation) -> None:
+        invitations.revoke(instance)
+
+
+class ReceivedInvitationSerializer(serializers.ModelSerializer):
+    """An invitation that you were sent by name."""
+
+    project = serializers.CharField(source="project.slug", read_only=True)
+    project_name = serializers.CharField(source="project.name", read_only=True)
+    created_by = serializers.SlugRelatedField(slug_field="username", read_only=True)
+
+    class Meta:
+        model = Invitation
+        fields = (
+            "id",
+            "project",
+            "project_name",
+            "role",
+            "expires_at",
+            "created_by",
+            "created_at",
+        )
+
+
+class ReceivedInvitationBaseView(generics.GenericAPIView):
+    """Invitations that you were sent by name. A token for one project does not open them."""
+
+    queryset = Invitation.objects.none()
+    serializer_class = ReceivedInvitationSerializer
+    scope = reading_scope = "admin"
+
+    def get_queryset(self) -> QuerySet[Invitation]:
+        if self.request.auth.project_id:
+            return Invitation.objects.none()
+        return Invitation.objects.for_user(self.request.user)
+
+
+class ReceivedInvitationListView(ReceivedInvitationBaseView, generics.ListAPIView):
+    """The invitations that you can accept, the newest first."""
+
+
+class ReceivedInvitationDetailView(ReceivedInvitationBaseView, generics.DestroyAPIView):
+    """One invitation. Deleting it declines it."""
+
+    lookup_field = "pk"
+    lookup_url_kwarg = "id"
+
+    @extend_schema(request=None, responses={200: MemberSerializer})
+    def post(self, request, id: UUID) -> Response:
+        """Accepts the invitation: you become a member."""
+        return Response(MemberSerializer(invitations.admit(self.get_object(), request.user)).data)
 
     def perform_destroy(self, instance: Invitation) -> None:
         invitations.revoke(instance)

@@ -3,8 +3,7 @@
 from django.db import transaction
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
-from rest_framework import generics
-from rest_framework.exceptions import ValidationError
+from rest_framework import generics, status
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.response import Response
 
@@ -12,10 +11,11 @@ from projects import permissions
 from projects.api.idempotency import IdempotentResult, idempotent
 from projects.api.projects import METHODS
 from projects.api.schema import INVALID_INPUT_RESPONSE
-from projects.api.serializers import MemberSerializer
+from projects.api.serializers import InvitedMemberSerializer, MemberSerializer
 from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
+from projects.invitations import invite_user
 from projects.models import Membership
-from projects.services import add_member, change_role, remove_member
+from projects.services import change_role, remove_member
 
 
 class MemberBaseView(generics.GenericAPIView):
@@ -33,25 +33,31 @@ class MemberBaseView(generics.GenericAPIView):
         return project.memberships.select_related("user")
 
 
-def _replay_member(view: MemberBaseView, request, ids) -> Response:
-    return Response(MemberSerializer(get_object_or_404(view.get_queryset(), pk=ids["id"])).data)
+def _replay_invited(view: MemberBaseView, request, ids) -> Response:
+    project = permissions.project_for_owning(request.user, view.kwargs["slug"], request.auth)
+    invitation = get_object_or_404(project.invitations.all(), pk=ids["id"])
+    return Response(InvitedMemberSerializer(invitation).data)
 
 
-class MemberListView(MemberBaseView, generics.ListCreateAPIView):
+class MemberListView(MemberBaseView, generics.ListAPIView):
     """The members of a project, and their roles."""
 
-    @idempotent(_replay_member)
-    def post(self, request, *args, **kwargs) -> IdempotentResult:
-        self.project = permissions.project_for_owning(request.user, kwargs["slug"], request.auth)
-        response = super().post(request, *args, **kwargs)
-        return IdempotentResult(response.status_code, {"id": self.member.pk}, lambda: response)
-
-    def perform_create(self, serializer) -> None:
-        fields = dict(serializer.validated_data)
-        self.member, is_new = add_member(self.project, **fields, by=self.request.user)
-        if not is_new:
-            raise ValidationError({"username": ["They are a member already."]})
-        serializer.instance = self.member
+    @extend_schema(
+        request=InvitedMemberSerializer,
+        responses={201: InvitedMemberSerializer} | INVALID_INPUT_RESPONSE,
+    )
+    @idempotent(_replay_invited)
+    def post(self, request, slug: str) -> IdempotentResult:
+        """Invites a user by name. They become a member once they accept, on the page of their
+        projects or with `POST /api/v1/invitations/{id}/`. The response is the same for a name that
+        no account has.
+        """
+        project = permissions.project_for_owning(request.user, slug, request.auth)
+        serializer = InvitedMemberSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        invitation = invite_user(project, **serializer.validated_data, by=request.user)
+        response = Response(InvitedMemberSerializer(invitation).data, status.HTTP_201_CREATED)
+        return IdempotentResult(response.status_code, {"id": invitation.pk}, lambda: response)
 
 
 class MemberDetailView(ETagMixin, MemberBaseView, generics.RetrieveUpdateDestroyAPIView):

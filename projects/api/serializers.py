@@ -1,11 +1,13 @@
 """JSON of projects and members."""
 
-from typing import Any
+from typing import Any, Literal
 
 from django.contrib.auth import get_user_model
+from django.core.validators import validate_slug
 from rest_framework import serializers
+from rest_framework.validators import UniqueValidator
 
-from projects.models import Membership, Project
+from projects.models import Invitation, MemberRole, Membership, Project
 
 
 class PartialUpdateSerializer(serializers.ModelSerializer):
@@ -46,7 +48,16 @@ class ProjectSerializer(PartialUpdateSerializer):
             "memory_daily_tokens",
             "created_at",
         )
-        extra_kwargs = {"slug": {"required": False, "help_text": "Empty: made from the name."}}
+        extra_kwargs = {
+            "slug": {
+                "required": False,
+                "help_text": "Empty: made from the name.",
+                "validators": [
+                    validate_slug,
+                    UniqueValidator(Project.objects.all(), message="This slug is not available."),
+                ],
+            }
+        }
 
     def validate_slug(self, slug: str) -> str:
         if self.instance is not None and slug != self.instance.slug:
@@ -64,9 +75,25 @@ class MemberSerializer(PartialUpdateSerializer):
         read_only_fields = ("created_at",)
 
     def validate_username(self, username: str) -> Any:
-        if self.instance is not None and username != self.instance.user.get_username():
+        if username != self.instance.user.get_username():
             raise serializers.ValidationError("The user of a membership cannot be changed.")
-        user = get_user_model().objects.filter(username=username, is_active=True).first()
-        if user is None:
-            raise serializers.ValidationError("There is no user of this name.")
-        return user
+        return self.instance.user
+
+
+class InvitedMemberSerializer(serializers.ModelSerializer):
+    """A user who was invited by name, and is a member once they accept."""
+
+    username = serializers.CharField(
+        max_length=150, validators=[get_user_model().username_validator]
+    )
+    role = serializers.ChoiceField(MemberRole.choices, default=MemberRole.EDITOR)
+    state = serializers.SerializerMethodField()
+    invitation = serializers.UUIDField(source="pk", read_only=True)
+
+    class Meta:
+        model = Invitation
+        fields = ("username", "role", "state", "invitation", "created_at")
+        read_only_fields = ("created_at",)
+
+    def get_state(self, invitation: Invitation) -> Literal["invited"]:
+        return "invited"

@@ -33,6 +33,16 @@ urlpatterns = [
         invitations.InvitationDetailView.as_view(),
         name="api-invitation",
     ),
+    path(
+        "invitations/",
+        invitations.ReceivedInvitationListView.as_view(),
+        name="api-received-invitations",
+    ),
+    path(
+        "invitations/<uuid:id>/",
+        invitations.ReceivedInvitationDetailView.as_view(),
+        name="api-received-invitation",
+    ),
     path("tokens/", tokens.TokenListView.as_view(), name="api-tokens"),
     path("tokens/<uuid:id>/", tokens.TokenDetailView.as_view(), name="api-token"),
 ]

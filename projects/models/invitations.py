@@ -1,4 +1,4 @@
-"""Invitation links, and the users who can no longer use them."""
+"""Invitations by link or by name, and the users who can no longer use them."""
 
 import hashlib
 import secrets
@@ -48,8 +48,12 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         """Load `creator_is_owner` with each link, without a query for each."""
         return self.annotate(creator_is_owner=_creator_is_owner())
 
+    def for_user(self, user) -> "InvitationQuerySet":
+        """Return the open invitations that `user` was sent by name."""
+        return self.open().filter(user=user).select_related("project", "created_by")
+
     def listed(self) -> "InvitationQuerySet":
-        """Return the unrevoked links with everything that a list of them shows."""
+        """Return the unrevoked invitations with everything that a list of them shows."""
         return self.unrevoked().with_creator_state().select_related("created_by")
 
     def open(self) -> "InvitationQuerySet":
@@ -64,13 +68,27 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
 
 
 class Invitation(models.Model):
-    """A link that makes its user a member of a project. Only a digest of its secret is stored."""
+    """A link that makes its user a member of a project, or an invitation of one user by name.
+
+    Only a digest of a link's secret is stored; nobody has the secret of an invitation by name. Its
+    `user` is null if no account has the `username`, so that owners cannot find out which names
+    exist. Nobody can accept such an invitation, also not with a later account of that name.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="invitations", db_index=False
     )
     digest = models.CharField(max_length=64, editable=False)
+    username = models.CharField(max_length=150, null=True, blank=True, editable=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
     role = models.CharField(max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR)
     expires_at = models.DateTimeField()
     max_uses = models.PositiveIntegerField(

@@ -1,4 +1,6 @@
-"""The pages of invitation links: owners create and revoke them, their users join."""
+"""The pages of invitations: owners create and revoke them, their users join."""
+
+from uuid import UUID
 
 from allauth.decorators import rate_limit
 from django.contrib import messages
@@ -9,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from projects import invitations
 from projects.forms import InvitationForm
@@ -45,7 +47,7 @@ def _revoke(request: HttpRequest, member: Membership) -> HttpResponse:
     except ValidationError as error:
         raise Http404 from error
     invitations.revoke(invitation)
-    messages.success(request, _("The link lets nobody in any more."))
+    messages.success(request, _("The invitation is revoked."))
     return redirect(reverse("project-settings", args=[member.project.slug]) + "#invitations")
 
 
@@ -84,3 +86,16 @@ def join(request: HttpRequest) -> HttpResponse:
             return redirect("project", invitation.project.slug)
     context = {"invitation": invitation, "why_not": reason, "role": invitation.role}
     return render(request, "projects/join.html", context, status=410 if reason else 200)
+
+
+@login_required
+@require_POST
+def answer_invitation(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Accept an invitation by name, or decline it, as the field `action` selects."""
+    invitation = get_object_or_404(Invitation.objects.for_user(request.user), pk=pk)
+    if request.POST.get("action") == "accept":
+        invitations.admit(invitation, request.user)
+        return redirect("project", invitation.project.slug)
+    invitations.revoke(invitation)
+    messages.success(request, _("You declined the invitation."))
+    return redirect("projects")

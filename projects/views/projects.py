@@ -11,11 +11,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from projects.forms import DeletionForm, InvitationForm, MemberForm, NewProjectForm, ProjectForm
-from projects.models import MemberRole, Membership, Project
+from projects.invitations import AlreadyMemberError, invite_user
+from projects.models import Invitation, MemberRole, Membership, Project
 from projects.permissions import membership, project_for_owning
 from projects.services import (
     LastOwnerError,
-    add_member,
     change_role,
     create_project,
     delete_project,
@@ -30,15 +30,20 @@ def project_list(request: HttpRequest) -> HttpResponse:
 
     An administrator without projects is led to the welcome page, unless `?all` is set.
     """
+    invitations = Invitation.objects.for_user(request.user)
     is_new_admin = request.user.is_superuser and not _memberships_of(request.user).exists()
-    if is_new_admin and request.method == "GET" and "all" not in request.GET:
+    if is_new_admin and not invitations and request.method == "GET" and "all" not in request.GET:
         return redirect("welcome")
     form = NewProjectForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         project = create_project(request.user, **form.cleaned_data)
         return redirect("project", project.slug)
     memberships = _memberships_of(request.user).annotate(people=Count("project__memberships"))
-    context = {"memberships": memberships.order_by("project__name", "project__id"), "form": form}
+    context = {
+        "memberships": memberships.order_by("project__name", "project__id"),
+        "invitations": invitations,
+        "form": form,
+    }
     status = 400 if form.is_bound else 200
     return render(request, "projects/list.html", context, status=status)
 
@@ -80,7 +85,7 @@ def project_delete(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def project_members(request: HttpRequest, slug: str) -> HttpResponse:
-    """Add or remove a member or change a role, as the field `action` selects."""
+    """Invite a user by name, remove a member or change a role, as the field `action` selects."""
     if request.method != "POST":
         return redirect("project-settings", slug)
     project = project_for_owning(request.user, slug)
@@ -102,11 +107,13 @@ def _add(request: HttpRequest, project: Project) -> MemberForm | None:
     form = MemberForm(request.POST)
     if not form.is_valid():
         return form
-    user, role = form.cleaned_data["username"], form.cleaned_data["role"]
-    _member, is_new = add_member(project, user, role, request.user)
-    if not is_new:
-        form.add_error("username", _("They are a member already."))
+    username, role = form.cleaned_data["username"], form.cleaned_data["role"]
+    try:
+        invite_user(project, username, role, request.user)
+    except AlreadyMemberError as error:
+        form.add_error(error.field, str(error))
         return form
+    messages.success(request, _("%(name)s is invited.") % {"name": username})
     return None
 
 

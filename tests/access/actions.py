@@ -38,6 +38,8 @@ ACTIONS = [
     do("project-members", "api-member", "DELETE", action="remove"),
     do("project-invitations", "api-invitations", action="make"),
     do("project-invitations", "api-invitation", "DELETE", action="revoke"),
+    do("invitation-answer", "api-received-invitation", action="accept"),
+    do("invitation-answer", "api-received-invitation", "DELETE", action="decline"),
     see("project", "api-sessions"),
     do("session-new", "api-sessions"),
     see("session", "api-messages"),

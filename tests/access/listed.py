@@ -67,6 +67,9 @@ API = {
     "api-member": Door({"GET": MEMBERS, "PATCH": OWNERS, "DELETE": OWNERS}),
     "api-invitations": Door({"GET": OWNERS, "POST": OWNERS}),
     "api-invitation": Door({"GET": OWNERS, "DELETE": OWNERS}),
+    "api-received-invitations": Door({"GET": USERS}),
+    # The owner's.
+    "api-received-invitation": Door({"POST": OWNERS, "DELETE": OWNERS}, values={"id": "received"}),
     "api-sessions": Door({"GET": MEMBERS, "POST": WRITERS}),
     "api-session": Door({"GET": MEMBERS, "PATCH": WRITERS, "DELETE": WRITERS}),
     "api-restore": write(values={"pk": "deleted_session"}),
@@ -197,6 +200,7 @@ PAGES = {
     "token-revoke": Door({"POST": OWNERS}),
     "projects": Door({"GET": USERS, "POST": USERS}),
     "welcome": Door({"GET": USERS, "POST": USERS}),
+    "invitation-answer": Door({"POST": OWNERS}, values={"pk": "received"}),
     "project-settings": Door({"GET": MEMBERS, "POST": OWNERS}),
     "project-delete": Door({"POST": OWNERS}, shut=("GET",)),
     "project-members": Door({"POST": OWNERS}, shut=("GET",)),

@@ -18,6 +18,7 @@ from memory.facts import Statement
 from memory.forgetting import service
 from memory.forgetting.service import ForgetScope
 from memory.models import Entry, Webhook
+from projects.invitations import invite_user
 from projects.models import Invitation, Token
 from projects.services import create_project
 from tests.access.routes import Route
@@ -67,6 +68,8 @@ class World(SimpleNamespace):
         self.invitation = Invitation.issue(
             self.project, created_by=self.owner, expires_at=timezone.now() + timedelta(days=7)
         )[0]
+        guests = create_project(self.editor, name="Guests")
+        self.received = invite_user(guests, self.owner.get_username(), "viewer", self.editor)
         self.webhook = Webhook.objects.create(
             project=self.project, url="https://example.org/", events=[], created_by=self.owner
         )

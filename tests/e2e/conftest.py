@@ -15,8 +15,10 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
+from tests.joining import join
 from tests.scripted import ScriptedModel
 from tests.server import PASSWORD, Web, installed
+from tests.torture.clients import Api
 
 # The first that is here. Without a window to be drawn it takes half the processor.
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
@@ -36,6 +38,7 @@ class Server:
     model: ScriptedModel
     token: str
     manage: Callable[..., str]
+    edgars_token: str
 
     def api(self, method: str, path: str, body: object = None) -> Any:
         """Does as `admin` what a program would, and returns the answer's JSON, if it has any."""
@@ -53,7 +56,8 @@ def running(tmp_path_factory) -> Iterator[Server]:
     with ScriptedModel() as model, installed(data_dir, model) as strata, Web(strata) as web:
         account = ("--username=edgar", "--email=edgar@example.org")
         strata.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
-        yield Server(web.url, model, strata.token, strata.manage)
+        edgars_token = strata.manage("create_token", "edgar")
+        yield Server(web.url, model, strata.token, strata.manage, edgars_token)
 
 
 @pytest.fixture
@@ -207,8 +211,7 @@ def two(open_page, sign_in, server) -> tuple[Page, Page]:
     sign_in(mine)
     sign_in(theirs, "edgar")
     project = created(server)
-    member = {"username": "edgar", "role": "editor"}
-    server.api("POST", f"projects/{project['slug']}/members/", member)
+    join(Api(server.url, server.token), project["slug"], "edgar", server.edgars_token)
     path = talked(server, project, "Good morning", "Hello.")
     for page in (mine, theirs):
         page.goto(path)

@@ -41,12 +41,14 @@ def test_the_page_of_settings(client, owner, stranger, project, log):
     client.force_login(owner)
     to = {"username": "stan"}
     client.post(SETTINGS, to | {"action": "add", "role": "viewer"})
+    admit(Invitation.objects.get(), stranger)
     client.post(SETTINGS, to | {"action": "add", "role": "owner"})
     client.post(SETTINGS, to | {"action": "role", "role": "editor"})
     client.post(SETTINGS, to | {"action": "role", "role": "editor"})
     client.post(SETTINGS, to | {"action": "remove"})
     assert log() == [
-        ("olive", "member_added", "stan", "", "viewer"),
+        ("olive", "invited", None, "", "viewer"),
+        ("stan", "joined", "stan", "", "viewer"),
         ("olive", "role_changed", "stan", "viewer", "editor"),
         ("olive", "member_gone", "stan", "editor", ""),
     ]
@@ -55,10 +57,12 @@ def test_the_page_of_settings(client, owner, stranger, project, log):
 def test_the_api(api, owner, stranger, project, log):
     client = api(owner)
     assert client.post(f"{API}members/", {"username": "stan", "role": "viewer"}, "json").status_code
+    admit(Invitation.objects.get(), stranger)
     client.patch(f"{API}members/stan/", {"role": "owner"}, "json")
     client.delete(f"{API}members/stan/")
     assert log() == [
-        ("olive", "member_added", "stan", "", "viewer"),
+        ("olive", "invited", None, "", "viewer"),
+        ("stan", "joined", "stan", "", "viewer"),
         ("olive", "role_changed", "stan", "viewer", "owner"),
         ("olive", "member_gone", "stan", "owner", ""),
     ]

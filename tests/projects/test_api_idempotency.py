@@ -13,7 +13,7 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.models import Fact
 from projects import tasks
 from projects.api import idempotency
-from projects.models import IdempotencyKey, Membership, Project
+from projects.models import IdempotencyKey, Invitation, Membership, Project
 from tests.chat.pictures import picture
 
 pytestmark = pytest.mark.django_db
@@ -24,6 +24,7 @@ PROJECTS = "/api/v1/projects/"
 
 # POST routes that take no key, by name, and why a second one does no harm.
 EXEMPT = {
+    "api-received-invitation": "accepts: nobody becomes a member twice",
     "api-act": "decides about entries that are there: creates nothing",
     "api-choose": "chooses: to choose the same again changes nothing",
     "api-clear": "empties: creates nothing",
@@ -101,7 +102,7 @@ def requests(project, session, stranger) -> dict:
     recorded = {"content": "Said elsewhere.", "reply": False}
     return {
         "project": (PROJECTS, {"name": "Data"}, Project),
-        "member": (f"{inside}members/", {"username": "stan", "role": "editor"}, Membership),
+        "member": (f"{inside}members/", {"username": "stan", "role": "editor"}, Invitation),
         "session": (f"{inside}sessions/", {"title": "The cutover"}, Session),
         "message": (said, recorded, Message),
         "note": (f"{inside}notes/", {"text": "The key is under the mat."}, Message),
@@ -180,13 +181,14 @@ def test_a_key_belongs_to_the_project_that_the_token_opens(api, owner, project):
     assert Session.objects.count() == 2
 
 
-def test_what_was_refused_may_be_tried_again(api, owner, project):
+def test_what_was_refused_may_be_tried_again(api, owner, project, stranger):
     client, url = api(owner), f"{PROJECTS}billing/members/"
     assert client.post(PROJECTS, {}, format="json", **KEY).status_code == 400
     body = {"username": "stan", "role": "editor"}
+    member = Membership.objects.create(project=project, user=stranger)
     assert client.post(url, body, format="json", **KEY).status_code == 400
     assert not IdempotencyKey.objects.exists()
-    owner._meta.model.objects.create_user("stan")
+    member.delete()
     assert client.post(url, body, format="json", **KEY).status_code == 201
 
 

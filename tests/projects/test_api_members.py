@@ -36,17 +36,18 @@ def test_listing_takes_the_same_queries_for_many(
         assert len(client.get(URL).json()["results"]) == 11
 
 
-def test_an_owner_adds_a_member(api, owner, project, stranger):
+def test_an_owner_invites_a_user(api, owner, project, stranger):
     answer = api(owner).post(URL, {"username": "stan", "role": "viewer"}, format="json")
     assert answer.status_code == 201
     assert (answer.json()["username"], answer.json()["role"]) == ("stan", "viewer")
-    assert Membership.objects.get(user=stranger).role == "viewer"
+    assert answer.json()["state"] == "invited"
+    assert not Membership.objects.filter(user=stranger).exists()
 
 
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"username": "nobody"}, "username"),
+        ({"username": "no body"}, "username"),
         ({"username": "edgar"}, "username"),
         ({"username": "ed\0"}, "username"),
         ({"role": "viewer"}, "username"),

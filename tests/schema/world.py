@@ -4,6 +4,7 @@ import base64
 from dataclasses import dataclass
 
 from tests.chat.pictures import picture
+from tests.joining import join
 from tests.server import Installation
 from tests.torture.clients import Api
 
@@ -49,7 +50,8 @@ def build(installation: Installation, url: str) -> World:
     account = ("--noinput", "--verbosity=0", "--email=e@example.org")
     for name in ("edgar", "vera"):
         installation.manage("createsuperuser", f"--username={name}", *account)
-        made.add("members", {"username": name, "role": "editor"})
+        join(made.api, made.slug, name, installation.manage("create_token", name))
+    made.invite_back(Api(url, installation.manage("create_token", "edgar")))
     # Offline, no address can be registered.
     made.webhook = installation.manage("shell", "--verbosity=0", "-c", WEBHOOK % made.slug)
     return made.world(token)
@@ -59,9 +61,17 @@ class _Builder:
     def __init__(self, api: Api, slug: str) -> None:
         self.api, self.slug = api, slug
         self.webhook = ""
+        self.received: list[str] = []
 
     def add(self, what: str, body: object) -> dict:
         return self.api.call("POST", f"projects/{self.slug}/{what}/", body)
+
+    def invite_back(self, other: Api) -> None:
+        """Invitations by name of the token's user."""
+        for number in range(3):
+            slug = other.call("POST", "projects/", {"name": f"Guests {number}"})["slug"]
+            invited = other.call("POST", f"projects/{slug}/members/", {"username": "admin"})
+            self.received.append(invited["invitation"])
 
     def ids(self, what: str, name: str = "id") -> list[str]:
         told = self.api.call("GET", f"projects/{self.slug}/{what}/")
@@ -105,6 +115,7 @@ class _Builder:
             f"{PROJECT}webhooks/": {"id": [self.webhook]},
             f"{PROJECT}invitations/": {"id": invited[1:]},
             f"{PROJECT}activity/": {"id": self.ids("activity")[:3]},
+            "/api/v1/invitations/": {"id": self.received[2:]},
             "/api/v1/sessions/": {"id": [chat, chats[0]]},
             "/api/v1/messages/": {"id": messages},
             "/api/v1/attachments/": {"id": [self.image]},
@@ -118,6 +129,8 @@ class _Builder:
             f"POST {PROJECT}forget/": {"slug": gone[1:]},
             f"DELETE {PROJECT}members/{{username}}/": {"username": ["vera"]},
             f"DELETE {PROJECT}invitations/{{id}}/": {"id": invited[:1]},
+            "POST /api/v1/invitations/{id}/": {"id": self.received[:1]},
+            "DELETE /api/v1/invitations/{id}/": {"id": self.received[1:2]},
             f"DELETE {PROJECT}blocks/{{name}}/": {"name": ["gone"]},
             f"DELETE {PROJECT}facts/{{id}}/": {"id": facts[:1]},
             f"DELETE {PROJECT}notes/{{id}}/": {"id": notes[:1]},

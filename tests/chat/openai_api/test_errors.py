@@ -6,6 +6,9 @@ from http.client import HTTPConnection
 import openai
 import pytest
 
+from tests.joining import join
+from tests.torture.clients import Api
+
 HELLO = [{"role": "user", "content": "Hello"}]
 
 
@@ -72,7 +75,7 @@ def test_a_token_of_one_project_sees_one_model(strata, slug):
 @pytest.mark.parametrize("session", ["", "a"])
 def test_a_viewer_and_a_token_to_read_see_models_and_are_not_answered(strata, slug, session):
     viewer = strata.manage("create_token", "vera", "--create")
-    strata.rest("POST", f"projects/{slug}/members/", {"username": "vera", "role": "viewer"})
+    join(Api(strata.url, strata.token), slug, "vera", viewer, "viewer")
     reading = strata.manage("create_token", "admin", "--scope=read")
     for token in (viewer, reading):
         client = strata.client(token, session=session)

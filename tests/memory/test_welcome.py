@@ -118,7 +118,7 @@ def test_incomplete_input_creates_no_project(visit, given):
 def test_the_demo_opens_on_its_memory(visit, monkeypatch, tmp_path):
     # Three chats are enough.
     header, *chats = demo.TALK.read_text().split("[[chat]]")
-    short = tmp_path / "talk.toml"
+    short = tmp_path / "demo.toml"
     short.write_text("[[chat]]".join([header, *chats[-3:]]))
     monkeypatch.setattr(demo, "TALK", short)
     assert visit(action="demo").url == reverse("memory", args=["island-ferry"])

@@ -1,6 +1,6 @@
 """The demo project: two months of a small team's chats, with the memory made from them.
 
-The chats in talk.toml are dated in the weeks before today. The usual cycles summarise them with
+The chats in demo.toml are dated in the weeks before today. The usual cycles summarise them with
 the extractive summariser, so that no model is called, whatever the server's model is.
 """
 
@@ -29,7 +29,7 @@ from projects.services import create_project
 
 # The slug of the first demo project on a server.
 SLUG = "island-ferry"
-TALK = Path(__file__).parent / "talk.toml"
+TALK = Path(__file__).with_suffix(".toml")
 # Two months of chats fill this budget, so that the oldest conversations are rolled up.
 BANK_TOKENS = 900
 # The time between two lines of a chat, and from the last line to its summary.

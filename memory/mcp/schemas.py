@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -9,38 +10,15 @@ from pydantic import BaseModel, Field
 from chat.conversations.messages import MAX_MESSAGE_CHARS
 
 MAX_QUERY_CHARS = 2_000
-ID_FIELD = Field(description="As memory_id of search_memories and get_memories.")
-TEXT_FIELD = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
-
-
-class ToolArguments(BaseModel, extra="forbid"):
-    """The base class of all arguments."""
-
-
-class AddMemory(ToolArguments):
-    text: str = TEXT_FIELD
-
-
-class SearchMemories(ToolArguments):
-    query: str = Field(max_length=MAX_QUERY_CHARS, description="Empty: the most recent.")
-    limit: int = Field(10, ge=1, le=50)
-
-
-class GetMemories(ToolArguments):
-    page: int = Field(1, ge=1, le=1_000)
-
-
-class MemoryId(ToolArguments):
-    memory_id: UUID = ID_FIELD
-
-
-class UpdateMemory(MemoryId):
-    text: str = TEXT_FIELD
-
-
-class GetContext(ToolArguments):
-    query: str = Field(max_length=MAX_QUERY_CHARS, description="The message to be answered.")
-    token_budget: int = Field(2_000, ge=100, le=32_000)
+Query = Annotated[str, Field(max_length=MAX_QUERY_CHARS, description="Empty: the most recent.")]
+Question = Annotated[
+    str, Field(max_length=MAX_QUERY_CHARS, description="The message to be answered.")
+]
+ResultLimit = Annotated[int, Field(ge=1, le=50)]
+PageNumber = Annotated[int, Field(ge=1, le=1_000)]
+TokenBudget = Annotated[int, Field(ge=100, le=32_000)]
+Text = Annotated[str, Field(min_length=1, max_length=MAX_MESSAGE_CHARS)]
+MemoryId = Annotated[UUID, Field(description="As memory_id of search_memories and get_memories.")]
 
 
 class MemoryKind(StrEnum):

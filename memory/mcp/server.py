@@ -36,8 +36,7 @@ from rest_framework import exceptions
 from structlog.contextvars import bind_contextvars
 
 from memory.layers.bank_cache import rendered_bank
-from memory.mcp.handlers import Caller
-from memory.mcp.tools import TOOLS, TOOLS_BY_NAME, MemoryTool
+from memory.mcp.tools import TOOLS, Caller, MemoryTool
 from projects.authentication import TokenAuthentication
 from projects.core.database import in_thread
 from projects.core.errors import DomainError
@@ -126,11 +125,13 @@ def caller_of(context: Context) -> Caller:
 async def list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
     """Return the tools that the token may call."""
     scopes = caller_of(context).token.scopes
-    return ListToolsResult(tools=[tool.declaration for tool in TOOLS if tool.scope in scopes])
+    return ListToolsResult(
+        tools=[tool.declaration for tool in TOOLS.values() if tool.scope in scopes]
+    )
 
 
 async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
-    tool = TOOLS_BY_NAME.get(params.name)
+    tool = TOOLS.get(params.name)
     if tool is None:
         raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:80]!r}.")
     try:
@@ -151,7 +152,7 @@ async def call_tool(context: Context, params: CallToolRequestParams) -> CallTool
 def _run_tool(tool: MemoryTool, caller: Caller, arguments: Mapping[str, Any]) -> CallToolResult:
     if tool.scope not in caller.token.scopes:
         return _error_result("The token's scopes do not allow this.")
-    result = tool.handler(caller, tool.arguments.model_validate(arguments))
+    result = tool.run(caller, arguments)
     data = result.model_dump(mode="json")
     text = json.dumps(data, ensure_ascii=False)
     return CallToolResult(content=[TextContent(text=text)], structured_content=data)

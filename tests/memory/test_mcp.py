@@ -207,7 +207,7 @@ def test_what_was_deleted_can_still_be_forgotten(call, owner, summary, fact, kin
 
 
 def test_all_kinds_are_listed_by_pages_the_newest_first(call, owner, summary, fact, monkeypatch):
-    monkeypatch.setattr("memory.mcp.handlers.PAGE_SIZE", 2)
+    monkeypatch.setattr("memory.mcp.tools.PAGE_SIZE", 2)
     for text in ("First.", "Second."):
         call(owner, "add_memory", text=text)
     first, second = (call(owner, "get_memories", page=page) for page in (1, 2))
@@ -275,10 +275,10 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(ask, owner):
 
 
 def test_a_failure_is_told_without_what_was_asked(call, owner, monkeypatch, caplog):
-    def fail(*_):
+    def fail(*_, **__):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("memory.mcp.handlers.search", fail)
+    monkeypatch.setattr("memory.mcp.tools.recall", fail)
     assert call(owner, "search_memories", query="my secret") == (
         "Strata itself failed while doing this."
     )

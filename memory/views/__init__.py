@@ -1,12 +1,41 @@
 """The HTML pages of a project's memory."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
 from typing import Any
 
+from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
 
-from projects.models import Membership
+from projects.models import MemberRole, Membership
+from projects.permissions import membership
+
+
+def project_page(
+    get: Collection[str] = MemberRole.values, post: Collection[str] = ()
+) -> Callable[[Callable], Callable]:
+    """Call the view with the user's membership in place of the slug, in the project's time zone.
+
+    `get` and `post` are the roles that may use a method; a method without roles answers 405.
+    """
+    roles = {"GET": get, "POST": post}
+
+    def decorate(view: Callable) -> Callable:
+        @login_required
+        @require_http_methods([method for method, allowed in roles.items() if allowed])
+        @wraps(view)
+        def page(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponse:
+            member = membership(request.user, slug, roles[request.method or ""])
+            with timezone.override(member.project.zone):
+                response: HttpResponse = view(request, member, **kwargs)
+            return response
+
+        return page
+
+    return decorate
 
 
 def render_page(

@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
-from django.views.decorators.http import require_GET
 
 from chat.models import Session
 from chat.permissions import sessions_for
@@ -16,9 +13,8 @@ from memory.forms.search import ActivityForm
 from memory.layers.pending import pending_work
 from memory.models import Activity, Entry, Fact
 from memory.permissions import entries_for
-from memory.views import render_page
+from memory.views import project_page, render_page
 from projects.models import Membership
-from projects.permissions import membership
 
 PAGE_SIZE = 50
 
@@ -33,14 +29,11 @@ class ActivityRow:
     fact: Fact | None = None
 
 
-@login_required
-@require_GET
-def activity(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page()
+def activity(request: HttpRequest, member: Membership) -> HttpResponse:
     """Show what was done, newest first, and what is due. `?part` returns the part that polls."""
-    member = membership(request.user, slug)
-    project = member.project
-    form = ActivityForm(project, request.GET)
-    acts = Activity.objects.filter(project=project)
+    form = ActivityForm(member.project, request.GET)
+    acts = Activity.objects.filter(project=member.project)
     rows = activity_rows(member, form.apply(acts)) if form.is_valid() else []
     older = request.GET.copy()
     older.pop("part", None)
@@ -55,9 +48,7 @@ def activity(request: HttpRequest, slug: str) -> HttpResponse:
         "query_string": request.GET.urlencode(),
     }
     template = "_activity_log.html" if "part" in request.GET else "activity.html"
-    with timezone.override(project.zone):
-        status = 200 if form.is_valid() else 400
-        return render_page(request, member, template, context, status)
+    return render_page(request, member, template, context, 200 if form.is_valid() else 400)
 
 
 def activity_rows(

@@ -4,32 +4,27 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_GET
 
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
 from memory.layers.pending import pending_conversations
 from memory.models import Entry, EntryStatus
 from memory.permissions import entries_for, may_decide, may_forget
-from memory.views import layers_chart, lineage, render_page
+from memory.views import layers_chart, lineage, project_page, render_page
 from projects.models import Membership
-from projects.permissions import membership
 
 MAX_PROPOSED = 20
 MAX_HIDDEN = 50
 
 
-@login_required
-@require_GET
-def memory_bank(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page()
+def memory_bank(request: HttpRequest, member: Membership) -> HttpResponse:
     """Show the layers of a project, the rendered bank, left-out entries and pending sessions.
 
     `at` shows a past day; `part` returns the chart alone; `tree` draws the entries as a tree,
     down to the messages.
     """
-    member = membership(request.user, slug)
     days = layers_chart.day_range(member.project, request.GET.get("at", ""))
     context: dict[str, Any] = {"days": days}
     if days.is_today:

@@ -4,30 +4,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from memory import blocks
 from memory.forms.entries import BlockForm
 from memory.models import Block
-from memory.views import render_page
+from memory.views import project_page, render_page
 from projects.core.errors import InvalidInputError
 from projects.models import Membership
-from projects.permissions import WRITERS, membership
+from projects.permissions import WRITERS
 
 PROJECT, MINE = "project", "mine"
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def block_list(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(post=WRITERS)
+def block_list(request: HttpRequest, member: Membership) -> HttpResponse:
     """Show both shelves. A POST writes, moves or deletes one block."""
     if request.method != "POST":
-        return _page(request, membership(request.user, slug))
-    member = membership(request.user, slug, WRITERS)
+        return _page(request, member)
     shelf, action = request.POST.get("shelf", ""), request.POST.get("action", "")
     if shelf not in (PROJECT, MINE) or action not in ("write", "up", "down", "delete"):
         raise Http404
@@ -43,7 +39,7 @@ def block_list(request: HttpRequest, slug: str) -> HttpResponse:
         ids = list(member.project.blocks.of(owner).in_order().values_list("pk", flat=True))
         step = -1 if action == "up" else 1
         blocks.move(block, max(ids.index(block.pk) + step, 0), request.user)
-    return redirect("memory-blocks", slug)
+    return redirect("memory-blocks", member.project.slug)
 
 
 def _write(request: HttpRequest, member: Membership, owner) -> HttpResponse:

@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.db.models import Case, When
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET
 
 from chat import permissions
 from chat.conversations import search
@@ -16,10 +14,9 @@ from memory.facts import facts_for
 from memory.models import EntryStatus
 from memory.permissions import entries_for
 from memory.templatetags.layers import headline, period_label
-from memory.views import render_page
+from memory.views import project_page, render_page
 from projects.core.text import translate_name
 from projects.models import Membership
-from projects.permissions import membership
 
 MAX_RESULTS_PER_KIND = 6
 NEW_CHAT = "project"
@@ -41,11 +38,9 @@ PAGES = (
 Place = dict[str, Any]
 
 
-@login_required
-@require_GET
-def command_palette(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page()
+def command_palette(request: HttpRequest, member: Membership) -> HttpResponse:
     """Return the list of places that match `q`: pages first, then content."""
-    member = membership(request.user, slug)
     query = request.GET.get("q", "").replace("\0", "").strip()[: search.MAX_QUERY_CHARS]
     # Without a query the list shows the latest chats.
     places = [

@@ -1,9 +1,7 @@
 """The page of one entry: its revisions, sources, losses and activity."""
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_GET
 
 from chat.models import Message
 from chat.permissions import sessions_for
@@ -13,23 +11,21 @@ from memory.layers.coverage import CONTRIBUTING
 from memory.models import Activity, Entry, EntryStatus
 from memory.moderation.revisions import comparison, entry_texts
 from memory.permissions import entries_for, may_decide, may_forget
-from memory.views import lineage, render_page
+from memory.views import lineage, project_page, render_page
 from memory.views.activity import activity_rows
-from projects.permissions import membership
+from projects.models import Membership
 
 MAX_SOURCES = 200
 MAX_STATES = 50
 
 
-@login_required
-@require_GET
-def entry_detail(request: HttpRequest, slug: str, pk) -> HttpResponse:
+@project_page()
+def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     """Show an entry with the digests above it, and its children or messages.
 
     `from` and `to` are the revisions to compare, by default the last two; `part` returns the
     drawer beside the layers chart.
     """
-    member = membership(request.user, slug)
     entry = get_object_or_404(entries_for(member), pk=pk)
     is_digest = entry.session_id is None
     readable = not is_digest and sessions_for(request.user).filter(pk=entry.session_id).exists()

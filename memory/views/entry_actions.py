@@ -6,13 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_http_methods
 
 from memory.forms.entries import EntryActionForm
 from memory.models import ActivityVerb, Entry
@@ -27,24 +25,22 @@ from memory.moderation.actions import (
 from memory.moderation.preview import preview
 from memory.permissions import entries_for, is_private, objection_of
 from memory.templatetags.layers import period_label
-from memory.views import render_page
+from memory.views import project_page, render_page
 from projects.models import Membership
-from projects.permissions import WRITERS, membership
+from projects.permissions import WRITERS
 
 MAX_REFUSALS_SHOWN = 10
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def entry_action(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(post=WRITERS)
+def entry_action(request: HttpRequest, member: Membership) -> HttpResponse:
     """Apply `action` to `entries`, or the action and the id in `one`.
 
     Without `confirmed` it renders a preview. `?part`, for the drawer, returns the preview alone,
     and 204 once the action is done.
     """
     if request.method != "POST":
-        return redirect("memory-review", slug)
-    member = membership(request.user, slug, WRITERS)
+        return redirect("memory-review", member.project.slug)
     name, ids = _parse_selection(request)
     rows = entries_for(member).select_related("session", "project").filter(pk__in=ids)
     entries = list(rows.order_by("last_source_at", "pk"))

@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import reverse
+from django.shortcuts import redirect, resolve_url
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory import facts
 from memory.facts import permissions
@@ -22,11 +19,11 @@ from memory.forgetting.service import ForgetScope
 from memory.forms.facts import FactCloseForm, FactForm, FactSearchForm, midnight
 from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import Activity, Fact, FactSource, FactStatus, ModerationReason
-from memory.views import render_page
+from memory.views import project_page, render_page
 from memory.views.activity import activity_rows
 from projects.core.errors import DomainError
 from projects.models import MemberRole, Membership
-from projects.permissions import WRITERS, membership
+from projects.permissions import WRITERS
 
 PAGE_SIZE = 50
 MAX_HISTORY = 50
@@ -46,40 +43,35 @@ class FactRow:
         return self.source_count - len(self.sources)
 
 
-@login_required
-@require_GET
-def fact_list(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page()
+def fact_list(request: HttpRequest, member: Membership) -> HttpResponse:
     """Show the facts that are valid today or on another day, or those that wait or are hidden.
 
     `add` opens the form for a new fact, filled in from the query string.
     """
-    member = membership(request.user, slug)
     names = ("subject", "predicate", "object") if "add" in request.GET else ()
     initial = {name: request.GET.get(name, "") for name in names}
     return _list_page(request, member, FactForm(member.project, initial=initial))
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def fact_create(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(post=WRITERS)
+def fact_create(request: HttpRequest, member: Membership) -> HttpResponse:
     if request.method == "GET":
-        return redirect(reverse("facts", args=[slug]) + "?add")
-    member = membership(request.user, slug, WRITERS)
+        return redirect(resolve_url("facts", member.project.slug) + "?add")
     form = FactForm(member.project, request.POST)
-    with timezone.override(member.project.zone):
-        if form.is_valid():
-            try:
-                fact, is_new = facts.create_fact(member, form.statement(request.user))
-            except DomainError as error:
-                form.add_error(None, str(error))
+    if form.is_valid():
+        try:
+            fact, is_new = facts.create_fact(member, form.statement(request.user))
+        except DomainError as error:
+            form.add_error(None, str(error))
+        else:
+            if fact.state == FactStatus.PROPOSED:
+                messages.warning(request, _("Recorded. It waits for an owner to approve it."))
+            elif is_new:
+                messages.success(request, _("Recorded."))
             else:
-                if fact.state == FactStatus.PROPOSED:
-                    messages.warning(request, _("Recorded. It waits for an owner to approve it."))
-                elif is_new:
-                    messages.success(request, _("Recorded."))
-                else:
-                    messages.success(request, _("This was known already."))
-                return redirect("fact", slug, fact.pk)
+                messages.success(request, _("This was known already."))
+            return redirect("fact", member.project.slug, fact.pk)
     return _list_page(request, member, form, status=400)
 
 
@@ -92,32 +84,29 @@ def _list_page(
     if state not in FactStatus.values:
         raise Http404
     is_live = state == FactStatus.LIVE
-    with timezone.override(project.zone):
-        rows = permissions.facts_for(member).select_related("user")
-        if not is_live:
-            rows = rows.current().filter(state=state)
-        elif form.is_valid():
-            rows = form.among(rows, project.zone)
-        else:
-            rows, status = rows.none(), 400
-        page = Paginator(rows.newest_first(), PAGE_SIZE).get_page(request.GET.get("page"))
-        groups = (
-            permissions.contradictions(member)
-            if is_live and member.role == MemberRole.OWNER
-            else []
-        )
-        context = {
-            "form": form,
-            "adding": new_fact,
-            "states": _counts_by_state(member),
-            "chosen": state,
-            "page": page,
-            "rows": _rows(member, list(page), deciding=not is_live),
-            "contradictions": [_rows(member, group) for group in groups],
-            "finds_none": project.system_model_name == EXTRACTIVE,
-            "back": request.get_full_path() if request.method == "GET" else "",
-        }
-        return render_page(request, member, "facts.html", context, status)
+    rows = permissions.facts_for(member).select_related("user")
+    if not is_live:
+        rows = rows.current().filter(state=state)
+    elif form.is_valid():
+        rows = form.among(rows, project.zone)
+    else:
+        rows, status = rows.none(), 400
+    page = Paginator(rows.newest_first(), PAGE_SIZE).get_page(request.GET.get("page"))
+    groups = (
+        permissions.contradictions(member) if is_live and member.role == MemberRole.OWNER else []
+    )
+    context = {
+        "form": form,
+        "adding": new_fact,
+        "states": _counts_by_state(member),
+        "chosen": state,
+        "page": page,
+        "rows": _rows(member, list(page), deciding=not is_live),
+        "contradictions": [_rows(member, group) for group in groups],
+        "finds_none": project.system_model_name == EXTRACTIVE,
+        "back": request.get_full_path() if request.method == "GET" else "",
+    }
+    return render_page(request, member, "facts.html", context, status)
 
 
 def _counts_by_state(member: Membership) -> list[tuple[str, str, int]]:
@@ -148,11 +137,9 @@ def _rows(member: Membership, rows: Sequence[Fact], deciding: bool = False) -> l
     ]
 
 
-@login_required
-@require_GET
-def fact_detail(request: HttpRequest, slug: str, pk) -> HttpResponse:
+@project_page()
+def fact_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     """Show one fact with its sources, its history, and the forms to change it."""
-    member = membership(request.user, slug)
     fact = permissions.fact_for_reading(member, pk)
     return _detail_page(request, member, fact, FactForm.of(member.project, fact))
 
@@ -163,19 +150,18 @@ def _detail_page(
     project = member.project
     history = list(facts.topic_history(member, fact).select_related("user")[:MAX_HISTORY])
     acts = Activity.objects.filter(project=project, fact_id=fact.pk)
-    with timezone.override(project.zone):
-        context = {
-            "fact": fact,
-            "row": _rows(member, [fact])[0],
-            "history": history if len(history) > 1 else [],
-            "earlier": list(fact.earlier.order_by("-version")[:MAX_HISTORY]),
-            "form": form,
-            "closing": FactCloseForm(initial={"at": timezone.localdate()}),
-            "decides": permissions.may_decide(member, fact),
-            "may_forget": forgetting_permissions.may_forget(member, ForgetScope(fact=fact.pk)),
-            "acts": activity_rows(member, acts),
-        }
-        return render_page(request, member, "fact.html", context, status)
+    context = {
+        "fact": fact,
+        "row": _rows(member, [fact])[0],
+        "history": history if len(history) > 1 else [],
+        "earlier": list(fact.earlier.order_by("-version")[:MAX_HISTORY]),
+        "form": form,
+        "closing": FactCloseForm(initial={"at": timezone.localdate()}),
+        "decides": permissions.may_decide(member, fact),
+        "may_forget": forgetting_permissions.may_forget(member, ForgetScope(fact=fact.pk)),
+        "acts": activity_rows(member, acts),
+    }
+    return render_page(request, member, "fact.html", context, status)
 
 
 DECISIONS: dict[str, Callable[[Fact, Any], Fact]] = {
@@ -186,13 +172,11 @@ DECISIONS: dict[str, Callable[[Fact, Any], Fact]] = {
 }
 
 
-@login_required
-@require_POST
-def fact_action(request: HttpRequest, slug: str, pk) -> HttpResponse:
+@project_page(get=(), post=WRITERS)
+def fact_action(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     """Apply `action` to a fact: edit, close, approve, reject, hide or show."""
-    member = membership(request.user, slug, WRITERS)
     fact = permissions.fact_for_reading(member, pk)
-    action = request.POST.get("action", "")
+    action, slug = request.POST.get("action", ""), member.project.slug
     if action == "edit":
         return _edit(request, member, fact)
     if action == "close":
@@ -205,7 +189,7 @@ def fact_action(request: HttpRequest, slug: str, pk) -> HttpResponse:
     else:
         _apply(request, lambda: decide(fact, request.user))
     if request.POST.get("queue") in FactStatus.values:
-        return redirect(f"{reverse('facts', args=[slug])}?state={request.POST['queue']}")
+        return redirect(f"{resolve_url('facts', slug)}?state={request.POST['queue']}")
     return redirect("fact", slug, pk)
 
 

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, resolve_url
-from django.utils import timezone
-from django.views.decorators.http import require_GET, require_http_methods
 
 from chat.attachments import file_removal
 from chat.importers.jobs import revocation_scope
@@ -22,9 +19,9 @@ from memory.forms.forgetting import ForgetForm, ForgetReasonForm
 from memory.layers.pending import count_awaiting_rewrite
 from memory.models import Activity, ActivityVerb, Entry, Fact
 from memory.permissions import entries_for, may_forget
-from memory.views import render_page
+from memory.views import project_page, render_page
 from projects.models import Membership
-from projects.permissions import WRITERS, membership
+from projects.permissions import WRITERS
 
 
 @dataclass(frozen=True)
@@ -38,33 +35,30 @@ class ForgetTarget:
     upload: Import | None = None
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def forget(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(get=WRITERS, post=WRITERS)
+def forget(request: HttpRequest, member: Membership) -> HttpResponse:
     """Ask for the scope, then show a preview, then forget and redirect to the receipt."""
-    member = membership(request.user, slug, WRITERS)
     project = member.project
-    with timezone.override(project.zone):
-        data = request.POST if request.method == "POST" else request.GET
-        form = ForgetForm(project, data or None)
-        if not form.is_valid():
-            return _scope_page(request, member, form)
-        scope = form.scope()
-        target = _target(member, scope)
-        reason = ForgetReasonForm(request.POST or None)
-        if request.method == "POST" and reason.is_valid():
-            receipt = service.forget(project, scope, request.user, reason.cleaned_data["reason"])
-            return redirect("memory-receipt", slug, receipt.id)
-        context = {
-            "form": form,
-            "target": target,
-            "reason": reason,
-            "total": service.preview(project, scope, request.user),
-            "origins": _origins(member, scope),
-            "reach": revocation_scope(target.upload) if target.upload else None,
-            "keep_url": _page_of(target, slug),
-        }
-        return render_page(request, member, "forget.html", context, 400 if reason.errors else 200)
+    data = request.POST if request.method == "POST" else request.GET
+    form = ForgetForm(project, data or None)
+    if not form.is_valid():
+        return _scope_page(request, member, form)
+    scope = form.scope()
+    target = _target(member, scope)
+    reason = ForgetReasonForm(request.POST or None)
+    if request.method == "POST" and reason.is_valid():
+        receipt = service.forget(project, scope, request.user, reason.cleaned_data["reason"])
+        return redirect("memory-receipt", project.slug, receipt.id)
+    context = {
+        "form": form,
+        "target": target,
+        "reason": reason,
+        "total": service.preview(project, scope, request.user),
+        "origins": _origins(member, scope),
+        "reach": revocation_scope(target.upload) if target.upload else None,
+        "keep_url": _page_of(target, project.slug),
+    }
+    return render_page(request, member, "forget.html", context, 400 if reason.errors else 200)
 
 
 def _scope_page(request: HttpRequest, member: Membership, form: ForgetForm) -> HttpResponse:
@@ -132,11 +126,9 @@ def _origins(member: Membership, scope: ForgetScope) -> Origins:
     )
 
 
-@login_required
-@require_GET
-def forget_receipt(request: HttpRequest, slug: str, pk) -> HttpResponse:
+@project_page()
+def forget_receipt(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     """Show what was removed and what is pending; `?part` returns the latter alone."""
-    member = membership(request.user, slug)
     acts = Activity.objects.filter(project=member.project, verb=ActivityVerb.FORGOTTEN)
     act = get_object_or_404(acts.select_related("by"), pk=pk)
     context = {

@@ -1,50 +1,43 @@
 """The review queue: entries by state, layer, reason, time and words."""
 
-from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
-from django.views.decorators.http import require_GET
 
 from memory.facts import facts_for
 from memory.forms.entries import ReviewQueueForm
 from memory.models import EntryStatus, FactStatus, ReviewReason
 from memory.moderation.actions import TEXT_ACTIONS, ModerationAction
 from memory.permissions import entries_for, may_decide, may_forget
-from memory.views import render_page
+from memory.views import project_page, render_page
 from projects.models import Membership
-from projects.permissions import membership
 
 PAGE_SIZE = 50
 
 
-@login_required
-@require_GET
-def review(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page()
+def review(request: HttpRequest, member: Membership) -> HttpResponse:
     """List the entries that match the filters; without filters, those that wait for review."""
-    member = membership(request.user, slug)
     form = ReviewQueueForm(request.GET or {"state": EntryStatus.PROPOSED})
-    with timezone.override(member.project.zone):
-        entries = entries_for(member)
-        entries = form.apply(entries) if form.is_valid() else entries.none()
-        page = Paginator(entries.newest_first(), PAGE_SIZE).get_page(request.GET.get("page"))
-        proposed_facts = facts_for(member).current().filter(state=FactStatus.PROPOSED)
-        reasons = _counts(member, "waits_because", ReviewReason.choices)
-        context = {
-            "form": form,
-            "states": _counts(member, "state", EntryStatus.choices),
-            "reasons": [row for row in reasons if row[2]],
-            "chosen": form.data.get("state", ""),
-            "because": form.data.get("because", ""),
-            "page": page,
-            "rows": [(entry, may_decide(member, entry)) for entry in page],
-            "acts": _bulk_actions(member),
-            "back": request.get_full_path(),
-            "facts_wait": proposed_facts.count(),
-        }
-        status = 200 if form.is_valid() else 400
-        return render_page(request, member, "review.html", context, status)
+    entries = entries_for(member)
+    entries = form.apply(entries) if form.is_valid() else entries.none()
+    page = Paginator(entries.newest_first(), PAGE_SIZE).get_page(request.GET.get("page"))
+    proposed_facts = facts_for(member).current().filter(state=FactStatus.PROPOSED)
+    reasons = _counts(member, "waits_because", ReviewReason.choices)
+    context = {
+        "form": form,
+        "states": _counts(member, "state", EntryStatus.choices),
+        "reasons": [row for row in reasons if row[2]],
+        "chosen": form.data.get("state", ""),
+        "because": form.data.get("because", ""),
+        "page": page,
+        "rows": [(entry, may_decide(member, entry)) for entry in page],
+        "acts": _bulk_actions(member),
+        "back": request.get_full_path(),
+        "facts_wait": proposed_facts.count(),
+    }
+    status = 200 if form.is_valid() else 400
+    return render_page(request, member, "review.html", context, status)
 
 
 def _counts(member: Membership, column: str, choices) -> list[tuple[str, str, int]]:

@@ -6,10 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
-from django.views.decorators.http import require_GET
 
 from chat.permissions import sessions_for
 from memory.facts import facts_for
@@ -20,9 +17,8 @@ from memory.models import Entry, SourceType
 from memory.models.entries import EntryQuerySet
 from memory.permissions import entries_for
 from memory.recall import MIN_SUMMARY_SCORE, RecallScope, filter_relevant, recall
-from memory.views import render_page
+from memory.views import project_page, render_page
 from projects.models import Membership
-from projects.permissions import membership
 
 MAX_RESULTS = 30
 # Of summaries and of facts.
@@ -31,19 +27,15 @@ MAX_SIDE_RESULTS = 20
 MIN_WORD_CHARS = 4
 
 
-@login_required
-@require_GET
-def search(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page()
+def search(request: HttpRequest, member: Membership) -> HttpResponse:
     """Show the best excerpts for `q`, or the latest, and the summaries and facts that match."""
-    member = membership(request.user, slug)
-    with timezone.override(member.project.zone):
-        form = MemorySearchForm(member.project, request.GET)
-        query = form.data.get("q", "")
-        context = {"form": form, "query": query, "highlighted": _significant_words(query)}
-        if form.is_valid():
-            context |= _results(member, form.cleaned_data)
-        status = 200 if form.is_valid() else 400
-        return render_page(request, member, "search.html", context, status)
+    form = MemorySearchForm(member.project, request.GET)
+    query = form.data.get("q", "")
+    context = {"form": form, "query": query, "highlighted": _significant_words(query)}
+    if form.is_valid():
+        context |= _results(member, form.cleaned_data)
+    return render_page(request, member, "search.html", context, 200 if form.is_valid() else 400)
 
 
 def _results(member: Membership, data: Mapping[str, Any]) -> dict[str, Any]:

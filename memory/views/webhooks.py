@@ -3,29 +3,25 @@
 from collections.abc import Callable
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from memory.forms.webhooks import WebhookForm
 from memory.models import Webhook, WebhookOffReason
-from memory.views import render_page
+from memory.views import project_page, render_page
 from memory.webhooks import events, services
 from memory.webhooks.signatures import secret_of
 from projects.core.errors import DomainError
 from projects.models import MemberRole, Membership
-from projects.permissions import membership
 
 MAX_DELIVERIES = 50
+OWNER = (MemberRole.OWNER,)
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def webhook_list(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(get=OWNER, post=OWNER)
+def webhook_list(request: HttpRequest, member: Membership) -> HttpResponse:
     """List the webhooks. A POST registers one and shows its secret."""
-    member = membership(request.user, slug, (MemberRole.OWNER,))
     form = WebhookForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -39,18 +35,16 @@ def webhook_list(request: HttpRequest, slug: str) -> HttpResponse:
     return render_page(request, member, "webhooks.html", context, 400 if form.is_bound else 200)
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def webhook_detail(request: HttpRequest, slug: str, pk) -> HttpResponse:
+@project_page(get=OWNER, post=OWNER)
+def webhook_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     """Show a webhook with its latest deliveries. A POST applies `action`."""
-    member = membership(request.user, slug, (MemberRole.OWNER,))
     webhook = get_object_or_404(Webhook, project=member.project, pk=pk)
     if request.method != "POST":
         return _detail_page(request, member, webhook)
     action = ACTIONS.get(request.POST.get("action", ""))
     if action is None:
         raise Http404
-    return action(request, member, webhook) or redirect("webhook", slug, pk)
+    return action(request, member, webhook) or redirect("webhook", member.project.slug, pk)
 
 
 def _change(request: HttpRequest, member: Membership, webhook: Webhook) -> HttpResponse | None:

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 from django.http import Http404
 
 from chat.importers import FileResult, ImportRejectedError
 from chat.importers.jobs import import_now
+from projects.command_arguments import find_user
 from projects.models import Project
 from projects.permissions import project_for_writing
 
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--format", default="auto", choices=["auto", *settings.CHAT_IMPORTERS])
 
     def handle(self, *, files: list[Path], project: str, owner: str, format: str, **_) -> None:
-        user = _user(owner)
+        user = find_user(owner)
         into = _project(user, project)
         failed = []
         for path in files:
@@ -52,13 +52,6 @@ class Command(BaseCommand):
             self.stderr.write(f"  {reason}")
         if more := result.refused - len(result.errors):
             self.stderr.write(f"  and {more} more")
-
-
-def _user(username: str):
-    user = get_user_model().objects.filter(username=username).first()
-    if user is None:
-        raise CommandError(f"There is no user “{username}”.")
-    return user
 
 
 def _project(user, slug: str) -> Project:

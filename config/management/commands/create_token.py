@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from projects import services
+from projects.command_arguments import find_project
 from projects.models import SCOPES, Project, Token
 
 MAX_LIFETIME_DAYS = 36_500
@@ -64,9 +65,7 @@ class Command(BaseCommand):
 
 def join_project(slug: str, user: Any, is_new: bool) -> Project:
     """Return the project. A new user becomes an editor of it, others must be members."""
-    project = Project.objects.filter(slug=slug).first()
-    if project is None:
-        raise CommandError(f"There is no project “{slug}”.")
+    project = find_project(slug)
     if is_new:
         services.add_member(project, user)
     elif not project.memberships.filter(user=user).exists():

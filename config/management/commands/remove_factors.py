@@ -3,8 +3,9 @@
 from typing import Any
 
 from allauth.mfa.models import Authenticator
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from projects.command_arguments import find_user
 
 
 class Command(BaseCommand):
@@ -14,9 +15,7 @@ class Command(BaseCommand):
         parser.add_argument("username")
 
     def handle(self, *, username: str, **options: Any) -> str:
-        if not get_user_model().objects.filter(username=username).exists():
-            raise CommandError(f"There is no user “{username}”.")
-        removed, _ = Authenticator.objects.filter(user__username=username).delete()
+        removed, _ = Authenticator.objects.filter(user=find_user(username)).delete()
         if not removed:
             raise CommandError(f"{username} has no second factor.")
         return f"Removed {removed} second factor{'s' if removed > 1 else ''} of {username}."

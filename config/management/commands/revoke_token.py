@@ -3,9 +3,9 @@
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from projects.command_arguments import find_user
 from projects.models import Token
 
 
@@ -20,9 +20,7 @@ class Command(BaseCommand):
         selection.add_argument("--all", action="store_true", help="all tokens")
 
     def handle(self, *, username: str, name: str | None, id: UUID | None, **options: Any) -> str:
-        if not get_user_model().objects.filter(username=username).exists():
-            raise CommandError(f"There is no user “{username}”.")
-        tokens = Token.objects.filter(user__username=username)
+        tokens = Token.objects.filter(user=find_user(username))
         if name is not None:
             tokens = tokens.filter(name=name)
         if id is not None:

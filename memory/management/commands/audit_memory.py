@@ -3,9 +3,10 @@
 import json
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from memory.layers.statistics import ALL, GROUPS, ParticularCounts, particulars_by_layer
+from projects.command_arguments import find_project
 from projects.models import Project
 
 COLUMNS = (*GROUPS, ALL)
@@ -19,11 +20,8 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as JSON, shares from 0 to 1")
 
     def handle(self, *args, **options) -> None:
-        projects = Project.objects.order_by("slug")
-        if options["project"]:
-            projects = projects.filter(slug=options["project"])
-            if not projects:
-                raise CommandError(f"There is no project “{options['project']}”.")
+        slug = options["project"]
+        projects = [find_project(slug)] if slug else Project.objects.order_by("slug")
         layers_by_project = {project.slug: particulars_by_layer(project) for project in projects}
         if options["json"]:
             report = {

@@ -3,11 +3,10 @@
 from argparse import ArgumentParser
 from pathlib import Path
 
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from memory.portability import ExportScope, export
-from projects.models import Project
+from projects.command_arguments import find_project, find_user
 
 
 class Command(BaseCommand):
@@ -22,14 +21,8 @@ class Command(BaseCommand):
         parser.add_argument("--user", metavar="NAME", help="only what is this user's own")
 
     def handle(self, *, file: Path, project: str, user: str | None, **options) -> None:
-        source = Project.objects.filter(slug=project).first()
-        if source is None:
-            raise CommandError(f"There is no project “{project}”.")
-        person = None
-        if user is not None:
-            person = get_user_model().objects.filter(username=user).first()
-            if person is None:
-                raise CommandError(f"There is no user “{user}”.")
+        source = find_project(project)
+        person = find_user(user) if user else None
         try:
             with file.open("xb") as out:
                 counts = export(ExportScope(source, person, only_own=person is not None), out)

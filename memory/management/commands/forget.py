@@ -4,15 +4,14 @@ import json
 from argparse import ArgumentParser
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
 from memory.forgetting.permissions import missing_object
 from memory.forgetting.service import ForgetScope, forget, preview
 from memory.management.commands.memory_cycle import instant
+from projects.command_arguments import find_project, find_user
 from projects.core.errors import DomainError
-from projects.models import Project
 
 
 class Command(BaseCommand):
@@ -48,15 +47,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args, **options) -> None:
-        project = Project.objects.filter(slug=options["project"]).first()
-        if project is None:
-            raise CommandError(f"There is no project “{options['project']}”.")
-        user = None
-        if options["user"]:
-            account = get_user_model().objects.filter(username=options["user"]).first()
-            if account is None:
-                raise CommandError(f"There is no user “{options['user']}”.")
-            user = account.pk
+        project = find_project(options["project"])
+        user = find_user(options["user"]).pk if options["user"] else None
         names = ("session", "message", "entry", "fact", "upload", "before", "sources", "replies")
         scope = ForgetScope(user=user, **{name: options[name] for name in names})
         if reason := missing_object(project, scope):

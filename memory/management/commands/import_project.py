@@ -11,8 +11,7 @@ from django.db import transaction
 from chat.importers import FileResult, ImportRejectedError
 from memory.portability import import_project, members_of
 from projects import services
-from projects.models import Project
-from projects.services import create_project
+from projects.command_arguments import find_user
 
 
 class Command(BaseCommand):
@@ -29,16 +28,15 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, file: Path, owner: str, name: str | None, members: bool, **options) -> None:
-        user = get_user_model().objects.filter(username=owner).first()
-        if user is None:
-            raise CommandError(f"There is no user “{owner}”.")
+        user = find_user(owner)
         result = FileResult()
         try:
             with ZipFile(file) as archive, transaction.atomic():
                 called, people = members_of(archive)
-                project = create_project(user, name=name or called)
+                project = services.create_project(user, name=name or called)
                 if members:
-                    _add(project, people)
+                    for known in get_user_model().objects.filter(username__in=people):
+                        services.add_member(project, known, people[known.get_username()])
                 import_project(project, archive, result)
         except (ImportRejectedError, BadZipFile) as error:
             raise CommandError(f"{file}: {error}") from error
@@ -48,10 +46,3 @@ class Command(BaseCommand):
             self.stderr.write(f"  {reason}")
         summary = f"{result.sessions} sessions, {result.imported} messages"
         self.stdout.write(f"{project.slug}: {summary}")
-
-
-def _add(project: Project, people: dict[str, str]) -> None:
-    """Add the people who have an account here, in the role that they had."""
-    known = get_user_model().objects.filter(username__in=people)
-    for user in known:
-        services.add_member(project, user, people[user.get_username()])

@@ -6,6 +6,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from memory import demo
+from projects.command_arguments import find_user
 
 
 class Command(BaseCommand):
@@ -17,11 +18,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, owner: str | None, **options) -> None:
-        users = get_user_model().objects
-        if owner is not None:
-            user = users.filter(username=owner).first()
-        else:
-            user = users.filter(is_superuser=True).order_by("pk").first()
+        administrators = get_user_model().objects.filter(is_superuser=True)
+        user = find_user(owner) if owner is not None else administrators.order_by("pk").first()
         if user is None:
-            raise CommandError(f"There is no user “{owner}”." if owner else "Nobody could own it.")
+            raise CommandError("There is no administrator to own it; name an --owner.")
         self.stdout.write(demo.create_demo(user).slug)

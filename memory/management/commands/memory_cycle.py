@@ -4,10 +4,10 @@ import sys
 from argparse import ArgumentParser
 from datetime import UTC, datetime
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from memory.layers import cycle
-from projects.models import Project
+from projects.command_arguments import find_project
 
 
 def instant(text: str) -> datetime:
@@ -26,11 +26,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args, **options) -> None:
-        project = None
-        if options["project"]:
-            project = Project.objects.filter(slug=options["project"]).first()
-            if project is None:
-                raise CommandError(f"There is no project “{options['project']}”.")
+        project = find_project(options["project"]) if options["project"] else None
         report = cycle.run(options["now"] or datetime.now(UTC), project, self.progress)
         self.stdout.write(
             f"{report.summarised} conversations summarised, {report.rewritten} rewritten, "

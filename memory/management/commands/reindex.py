@@ -3,12 +3,11 @@
 import sys
 from argparse import ArgumentParser
 
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from memory.recall import embedders, reindexing
 from memory.recall.reindexing import ReindexProgress
-from projects.models import Project
+from projects.command_arguments import find_project, find_user
 
 
 class Command(BaseCommand):
@@ -28,8 +27,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, project: str | None, user: str | None, embedder: bool, **_) -> None:
-        target = self._get(Project, "project", slug=project) if project else None
-        owner = self._get(get_user_model(), "user", username=user) if user else None
+        target = find_project(project) if project else None
+        owner = find_user(user) if user else None
         if not embedder:
             done = reindexing.reindex(target, owner, self._progress)
             self.stdout.write(
@@ -45,12 +44,6 @@ class Command(BaseCommand):
         except embedders.EmbedderError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{added} vectors added, {removed} of other embedders removed")
-
-    def _get(self, model, name: str, **filters):
-        row = model.objects.filter(**filters).first()
-        if row is None:
-            raise CommandError(f"There is no {name} “{next(iter(filters.values()))}”.")
-        return row
 
     def _progress(self, progress: ReindexProgress) -> None:
         if sys.stderr.isatty():

@@ -1,0 +1,24 @@
+"""Find the objects that a command's arguments name."""
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import CommandError
+
+from projects.models import Project
+
+
+def find_user(username: str) -> Any:
+    """Return the user of this name. Raises CommandError."""
+    user = get_user_model().objects.filter(username=username).first()
+    if user is None:
+        raise CommandError(f"There is no user “{username}”.")
+    return user
+
+
+def find_project(slug: str) -> Project:
+    """Return the project with this slug. Raises CommandError."""
+    project = Project.objects.filter(slug=slug).first()
+    if project is None:
+        raise CommandError(f"There is no project “{slug}”.")
+    return project

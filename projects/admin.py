@@ -27,12 +27,10 @@ from projects.signals import member_added, member_removed, role_changed
 admin.site.site_header = admin.site.site_title = "Strata"
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):
-    """An admin of rows that only the app itself may change."""
+class ReadOnlyMixin:
+    """Rows that only the app itself may change. For admin pages and inlines."""
 
-    show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj=None) -> bool:
         return False
 
     def has_change_permission(self, request: HttpRequest, obj=None) -> bool:
@@ -40,6 +38,10 @@ class ReadOnlyAdmin(admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj=None) -> bool:
         return False
+
+
+class ReadOnlyAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    show_full_result_count = False
 
 
 def send_member_signals(member: Membership, previous: Mapping[str, Any], by: Any) -> None:

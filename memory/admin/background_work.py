@@ -46,7 +46,6 @@ class CursorAdmin(LeasedAdmin):
         "last_error",
         "lease_until",
     )
-    list_select_related = ("session", "project")
     date_hierarchy = "session__last_activity_at"
     search_fields = ("=session__id", "project__slug")
     ordering = ("-failures", "-pk")
@@ -55,7 +54,6 @@ class CursorAdmin(LeasedAdmin):
 @admin.register(Ladder)
 class LadderAdmin(LeasedAdmin):
     list_display = ("project", "failures", "next_try_at", "last_error", "lease_until")
-    list_select_related = ("project",)
     search_fields = ("project__slug", "project__name")
     ordering = ("-failures", "-pk")
 
@@ -63,9 +61,7 @@ class LadderAdmin(LeasedAdmin):
 @admin.register(Nudge, EntriesChanged)
 class NudgeAdmin(ReadOnlyAdmin):
     list_display = ("id", "project")
-    list_select_related = ("project",)
     search_fields = ("project__slug",)
-    ordering = ("-id",)
 
 
 @admin.register(Call)
@@ -82,10 +78,8 @@ class CallAdmin(ReadOnlyAdmin):
         "outcome",
     )
     list_filter = ("kind", "model")
-    list_select_related = ("project",)
     date_hierarchy = "started_at"
     search_fields = ("model", "project__slug", "=session_id")
-    ordering = ("-id",)
 
 
 @admin.register(IndexCursor)
@@ -101,6 +95,5 @@ class IndexCursorAdmin(LeasedAdmin):
         "last_error",
         "lease_until",
     )
-    list_select_related = ("session", "project")
     search_fields = ("=session__id", "project__slug")
     ordering = ("-failures", "-pk")

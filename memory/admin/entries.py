@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
-from django.db.models import Case, Count, QuerySet, Value, When
+from django.db.models import Case, QuerySet, Value, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path
@@ -16,31 +16,14 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.admin.private_text import PrivateTextAdmin
 from memory.admin.entry_actions import EntryActionsMixin
-from memory.admin.mixins import ActionAdmin, ReadOnlyInline
+from memory.admin.mixins import ActionAdmin
 from memory.models import Entry, EntryRevision, EntryStatus
 from memory.moderation.actions import ModerationAction, state_objection
 from memory.moderation.revisions import comparison, entry_texts
-from projects.admin import ReadOnlyAdmin
+from projects.admin import ReadOnlyAdmin, ReadOnlyMixin
 
 
-class EntryStateFilter(admin.SimpleListFilter):
-    """Filter by state, with the number of entries in each; `proposed` comes first."""
-
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin):
-        rows = Entry.objects.order_by().values_list("state").annotate(Count("pk"))
-        counts = dict(rows)
-        return [
-            (value, f"{label} ({counts.get(value, 0)})") for value, label in EntryStatus.choices
-        ]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        return queryset.filter(state=self.value()) if self.value() else queryset
-
-
-class EntryRevisionInline(ReadOnlyInline):
+class EntryRevisionInline(ReadOnlyMixin, admin.StackedInline):
     model = EntryRevision
     fields = ("revision", "summary", "written_by", "written_at")
 
@@ -73,7 +56,7 @@ class EntryAdmin(EntryActionsMixin, ActionAdmin):
         "tokens",
         "last_source_at",
     )
-    list_filter = (EntryStateFilter, "granularity", "waits_because", "pinned", "withheld")
+    list_filter = ("state", "granularity", "waits_because", "pinned", "withheld")
     list_select_related = ("project", "session")
     date_hierarchy = "last_source_at"
     ordering = (Case(When(state=EntryStatus.PROPOSED, then=Value(0)), default=Value(1)), "-id")
@@ -122,10 +105,10 @@ class EntryAdmin(EntryActionsMixin, ActionAdmin):
 @admin.register(EntryRevision)
 class EntryRevisionAdmin(PrivateTextAdmin, ReadOnlyAdmin):
     session_path = "entry__session"
+    ordering = ("-id",)
     list_display = ("entry", "revision", "excerpt", "project", "written_by", "written_at")
     list_select_related = ("entry__session", "project")
     date_hierarchy = "written_at"
-    ordering = ("-id",)
     search_fields = ("summary", "=entry__id", "project__slug")
 
     @admin.display(description=_("summary"))

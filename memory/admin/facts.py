@@ -13,18 +13,18 @@ from chat.admin.private_text import HIDDEN_TEXT, is_uuid
 from chat.models import Session, Visibility
 from chat.signals import private_text_opened
 from memory import facts
-from memory.admin.mixins import ForgetActionAdmin, ReadOnlyInline, in_english
+from memory.admin.mixins import ForgetActionAdmin, in_english
 from memory.forgetting.service import ForgetScope
 from memory.models import ActivityVerb, Fact, FactSource
 from memory.models.activity import record_activity
 from memory.moderation.actions import MAX_ENTRIES_AT_ONCE
-from projects.admin import ReadOnlyAdmin
+from projects.admin import ReadOnlyAdmin, ReadOnlyMixin
 from projects.core.errors import DomainError
 
 PRIVATE_SOURCES = FactSource.objects.filter(session__visibility=Visibility.PRIVATE)
 
 
-class FactSourceInline(ReadOnlyInline):
+class FactSourceInline(ReadOnlyMixin, admin.StackedInline):
     """The sources; the text of a message is only on the message's own page."""
 
     model = FactSource
@@ -76,9 +76,7 @@ class FactAdmin(ForgetActionAdmin):
         ("user", admin.EmptyFieldListFilter),
         ("retired_at", admin.EmptyFieldListFilter),
     )
-    list_select_related = ("project",)
     date_hierarchy = "valid_from"
-    ordering = ("-id",)
     search_fields = ("subject", "predicate", "object", "=id", "project__slug")
     exclude = ("subject_key", "predicate_key", "topic")
     inlines = (FactSourceInline,)
@@ -136,8 +134,8 @@ class FactAdmin(ForgetActionAdmin):
 
 @admin.register(FactSource)
 class FactSourceAdmin(ReadOnlyAdmin):
+    ordering = ("-id",)
     list_display = ("fact", "message", "session", "project", "valid_from", "confidence", "found_at")
     list_select_related = ("fact", "message", "session", "project")
     date_hierarchy = "found_at"
     search_fields = ("=fact__id", "=message__id", "=session__id", "project__slug")
-    ordering = ("-id",)

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.contrib.auth import get_permission_codename
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -26,32 +25,15 @@ def in_english(text: object) -> str:
         return str(text)
 
 
-class ReadOnlyInline(admin.StackedInline):
-    extra = 0
-
-    def has_add_permission(self, request: HttpRequest, obj=None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj=None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj=None) -> bool:
-        return False
-
-
 class ActionAdmin(ReadOnlyAdmin):
     """Read-only pages whose actions need the model's change or delete permission."""
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        return self._has_permission(request, "change")
+        return admin.ModelAdmin.has_change_permission(self, request)
 
     def has_forget_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may do what cannot be undone."""
-        return self._has_permission(request, "delete")
-
-    def _has_permission(self, request: HttpRequest, verb: str) -> bool:
-        codename = get_permission_codename(verb, self.opts)
-        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
+        return admin.ModelAdmin.has_delete_permission(self, request)
 
 
 class ForgetActionAdmin(ActionAdmin):

@@ -41,7 +41,6 @@ class ActivityAdmin(ReadOnlyAdmin):
     list_select_related = ("project", "by", "whom")
     date_hierarchy = "at"
     search_fields = ("=entry_id", "=session_id", "=message_id", "project__slug", "by__username")
-    ordering = ("-id",)
     change_form_template = "admin/memory/activity/change_form.html"
 
     def render_change_form(
@@ -58,28 +57,22 @@ class ActivityAdmin(ReadOnlyAdmin):
 class TombstoneAdmin(ReadOnlyAdmin):
     list_display = ("kind", "subject", "project", "at")
     list_filter = ("kind",)
-    list_select_related = ("project",)
     date_hierarchy = "at"
     search_fields = ("=subject", "project__slug")
-    ordering = ("-id",)
 
 
 @admin.register(EntryState)
 class EntryStateAdmin(ReadOnlyAdmin):
     list_display = ("entry", "project", "since", "state", "pinned", "withheld", "revision")
     list_filter = ("state",)
-    list_select_related = ("entry", "project")
     date_hierarchy = "since"
     search_fields = ("=entry__id", "project__slug")
-    ordering = ("-id",)
 
 
 @admin.register(RenderedBank)
 class RenderedBankAdmin(ReadOnlyAdmin):
     list_display = ("project", "version", "tokens")
-    list_select_related = ("project",)
     search_fields = ("project__slug", "project__name")
-    ordering = ("-pk",)
     # The text stems from private sessions too. The pages of entries record who read them.
     exclude = ("text",)
 
@@ -90,7 +83,6 @@ class ChunkAdmin(PrivateTextAdmin, ReadOnlyAdmin):
     list_filter = ("source_type", "role")
     list_select_related = ("project", "session")
     date_hierarchy = "occurred_at"
-    ordering = ("-id",)
     search_fields = ("text", "=id", "=source", "project__slug")
     exclude = ("terms", "pieces")
 
@@ -102,8 +94,6 @@ class ChunkAdmin(PrivateTextAdmin, ReadOnlyAdmin):
 @admin.register(Vector)
 class VectorAdmin(ReadOnlyAdmin):
     list_display = ("chunk", "embedder", "project")
-    list_select_related = ("chunk", "project")
-    ordering = ("-id",)
     search_fields = ("=chunk__id", "=chunk__source", "project__slug", "embedder")
     exclude = ("embedding",)
 
@@ -111,7 +101,6 @@ class VectorAdmin(ReadOnlyAdmin):
 @admin.register(Corpus)
 class CorpusAdmin(ReadOnlyAdmin):
     list_display = ("project", "chunks", "changes", "counted_at")
-    list_select_related = ("project",)
     search_fields = ("project__slug", "project__name")
     ordering = ("-chunks",)
     exclude = ("terms", "counts")
@@ -129,8 +118,7 @@ class BlockAdmin(ReadOnlyAdmin):
     ordering = ("-updated_at",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Block | None = None) -> bool:
-        user = request.user
-        return user.is_active and user.has_perm("memory.delete_block")
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
     def get_exclude(self, request: HttpRequest, obj: Block | None = None) -> tuple[str, ...]:
         is_other_users = obj is not None and obj.user_id not in (None, request.user.pk)

@@ -26,10 +26,8 @@ class WebhookAdmin(ActionAdmin):
         "last_error",
     )
     list_filter = ("off_because",)
-    list_select_related = ("project",)
     date_hierarchy = "created_at"
     search_fields = ("project__slug", "project__name", "=id")
-    ordering = ("-id",)
     exclude = ("url",)
     actions = ("switch_off",)
 
@@ -54,7 +52,5 @@ class DeliveryAdmin(ReadOnlyAdmin):
         "created_at",
     )
     list_filter = ("state", "event")
-    list_select_related = ("project", "webhook")
     date_hierarchy = "created_at"
     search_fields = ("=id", "=webhook__id", "project__slug")
-    ordering = ("-id",)

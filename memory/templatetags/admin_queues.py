@@ -17,14 +17,18 @@ QUEUES: tuple[tuple[Any, QuerySet, str], ...] = (
     (
         _("Summaries that wait for review"),
         Entry.objects.filter(state=EntryStatus.PROPOSED),
-        "state=proposed",
+        "state__exact=proposed",
     ),
     (
         _("Facts that wait for review"),
         Fact.objects.filter(state=FactStatus.PROPOSED, retired_at=None),
         "state__exact=proposed",
     ),
-    (_("Summaries to be rewritten"), Entry.objects.filter(state=EntryStatus.STALE), "state=stale"),
+    (
+        _("Summaries to be rewritten"),
+        Entry.objects.filter(state=EntryStatus.STALE),
+        "state__exact=stale",
+    ),
     (
         _("Conversations that could not be summarised"),
         Cursor.objects.filter(failures__gt=0),

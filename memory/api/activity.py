@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 from django_filters import rest_framework as filters
@@ -80,14 +81,11 @@ class ActivitySerializer(serializers.ModelSerializer):
     def get_whom(self, act: Activity) -> str | None:
         return act.whom.get_username() if act.whom else None
 
-    def get_session(self, act: Activity) -> str | None:
-        return self._visible_id(act, act.session_id)
+    def get_session(self, act: Any) -> UUID | None:
+        return None if act.is_private else act.session_id
 
-    def get_message(self, act: Activity) -> str | None:
-        return self._visible_id(act, act.message_id)
-
-    def _visible_id(self, act: Activity, pk: Any) -> str | None:
-        return str(pk) if pk and act.session_id not in self.context["hidden_sessions"] else None
+    def get_message(self, act: Any) -> UUID | None:
+        return None if act.is_private else act.message_id
 
 
 class ActivityFilter(filters.FilterSet):
@@ -102,10 +100,7 @@ class ActivityFilter(filters.FilterSet):
 
     def filter_session(self, acts: QuerySet[Activity], name: str, pk) -> QuerySet[Activity]:
         """Return the acts on a session, but nothing for another user's private session."""
-        private = Session.objects.filter(pk=pk, visibility=Visibility.PRIVATE)
-        if private.exclude(creator=self.request.user).exists():
-            return acts.none()
-        return acts.filter(session_id=pk)
+        return acts.filter(session_id=pk, is_private=False)
 
 
 class ActivityBaseView(MembershipMixin, generics.GenericAPIView):
@@ -113,16 +108,10 @@ class ActivityBaseView(MembershipMixin, generics.GenericAPIView):
     serializer_class = ActivitySerializer
 
     def get_queryset(self) -> QuerySet[Activity]:
+        private = Session.objects.filter(pk=OuterRef("session_id"), visibility=Visibility.PRIVATE)
+        private = private.exclude(creator=self.request.user)
         acts = Activity.objects.filter(project=self.membership.project_id)
-        return acts.select_related("by", "whom")
-
-    def serialize(self, acts: list[Activity]) -> Any:
-        """Return the data of `acts`. Needs one query for the private sessions they name."""
-        ids = {act.session_id for act in acts if act.session_id}
-        private = Session.objects.filter(pk__in=ids, visibility=Visibility.PRIVATE)
-        hidden = private.exclude(creator=self.request.user).values_list("pk", flat=True)
-        context = self.get_serializer_context() | {"hidden_sessions": set(hidden)}
-        return self.serializer_class(acts, many=True, context=context).data
+        return acts.select_related("by", "whom").annotate(is_private=Exists(private))
 
 
 class ActivityListView(ActivityBaseView, generics.ListAPIView):
@@ -132,16 +121,9 @@ class ActivityListView(ActivityBaseView, generics.ListAPIView):
 
     filterset_class = ActivityFilter
 
-    def list(self, request, *args, **kwargs) -> Response:
-        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(self.serialize(page or []))
-
 
 class ActivityDetailView(ActivityBaseView, generics.RetrieveAPIView):
     """One act, such as a forget request with its receipt."""
-
-    def retrieve(self, request, *args, **kwargs) -> Response:
-        return Response(self.serialize([self.get_object()])[0])
 
 
 class UsageQuerySerializer(serializers.Serializer):

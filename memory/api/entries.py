@@ -30,7 +30,6 @@ from memory.forgetting.service import ForgetScope
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of, entry_as_of
 from memory.models import Cursor, Entry, ReviewReason
-from memory.models.entries import EntryQuerySet
 from memory.permissions import entries_for
 from memory.tasks import summarise_session
 from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
@@ -66,15 +65,14 @@ class EntryFilter(filters.FilterSet):
     because = filters.ChoiceFilter("waits_because", choices=ReviewReason.choices)
     since = MomentFilter("last_source_at", "gte")
     until = MomentFilter("last_source_at", "lt", help_text="Not included.")
-    q = filters.CharFilter(method="filter_words", max_length=200)
+    q = filters.CharFilter(
+        method=lambda entries, name, words: entries.matching(words), max_length=200
+    )
     session = filters.UUIDFilter(method="filter_session")
 
     class Meta:
         model = Entry
         fields = ("granularity", "state")
-
-    def filter_words(self, entries: EntryQuerySet, name: str, words: str) -> EntryQuerySet:
-        return entries.matching(words)
 
     def filter_session(self, entries: QuerySet[Entry], name: str, session) -> QuerySet[Entry]:
         """Return the entries of a session; those of a private one to its creator only."""

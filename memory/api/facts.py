@@ -27,12 +27,7 @@ from memory.facts import Statement, permissions
 from memory.facts.update import statement_of
 from memory.forgetting.service import ForgetScope
 from memory.models import Fact, FactStatus, ModerationReason, ReviewReason
-from memory.models.facts import (
-    MAX_OBJECT_CHARS,
-    MAX_PREDICATE_CHARS,
-    MAX_SUBJECT_CHARS,
-    FactQuerySet,
-)
+from memory.models.facts import MAX_OBJECT_CHARS, MAX_PREDICATE_CHARS, MAX_SUBJECT_CHARS
 from projects.api.idempotency import idempotent
 from projects.core.api.etags import ETagMixin, if_match_version
 from projects.core.api.filters import FlagFilter
@@ -212,23 +207,16 @@ def facts_data(rows: Sequence[Fact], context: Mapping[str, Any]) -> Sequence[Map
 
 
 class FactFilter(filters.FilterSet):
-    q = filters.CharFilter(method="filter_words", help_text="Words of it.")
-    subject = filters.CharFilter(method="filter_subject")
-    predicate = filters.CharFilter(method="filter_predicate")
+    q = filters.CharFilter(
+        method=lambda rows, name, text: rows.matching(text), help_text="Words of it."
+    )
+    subject = filters.CharFilter(method=lambda rows, name, text: rows.with_subject(text))
+    predicate = filters.CharFilter(method=lambda rows, name, text: rows.with_predicate(text))
     user = FlagFilter("user", "isnull", exclude=True, help_text="true: only those about you.")
 
     class Meta:
         model = Fact
         fields: tuple[str, ...] = ()
-
-    def filter_words(self, rows: FactQuerySet, name: str, text: str) -> FactQuerySet:
-        return rows.matching(text)
-
-    def filter_subject(self, rows: FactQuerySet, name: str, subject: str) -> FactQuerySet:
-        return rows.with_subject(subject)
-
-    def filter_predicate(self, rows: FactQuerySet, name: str, predicate: str) -> FactQuerySet:
-        return rows.with_predicate(predicate)
 
 
 class FactBaseView(MembershipMixin, generics.GenericAPIView):

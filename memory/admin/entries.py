@@ -56,6 +56,7 @@ class EntryAdmin(EntryActionsMixin, ActionAdmin):
         "tokens",
         "last_source_at",
     )
+    show_facets = admin.ShowFacets.ALWAYS
     list_filter = ("state", "granularity", "waits_because", "pinned", "withheld")
     list_select_related = ("project", "session")
     date_hierarchy = "last_source_at"

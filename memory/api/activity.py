@@ -100,7 +100,7 @@ class ActivityFilter(filters.FilterSet):
 
     def filter_session(self, acts: QuerySet[Activity], name: str, pk) -> QuerySet[Activity]:
         """Return the acts on a session, but nothing for another user's private session."""
-        return acts.filter(session_id=pk, is_private=False)
+        return acts.filter(session_id=pk, is_private=False)  # type: ignore[misc]
 
 
 class ActivityBaseView(MembershipMixin, generics.GenericAPIView):

@@ -46,6 +46,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.http.middleware.RequestLogMiddleware",
     "config.http.middleware.MetricsMiddleware",
+    "projects.core.http.public_url.PublicUrlMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.http.middleware.PageLocaleMiddleware",
     "django.middleware.common.CommonMiddleware",

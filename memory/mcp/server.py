@@ -6,6 +6,7 @@ Requests share no state, so any process can answer the next one.
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
@@ -40,6 +41,7 @@ from memory.mcp.tools import TOOLS, Caller, MemoryTool
 from projects.authentication import TokenAuthentication
 from projects.core.database import in_thread
 from projects.core.errors import DomainError
+from projects.core.http.public_url import absolute_url
 from projects.permissions import membership
 from projects.rate_limits import RateLimitExceededError, count_request
 
@@ -105,7 +107,7 @@ def _authenticate(scope: dict[str, Any]) -> Caller:
         raise exceptions.Throttled(error.retry_after_s) from error
     member = membership(user, token.project.slug, token=token)
     member.user = user
-    return Caller(member, token, request.build_absolute_uri)
+    return Caller(member, token, partial(absolute_url, request))
 
 
 async def _send_error(send: Send, status: int, detail: str, headers: Headers | None = None) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -68,6 +69,9 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send mail. Raises ImmediateHttpResponse, a redirect back, if the server refuses it."""
+        if settings.URL:
+            # The site that the text names; the default is the host of the request.
+            context = context | {"current_site": SimpleNamespace(domain=settings.URL)}
         try:
             super().send_mail(template_prefix, email, context)
         except OSError as error:

@@ -12,6 +12,9 @@ from django.contrib.auth.password_validation import password_validators_help_tex
 from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
 
+from projects.accounts.tokens import TokenRevocationForm
+
+KEPT_TOKENS = {"kept_tokens": _("All others are revoked.")}
 RULES = lazy(lambda: " ".join(password_validators_help_texts()), str)()
 NAME = {"autocapitalize": "none", "spellcheck": "false"}
 
@@ -73,27 +76,27 @@ class AddEmailForm(RelabelledForm, account.AddEmailForm):
     labels = {"email": _("Another mail address")}
 
 
-class ChangePasswordForm(RelabelledForm, account.ChangePasswordForm):
+class ChangePasswordForm(RelabelledForm, TokenRevocationForm, account.ChangePasswordForm):
     labels = {
         "oldpassword": _("Present password"),
         "password1": _("New password"),
         "password2": _("New password, again"),
     }
-    helps = {"password1": RULES}
+    helps = KEPT_TOKENS | {"password1": RULES}
 
 
-class SetPasswordForm(RelabelledForm, account.SetPasswordForm):
+class SetPasswordForm(RelabelledForm, TokenRevocationForm, account.SetPasswordForm):
     labels = {"password1": _("New password"), "password2": _("New password, again")}
-    helps = {"password1": RULES}
+    helps = KEPT_TOKENS | {"password1": RULES}
 
 
 class ForgottenPasswordForm(RelabelledForm, account.ResetPasswordForm):
     labels = {"email": _("Mail address")}
 
 
-class NewPasswordForm(RelabelledForm, account.ResetPasswordKeyForm):
+class NewPasswordForm(RelabelledForm, TokenRevocationForm, account.ResetPasswordKeyForm):
     labels = {"password1": _("New password"), "password2": _("New password, again")}
-    helps = {"password1": RULES}
+    helps = KEPT_TOKENS | {"password1": RULES}
 
 
 class ConfirmPasswordForm(RelabelledForm, account.ReauthenticateForm):

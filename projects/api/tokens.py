@@ -10,6 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.response import Response
 
+from projects.accounts.tokens import issue_token
 from projects.api.idempotency import IdempotentResult, idempotent
 from projects.core.api.pagination import NewestFirstPagination
 from projects.models import SCOPES, Project, Token
@@ -133,7 +134,7 @@ class TokenListView(TokenBaseView, generics.ListAPIView):
         """Creates a token that can do no more than the one of the request; by default, as much."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        token, secret = Token.issue(request.user, **serializer.validated_data)
+        token, secret = issue_token(request, **serializer.validated_data)
         response = Response(
             {**TokenSerializer(token).data, "token": secret}, status.HTTP_201_CREATED
         )

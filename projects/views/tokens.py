@@ -1,5 +1,6 @@
 """The page of the user's API tokens."""
 
+from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -8,19 +9,24 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from projects.accounts.tokens import issue_token
 from projects.forms import TokenForm
 from projects.models import Token
 
 
 @never_cache
 @login_required
+@reauthentication_required(allow_get=True)
 @require_http_methods(["GET", "POST"])
 def token_list(request: HttpRequest) -> HttpResponse:
-    """Show the user's tokens. A POST creates one, whose secret only this response shows."""
+    """Show the user's tokens. A POST creates one, whose secret only this response shows.
+
+    Creating one needs the password or a second factor again.
+    """
     form = TokenForm(request.user, request.POST or None)
     if not form.is_valid():
         return _page(request, form, status=400 if form.is_bound else 200)
-    token, secret = Token.issue(request.user, **form.token())
+    token, secret = issue_token(request, **form.token())
     return _page(request, TokenForm(request.user), made=token, secret=secret)
 
 

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.test_every_page import AXE, violations
+from tests.server import PASSWORD
 
 
 def opens(server, token: str) -> int:
@@ -16,6 +17,11 @@ def opens(server, token: str) -> int:
             return answer.status
     except HTTPError as error:
         return error.code
+
+
+def confirm_password(page) -> None:
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Confirm").click()
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -28,6 +34,7 @@ def test_a_token_is_made_shown_once_and_revoked(open_page, sign_in, server, scri
     page.get_by_label("Name").fill(name)
     page.get_by_label("Valid for").select_option("30 days")
     page.get_by_role("button", name="Make token").click()
+    confirm_password(page)
     token = page.get_by_label("The new token").input_value()
     assert opens(server, token) == 200
     page.get_by_role("link", name="Projects").click()
@@ -48,5 +55,6 @@ def test_the_page_that_shows_a_token_shuts_nobody_out(open_page, sign_in, theme)
     page.goto("/account/tokens/")
     page.get_by_label("Name").fill("Dashboard")
     page.get_by_role("button", name="Make token").click()
+    confirm_password(page)
     page.get_by_label("The new token").wait_for()
     assert violations(page) == []

@@ -19,6 +19,7 @@ FORM = {"name": "Editor", "project": "", "scopes": ["read", "write"], "days": "9
 @pytest.fixture
 def olive(client, owner):
     client.force_login(owner)
+    client.post("/accounts/confirm/", {"password": "pass-word-1"})
     return client
 
 
@@ -58,6 +59,37 @@ def test_a_token_is_made_and_shown_this_once(olive, project):
     assert token.digest not in page
 
 
+def test_the_password_is_asked_for_before_a_token_is_made(client, owner):
+    client.force_login(owner)
+    asked = client.post(URL, FORM)
+    assert asked["Location"] == "/accounts/confirm/?next=%2Faccount%2Ftokens%2F"
+    assert not Token.objects.exists()
+    assert client.post(asked["Location"], {"password": "wrong"}).status_code == 200
+    assert not Token.objects.exists()
+    # The request goes on after the password.
+    answer = client.post(asked["Location"], {"password": "pass-word-1"})
+    assert opens(shown_in(answer.content.decode())) == 200
+    assert "no-store" in answer["Cache-Control"]
+
+
+@pytest.mark.parametrize("on", ["page", "api"])
+def test_the_user_is_told_by_mail(olive, owner, api, settings, mailoutbox, on):
+    settings.SENDS_MAIL = settings.ACCOUNT_EMAIL_NOTIFICATIONS = True
+    if on == "page":
+        olive.post(URL, FORM)
+    else:
+        api(owner).post("/api/v1/tokens/", {"name": "Editor"}, format="json")
+    [message] = mailoutbox
+    assert message.to == ["olive@example.org"]
+    assert "“Editor”" in message.body
+    assert "strata_" not in message.body
+
+
+def test_without_mail_nobody_is_told(olive, mailoutbox):
+    olive.post(URL, FORM)
+    assert mailoutbox == []
+
+
 def test_a_token_may_be_for_ever(olive):
     assert olive.post(URL, FORM | {"days": ""}).status_code == 200
     assert Token.objects.get().expiry is None
@@ -75,6 +107,7 @@ def test_what_is_wrong_is_told_and_makes_nothing(olive, wrong):
 
 def test_a_project_of_others_is_no_choice(client, stranger, project):
     client.force_login(stranger)
+    client.post("/accounts/confirm/", {"password": "pass-word-1"})
     assert "Billing" not in client.get(URL).content.decode()
     assert client.post(URL, FORM | {"project": "billing"}).status_code == 400
 

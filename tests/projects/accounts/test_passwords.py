@@ -5,6 +5,7 @@ import re
 import pytest
 from allauth.account.models import EmailAddress
 
+from projects.models import Token
 from tests.projects.accounts.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -83,10 +84,43 @@ def test_changing_it_is_limited(olive):
     assert [olive.post(CHANGE, form).status_code for _ in range(6)] == [200] * 5 + [429]
 
 
-def test_tokens_outlive_a_password(owner, olive, api):
+def test_a_new_password_revokes_the_tokens_that_are_not_kept(owner, olive, api):
+    kept, revoked = api(owner, name="kept"), api(owner, name="lost")
+    assert "kept" in olive.get(CHANGE).content.decode()
+    form = {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW}
+    olive.post(CHANGE, form | {"kept_tokens": [str(Token.objects.get(name="kept").public_id)]})
+    assert kept.get("/api/v1/projects/").status_code == 200
+    assert revoked.get("/api/v1/projects/").status_code == 401
+    olive.post(CHANGE, form | {"oldpassword": NEW, "password1": PASSWORD, "password2": PASSWORD})
+    assert kept.get("/api/v1/projects/").status_code == 401
+
+
+def test_a_refused_password_revokes_nothing(owner, olive, api):
     program = api(owner)
-    olive.post(CHANGE, {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW})
+    olive.post(CHANGE, {"oldpassword": "wrong", "password1": NEW, "password2": NEW})
     assert program.get("/api/v1/projects/").status_code == 200
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_reset_revokes_the_tokens_that_are_not_kept(client, owner, stranger, mail, api, keep):
+    program, others = api(owner, name="mine"), api(stranger)
+    client.post(FORGOTTEN, {"email": "olive@example.org"})
+    form = client.get(link_in(mail[0], "password/forgotten"), follow=True)
+    assert "mine" in form.content.decode()
+    fields = {"password1": NEW, "password2": NEW}
+    if keep:
+        fields["kept_tokens"] = str(Token.objects.get(name="mine").public_id)
+    client.post(form.wsgi_request.path, fields)
+    assert program.get("/api/v1/projects/").status_code == (200 if keep else 401)
+    assert others.get("/api/v1/projects/").status_code == 200
+
+
+def test_nobody_keeps_the_token_of_another(owner, stranger, olive, api):
+    api(owner)
+    token, _secret = Token.issue(stranger)
+    form = {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW}
+    olive.post(CHANGE, form | {"kept_tokens": str(token.public_id)})
+    assert Token.objects.filter(user=stranger).exists()
 
 
 def test_a_new_address_is_confirmed_by_mail_and_lets_in(olive, mail, sign_in, is_in):

@@ -1,0 +1,51 @@
+"""API tokens as part of an account: creation with a notice by mail, and revocation."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from django import forms
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from projects.models import Token
+
+
+def issue_token(request: HttpRequest, **fields: Any) -> tuple[Token, str]:
+    """Return a new token of the request's user and its secret, and notify the user by mail."""
+    token, secret = Token.issue(request.user, **fields)
+    get_adapter().send_notification_mail(
+        "account/email/token_created", request.user, {"token": token}
+    )
+    return token, secret
+
+
+def revoke_except(user: Any, kept: Iterable[str]) -> None:
+    """Revoke the tokens of `user`, except those with the public ids `kept`."""
+    Token.objects.filter(user=user.pk).exclude(public_id__in=list(kept)).delete()
+
+
+class TokenRevocationForm(forms.Form):
+    """A form that sets a password and revokes the user's API tokens that are not selected.
+
+    Nothing is selected at first, so that a request without the field revokes all of them.
+    """
+
+    user: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        tokens = Token.objects.filter(user=self.user).order_by("-created")
+        if choices := [(str(token.public_id), str(token)) for token in tokens]:
+            self.fields["kept_tokens"] = forms.MultipleChoiceField(
+                label=_("API tokens to keep"),
+                choices=choices,
+                required=False,
+                widget=forms.CheckboxSelectMultiple,
+            )
+
+    @transaction.atomic
+    def save(self) -> None:
+        super().save()  # type: ignore[misc]
+        revoke_except(self.user, self.cleaned_data.get("kept_tokens", ()))

@@ -6,6 +6,8 @@ from typing import Any
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialApp, SocialToken
 from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.contrib.auth.admin import UserAdmin
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -24,6 +26,8 @@ from projects.models import (
 )
 from projects.signals import member_added, member_removed, role_changed
 
+# Registered again below.
+admin.site.unregister(get_user_model())
 admin.site.site_header = admin.site.site_title = "Strata"
 
 
@@ -135,6 +139,15 @@ class MembershipAdmin(admin.ModelAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
             self.delete_model(request, member)
+
+
+@admin.register(get_user_model())
+class AccountAdmin(UserAdmin):
+    """Accounts. Deleting one deletes what only its user had, such as imports and tokens."""
+
+    def get_deleted_objects(self, objs, request):
+        # Many rows that depend on an account are read-only here, which would prevent its deletion.
+        return [str(user) for user in objs], {"users": len(objs)}, set(), []
 
 
 @admin.register(Token)

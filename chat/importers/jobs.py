@@ -23,15 +23,13 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
-from django.http import Http404
 
 from chat.attachments import file_removal
 from chat.importers import FileResult, ImportRejectedError, check_file, import_file
 from chat.models import Import, ImportedStretch, ImportState, Message
 from chat.signals import import_finished
 from projects.core.text import storable
-from projects.models import Project
-from projects.permissions import project_for_writing
+from projects.models import Membership, Project
 
 log = logging.getLogger(__name__)
 
@@ -152,10 +150,7 @@ def _run(upload: Import, deadline: float) -> None:
     """Raise `ImportRejectedError`, `ImportDeletedError`, or `ImportDeadlineError` after `deadline`
     of the monotonic clock.
     """
-    try:
-        project_for_writing(upload.user, upload.project.slug)
-    except Http404:
-        raise ImportRejectedError("You may no longer write in this project.") from None
+    _check_may_write(upload)
     result = FileResult()
     before = upload.imported
 
@@ -168,6 +163,7 @@ def _run(upload: Import, deadline: float) -> None:
         )
         if not exists:
             raise ImportDeletedError
+        _check_may_write(upload)
 
     with _file(upload) as file:
         import_file(
@@ -190,6 +186,13 @@ def _run(upload: Import, deadline: float) -> None:
         refused=result.refused,
         errors=list(result.errors),
     )
+
+
+def _check_may_write(upload: Import) -> None:
+    """Raise `ImportRejectedError` if the user was removed, switched off or made a viewer."""
+    writers = Membership.objects.writers().filter(project=upload.project_id)
+    if not writers.filter(user=upload.user_id).exists():
+        raise ImportRejectedError("You may no longer write in this project.")
 
 
 @contextmanager

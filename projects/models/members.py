@@ -20,6 +20,10 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
         """Return the memberships of owners whose accounts are active."""
         return self.filter(role=MemberRole.OWNER, user__is_active=True)
 
+    def writers(self) -> "MembershipQuerySet":
+        """Return the memberships of owners and editors whose accounts are active."""
+        return self.filter(role__in=(MemberRole.OWNER, MemberRole.EDITOR), user__is_active=True)
+
 
 class Membership(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -55,7 +55,8 @@ class Exits:
 
     def deleted(self) -> None:
         url = f"/admin/auth/user/{self.leaver.pk}/delete/"
-        assert self.admin.post(url, {"post": "yes"}).status_code == 302
+        answer = self.admin.post(url, {"post": "yes"})
+        assert answer.status_code == 302
 
 
 EXITS: list[Callable[[Exits], None]] = [

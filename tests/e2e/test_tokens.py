@@ -20,7 +20,7 @@ def opens(server, token: str) -> int:
 
 
 def make_token(page) -> None:
-    """Send the form. Of pages that share their sign-in, only the first is asked for the password."""
+    """Send the form. Pages share their sign-in, so only the first asks for the password."""
     with page.expect_navigation():
         page.get_by_role("button", name="Make token").click()
     if "/accounts/confirm/" in page.url:

@@ -177,12 +177,6 @@ EMBEDDING_DIMENSIONS = _recall.embedding_dimensions
 SEARCH_LANGUAGE = _recall.search_language
 # Consecutive messages of one speaker are one excerpt.
 MERGE_TURNS = _recall.merge_turns
-# A message with one of these, in any inflection, can be recalled however short it is.
-TASK_VERBS = (
-    "approve assign book build buy call cancel change check close decide deploy do draft email "
-    "finish fix invite merge move order pay postpone print release remind remove reply review "
-    "schedule send ship sign start stop submit test update write"
-).split()
 
 # A prompt is these sections in this order: from what changes least to what changes most.
 CHAT_PROMPT_SECTIONS = [

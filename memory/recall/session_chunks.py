@@ -4,7 +4,6 @@ these with the chunks in the index.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import reduce
 from itertools import takewhile
 from operator import or_
@@ -42,20 +41,8 @@ COMPARED_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class IndexedMessage:
-    """A message as chunking reads it, and the id of its author."""
-
-    seq: int
-    role: str
-    author: str
-    text: str
-    at: datetime
-    author_id: int | None
-
-
-@dataclass(frozen=True)
 class SessionStretch:
-    """The turns of a session from message `start` to `through`, with the ids of their authors.
+    """The turns of a session from message `start` to `through`.
 
     `has_more` means that there are messages after it that have not been read.
     """
@@ -64,7 +51,6 @@ class SessionStretch:
     start: int
     through: int
     turns: Sequence[TurnChunk]
-    author_ids: dict[int, int | None]
     has_more: bool
 
     @property
@@ -87,8 +73,8 @@ class SessionStretch:
                 last_seq=turn.last_seq,
                 part=turn.part,
                 role=turn.role,
-                author_id=self.author_ids[turn.first_seq],
-                speaker=turn.author,
+                author_id=turn.author_id,
+                speaker=turn.speaker,
                 text=turn.text,
                 occurred_at=turn.at,
                 language=cursor.project.search_language_name,
@@ -147,24 +133,12 @@ def _make_stretch(cursor: IndexCursor, start: int, messages: Sequence[Message]) 
     through = final[-1].seq if final else start - 1
     has_more = len(final) == len(messages) and session.last_seq > through
     path = _active_path(session, start, messages)
-    indexed = [
-        IndexedMessage(
-            seq=message.seq,
-            role=message.role,
-            author=message.speaker,
-            text=message.text,
-            at=message.created_at,
-            author_id=message.author_id,
-        )
-        for message in final
-        if message.pk in path and _is_read(message)
-    ]
+    indexed = [message for message in final if message.pk in path and _is_read(message)]
     turns = list(chunking.chunk_messages(indexed, chunking_rules(session)))
     if has_more and turns:
         # The last turn may continue: the next stretch begins with it.
         through = _start(through + 1, turns[-1].first_seq + 1) - 1
-    authors = {message.seq: message.author_id for message in indexed}
-    return SessionStretch(cursor, start, through, turns, authors, has_more)
+    return SessionStretch(cursor, start, through, turns, has_more)
 
 
 def _active_path(session: Session, start: int, messages: Sequence[Message]) -> set[UUID]:
@@ -186,7 +160,7 @@ def chunking_rules(session: Session) -> ChunkingRules:
     """Return the rules for a session. Each note is a chunk of its own, however short it is."""
     if session.is_notes:
         return ChunkingRules(min_chars=1, merge=False)
-    return ChunkingRules(task_verbs=frozenset(settings.TASK_VERBS), merge=settings.MERGE_TURNS)
+    return ChunkingRules(merge=settings.MERGE_TURNS)
 
 
 def plan_chunks(

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.recall.chunking import (
+    INDEXED_ROLES,
     ChunkingRules,
     chunk_messages,
-    inflections,
     is_indexable,
     split_text,
 )
@@ -25,10 +25,11 @@ class Said:
     seq: int
     text: str
     role: str = "user"
-    author: str = "Ana"
+    speaker: str = "Ana"
+    author_id: int | None = None
 
     @property
-    def at(self) -> datetime:
+    def created_at(self) -> datetime:
         return AT + timedelta(minutes=self.seq)
 
 
@@ -49,7 +50,7 @@ def test_consecutive_messages_of_one_speaker_are_one_turn():
 
 
 def test_two_people_of_one_role_are_told_apart():
-    assert len(cut(Said(1, LONG), Said(2, LONG, author="Ben"))) == 2
+    assert len(cut(Said(1, LONG), Said(2, LONG, speaker="Ben"))) == 2
 
 
 def test_merging_can_be_switched_off():
@@ -93,18 +94,7 @@ def test_a_full_turn_is_followed_by_another():
     ],
 )
 def test_a_short_message_is_kept_if_it_asks_or_speaks_of_a_task(text, kept):
-    verbs = frozenset({"deploy", "ship", "pay"})
-    assert is_indexable(text, ChunkingRules(task_verbs=verbs)) is kept
-
-
-def test_verbs_are_known_in_every_inflection():
-    forms = inflections(frozenset({"decide", "commit", "try", "send"}))
-    assert {
-        *("decide", "decides", "decided", "deciding"),
-        *("commits", "committed", "committing"),
-        *("tries", "tried", "trying"),
-        *("sends", "sending", "sent"),
-    } <= forms
+    assert is_indexable(text) is kept
 
 
 def test_a_long_message_is_split_at_sentence_ends():
@@ -139,10 +129,10 @@ def test_turns_are_in_order_and_disjoint_and_fit(messages, rules):
 def test_nothing_that_is_worth_keeping_is_lost(messages, rules):
     found = list(chunk_messages(messages, rules))
     for message in messages:
-        kept = message.role in rules.roles and is_indexable(message.text, rules)
+        kept = message.role in INDEXED_ROLES and is_indexable(message.text, rules)
         holding = [turn for turn in found if turn.first_seq <= message.seq <= turn.last_seq]
         if kept:
-            assert {turn.author for turn in holding} == {message.author}
+            assert {turn.speaker for turn in holding} == {message.speaker}
             text = "".join("".join(turn.text.split()) for turn in holding)
             assert "".join(message.text.split()) in text
 

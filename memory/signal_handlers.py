@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, QuerySet
 from django.db.models.functions import Coalesce
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
@@ -95,10 +95,7 @@ def entries_of(session: Session) -> QuerySet[Entry]:
 def entries_covering(session: Session, seqs: Sequence[int]) -> QuerySet[Entry]:
     """Return the conversation entries that cover any of `seqs`."""
     covered = Message.objects.filter(
-        project=session.project_id,
-        session=session,
-        seq__in=seqs,
-        seq__range=(OuterRef("first_seq"), OuterRef("last_seq")),
+        coverage.IN_RANGE, project=session.project_id, session=session, seq__in=seqs
     )
     return entries_of(session).filter(Exists(covered))
 

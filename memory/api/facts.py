@@ -24,7 +24,6 @@ from memory import facts
 from memory.api.base import MembershipMixin, moment_parameter
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
 from memory.facts import Statement, permissions
-from memory.facts.update import statement_of
 from memory.forgetting.service import ForgetScope
 from memory.models import Fact, FactStatus, ModerationReason, ReviewReason
 from memory.models.facts import MAX_OBJECT_CHARS, MAX_PREDICATE_CHARS, MAX_SUBJECT_CHARS
@@ -163,7 +162,7 @@ class FactSerializer(serializers.ModelSerializer):
         if "user" in validated_data and validated_data.pop("user") != instance.user_id:
             raise ValidationError({"user": ["Whom a fact is about stays as it is."]})
         if validated_data:
-            statement = _statement(validated_data, vars(statement_of(instance)))
+            statement = _statement(validated_data, vars(Statement.of(instance)))
             instance = facts.edit(instance, statement, by, version, reason)
             # The edit raised the version.
             version = None

@@ -1,7 +1,7 @@
 """Creating facts: as a new row, or as another source of a fact that says the same."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -20,8 +20,8 @@ from projects.models import MemberRole, Membership, Project
 
 @dataclass(frozen=True)
 class Statement:
-    """The content of a fact. `user_id` is the user that it is about, None for the project;
-    `confidence` is from 0 to 1.
+    """The content of a fact, in columns of the same names. `user_id` is the user that it is about,
+    None for the project; `confidence` is from 0 to 1.
     """
 
     subject: str
@@ -31,6 +31,10 @@ class Statement:
     valid_until: datetime | None = None
     confidence: float = 1.0
     user_id: int | None = None
+
+    @classmethod
+    def of(cls, fact: Fact) -> "Statement":
+        return cls(**{field.name: getattr(fact, field.name) for field in fields(cls)})
 
     @property
     def text(self) -> str:
@@ -153,13 +157,7 @@ def insert_fact(
 ) -> Fact:
     fact = Fact(
         project=project,
-        user_id=statement.user_id,
-        subject=statement.subject,
-        predicate=statement.predicate,
-        object=statement.object,
-        confidence=statement.confidence,
-        valid_from=statement.valid_from,
-        valid_until=statement.valid_until,
+        **asdict(statement),
         recorded_at=now or timezone.now(),
         state=FactStatus.PROPOSED if review_reason else FactStatus.LIVE,
         waits_because=review_reason,

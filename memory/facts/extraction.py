@@ -37,7 +37,7 @@ from memory.models import (
     Tombstone,
     TombstoneKind,
 )
-from memory.models.activity import record_activity
+from memory.models.activity import record_entry_activity
 from memory.models.facts import normalize_text
 from projects.models import Project, delete_rows
 
@@ -347,12 +347,4 @@ def _record_new(entry: Entry, new_states: dict[UUID, str]) -> None:
         (ActivityVerb.PROPOSED, FactStatus.PROPOSED),
     ):
         if ids := [pk for pk, new_state in new_states.items() if new_state == state]:
-            record_activity(
-                entry.project_id,
-                verb,
-                related=ids,
-                entry_id=entry.pk,
-                session_id=entry.session_id,
-                granularity=entry.granularity,
-                period_key=entry.period_key,
-            )
+            record_entry_activity(entry, verb, related=ids, session_id=entry.session_id)

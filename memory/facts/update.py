@@ -5,7 +5,7 @@ raised; None skips the check.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -39,20 +39,8 @@ def edit(
 
 def close(fact: Fact, at: datetime, by: Any, reason: str = ModerationReason.OUTDATED) -> Fact:
     """End `fact` at `at`. Raises InvalidInputError for a moment before it begins."""
-    statement = replace(statement_of(fact), valid_until=at).checked()
+    statement = replace(Statement.of(fact), valid_until=at).checked()
     return _change(fact, statement, by, ActivityVerb.CLOSED, None, reason)
-
-
-def statement_of(fact: Fact) -> Statement:
-    return Statement(
-        subject=fact.subject,
-        predicate=fact.predicate,
-        object=fact.object,
-        valid_from=fact.valid_from,
-        valid_until=fact.valid_until,
-        confidence=fact.confidence,
-        user_id=fact.user_id,
-    )
 
 
 @transaction.atomic
@@ -61,17 +49,13 @@ def _change(
 ) -> Fact:
     lock_topics(fact.project, [fact.topic, statement.topic])
     fact = _locked(fact, version)
-    if statement == statement_of(fact):
+    if statement == Statement.of(fact):
         return fact
     now = timezone.now()
     _save_earlier_version(fact, now)
-    fact.subject, fact.predicate, fact.object = (
-        statement.subject,
-        statement.predicate,
-        statement.object,
-    )
-    fact.valid_from, fact.valid_until = statement.valid_from, statement.valid_until
-    fact.confidence, fact.recorded_at = statement.confidence, now
+    for name, value in asdict(statement).items():
+        setattr(fact, name, value)
+    fact.recorded_at = now
     fact.version += 1
     fact.written_by = by.get_username()
     if reads_as_instruction(statement):

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from chat.models import ImportedStretch, Message, Role, Session
 from memory.forgetting.facts import find_facts, source_messages
 from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches
-from memory.layers.coverage import CONTRIBUTING
+from memory.layers.coverage import CONTAINS_MESSAGE, CONTRIBUTING, IN_RANGE
 from memory.layers.periods import Granularity
 from memory.models import Chunk, Entry
 from memory.models.entries import CONVERSATION
@@ -102,13 +102,7 @@ def named_entries(project: Project, scope: ForgetScope) -> set[UUID]:
 
 def covered_messages(project: Project, entries: set[UUID]) -> set[UUID]:
     """Return the messages that `entries` were written from."""
-    covering = Entry.objects.filter(
-        pk__in=entries,
-        granularity=CONVERSATION,
-        session=OuterRef("session"),
-        first_seq__lte=OuterRef("seq"),
-        last_seq__gte=OuterRef("seq"),
-    )
+    covering = Entry.objects.filter(CONTAINS_MESSAGE, pk__in=entries, granularity=CONVERSATION)
     sessions = Entry.objects.filter(pk__in=entries).exclude(session=None).values("session")
     rows = Message.objects.filter(CONTRIBUTING, project=project, session__in=sessions)
     return pks(rows.filter(Exists(covering)))
@@ -165,9 +159,8 @@ def selected_messages(project: Project, scope: ForgetScope) -> QuerySet[Message]
         rows = rows.filter(session=scope.session)
     if scope.upload is not None:
         # The import created the session, or added the message to it.
-        added = Q(first_seq__lte=OuterRef("seq"), last_seq__gte=OuterRef("seq"))
         stretches = ImportedStretch.objects.filter(
-            Q(first_seq=1) | added,
+            Q(first_seq=1) | CONTAINS_MESSAGE,
             project=project,
             upload=scope.upload,
             session=OuterRef("session"),
@@ -255,13 +248,9 @@ def entries_without_sources(
     project: Project, deletions: DeletionSet, level: set[UUID]
 ) -> set[UUID]:
     """Return the conversation entries among `level` that no message is left to write from."""
-    remaining = Message.objects.filter(
-        CONTRIBUTING,
-        project=project,
-        session=OuterRef("session"),
-        seq__gte=OuterRef("first_seq"),
-        seq__lte=OuterRef("last_seq"),
-    ).exclude(pk__in=deletions.messages | deletions.unremembered)
+    remaining = Message.objects.filter(CONTRIBUTING, IN_RANGE, project=project).exclude(
+        pk__in=deletions.messages | deletions.unremembered
+    )
     return pks(project.entries.filter(pk__in=level).filter(~Exists(remaining)))
 
 
@@ -317,11 +306,6 @@ def chunks_of(project: Project, deletions: DeletionSet) -> set[UUID]:
     rows = Chunk.objects.filter(project=project)
     chunks = pks(rows.filter(session__in=deletions.sessions))
     for batch in id_batches(deletions.messages | deletions.unremembered):
-        quoted = Message.objects.filter(
-            pk__in=batch,
-            session=OuterRef("session"),
-            seq__gte=OuterRef("first_seq"),
-            seq__lte=OuterRef("last_seq"),
-        )
+        quoted = Message.objects.filter(IN_RANGE, pk__in=batch)
         chunks |= pks(rows.filter(session__in=deletions.touched).filter(Exists(quoted)))
     return chunks

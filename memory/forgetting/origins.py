@@ -6,11 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists
 
 from chat.models import Import, ImportedStretch, Message, Session
 from memory.forgetting import closure, facts
 from memory.forgetting.scope import ForgetScope
+from memory.layers.coverage import IN_RANGE
 from projects.models import Project
 
 # Of each kind; a user with more to forget begins with these.
@@ -44,10 +45,7 @@ def find_origins(project: Project, scope: ForgetScope) -> Origins:
     rows = Message.objects.filter(project=project, pk__in=messages, forgotten_at=None)
     people = get_user_model().objects.filter(pk__in=rows.exclude(author=None).values("author"))
     sessions = Session.objects.filter(project=project, pk__in=rows.values("session"))
-    imported = rows.filter(
-        session=OuterRef("session"), seq__gte=OuterRef("first_seq"), seq__lte=OuterRef("last_seq")
-    )
-    stretches = ImportedStretch.objects.filter(Exists(imported), project=project)
+    stretches = ImportedStretch.objects.filter(Exists(rows.filter(IN_RANGE)), project=project)
     uploads = project.imports.filter(pk__in=stretches.values("upload")).select_related("user")
     return Origins(
         list(people.order_by("username")[:MAX_ORIGINS]),

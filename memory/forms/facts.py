@@ -9,7 +9,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from memory.facts.create import Statement
-from memory.facts.update import statement_of
 from memory.forms.search import date_field
 from memory.models import Fact, ModerationReason
 from memory.models.facts import (
@@ -70,7 +69,7 @@ class FactForm(forms.Form):
         """Return the statement. An unchanged day keeps its time of day."""
         data = self.cleaned_data
         if self.fact:
-            base = statement_of(self.fact)
+            base = Statement.of(self.fact)
         else:
             user_id = user.pk if data["mine"] else None
             base = Statement("", "", "", timezone.now(), user_id=user_id)

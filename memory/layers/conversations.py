@@ -28,7 +28,7 @@ from memory.layers.summarising.base import ConversationSummary
 from memory.layers.summarising.transcript import TranscriptLine
 from memory.leases import Lease, LeaseLostError
 from memory.models import ActivityVerb, Cursor, Entry, EntryStatus, ReviewReason
-from memory.models.activity import record_activity
+from memory.models.activity import record_entry_activity
 from memory.models.cursors import mark_layers_changed
 from memory.models.entries import history_clock
 from memory.moderation import entry_operations
@@ -286,13 +286,10 @@ class SummaryJob:
         extraction.record_extracted(entry, facts, messages, self.now, result.is_whole, for_good)
 
     def _record(self, verb: ActivityVerb, entry: Entry) -> None:
-        record_activity(
-            entry.project_id,
+        record_entry_activity(
+            entry,
             verb,
-            entry_id=entry.pk,
             session_id=entry.session_id,
-            granularity=entry.granularity,
-            period_key=entry.period_key,
             count=entry.message_count,
             reason=entry.waits_because,
             **self.calls.totals(),

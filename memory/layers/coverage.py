@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, takewhile
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, OuterRef, Q, Sum
 from django.utils import timezone
 
 from chat.conversations.branches import path_to
@@ -29,6 +29,12 @@ CONTRIBUTING = Q(
     status__in=SUMMARISED_STATUSES,
     role__in=SUMMARISED_ROLES,
 ) & ~Q(text="")
+# In a subquery of messages: those in the range of the outer entry, chunk or import.
+IN_RANGE = Q(session=OuterRef("session"), seq__range=(OuterRef("first_seq"), OuterRef("last_seq")))
+# In a subquery of entries or imports: those whose range contains the outer message.
+CONTAINS_MESSAGE = Q(
+    session=OuterRef("session"), first_seq__lte=OuterRef("seq"), last_seq__gte=OuterRef("seq")
+)
 # One entry covers at most so many tokens, so that it is written well within the time limit of a
 # task. Otherwise a task that was killed would start from the beginning every time.
 MAX_RANGE_TOKENS = 100_000

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -26,7 +25,7 @@ from memory.layers.periods import Granularity, label
 from memory.layers.summarising.base import Digest
 from memory.leases import Lease
 from memory.models import ActivityVerb, Entry, EntryStatus, Ladder, Nudge, ReviewReason
-from memory.models.activity import record_activity
+from memory.models.activity import record_activity, record_entry_activity
 from memory.models.entries import history_clock
 from memory.moderation import entry_operations
 from projects.models import Project, delete_rows
@@ -255,7 +254,7 @@ class LayerUpdate:
             verb = ActivityVerb.ROLLED_UP if is_new else ActivityVerb.REWRITTEN
             verb = ActivityVerb.PROPOSED if reason else verb
             totals = written.calls.totals()
-            record(verb, digest, related=ids, reason=digest.waits_because, **totals)
+            record_entry_activity(digest, verb, related=ids, reason=digest.waits_because, **totals)
 
     def lock_digest(self, roll_up: ladder.RollUp) -> Entry:
         """Return the digest of the period, locked, or a new one that is not saved."""
@@ -291,7 +290,7 @@ class LayerUpdate:
             above = Entry.objects.parents_of([self.project.pk], ids)
             entry_operations.withhold(above, for_good=True)
             for entry in empty:
-                record(ActivityVerb.DISSOLVED, entry)
+                record_entry_activity(entry, ActivityVerb.DISSOLVED)
             delete_rows(self.project.entries.filter(pk__in=ids))
         return True
 
@@ -328,15 +327,3 @@ class LayerUpdate:
                     record_activity(self.project.pk, verb, related=ids)
                     changed = True
         return changed
-
-
-def record(verb: ActivityVerb, digest: Entry, related: Iterable[UUID] = (), **fields: Any) -> None:
-    record_activity(
-        digest.project_id,
-        verb,
-        entry_id=digest.pk,
-        granularity=digest.granularity,
-        period_key=digest.period_key,
-        related=related,
-        **fields,
-    )

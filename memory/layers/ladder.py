@@ -8,10 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from memory.layers.periods import Granularity, ancestor_key
+
+T = TypeVar("T")
 
 # The resolution of the database clock.
 TICK = timedelta(microseconds=1)
@@ -174,25 +176,15 @@ def fade(nodes: Iterable[LadderNode], budget: int) -> set[UUID]:
     return faded
 
 
-class Dated(Protocol):
-    @property
-    def id(self) -> UUID: ...
-    @property
-    def granularity(self) -> Granularity: ...
-    @property
-    def last_source_at(self) -> datetime: ...
+def newest_first(items: Iterable[T]) -> list[T]:
+    """Sort nodes or items of the bank by last source, newest first; at the same instant the
+    younger layer comes first.
+    """
 
+    def age(item: Any) -> tuple[datetime, int, UUID]:
+        return item.last_source_at, -item.granularity.depth, item.id
 
-D = TypeVar("D", bound=Dated)
-
-
-def newest_first(items: Iterable[D]) -> list[D]:
-    """Sort by last source, newest first; at the same instant the younger layer comes first."""
-    return sorted(
-        items,
-        key=lambda item: (item.last_source_at, -item.granularity.depth, item.id),
-        reverse=True,
-    )
+    return sorted(items, key=age, reverse=True)
 
 
 def _roll_ups(

@@ -35,11 +35,6 @@ class Audit:
     def held(self) -> int:
         return len(self.particulars)
 
-    @property
-    def share(self) -> float:
-        """The share of the particulars that the digest kept; 1 if there are none."""
-        return 1 - len(self.missing) / self.held if self.held else 1.0
-
     def listed(self) -> list[dict[str, str]]:
         """Return `missing` as it is stored: a list of at most `MAX_LISTED` {"kind", "text"}.
 
@@ -78,11 +73,6 @@ def audit(children: Iterable[tuple[str, str]], digest: str) -> Audit:
     return Audit(
         list(particulars), [particular for particular in particulars if particular not in index]
     )
-
-
-def missing(children: Iterable[str], digest: str) -> list[Entity]:
-    """Return the particulars of texts without labels that `digest` lacks."""
-    return list(audit((("", text) for text in children), digest).missing)
 
 
 class TextIndex:

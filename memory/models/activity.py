@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from memory.models.entries import Entry
 from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
@@ -157,4 +158,15 @@ def record_activity(
     fields.setdefault("count", len(ids))
     return Activity.objects.create(
         project_id=project_id, verb=verb, related=ids[:MAX_RELATED_IDS], **fields
+    )
+
+
+def record_entry_activity(entry: Entry, verb: ActivityVerb, **fields) -> Activity:
+    return record_activity(
+        entry.project_id,
+        verb,
+        entry_id=entry.pk,
+        granularity=entry.granularity,
+        period_key=entry.period_key,
+        **fields,
     )

@@ -26,7 +26,7 @@ from memory.models import (
     ReviewReason,
     SourceType,
 )
-from memory.models.activity import record_activity
+from memory.models.activity import record_activity, record_entry_activity
 from memory.models.cursors import mark_layers_changed
 from projects.core.errors import InvalidInputError
 from projects.models import Project, delete_rows
@@ -198,16 +198,7 @@ def _locked(entry: Entry) -> Entry:
 
 def _record(entry: Entry, verb: ActivityVerb, by, reason: str) -> None:
     mark_layers_changed(entry.project_id)
-    record_activity(
-        entry.project_id,
-        verb,
-        by=by,
-        reason=reason,
-        entry_id=entry.pk,
-        granularity=entry.granularity,
-        period_key=entry.period_key,
-        related=ancestors(entry),
-    )
+    record_entry_activity(entry, verb, by=by, reason=reason, related=ancestors(entry))
 
 
 def ancestors(entry: Entry) -> list[UUID]:

@@ -62,16 +62,6 @@ MAX_NEIGHBOUR_GAP = 4
 EPOCH = date(1970, 1, 1)
 
 
-def score_contributions(signals: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return what each signal adds to the score of each row."""
-    return {name: weight * signals[name] for name, weight in WEIGHTS.items()}
-
-
-def total_scores(contributions: Mapping[str, Floats]) -> Floats:
-    """Return the score of each row; a higher score is better."""
-    return np.sum(list(contributions.values()), axis=0)
-
-
 @dataclass(frozen=True)
 class CandidateRows:
     """The candidates and their neighbours, one array or sequence for each column.
@@ -87,7 +77,6 @@ class CandidateRows:
     matched: Bools
     similarity: Floats
     pieces: Sequence[bytes]
-    speakers: Sequence[str]
     days: Sequence[int]
 
     def __len__(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -34,16 +34,7 @@ MIN_SUMMARY_SCORE = 9.0
 MAX_SCORE_GAP = 4.0
 
 _WORDS = re.compile(r"[^\W\d_]+")
-# Words that keep a conversation going without a request.
-_SMALL_TALK = frozenset(
-    (
-        "a ah alright and awesome bye cheers cool exactly fine for go good got great haha "
-        "hello hey hi i it just k let like lol lot lovely makes many me morning much my never "
-        "nice night no nope now of oh ok okay on perfect please pretty really right sense so "
-        "sounds sure thank thanks that the then there this to too understood us very welcome "
-        "well wonderful works wow yay yeah yep yes you your"
-    ).split()
-)
+_SMALL_TALK = frozenset(wordpieces.WORDS["small_talk"].split())
 
 
 @dataclass(frozen=True)
@@ -179,8 +170,8 @@ def rank_rows(query: str, rows: Sequence[RecallRow], terms: Sequence[Term]) -> R
     signals = ranking.measure_signals(
         parsed, pieces, _to_arrays(columns, len(terms)), idf, is_speaker
     )
-    contributions = ranking.score_contributions(signals)
-    return RankedRows(rows, ranking.total_scores(contributions), contributions)
+    contributions = {name: weight * signals[name] for name, weight in ranking.WEIGHTS.items()}
+    return RankedRows(rows, np.sum(list(contributions.values()), axis=0), contributions)
 
 
 def _to_arrays(columns: Any, terms: int) -> CandidateRows:
@@ -196,19 +187,8 @@ def _to_arrays(columns: Any, terms: int) -> CandidateRows:
         # Without a vector, the similarity is unknown.
         similarity=np.nan_to_num(np.array(columns.similarity, np.float32)),
         pieces=columns.pieces,
-        speakers=columns.speaker,
         days=(np.array(columns.occurred) // 86_400).astype(int).tolist(),
     )
-
-
-class Scored(Protocol):
-    """A result with a score."""
-
-    @property
-    def score(self) -> float: ...
-
-
-S = TypeVar("S", bound=Scored)
 
 
 def is_small_talk(text: str) -> bool:
@@ -216,7 +196,9 @@ def is_small_talk(text: str) -> bool:
     return all(word in _SMALL_TALK for word in _WORDS.findall(text.lower()))
 
 
-def filter_relevant(best_first: Sequence[S], min_score: float = MIN_SCORE) -> list[S]:
+def filter_relevant(
+    best_first: Sequence[RecallResult], min_score: float = MIN_SCORE
+) -> list[RecallResult]:
     """Return the results that have at least `min_score` and are not much worse than the best."""
     if not best_first:
         return []

@@ -28,16 +28,8 @@ MESSAGE_COLUMNS = (
 )
 # Messages of one session that are read together; a longer session is indexed in stretches.
 STRETCH_MESSAGES = 2_000
-# The columns that decide whether a chunk is written again.
-COMPARED_COLUMNS = (
-    "last_seq",
-    "role",
-    "author_id",
-    "speaker",
-    "text",
-    "occurred_at",
-    "language",
-)
+# The columns that decide whether a chunk is written again. The others are computed from them.
+COMPARED_COLUMNS = chunk_writer.UPDATED_COLUMNS.keys() - {"tokens", "pieces"}
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,13 @@ pieces show which words of a query a text contains, exactly or by a similar word
 """
 
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +20,8 @@ from numpy.typing import NDArray
 from memory.recall.embedders.static import get_static_embedder
 
 Ids = NDArray[np.int64]
+
+WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text())
 
 # A capitalised word inside a sentence is usually a name.
 _CAPITALISED = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][a-zA-Z]+")
@@ -30,24 +35,6 @@ class PieceKind(IntFlag):
     TIME = 4
     FIRST_PERSON = 8
     SECOND_PERSON = 16
-
-
-_WORDS_OF_KIND: dict[PieceKind, str] = {
-    PieceKind.STOP_WORD: (
-        "a an the of to in on at for and or is are was were be been do does did has have had what "
-        "when where who whom which why how with by from as that this it its his her their he she "
-        "they them him s t would could can will may might about"
-    ),
-    PieceKind.TIME: (
-        "yesterday today tomorrow tonight last next ago since week weeks weekend weekends month "
-        "months year years day days monday tuesday wednesday thursday friday saturday sunday "
-        "january february march april june july august september october november december "
-        "recently"
-    ),
-    PieceKind.FIRST_PERSON: "i my me mine we our us myself",
-    PieceKind.SECOND_PERSON: "you your yours",
-    PieceKind.QUESTION_MARK: "?",
-}
 
 
 @dataclass(frozen=True)
@@ -65,8 +52,8 @@ def vocabulary() -> Vocabulary:
     model = get_static_embedder()
     kinds = np.zeros(len(model.vocabulary), np.uint8)
     ids = {piece: index for index, piece in enumerate(model.vocabulary)}
-    for kind, words in _WORDS_OF_KIND.items():
-        for word in words.split():
+    for kind in PieceKind:
+        for word in WORDS["pieces"][str(kind.name).lower()].split():
             if word in ids:
                 kinds[ids[word]] |= kind
     for piece, index in ids.items():

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists
 
 from chat.models import Message
 from chat.permissions import sessions_for
-from memory.layers.coverage import CONTRIBUTING
+from memory.layers.coverage import CONTAINS_MESSAGE, CONTRIBUTING
 from memory.models import Entry
 from memory.permissions import entries_for
 from projects.models import Membership
@@ -85,12 +85,8 @@ def _add_messages(member: Membership, leaves: Sequence[EntrySource]) -> None:
 
 def _messages(leaves: Iterable[EntrySource]) -> dict[UUID | None, list[Message]]:
     """Return the first MAX_MESSAGES messages that the entries cover, by session."""
-    covering = Entry.objects.filter(
-        pk__in=[leaf.entry.pk for leaf in leaves],
-        session=OuterRef("session"),
-        first_seq__lte=OuterRef("seq"),
-        last_seq__gte=OuterRef("seq"),
-    )
+    entries = [leaf.entry.pk for leaf in leaves]
+    covering = Entry.objects.filter(CONTAINS_MESSAGE, pk__in=entries)
     rows = Message.objects.filter(
         CONTRIBUTING, Exists(covering), session__in={leaf.entry.session_id for leaf in leaves}
     )

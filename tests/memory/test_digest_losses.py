@@ -3,7 +3,7 @@
 import pytest
 
 from memory.layers import digests
-from memory.layers.losses import missing
+from memory.layers.losses import audit
 from memory.layers.statistics import kept_by_layer
 from memory.models import Call, Entry, EntryStatus
 from tests.memory.days import NOW, START, remember
@@ -115,8 +115,8 @@ def test_the_digest_that_quotes_is_audited_too(small, owner):
         remember(small, owner, f"- Ana: “The build {number}00 goes to INFRA-{number} by Friday.”")
     digest = settle(small)
     assert digest.written_by == "extractive"
-    told = [child.summary for child in digest.children.all()]
-    assert lost(digest) == {one.text for one in missing(told, digest.summary)}
+    told = [("", child.summary) for child in digest.children.all()]
+    assert lost(digest) == {one.text for one in audit(told, digest.summary).missing}
     assert 0 < len(digest.losses) < digest.particulars == 16
     assert not Call.objects.exists()
 

@@ -7,6 +7,8 @@ that does not have exactly the requested form is dropped. The summary is kept in
 
 import json
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -46,23 +48,8 @@ _PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 
-_SCRIPTS = {
-    name: re.compile(f"[{letters}]")
-    for name, letters in {
-        "Latin": "A-Za-zªºÀ-ÖØ-öø-ʯḀ-ỿＡ-Ｚａ-ｚ",
-        "Greek": "Ͱ-ͽͿ-Ͽἀ-῿",
-        "Cyrillic": "Ѐ-ԯ",
-        "Armenian": "Ա-֏",
-        "Hebrew": "א-ת",
-        "Arabic": "ء-يٮ-ۓݐ-ݿﭐ-﷿ﹰ-ﻼ",
-        "Indic": "ऀ-෿",
-        "Thai": "ก-๛",
-        "Georgian": "Ⴀ-ჿ",
-        "Korean": "ᄀ-ᇿ가-힣ㄱ-ㆎ",
-        "Japanese": "ぁ-ゟァ-ヺｦ-ﾝ",
-        "Chinese": "㐀-䶿一-鿿豈-﫿𠀀-𯿿",
-    }.items()
-}
+# Names of scripts that differ from the first word of the Unicode names of their letters.
+_SCRIPTS = {"CJK": "Chinese", "HIRAGANA": "Japanese", "KATAKANA": "Japanese", "HANGUL": "Korean"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,9 +291,19 @@ def _whole_sentences(text: str, max_words: int) -> str:
     return result.strip()
 
 
+def _scripts(text: str) -> Counter[str]:
+    """Count the letters of `text` by their writing system."""
+    scripts: Counter[str] = Counter()
+    for char, count in Counter(unicodedata.normalize("NFKC", text)).items():
+        if unicodedata.category(char) in {"Lu", "Ll", "Lo"}:
+            name = re.split("[ -]", unicodedata.name(char, ""))[0]
+            scripts[_SCRIPTS.get(name, name.title())] += count
+    return scripts
+
+
 def scripts_in(text: str) -> frozenset[str]:
     """Return the names of the writing systems that occur in `text`."""
-    return frozenset(name for name, letters in _SCRIPTS.items() if letters.search(text))
+    return frozenset(_scripts(text))
 
 
 def foreign_script(text: str, known: frozenset[str]) -> str:
@@ -314,12 +311,11 @@ def foreign_script(text: str, known: frozenset[str]) -> str:
 
     If no script is known, none is foreign.
     """
-    counts = {name: len(letters.findall(text)) for name, letters in _SCRIPTS.items()}
-    total = sum(counts.values())
+    scripts = _scripts(text)
     # Japanese is written with Chinese characters too, in varying proportion.
     if "Japanese" in known:
         known |= {"Chinese"}
-    for name, count in counts.items():
-        if known and name not in known and 3 * count >= 2 * total > 0:
+    for name, count in scripts.items():
+        if known and name not in known and 3 * count >= 2 * scripts.total():
             return name
     return ""

@@ -1,6 +1,7 @@
 """The stores of user text, and how a forget request deletes from each.
 
-Every column that may hold user text is listed here; a test finds columns that are missing.
+Every column that may hold user text is listed here. A test finds columns that are neither here nor
+in tests/memory/text_columns.py.
 """
 
 from collections import defaultdict
@@ -15,7 +16,6 @@ from chat.conversations.titles import title_from
 from chat.importers.source_keys import source_digest
 from chat.models import (
     Attachment,
-    FileRemoval,
     Import,
     Message,
     MessageRevision,
@@ -30,28 +30,20 @@ from memory.forgetting.scope import DeletionSet, id_batches
 from memory.layers import entry_text
 from memory.layers.coverage import recount
 from memory.models import (
-    Activity,
     Block,
-    Call,
     Chunk,
     Cursor,
-    Delivery,
     Entry,
     EntryRevision,
     EntryState,
     EntryStatus,
     Fact,
-    IndexCursor,
-    Ladder,
     RenderedBank,
     SourceType,
-    Tombstone,
-    Vector,
-    Webhook,
 )
 from memory.models.cursors import mark_layers_changed
 from memory.recall import indexing
-from projects.models import Bucket, IdempotencyKey, Invitation, Project, Token
+from projects.models import Project
 
 
 @dataclass(frozen=True)
@@ -234,49 +226,3 @@ STORES = (
         "rendered_bank", {RenderedBank: ("text", "included", "left_out")}, clear_rendered_bank
     ),
 )
-# Text columns that no text from a conversation reaches, by model: names, settings, digests, and
-# messages that Strata writes itself.
-NO_USER_TEXT: dict[type[Model], tuple[str, ...]] = {
-    Project: (
-        "name",
-        "slug",
-        "instructions",
-        "chat_model",
-        "system_model",
-        "timezone",
-        "search_language",
-    ),
-    Token: ("digest", "token_key", "name", "scopes"),
-    # Digests and ids; a name with a number.
-    IdempotencyKey: ("key", "request", "made"),
-    Bucket: ("subject",),
-    Invitation: ("digest",),
-    Message: ("model",),
-    Attachment: ("media_type", "sha256"),
-    # The file is deleted when the import ends.
-    Import: ("name", "format", "file", "errors"),
-    # Ids, and the name of a class.
-    FileRemoval: ("path", "last_error"),
-    Activity: (
-        *("granularity", "period_key", "related", "reason", "receipt"),
-        *("role_before", "role_after"),
-    ),
-    RenderedBank: ("text_hash", "fingerprint"),
-    Call: ("model", "outcome"),
-    Chunk: ("language",),
-    # Hashes that cannot be read back; who knows a word can compute them.
-    Vector: ("embedder",),
-    IndexCursor: ("last_error",),
-    Cursor: ("last_error",),
-    Ladder: ("last_error",),
-    Entry: ("period_key", "zone", "sources_hash", "written_by"),
-    EntryRevision: ("written_by",),
-    EntryState: ("state",),
-    # A digest that cannot be read back.
-    Fact: ("topic", "written_by"),
-    Tombstone: ("subject",),
-    # Addresses that owners entered, and error messages of Strata.
-    Webhook: ("url", "salt", "previous_salt", "last_error"),
-    # Ids and numbers.
-    Delivery: ("data", "error"),
-}

@@ -11,10 +11,10 @@ from django.contrib.auth import get_user_model
 from django.db.models import CharField, JSONField, Model, TextField
 
 from chat.models import Message
-from memory.forgetting.stores import NO_USER_TEXT, STORES
 from memory.models import Call, Fact, RenderedBank
 from projects.models import Project, Token
 from tests.hostile.payloads import PAYLOADS, mark
+from tests.memory.text_columns import text_columns
 
 # What is no text of anybody's: names of things, which the database or Strata itself chose.
 KEPT = (
@@ -32,13 +32,9 @@ def columns() -> list[tuple[type[Model], str]]:
     """The columns of text that are planted, people's own among them; the place of each in this list
     is its number in a mark.
     """
-    plan = {model: set(names) for model, names in NO_USER_TEXT.items()}
-    for store in STORES:
-        for model, names in store.texts.items():
-            plan.setdefault(model, set()).update(names)
     found = [
         (model, name)
-        for model, names in plan.items()
+        for model, names in text_columns().items()
         for name in sorted(names)
         if not KEPT_OF.get((model, name), name in KEPT)
     ]

@@ -4,18 +4,11 @@ import pytest
 from django.apps import apps
 from django.db import connection, models
 
-from memory.forgetting.stores import NO_USER_TEXT, STORES
+from memory.forgetting.stores import STORES
+from tests.memory.text_columns import text_columns
 
 OURS = ("projects", "chat", "memory")
 TEXT = (models.CharField, models.TextField, models.JSONField, models.FileField, models.BinaryField)
-
-
-def planned() -> dict[type, set[str]]:
-    plan: dict[type, set[str]] = {model: set(columns) for model, columns in NO_USER_TEXT.items()}
-    for store in STORES:
-        for model, columns in store.texts.items():
-            plan.setdefault(model, set()).update(columns)
-    return plan
 
 
 def columns_of_text(model) -> set[str]:
@@ -29,7 +22,7 @@ def columns_of_text(model) -> set[str]:
     ids=lambda model: model.__name__,
 )
 def test_every_column_of_text_is_planned(model):
-    assert columns_of_text(model) - planned().get(model, set()) == set()
+    assert columns_of_text(model) - text_columns().get(model, set()) == set()
 
 
 @pytest.mark.django_db

@@ -2,12 +2,13 @@
 
 It selects sentences by their salience: dates, numbers, names, decisions, recurring words. The
 weights were set by reading the sentences that they select on LoCoMo's conversations and on project
-talk. The word lists are English, with some words of other languages. In other languages facts and
-the recurring words of a conversation decide.
+talk. The words are in cues.toml. In languages that are not there, facts and the recurring words of
+a conversation decide.
 """
 
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -53,15 +54,21 @@ _NO_PROSE = re.compile(r"^\s*(?:\||[-=*_]{3,}\s*$)")
 _QUOTING = re.compile(r"^(?P<head>[^“]{0,80}“)(?P<body>.*)(?P<tail>”[^”]*)$", re.DOTALL)
 _DATED = re.compile(r"\([^()]*\b\d{4}\)$")
 
-_DATE = re.compile(
-    r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
-    r"|yesterday|today|tonight|tomorrow|weekend|q[1-4]|deadline"
-    r"|(?:last|next|this|past|few|two|three|four|five|six|couple of) "
-    r"(?:night|days?|weeks?|months?|years?|summer|winter|spring|autumn|fall))\b"
-    r"|[一二三四五六七八九十\d]{1,8}[年月日]",
-    re.IGNORECASE,
-)
+_CUES = tomllib.loads((Path(__file__).parent / "cues.toml").read_text(encoding="utf-8"))
+
+
+def _cue(name: str, start: str = r"\b") -> re.Pattern[str]:
+    words = "|".join(_CUES[name]["words"])
+    unspaced = "".join(f"|{word}" for word in _CUES[name].get("unspaced", ()))
+    return re.compile(rf"{start}(?:{words})\b{unspaced}", re.IGNORECASE)
+
+
+_DATE = _cue("dates")
+_DECISION = _cue("decisions")
+_ABOUT_SELF = _cue("about_self")
+_ABOUT_YOU = _cue("about_you")
+_PLEASANTRY = _cue("pleasantries", r"^\W*(?:(?:well|oh|ah|aw+|haha|man|so|and|but),? )*")
+_OPEN = _cue("open_questions")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _AMOUNT = re.compile(
     r"[$€£¥₹]\s?\d|\d\s?(?:[%€$£¥]|k\b|kg\b|km\b|gb\b|mb\b|ms\b|eur\b|usd\b|h\b)", re.I
@@ -73,49 +80,6 @@ _IDENTIFIER = re.compile(
 )
 _CAPITALISED_WORD = re.compile(r"(?<=[\w,;:] )[\"“'‘(]?([A-Z\u00c0-\u00de\u0410-\u042f][\w’'&-]+)")
 _SELF = {"i", "i'm", "i’m", "i've", "i’ve", "i'll", "i’ll", "i'd", "i’d"}
-_DECISION = re.compile(
-    r"\b(?:decided?|decision|agreed?|we(?:'|’)?(?:ll| will)|i(?:'|’)?(?:ll| will)|going to|gonna"
-    r"|plan(?:s|ned|ning)?|must|have to|need(?:s|ed)? to|we use|chose|choose|picked"
-    r"|switch(?:ed|ing)?|moved?|migrat\w+|launch\w*|ship(?:ped|s)?|owns?|owner|responsible|approved?|rejected"
-    r"|cancel\w*|postpone\w*|blocked|root cause|turned out|prefers?|favou?rite"
-    r"|joined|started|finished|graduated|got (?:a|my|the|engaged|married|promoted)|bought|adopted"
-    r"|signed up|applied|works? (?:at|as|for|on|with)|lives? in|born|beschlossen|entschieden"
-    r"|vereinbart|frist|muss|müssen|décidé|convenu|il faut|decidido|acordado|hay que|deciso)\b"
-    r"|決ま|決め|決定|担当|期限|予定|予算|决定|负责|计划|截止|预算",
-    re.IGNORECASE,
-)
-_ABOUT_SELF = re.compile(
-    r"\b(?:i|i['’](?:m|ve|ll|d)|my|we|we['’](?:re|ve|ll|d)|our|ich|wir|mein\w*|unser\w*|je|j['’]ai"
-    r"|nous|mon|notre|yo|mi|nosotros|nuestr\w+)\b",
-    re.IGNORECASE,
-)
-_ABOUT_YOU = re.compile(r"\b(?:you|your|you['’](?:re|ve|ll|d))\b", re.IGNORECASE)
-_PLEASANTRY = re.compile(
-    r"^\W*(?:(?:well|oh|ah|aw+|haha|man|so|and|but),? )*"
-    r"(?:hey|hi|hello|hiya|howdy|yo|good (?:morning|evening|afternoon|night|luck|to|for|job|idea)"
-    r"|thanks?|thank you|thankfully|thx|cheers|wow|congrat\w*|sounds"
-    r"|that(?:['’]s| is| must| sounds| was)|(?:i['’]m |so |really |just )*(?:glad|happy to|sorry)"
-    r"|i['’]m (?:so |really )*(?:proud|off|sure|here for)|great|awesome|amazing|cool|nice|sweet"
-    r"|lovely|perfect|excellent|ok(?:ay)?|sure|yes|yep|yeah|yup|no (?:worries|problem)|absolutely"
-    r"|definitely|totally|exactly|of course|you['’](?:re|ve|ll) |bye|goodbye|see you|take care"
-    r"|have (?:a|fun)|keep (?:it|up|me|on|going)|let me know|let['’]s (?:keep|see)|way to go"
-    r"|(?:i )?can['’]?t (?:wait|agree)|i (?:really |\d+% )?(?:appreciate|hope|bet|agree|understand"
-    r"|know)|i (?:have to|need to|should|gotta|must) (?:go|run|leave)\b|i['’]?ll (?:let you"
-    r"|(?:definitely |just )*keep|do my best|be sure)|we['’]?ll definitely"
-    r"|it(?:['’]s| is| was) (?:so |really |very |been |always |super )*(?:great|good|nice"
-    r"|awesome|amazing|cool|fun|lovely|important|beautiful|inspiring|wonderful"
-    r"|incredible|rewarding|peaceful|tough)|it (?:reminds?|means?|makes?|helps?) "
-    r"|happy to help|as an ai|certainly|here(?:['’]s| is| are)|hallo|danke"
-    r"|guten (?:morgen|tag|abend)|bonjour|salut|merci|hola|gracias|ciao|grazie|olá|obrigad\w)\b",
-    re.IGNORECASE,
-)
-_OPEN = re.compile(
-    r"\b(?:open question|still open|unclear|undecided|to be decided|tbd|to be confirmed|tbc"
-    r"|(?:not sure|don['’]t know|need to find out|unsure)"
-    r" (?:yet )?(?:if|whether|who|when|which|how)"
-    r"|offene frage|question ouverte|pregunta abierta)\b",
-    re.IGNORECASE,
-)
 _QUESTION = re.compile(r"[?？؟][\"'”’»)\]]*\s*$")
 _TERM = re.compile(r"[^\W_][\w’'-]*")
 # Words that carry no topic, in several languages. Words of up to three letters are never terms.

@@ -98,7 +98,7 @@ class ModelVariables(Variables):
 class RecallVariables(Variables):
     title = "Recall"
 
-    embedder: Annotated[str, BeforeValidator(model_name("static", "hash"))] = var(
+    embedder: Annotated[str, BeforeValidator(model_name("static"))] = var(
         "STRATA_EMBEDDER",
         "static",
         "`static` or an embedding model's name such as openai:text-embedding-3-small",

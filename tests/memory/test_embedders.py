@@ -15,9 +15,9 @@ import pytest
 
 from memory.recall import wordpieces
 from memory.recall.embedders import EmbedderError, remote
-from memory.recall.embedders.hash import HashEmbedder
 from memory.recall.embedders.remote import RemoteEmbedder
 from memory.recall.embedders.static import MODEL_DIR, get_static_embedder
+from tests.memory.hash_embedder import HashEmbedder
 
 
 class Server(ThreadingHTTPServer):

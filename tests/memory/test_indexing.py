@@ -9,7 +9,7 @@ from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message, Session, Visibility
 from memory.models import Chunk, Corpus, IndexCursor, Vector
 from memory.recall import embedders, indexing, session_chunks
-from memory.recall.embedders.hash import HashEmbedder
+from tests.memory.hash_embedder import HashEmbedder
 from tests.memory.recalling import say, talk
 
 pytestmark = pytest.mark.django_db

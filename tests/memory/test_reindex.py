@@ -8,7 +8,7 @@ from chat.conversations.messages import post_message
 from chat.models import Session
 from memory.models import Chunk, Vector
 from memory.recall import embedders, vector_index
-from memory.recall.embedders.hash import HashEmbedder
+from tests.memory.hash_embedder import HashEmbedder
 from tests.memory.recalling import found, talk
 
 pytestmark = pytest.mark.django_db

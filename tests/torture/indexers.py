@@ -6,10 +6,10 @@ from multiprocessing.synchronize import Event
 from tests.torture import ready  # noqa: F401
 
 # isort: split
-from django.conf import settings
 from django.db import connection
 
 from memory.recall import embedders, indexing, reindexing
+from tests.memory.hash_embedder import HashEmbedder
 
 
 def index(name: str, begun: Event) -> None:
@@ -24,7 +24,8 @@ def index(name: str, begun: Event) -> None:
 def embed(name: str, begun: Event, embedder: str) -> None:
     """Gives every chunk its vector of `embedder` in place of those of others."""
     os.environ["PGAPPNAME"] = name
-    settings.EMBEDDER = embedder
+    if embedder == "hash":
+        embedders.get = HashEmbedder
     reindexing.BATCH_SIZE = 40
     _get_ready()
     begun.set()

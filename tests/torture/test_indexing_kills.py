@@ -15,8 +15,9 @@ from chat.conversations import edits
 from chat.conversations.messages import draft, post_messages
 from chat.models import Role, Session
 from memory.models import Chunk, IndexCursor, Vector
-from memory.recall import indexing, reindexing
+from memory.recall import embedders, indexing, reindexing
 from projects.services import create_project
+from tests.memory.hash_embedder import HashEmbedder
 from tests.torture import indexers
 from tests.torture.test_memory_kills import gone
 
@@ -132,7 +133,7 @@ def test_indexing_may_die_anywhere(killer, chance, scale, tally):
     check(found)
 
 
-def test_embedding_anew_may_die_anywhere(killer, chance, scale, settings):
+def test_embedding_anew_may_die_anywhere(killer, chance, scale, monkeypatch):
     talk = Talk(chance)
     talk.begin(scale(120, 25))
     reindexing.index_until_done(None)
@@ -140,7 +141,7 @@ def test_embedding_anew_may_die_anywhere(killer, chance, scale, settings):
     while not killer.is_done(scale):
         embedder = ("hash", "static")[next(turns) // 3 % 2]
         killer(indexers.embed, embedder)
-    settings.EMBEDDER = "hash"
+    monkeypatch.setattr(embedders, "get", HashEmbedder)
     reindexing.replace_vectors(None, None, lambda step: None)
     assert chunks() == before
     assert set(Vector.objects.values_list("embedder", flat=True)) == {"hash-64"}

@@ -22,10 +22,6 @@ def create(name: str, dimensions: int) -> Embedder:
         from memory.recall.embedders.static import get_static_embedder
 
         return get_static_embedder()
-    if name == "hash":
-        from memory.recall.embedders.hash import HashEmbedder
-
-        return HashEmbedder(dimensions or 64)
     from memory.recall.embedders.remote import RemoteEmbedder
 
     return RemoteEmbedder(name, dimensions)

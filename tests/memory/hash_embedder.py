@@ -1,4 +1,4 @@
-"""An embedder for tests that hashes words into dimensions."""
+"""An embedder that hashes words into dimensions, beside the built-in one."""
 
 import re
 from collections.abc import Sequence

@@ -52,7 +52,11 @@ def _change(
     if statement == Statement.of(fact):
         return fact
     now = timezone.now()
-    _save_earlier_version(fact, now)
+    earlier = Fact.objects.get(pk=fact.pk)
+    earlier.pk, earlier.earlier_of = new_id(), fact
+    earlier.recorded_at = min(fact.recorded_at, now)
+    earlier.retired_at = now
+    earlier.save(force_insert=True)
     for name, value in asdict(statement).items():
         setattr(fact, name, value)
     fact.recorded_at = now
@@ -64,15 +68,6 @@ def _change(
     fact.save()
     _record(fact, verb, by, reason)
     return fact
-
-
-def _save_earlier_version(fact: Fact, now: datetime) -> None:
-    """Copy the stored `fact` as an earlier version, recorded until `now`."""
-    earlier = Fact.objects.get(pk=fact.pk)
-    earlier.pk, earlier.earlier_of = new_id(), fact
-    earlier.recorded_at = min(fact.recorded_at, now)
-    earlier.retired_at = now
-    earlier.save(force_insert=True)
 
 
 def approve(

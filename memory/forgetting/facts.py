@@ -10,7 +10,7 @@ from memory.facts import extraction
 from memory.facts.create import lock_topics
 from memory.facts.grounding import is_grounded
 from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches
-from memory.models import Fact, FactSource, Tombstone
+from memory.models import Fact, FactSource
 from projects.models import Project
 
 
@@ -81,12 +81,6 @@ def lost_sources(project: Project, deletions: DeletionSet) -> set[UUID]:
             if not is_grounded(f"{source.fact.subject} {source.fact.object}", evidence):
                 pks.add(source.pk)
     return pks
-
-
-def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombstone]:
-    """Create the tombstones of the facts that the request names."""
-    named = deletions.named_facts
-    return extraction.bury_in_sessions(all_versions(project, named)) if named else []
 
 
 def all_versions(project: Project, facts: Iterable[UUID]) -> QuerySet[Fact]:

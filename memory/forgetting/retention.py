@@ -28,7 +28,7 @@ from chat.models import Message, Session
 from memory.forgetting.scope import ForgetScope
 from memory.forgetting.service import forget
 from memory.models import Entry
-from projects.models import Project
+from projects.models import Project, in_project
 
 # Sessions that are looked up together.
 BATCH_SIZE = 500
@@ -82,9 +82,7 @@ def count_expired(project: Project, days: int) -> int:
 def forget_expired(project: Project | None = None, seconds: float = float("inf")) -> bool:
     """Forget the expired chats for at most `seconds`; return whether none is left."""
     end = time.monotonic() + seconds
-    rows = expired_sessions().filter(project__keep_days__isnull=False)
-    if project is not None:
-        rows = rows.filter(project=project)
+    rows = expired_sessions().filter(in_project(project), project__keep_days__isnull=False)
     while batch := list(rows.values_list("pk", "project")[:BATCH_SIZE]):
         for pk, project_id in batch:
             if time.monotonic() > end:

@@ -17,7 +17,8 @@ from django.utils import timezone
 
 from chat.importers.source_keys import source_digest
 from chat.models import Message, Session
-from memory.forgetting import facts
+from memory.facts.extraction import bury_in_sessions
+from memory.forgetting.facts import all_versions
 from memory.forgetting.scope import DeletionSet
 from memory.models import Tombstone, TombstoneKind
 from projects.core.errors import InvalidInputError
@@ -71,7 +72,7 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
         Tombstone(project=project, kind=kind, subject=subject) for kind, subject in subjects
     ]
     created = Tombstone.objects.bulk_create(tombstones, batch_size=1_000, ignore_conflicts=True)
-    return [*created, *facts.create_tombstones(project, deletions)]
+    return [*created, *bury_in_sessions(all_versions(project, deletions.named_facts))]
 
 
 def user_of(subject: str) -> int:

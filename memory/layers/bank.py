@@ -127,7 +127,7 @@ def render_item(item: BankItem) -> str:
     lines = quoting.quote(item.summary).splitlines()
     if not lines:
         return ""
-    label = " ".join(quoting.quote(item.label).split())
+    label = quoting.quote_on_one_line(item.label)
     if item.stale:
         label += f" ({STALE_MARK})"
     bullets = (line if line.startswith("- ") else f"- {line}" for line in lines)

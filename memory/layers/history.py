@@ -53,12 +53,6 @@ def bank_as_of(project: Project, moment: datetime) -> bank.Bank:
     return bank.Bank(rendered.text, rendered.tokens, rendered.included, left_out)
 
 
-def shown_as_of(project: Project, moment: datetime) -> Mapping[UUID, PastEntry]:
-    """Return the entries that the bank of `moment` may have had and that are still visible."""
-    candidates = bank_candidates(project, moment)
-    return {pk: past for pk, past in candidates.items() if not past.is_taken_out}
-
-
 def entry_as_of(entry: Entry, moment: datetime) -> PastEntry | None:
     """Return one entry as it was at `moment`; None if it did not exist yet."""
     return _read(entry.project, moment, entry).get(entry.pk)

@@ -28,6 +28,10 @@ def quote(text: str) -> str:
     return escape_tags("\n".join(line for line in lines if line))
 
 
+def quote_on_one_line(text: str) -> str:
+    return " ".join(quote(text).split())
+
+
 def quote_line(line: str) -> str:
     line = line.replace("\t", " ")
     if not (line.isascii() and line.isprintable()):

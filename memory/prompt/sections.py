@@ -165,7 +165,7 @@ class CurrentFact(NamedTuple):
         source = json.loads(self.source) if self.source else None
         names = attribution(source, self.by_hand, self.version, self.written_by)
         line = f"{self.text} ({SEPARATOR.join([since, *names])})"
-        return f"- {' '.join(quoting.quote(line).split())}\n"
+        return f"- {quoting.quote_on_one_line(line)}\n"
 
 
 @share(floor=0.02, ceiling=0.1)
@@ -292,7 +292,7 @@ def gists(turn: Turn) -> PromptSection | None:
         rows, key=lambda row: min(ranks.get(row.pk, last), ranks.get(row.session_id, last))
     )
     texts = [
-        f"[{' '.join(quoting.quote(entry.label).split())}]\n{quoting.quote(entry.summary)}\n"
+        f"[{quoting.quote_on_one_line(entry.label)}]\n{quoting.quote(entry.summary)}\n"
         for entry in entries
     ]
     room = room_for_texts(turn, GISTS_OPENING, GIST_TOKENS)

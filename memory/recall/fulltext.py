@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F, Q
 
 from memory.models import Chunk, Corpus
-from projects.models import Project
+from projects.models import Project, in_project
 
 MAX_TERMS = 40
 # Rows that the terms of a query may match. The commonest terms beyond it are not searched for:
@@ -94,30 +95,20 @@ _LEXICAL = """
 
 
 def lexical_query(terms: Sequence[Term]) -> tuple[str, dict[str, Any]]:
-    """Return SQL for the chunks with the most significant terms, and its parameters.
+    """Return SQL for the chunks with the rarest terms, which match at most MAX_MATCHES rows
+    together, and its parameters.
 
     The SQL is empty if all terms are too common. The caller fills in `{columns}`,
     `{chunk_conditions}` over the chunk `c`, `{conditions}` over `c` and its session `s`, and
     `{max_candidates}`.
     """
-    selected = select_terms(terms)
+    matches = accumulate(term.chunks for term in terms)
+    selected = [term for term, total in zip(terms, matches, strict=True) if total <= MAX_MATCHES]
     parameters = {
         "hashes": [term.hash for term in selected],
         "weights": [term.idf for term in selected],
     }
     return _LEXICAL if selected else "", parameters
-
-
-def select_terms(terms: Sequence[Term]) -> list[Term]:
-    """Return the rarest terms that match at most MAX_MATCHES rows together."""
-    remaining = MAX_MATCHES
-    selected = []
-    for term in terms:
-        remaining -= term.chunks
-        if remaining < 0:
-            break
-        selected.append(term)
-    return selected
 
 
 def matched_terms(terms: Sequence[Term]) -> str:
@@ -146,9 +137,7 @@ def recount_due(project: Project | None = None) -> int:
         Q(changes__gte=F("chunks") * RECOUNT_SHARE)
     )
     rows = changed | Corpus.objects.filter(changes__gt=0, chunks__lt=RECOUNT_CHANGES)
-    if project is not None:
-        rows = rows.filter(project=project)
-    due = list(rows.values_list("pk", flat=True)[:MAX_RECOUNTS])
+    due = list(rows.filter(in_project(project)).values_list("pk", flat=True)[:MAX_RECOUNTS])
     return sum(recount(project_id) for project_id in due)
 
 

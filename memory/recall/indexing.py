@@ -24,7 +24,7 @@ from memory.models.chunks import IndexCursorQuerySet
 from memory.recall import chunk_writer, embedders, fulltext, session_chunks, summaries
 from memory.recall.embedders import Embedder, EmbedderError
 from memory.recall.session_chunks import SessionStretch
-from projects.models import Project, delete_rows
+from projects.models import Project, delete_rows, in_project
 
 log = logging.getLogger(__name__)
 
@@ -118,9 +118,7 @@ def catch_up(
     progress = progress or IndexingProgress()
     embedder = embedders.get()
     end = time.monotonic() + seconds
-    due = IndexCursor.objects.due()
-    if project is not None:
-        due = due.filter(project=project)
+    due = IndexCursor.objects.due().filter(in_project(project))
     while time.monotonic() < end and (claim := claim_sessions(due)).cursors:
         index_claim(claim, embedder, progress)
         report(progress)

@@ -18,7 +18,7 @@ from memory.recall import chunk_writer, embedders, indexing, summaries, vector_i
 from memory.recall.embedders import Embedder
 from memory.recall.embedders.base import Matrix
 from memory.recall.indexing import IndexingProgress
-from projects.models import Project
+from projects.models import Project, in_project
 
 # Chunks that are embedded and committed together.
 BATCH_SIZE = 500
@@ -42,9 +42,7 @@ Report = Callable[[ReindexProgress], None]
 
 def reindex(project: Project | None, user, report: Report) -> IndexingProgress:
     """Index every session from the beginning, and return when all are done."""
-    sessions = Session.objects.all()
-    if project is not None:
-        sessions = sessions.filter(project=project)
+    sessions = Session.objects.filter(in_project(project))
     if user is not None:
         sessions = sessions.filter(creator=user)
     total = sum(_mark_sessions(page) for page in _id_pages(sessions))
@@ -63,10 +61,7 @@ def index_until_done(
     progress = IndexingProgress()
     while True:
         indexing.catch_up(project, report, progress=progress)
-        held = IndexCursor.objects.due().ready()
-        if project is not None:
-            held = held.filter(project=project)
-        if not held.exists():
+        if not IndexCursor.objects.due().ready().filter(in_project(project)).exists():
             return progress
         time.sleep(POLL_INTERVAL_S)
 
@@ -77,9 +72,7 @@ def replace_vectors(project: Project | None, user, report: Report) -> tuple[int,
     Return the numbers of added and deleted vectors. Raises EmbedderError.
     """
     embedder = embedders.get()
-    chunks = Chunk.objects.all()
-    if project is not None:
-        chunks = chunks.filter(project=project)
+    chunks = Chunk.objects.filter(in_project(project))
     if user is not None:
         chunks = chunks.filter(session__creator=user)
     total, done, added = chunks.count(), 0, 0
@@ -90,9 +83,7 @@ def replace_vectors(project: Project | None, user, report: Report) -> tuple[int,
         done += len(page)
         report(ReindexProgress("Vectors", done, total))
     vector_index.add_all(embedder)
-    others = Vector.objects.exclude(embedder=embedder.name)
-    if project is not None:
-        others = others.filter(project=project)
+    others = Vector.objects.filter(in_project(project)).exclude(embedder=embedder.name)
     deleted, _ = others.filter(chunk__in=chunks).delete()
     return added, deleted
 

@@ -230,5 +230,5 @@ def format_excerpt(at: datetime, speaker: str, text: str, zone: tzinfo) -> str:
 
     It has the same number of tokens in every zone.
     """
-    name = " ".join(quoting.quote(speaker).split())
+    name = quoting.quote_on_one_line(speaker)
     return f"[{at.astimezone(zone):%Y-%m-%d}] {name}: {quoting.quote(text)}\n"

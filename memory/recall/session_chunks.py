@@ -76,7 +76,16 @@ class SessionStretch:
 def read_stretches(cursors: Sequence[IndexCursor]) -> list[SessionStretch]:
     """Return the turns of each session that have to be indexed."""
     starts = _starts(cursors)
-    messages = _read_messages(cursors, starts)
+    stretches = (
+        Q(session=pk, seq__gte=start, seq__lt=start + STRETCH_MESSAGES)
+        for pk, start in starts.items()
+    )
+    projects = {cursor.project_id for cursor in cursors}
+    rows = Message.objects.filter(reduce(or_, stretches), project__in=projects)
+    rows = rows.prefetch_related("author").only(*MESSAGE_COLUMNS).order_by("session", "seq")
+    messages: dict[UUID, list[Message]] = {}
+    for message in rows:
+        messages.setdefault(message.session_id, []).append(message)
     return [
         _make_stretch(cursor, starts[cursor.pk], messages.get(cursor.pk, [])) for cursor in cursors
     ]
@@ -100,23 +109,6 @@ def _starts(cursors: Sequence[IndexCursor]) -> dict[UUID, int]:
 def _start(dirty_from: int, last_chunk: int) -> int:
     """Return `last_chunk`, unless it is too far before the change."""
     return last_chunk if dirty_from - last_chunk < STRETCH_MESSAGES // 2 else dirty_from
-
-
-def _read_messages(
-    cursors: Sequence[IndexCursor], starts: dict[UUID, int]
-) -> dict[UUID, list[Message]]:
-    """Return the next messages of each session, in order."""
-    stretches = (
-        Q(session=pk, seq__gte=start, seq__lt=start + STRETCH_MESSAGES)
-        for pk, start in starts.items()
-    )
-    projects = {cursor.project_id for cursor in cursors}
-    rows = Message.objects.filter(reduce(or_, stretches), project__in=projects)
-    rows = rows.prefetch_related("author").only(*MESSAGE_COLUMNS).order_by("session", "seq")
-    messages: dict[UUID, list[Message]] = {}
-    for message in rows:
-        messages.setdefault(message.session_id, []).append(message)
-    return messages
 
 
 def _make_stretch(cursor: IndexCursor, start: int, messages: Sequence[Message]) -> SessionStretch:

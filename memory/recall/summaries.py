@@ -15,7 +15,7 @@ from memory.models import Chunk, EntriesChanged, Entry, SourceType
 from memory.models.entries import CONVERSATION
 from memory.recall import chunk_writer
 from memory.recall.embedders import Embedder, EmbedderError
-from projects.models import Project, delete_rows
+from projects.models import Project, delete_rows, in_project
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,7 @@ def catch_up(
 
     Stops between two projects when `may_continue()` is false. A project that fails stays due.
     """
-    changed = EntriesChanged.objects.all()
-    if project is not None:
-        changed = changed.filter(project=project)
+    changed = EntriesChanged.objects.filter(in_project(project))
     written = 0
     for project_id in changed.order_by("project").values_list("project", flat=True).distinct():
         if not may_continue():

@@ -92,13 +92,13 @@ def current_chart(member: Membership) -> LayersChart:
 
 def chart_as_of(member: Membership, moment: datetime) -> LayersChart:
     """Return the layers at `moment`, without what was forgotten or hidden since."""
-    snapshots = history.shown_as_of(member.project, moment)
+    snapshots = history.bank_candidates(member.project, moment)
     visible = set(entries_for(member).filter(pk__in=snapshots).values_list("pk", flat=True))
     newest = sorted(
         (
             snapshot
             for pk, snapshot in snapshots.items()
-            if pk in visible and snapshot.summary is not None
+            if pk in visible and snapshot.summary is not None and not snapshot.is_taken_out
         ),
         key=lambda snapshot: (snapshot.entry.period_key, snapshot.entry.last_source_at),
         reverse=True,

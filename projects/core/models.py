@@ -31,6 +31,11 @@ class ProjectScopedModel(models.Model):
         return super()._do_update(base_qs.filter(project=self.project_id), *args, **kwargs)
 
 
+def in_project(project: object | None) -> models.Q:
+    """Return the condition for the rows of one project; without a project, of all."""
+    return models.Q() if project is None else models.Q(project=project)
+
+
 def delete_rows(rows: models.QuerySet) -> int:
     """Delete `rows` with everything that depends on them; return how many rows there were.
 

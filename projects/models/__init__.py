@@ -1,6 +1,6 @@
 """Models of projects, members, invitations, API tokens, idempotency keys and rate limits."""
 
-from projects.core.models import ProjectScopedModel, delete_rows
+from projects.core.models import ProjectScopedModel, delete_rows, in_project
 from projects.models.idempotency import IdempotencyKey
 from projects.models.invitations import Invitation, InvitationStatus, SpentInvitation
 from projects.models.members import MemberRole, Membership
@@ -20,5 +20,6 @@ __all__ = [
     "SpentInvitation",
     "Token",
     "delete_rows",
+    "in_project",
     "validate_model_name",
 ]

@@ -110,11 +110,14 @@ def digest(label: str, children: Sequence[tuple[str, str]]) -> list[PromptMessag
     order of time.
     """
     quoted = "\n".join(
-        f"[{_on_one_line(name)}]\n{quoting.quote(summary)}" for name, summary in children
+        f"[{quoting.quote_on_one_line(name)}]\n{quoting.quote(summary)}"
+        for name, summary in children
     )
     return [
         PromptMessage("system", _INSTRUCTIONS["digest"]),
-        PromptMessage("user", f"The period: {_on_one_line(label)}\n\n{_tagged('memory', quoted)}"),
+        PromptMessage(
+            "user", f"The period: {quoting.quote_on_one_line(label)}\n\n{_tagged('memory', quoted)}"
+        ),
     ]
 
 
@@ -122,7 +125,9 @@ def retry_digest(
     messages: Sequence[PromptMessage], answer: str, missing: Iterable[str]
 ) -> list[PromptMessage]:
     """Request a digest again after `answer` to `messages`, in which `missing` was omitted."""
-    listed = "\n".join(f"- {_on_one_line(text)}" for text in islice(missing, _MAX_MISSING))
+    listed = "\n".join(
+        f"- {quoting.quote_on_one_line(text)}" for text in islice(missing, _MAX_MISSING)
+    )
     return [
         *messages,
         PromptMessage("assistant", answer),
@@ -141,7 +146,3 @@ def _context(previous: str) -> str:
 
 def _tagged(tag: str, quoted: str) -> str:
     return f"<{tag}>\n{quoted.strip()}\n</{tag}>"
-
-
-def _on_one_line(text: str) -> str:
-    return " ".join(quoting.quote(text).split())

@@ -121,17 +121,13 @@ def _ends(text: str, start: int, end: re.Match[str]) -> bool:
 
 
 def _prefix(line: TranscriptLine, mark: str = "") -> str:
-    return f"[{line.at:%Y-%m-%d %H:%M}] {_flat(line.speaker)}{mark}: "
-
-
-def _flat(text: str) -> str:
-    return " ".join(quoting.quote(text).split())
+    return f"[{line.at:%Y-%m-%d %H:%M}] {quoting.quote_on_one_line(line.speaker)}{mark}: "
 
 
 def _pieces(line: TranscriptLine, limit: int) -> Iterator[str]:
     """Yield the rendered line, in as many pieces as `limit` requires."""
     prefix = _prefix(line)
-    text = _flat(line.text)
+    text = quoting.quote_on_one_line(line.text)
     if _fits(prefix, text, limit):
         yield f"{prefix}{text}\n"
         return

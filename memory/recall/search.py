@@ -5,10 +5,11 @@ The permissions and all filters are conditions of the queries. Thus recall never
 viewer may not see, and a filter does not reduce the number of results.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import starmap
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -102,18 +103,19 @@ class RecallScope:
         return f"CASE WHEN c.source_type = 'entry' THEN {VISIBLE_SUMMARY} ELSE {in_session} END"
 
 
-class RecallRow(NamedTuple):
-    """A row of the search.
+class RecallResult(NamedTuple):
+    """An excerpt that the search found. Ranking sets `score`, and `signals` to its parts.
 
-    `occurred` is in seconds since 1970, because a thousand datetimes are slow to read; `matched`
-    has a bit for each matched term. A row that is not `in_scope` is only a neighbour of another
-    and must not be a result.
+    `occurred` is in seconds since 1970, because a thousand datetimes are slow to read; `tokens` are
+    those of the excerpt's line in a prompt, with date and speaker (cl100k_base); `matched` has a
+    bit for each matched term. A row that is not `in_scope` is only a neighbour of another and must
+    not be returned to the viewer.
     """
 
     id: UUID
     source_type: str
     source: UUID
-    session_id: UUID | None
+    session: UUID | None
     first_seq: int
     last_seq: int
     part: int
@@ -126,13 +128,20 @@ class RecallRow(NamedTuple):
     similarity: float | None
     matched: int
     in_scope: bool
+    score: float = 0.0
+    signals: Mapping[str, float] = {}
 
     @property
     def occurred_at(self) -> datetime:
         return datetime.fromtimestamp(self.occurred, UTC)
 
+    @property
+    def source_id(self) -> str:
+        """Return the messages of the excerpt, as `source:first-last`."""
+        return f"{self.source}:{self.first_seq}-{self.last_seq}"
 
-# The columns of RecallRow up to `pieces`.
+
+# The columns of RecallResult up to `pieces`.
 COLUMNS = (
     "c.id, c.source_type, c.source, c.session_id, c.first_seq, c.last_seq, c.part, c.role, "
     "c.speaker, extract(epoch FROM c.occurred_at)::float8, c.tokens, c.text, c.pieces"
@@ -208,7 +217,7 @@ _NO_ROWS = f"SELECT {KEY} FROM memory_chunk WHERE project_id = %(project)s AND f
 
 def find_candidates(
     scope: RecallScope, terms: Sequence[Term], size: int, embedder: str, vector: Matrix | None
-) -> list[RecallRow]:
+) -> list[RecallResult]:
     """Return the chunks that may answer the query and their neighbours, in order of their sources.
 
     `size` is the approximate number of chunks in the project. Without a vector, only words match.
@@ -238,17 +247,17 @@ def find_candidates(
         "vector": vector_literal(vector) if vector is not None else None,
     }
 
-    def run_query(database: Any) -> list[RecallRow]:
+    def run_query(database: Any) -> list[RecallResult]:
         settings = _iterative_scan(database) if use_index else nullcontext()
         with settings, _binary_cursor(database) as cursor:
             cursor.execute(query, parameters)
-            return list(map(RecallRow._make, cursor.fetchall()))
+            return list(starmap(RecallResult, cursor.fetchall()))
 
     rows, from_replica = query_replica(run_query)
     return _recheck(scope, rows) if from_replica else rows
 
 
-def _recheck(scope: RecallScope, rows: Sequence[RecallRow]) -> list[RecallRow]:
+def _recheck(scope: RecallScope, rows: Sequence[RecallResult]) -> list[RecallResult]:
     """Return the rows of a replica as they are on the primary, without those deleted since."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -259,13 +268,13 @@ def _recheck(scope: RecallScope, rows: Sequence[RecallRow]) -> list[RecallRow]:
         )
         current = {values[0]: values for values in cursor.fetchall()}
     return [
-        RecallRow._make((*values[:-1], row.similarity, row.matched, values[-1]))
+        RecallResult(*values[:-1], row.similarity, row.matched, values[-1])
         for row in rows
         if (values := current.get(row.id)) is not None
     ]
 
 
-def find_latest(scope: RecallScope, limit: int) -> list[RecallRow]:
+def find_latest(scope: RecallScope, limit: int) -> list[RecallResult]:
     """Return the latest chunks in the scope, at most `limit`."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -275,7 +284,7 @@ def find_latest(scope: RecallScope, limit: int) -> list[RecallRow]:
             "ORDER BY c.occurred_at DESC, c.first_seq DESC, c.part DESC LIMIT %(limit)s",
             scope.parameters | {"limit": limit},
         )
-        return [RecallRow(*row) for row in cursor.fetchall()]
+        return list(starmap(RecallResult, cursor.fetchall()))
 
 
 def vector_literal(vector: Matrix) -> str:

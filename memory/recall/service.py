@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import pairwise
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from memory.recall import embedders, fulltext, query_parsing, ranking, search, w
 from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
 from memory.recall.ranking import CandidateRows, Floats
-from memory.recall.search import RecallRow, RecallScope
+from memory.recall.search import RecallResult, RecallScope
 from projects.core.text import storable
 
 log = logging.getLogger(__name__)
@@ -37,53 +36,6 @@ _WORDS = re.compile(r"[^\W\d_]+")
 _SMALL_TALK = frozenset(wordpieces.WORDS["small_talk"].split())
 
 
-@dataclass(frozen=True)
-class RecallResult:
-    """An excerpt. `tokens` are those of its line in a prompt, with date and speaker (cl100k_base);
-    `signals` are the parts of the score.
-    """
-
-    id: UUID
-    source_type: str
-    source: UUID
-    session: UUID | None
-    first_seq: int
-    last_seq: int
-    part: int
-    role: str
-    speaker: str
-    occurred_at: datetime
-    text: str
-    tokens: int
-    score: float
-    signals: Mapping[str, float]
-
-    @classmethod
-    def from_row(cls, row: RecallRow, score: float, signals: Mapping[str, float]) -> "RecallResult":
-        """Return the result for a row of the search."""
-        return cls(
-            id=row.id,
-            source_type=row.source_type,
-            source=row.source,
-            session=row.session_id,
-            first_seq=row.first_seq,
-            last_seq=row.last_seq,
-            part=row.part,
-            role=row.role,
-            speaker=row.speaker,
-            occurred_at=row.occurred_at,
-            text=row.text,
-            tokens=row.tokens,
-            score=round(score, 4),
-            signals=signals,
-        )
-
-    @property
-    def source_id(self) -> str:
-        """Return the messages of the excerpt, as `source:first-last`."""
-        return f"{self.source}:{self.first_seq}-{self.last_seq}"
-
-
 @RECALL.time()
 def recall(
     scope: RecallScope, query: str, token_budget: int | None = None, limit: int | None = None
@@ -97,7 +49,7 @@ def recall(
     if not query:
         latest = search.find_latest(scope, limit or DEFAULT_LIMIT)
         packed = pack_into_budget((row.tokens for row in latest), token_budget, limit)
-        results = [RecallResult.from_row(latest[index], -index, {}) for index in packed]
+        results = [latest[index]._replace(score=-index) for index in packed]
     else:
         ranked = _find_ranked(scope, query)
         order = ranked.order
@@ -116,7 +68,7 @@ def in_time_order(results: Iterable[RecallResult]) -> list[RecallResult]:
 class RankedRows:
     """The rows of a search with their scores, and the part of each signal in each score."""
 
-    rows: Sequence[RecallRow]
+    rows: Sequence[RecallResult]
     scores: Floats
     contributions: Mapping[str, Floats]
 
@@ -131,10 +83,11 @@ class RankedRows:
         columns = np.stack(list(self.contributions.values()), axis=1)
         rounded = np.round(columns[indexes].astype(float), 3).tolist()
         return [
-            RecallResult.from_row(
-                self.rows[index],
-                float(self.scores[index]),
-                {name: part for name, part in zip(self.contributions, parts, strict=True) if part},
+            self.rows[index]._replace(
+                score=round(float(self.scores[index]), 4),
+                signals=dict(
+                    part for part in zip(self.contributions, parts, strict=True) if part[1]
+                ),
             )
             for index, parts in zip(indexes, rounded, strict=True)
         ]
@@ -154,12 +107,12 @@ def _find_ranked(scope: RecallScope, query: str) -> RankedRows:
     return rank_rows(query, rows, terms)
 
 
-def rank_rows(query: str, rows: Sequence[RecallRow], terms: Sequence[Term]) -> RankedRows:
+def rank_rows(query: str, rows: Sequence[RecallResult], terms: Sequence[Term]) -> RankedRows:
     """Return the scores of the rows; `terms` are the terms of the query."""
     if not rows:
         return RankedRows([], np.zeros(0, np.float32), {})
     parsed = query_parsing.parse_query(query)
-    columns: Any = RecallRow._make(zip(*rows, strict=True))
+    columns: Any = RecallResult._make(zip(*rows, strict=True))
     speakers = {name for name in set(columns.speaker) if parsed.mentions(name)}
     prefixes = [part for name in speakers for part in name.lower().split()]
     is_name = [any(part.startswith(term.word[:4]) for part in prefixes) for term in terms]
@@ -175,7 +128,7 @@ def rank_rows(query: str, rows: Sequence[RecallRow], terms: Sequence[Term]) -> R
 
 
 def _to_arrays(columns: Any, terms: int) -> CandidateRows:
-    """Return the columns of the search, one tuple for each field of RecallRow, as arrays."""
+    """Return the columns of the search, one tuple for each field of RecallResult, as arrays."""
     notes = np.array([kind == SourceType.NOTE for kind in columns.source_type])
     starts = np.array([True, *(source != other for source, other in pairwise(columns.source))])
     return CandidateRows(

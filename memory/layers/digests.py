@@ -139,7 +139,9 @@ class LayerUpdate:
             nodes = ladder_query.unsettled_nodes(self.project)
             roll_ups: Sequence[ladder.RollUp] = ladder.rewrites(nodes)
             if not roll_ups:
-                step = ladder.next_step(nodes, self.now, self.budget, layer, self.thresholds)
+                step = ladder.next_step(
+                    nodes, self.now, self.budget, layer, thresholds=self.thresholds
+                )
                 if step is None:
                     break
                 layer, roll_ups = step.granularity, step.rolls

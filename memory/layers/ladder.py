@@ -6,7 +6,7 @@ carries out a step, reads the nodes again and asks for the next step.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -32,17 +32,8 @@ class Thresholds:
     roll up, by the layer that it rolls up into.
     """
 
-    trigger: float = 1.25
-    ages: Mapping[Granularity, timedelta] = field(
-        default_factory=lambda: {
-            Granularity.DAY: timedelta(days=1),
-            Granularity.WEEK: timedelta(days=7),
-            Granularity.MONTH: timedelta(days=30),
-        }
-    )
-
-
-DEFAULT_THRESHOLDS = Thresholds()
+    trigger: float
+    ages: Mapping[Granularity, timedelta]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +80,8 @@ def next_step(
     now: datetime,
     budget: int,
     passed: Granularity | None = None,
-    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+    *,
+    thresholds: Thresholds,
 ) -> RollUpStep | None:
     """Return the next roll-ups at `now` for a budget in tokens; None when no more are needed.
 
@@ -110,10 +102,7 @@ def next_step(
 
 
 def next_due_at(
-    nodes: Iterable[LadderNode],
-    now: datetime,
-    budget: int,
-    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+    nodes: Iterable[LadderNode], now: datetime, budget: int, thresholds: Thresholds
 ) -> datetime | None:
     """Return the first moment after `now` at which time alone may allow a roll-up; None for never.
 

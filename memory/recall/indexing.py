@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 
 from chat.models import Session
 from memory.leases import Lease, LeaseLostError
-from memory.models import Chunk, IndexCursor, SourceType
+from memory.models import Chunk, EntriesChanged, IndexCursor, SourceType
 from memory.models.chunks import IndexCursorQuerySet
 from memory.recall import chunk_writer, embedders, fulltext, session_chunks, summaries
 from memory.recall.embedders import Embedder, EmbedderError
@@ -141,7 +141,7 @@ def index_session_now(project: UUID, session: UUID) -> None:
 
 def is_behind() -> bool:
     """Return whether there is something to index that no worker holds."""
-    return IndexCursor.objects.due().unleased().ready().exists() or summaries.is_behind()
+    return IndexCursor.objects.due().unleased().ready().exists() or EntriesChanged.objects.exists()
 
 
 def claim_sessions(due: IndexCursorQuerySet) -> Claim:

@@ -53,11 +53,6 @@ def mark_changed(projects: QuerySet[Project]) -> None:
     )
 
 
-def is_behind() -> bool:
-    """Return whether the entries of any project changed since they were indexed."""
-    return EntriesChanged.objects.exists()
-
-
 def update_project(project_id: UUID, embedder: Embedder) -> int:
     """Write the chunks of new and changed summaries, and delete those of summaries that are gone.
 

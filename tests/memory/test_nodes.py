@@ -16,6 +16,10 @@ from memory.moderation import entry_operations
 from projects.core.errors import DomainError
 from tests.memory.test_digests import START, talk
 
+THRESHOLDS = ladder.Thresholds(
+    trigger=1.25,
+    ages=dict(zip(list(Granularity)[1:], map(timedelta, (1, 7, 30)), strict=True)),
+)
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -33,7 +37,7 @@ def everything(project) -> list[ladder.LadderNode]:
 def plans(found: list[ladder.LadderNode], now) -> list:
     """All that may be asked of the plan, at several moments, budgets and places in a cycle."""
     steps = [
-        ladder.next_step(found, now + timedelta(days=later), budget, passed)
+        ladder.next_step(found, now + timedelta(days=later), budget, passed, thresholds=THRESHOLDS)
         for later in (0, 8, 40)
         for budget in (0, 150)
         for passed in (None, *Granularity)
@@ -74,8 +78,8 @@ def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):
         now = START + timedelta(days=day)
         assert plans(found, now) == plans(there, now)
         assert ladder.fade(ladder_query.visible_nodes(project), 200) == ladder.fade(there, 200)
-        look = ladder.next_due_at(ladder_query.visible_nodes(project), now, 200)
-        assert look == ladder.next_due_at(there, now, 200)
+        look = ladder.next_due_at(ladder_query.visible_nodes(project), now, 200, THRESHOLDS)
+        assert look == ladder.next_due_at(there, now, 200, THRESHOLDS)
         seen.append(len(there) - len(found))
         return found
 

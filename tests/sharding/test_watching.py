@@ -67,7 +67,7 @@ def test_recall_that_does_not_is_refused(watched, owner, monkeypatch):
 
 def test_a_prompt_that_does_not_is_refused(watched, owner, monkeypatch):
     def blocks(project, user):
-        return Block.objects.filter(user=user).values_list(*sections.PromptBlock._fields)
+        return Block.objects.filter(user=user)
 
     monkeypatch.setattr(sections, "_block_rows", blocks)
     with pytest.raises(

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -8,13 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.layers import ladder
-from memory.layers.ladder import LadderNode, RollUp, RollUpStep
+from memory.layers.ladder import LadderNode, RollUp, RollUpStep, Thresholds
 from memory.layers.periods import Granularity, day_key, parent_key
 
 CONVERSATION, DAY, WEEK, MONTH = Granularity
 VIENNA = ZoneInfo("Europe/Vienna")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)  # a Saturday, in week 47
 LONG_AGO = timedelta(days=400)
+AGES = {DAY: timedelta(days=1), WEEK: timedelta(days=7), MONTH: timedelta(days=30)}
+THRESHOLDS = Thresholds(trigger=1.25, ages=AGES)
+next_step = partial(ladder.next_step, thresholds=THRESHOLDS)
 
 
 def talk(number: int, age: timedelta = LONG_AGO, tokens: int = 100, **fields) -> LadderNode:
@@ -38,7 +42,7 @@ class Writer:
             nodes = list(self.nodes.values())
             rolls = ladder.rewrites(nodes)
             if not rolls:
-                step = ladder.next_step(nodes, now, budget, passed)
+                step = next_step(nodes, now, budget, passed)
                 if step is None:
                     break
                 passed, rolls = step.granularity, step.rolls
@@ -76,22 +80,22 @@ class Writer:
 
 def test_nothing_moves_up_to_a_quarter_over_the_budget():
     nodes = [talk(n, tokens=125) for n in range(10)]
-    assert ladder.next_step(nodes, NOW, 1_000) is None
-    assert ladder.next_step(nodes, NOW, 999) is not None
+    assert next_step(nodes, NOW, 1_000) is None
+    assert next_step(nodes, NOW, 999) is not None
 
 
 def test_once_begun_a_cycle_goes_on_until_the_budget_itself_is_kept():
     days = [talk(n, LONG_AGO + n * timedelta(days=1), granularity=DAY) for n in range(11)]
     days = [replace(day, key=day_key(day.last_source_at, VIENNA)) for day in days]
-    assert ladder.next_step(days, NOW, 1_000) is None
-    assert ladder.next_step(days, NOW, 1_000, passed=DAY).granularity == WEEK
-    assert ladder.next_step(days, NOW, 1_100, passed=DAY) is None
+    assert next_step(days, NOW, 1_000) is None
+    assert next_step(days, NOW, 1_000, passed=DAY).granularity == WEEK
+    assert next_step(days, NOW, 1_100, passed=DAY) is None
 
 
 def test_a_cycle_tries_no_layer_twice():
     nodes = [talk(1)]
-    assert ladder.next_step(nodes, NOW, 10).granularity == DAY
-    assert ladder.next_step(nodes, NOW, 10, passed=DAY) is None
+    assert next_step(nodes, NOW, 10).granularity == DAY
+    assert next_step(nodes, NOW, 10, passed=DAY) is None
 
 
 def test_conversations_older_than_a_day_roll_into_their_days_oldest_first():
@@ -101,7 +105,7 @@ def test_conversations_older_than_a_day_roll_into_their_days_oldest_first():
         talk(3, timedelta(days=2, hours=1)),
         talk(4, timedelta(hours=20)),
     ]
-    assert ladder.next_step(nodes, NOW, 100) == RollUpStep(
+    assert next_step(nodes, NOW, 100) == RollUpStep(
         DAY,
         (
             RollUp(DAY, "2026-11-18", None, (nodes[0].id,)),
@@ -116,38 +120,38 @@ def test_conversations_older_than_a_day_roll_into_their_days_oldest_first():
 def test_a_layer_rolls_only_when_older_than_its_age(granularity, age):
     key = {CONVERSATION: "2026-10-01", DAY: "2026-10-01", WEEK: "2026-W40"}[granularity]
     node = talk(1, timedelta(days=age), granularity=granularity, key=key)
-    assert ladder.next_step([node], NOW, 10) is None
-    step = ladder.next_step([node], NOW + timedelta(seconds=1), 10)
+    assert next_step([node], NOW, 10) is None
+    step = next_step([node], NOW + timedelta(seconds=1), 10)
     assert step.granularity == granularity.older
 
 
 def test_a_day_waits_for_its_last_talk():
     morning = talk(1, timedelta(hours=30))
     evening = talk(2, timedelta(hours=23), key=morning.key)
-    assert ladder.next_step([morning, evening], NOW, 10) is None
-    assert ladder.next_step([morning, replace(evening, pinned=True)], NOW, 10) is not None
+    assert next_step([morning, evening], NOW, 10) is None
+    assert next_step([morning, replace(evening, pinned=True)], NOW, 10) is not None
 
 
 def test_a_week_waits_for_a_talk_that_is_in_no_day_yet():
     monday = talk(1, timedelta(days=8), granularity=DAY, key="2026-11-09")
     sunday = talk(2, timedelta(days=6), key="2026-11-15", pinned=False)
-    step = ladder.next_step([monday, sunday], NOW, 10, passed=DAY)
+    step = next_step([monday, sunday], NOW, 10, passed=DAY)
     assert step is None
-    assert ladder.next_step([monday], NOW, 10, passed=DAY).rolls[0].key == "2026-W46"
+    assert next_step([monday], NOW, 10, passed=DAY).rolls[0].key == "2026-W46"
 
 
 def test_a_late_talk_rewrites_the_digest_of_its_day_from_all_its_children():
     digest = talk(9, granularity=DAY)
     old = talk(1, state="absorbed", parent=digest.id)
     late = talk(2, LONG_AGO - timedelta(minutes=1), key=old.key)
-    step = ladder.next_step([digest, old, late], NOW, 10)
+    step = next_step([digest, old, late], NOW, 10)
     assert step.rolls == (RollUp(DAY, digest.key, digest.id, (old.id, late.id)),)
 
 
 @pytest.mark.parametrize("state", ["proposed", "hidden", "stale"])
 def test_a_digest_that_waits_takes_nobody_in(state):
     nodes = [talk(9, granularity=DAY, state=state), talk(1)]
-    assert ladder.next_step(nodes, NOW, 10) is None
+    assert next_step(nodes, NOW, 10) is None
 
 
 @pytest.mark.parametrize(
@@ -155,12 +159,12 @@ def test_a_digest_that_waits_takes_nobody_in(state):
 )
 def test_what_is_pinned_or_not_visible_is_nobodys_child(fields):
     nodes = [talk(1, **fields), talk(2)]
-    assert ladder.next_step(nodes, NOW, 10).rolls[0].children == (nodes[1].id,)
+    assert next_step(nodes, NOW, 10).rolls[0].children == (nodes[1].id,)
 
 
 def test_faded_entries_are_children_too():
     nodes = [talk(1, state="faded"), talk(2)]
-    assert len(ladder.next_step(nodes, NOW, 10).rolls[0].children) == 2
+    assert len(next_step(nodes, NOW, 10).rolls[0].children) == 2
 
 
 def test_a_stale_child_holds_its_digests_back():

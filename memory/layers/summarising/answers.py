@@ -31,7 +31,6 @@ _JSON_SUMMARY = re.compile(r"\{\s*\"summary\"\s*:\s*")
 _JSON_FACTS = re.compile(r"\s{0,99},\s*\"facts\"\s*:\s*\[\s*")
 _COMMA = re.compile(r"\s{0,99},\s*")
 _FACTS_HEADING = re.compile(r"^[\s#*_]*facts[\s*_]*:?[\s*_]*$", re.IGNORECASE)
-_MARK = re.compile(r"^\s*(?:[-*+•–—]\s+|\(?\d{1,2}[.)]\s+)")
 _YES_OR_NO = {"yes": True, "no": False}
 _NO_DAY = ("", "-", "–", "—")
 
@@ -100,7 +99,7 @@ def _parse_json(text: str) -> SummaryAnswer | None:
     if not lines or not all(isinstance(line, str) for line in lines):
         return None
     if isinstance(value, list):
-        lines = [f"- {_MARK.sub('', ' '.join(line.split()))}" for line in lines]
+        lines = [f"- {_BULLET.sub('', ' '.join(line.split()))}" for line in lines]
     facts = _JSON_FACTS.match(text, end)
     if facts is None:
         return SummaryAnswer("\n".join(lines), None, is_complete=True)
@@ -153,7 +152,7 @@ def _parse_text(text: str, cut_off: bool) -> SummaryAnswer:
     rows = [line for line in below if "|" in line]
     # Other lines may belong to the summary: models also use "Facts:" as its title.
     rest = [line for line in below if "|" not in line]
-    words = " ".join(_MARK.sub("", line).strip(" .*_()-").casefold() for line in rest).split()
+    words = " ".join(_BULLET.sub("", line).strip(" .*_()-").casefold() for line in rest).split()
     has_none = words in (["none"], ["no", "facts"])
     if not rows and any(map(str.strip, rest)) and not has_none:
         return SummaryAnswer(text, None, is_complete=not cut_off)
@@ -166,7 +165,9 @@ def _parse_text(text: str, cut_off: bool) -> SummaryAnswer:
 
 def _claim_from_line(line: str) -> FactClaim | None:
     """Parse `subject | predicate | object | line | since, or - | personal: yes or no`."""
-    fields = [field.strip(" \t*_`") for field in _MARK.sub("", line).strip().strip("|").split("|")]
+    fields = [
+        field.strip(" \t*_`") for field in _BULLET.sub("", line).strip().strip("|").split("|")
+    ]
     if len(fields) != 6 or not all(fields[:3]) or not re.fullmatch(r"#?\d{1,6}", fields[3]):
         return None
     if fields[5].casefold() not in _YES_OR_NO:

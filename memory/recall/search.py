@@ -268,7 +268,7 @@ def _recheck(scope: RecallScope, rows: Sequence[RecallResult]) -> list[RecallRes
         )
         current = {values[0]: values for values in cursor.fetchall()}
     return [
-        RecallResult(*values[:-1], row.similarity, row.matched, values[-1])
+        RecallResult(*(*values[:-1], row.similarity, row.matched, values[-1]))
         for row in rows
         if (values := current.get(row.id)) is not None
     ]

@@ -39,7 +39,7 @@ NO_USER_TEXT: dict[type[Model], tuple[str, ...]] = {
     # Digests and ids; a name with a number.
     IdempotencyKey: ("key", "request", "made"),
     Bucket: ("subject",),
-    Invitation: ("digest",),
+    Invitation: ("digest", "username"),
     Message: ("model",),
     Attachment: ("media_type", "sha256"),
     # The file is deleted when the import ends.

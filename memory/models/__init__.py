@@ -14,37 +14,3 @@ from memory.models.entries import (
 from memory.models.facts import Fact, FactSource, FactStatus
 from memory.models.tombstones import Tombstone, TombstoneKind
 from memory.models.webhooks import Delivery, DeliveryState, Webhook, WebhookEvent, WebhookOffReason
-
-__all__ = [
-    "Activity",
-    "Block",
-    "Call",
-    "CallKind",
-    "Chunk",
-    "Corpus",
-    "Cursor",
-    "Delivery",
-    "DeliveryState",
-    "EntriesChanged",
-    "Entry",
-    "EntryRevision",
-    "EntryState",
-    "WebhookEvent",
-    "Fact",
-    "FactSource",
-    "TombstoneKind",
-    "IndexCursor",
-    "Ladder",
-    "Nudge",
-    "WebhookOffReason",
-    "ModerationReason",
-    "RenderedBank",
-    "SourceType",
-    "FactStatus",
-    "EntryStatus",
-    "Tombstone",
-    "Vector",
-    "ActivityVerb",
-    "ReviewReason",
-    "Webhook",
-]

@@ -73,6 +73,8 @@ class RecallView(APIView):
         budget, limit = params.get("token_budget"), params.get("limit")
         if budget is None and limit is None:
             limit = DEFAULT_LIMIT
+        users = get_user_model()
+        people = users.objects.filter(username=params.get("author"))
         scope = RecallScope(
             project,
             request.user,
@@ -81,13 +83,8 @@ class RecallView(APIView):
             session=params.get("session"),
             exclude_session=params.get("exclude_session"),
             source_types=[params["source"]] if "source" in params else TRANSCRIPT_SOURCES,
-            author=_user(params["author"]) if "author" in params else None,
+            # A user without messages, so that the results do not reveal usernames.
+            author=(people.first() or users()) if "author" in params else None,
         )
         results = recall(scope, params["q"], budget, limit)
         return Response(RecallResponseSerializer({"results": results}).data)
-
-
-def _user(name: str):
-    """Return the user, or one without messages, so that the results do not reveal usernames."""
-    users = get_user_model()
-    return users.objects.filter(username=name).first() or users()

@@ -3,14 +3,13 @@
 from django.urls import path
 
 from memory.views import facts, webhooks
-from memory.views.activity import activity
+from memory.views.activity import activity, overview
 from memory.views.bank import memory_bank
 from memory.views.blocks import block_list
 from memory.views.command_palette import command_palette
 from memory.views.entries import entry_detail
 from memory.views.entry_actions import entry_action
 from memory.views.forgetting import forget, forget_receipt
-from memory.views.overview import overview
 from memory.views.profile import about_me, export
 from memory.views.reply_sources import reply_sources
 from memory.views.review import review

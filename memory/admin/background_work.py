@@ -25,6 +25,7 @@ class LeasedAdmin(ActionAdmin):
     """Work that is claimed by a lease and retried after a failure."""
 
     list_filter = (FailingFilter,)
+    ordering = ("-failures", "-pk")
     actions = ("try_again",)
 
     @admin.action(description=_("Try again at the next cycle"), permissions=["act"])
@@ -48,14 +49,12 @@ class CursorAdmin(LeasedAdmin):
     )
     date_hierarchy = "session__last_activity_at"
     search_fields = ("=session__id", "project__slug")
-    ordering = ("-failures", "-pk")
 
 
 @admin.register(Ladder)
 class LadderAdmin(LeasedAdmin):
     list_display = ("project", "failures", "next_try_at", "last_error", "lease_until")
     search_fields = ("project__slug", "project__name")
-    ordering = ("-failures", "-pk")
 
 
 @admin.register(Nudge, EntriesChanged)
@@ -96,4 +95,3 @@ class IndexCursorAdmin(LeasedAdmin):
         "lease_until",
     )
     search_fields = ("=session__id", "project__slug")
-    ordering = ("-failures", "-pk")

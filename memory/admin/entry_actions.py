@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from chat.admin.private_text import PrivateTextAdmin
 from memory.admin.mixins import in_english
@@ -24,6 +23,7 @@ from memory.moderation.actions import (
     ModerationOutcome,
     ModerationRequest,
     apply_action,
+    selection_objection,
 )
 from memory.moderation.preview import ModerationPreview, preview
 from memory.permissions import is_private
@@ -48,13 +48,7 @@ class EntryActionsMixin(PrivateTextAdmin):
     ) -> HttpResponse | None:
         """Preview the action; apply it once the preview was confirmed."""
         entries = list(queryset.select_related("session", "project")[: MAX_ENTRIES_AT_ONCE + 1])
-        if len(entries) > MAX_ENTRIES_AT_ONCE:
-            error = _("That is too much at once: at most %(most)s.") % {"most": MAX_ENTRIES_AT_ONCE}
-        elif act in TEXT_ACTIONS and len(entries) > 1:
-            error = _("This is done to one entry at a time.")
-        else:
-            error = ""
-        if error:
+        if error := selection_objection(act, len(entries)):
             self.message_user(request, error, messages.ERROR)
             return None
         entries.sort(key=lambda entry: (entry.last_source_at, entry.pk))

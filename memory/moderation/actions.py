@@ -103,7 +103,11 @@ def apply_action(
     for entry in entries:
         try:
             if request.action == ModerationAction.FORGET:
-                outcome.receipts.append(_forget(request, entry, objection))
+                if reason := objection(entry, request.action):
+                    raise InvalidInputError(reason)
+                scope = forget_scope(request, entry)
+                receipt = service.forget(entry.project, scope, request.by, request.reason)
+                outcome.receipts.append(receipt)
             else:
                 _change(request, entry, objection)
         except DomainError as error:
@@ -111,12 +115,6 @@ def apply_action(
         else:
             outcome.done.append(entry)
     return outcome
-
-
-def _forget(request: ModerationRequest, entry: Entry, objection: Objection) -> ForgetReceipt:
-    if reason := objection(entry, request.action):
-        raise InvalidInputError(reason)
-    return service.forget(entry.project, forget_scope(request, entry), request.by, request.reason)
 
 
 def forget_scope(request: ModerationRequest, entry: Entry) -> ForgetScope:
@@ -141,6 +139,15 @@ def _change(request: ModerationRequest, entry: Entry, objection: Objection) -> N
     if reason := objection(row, request.action):
         raise InvalidInputError(reason)
     _perform(request, row)
+
+
+def selection_objection(action: ModerationAction, count: int) -> str:
+    """Return why the action cannot apply to `count` entries; empty if it can."""
+    if count > MAX_ENTRIES_AT_ONCE:
+        return _("That is too much at once: at most %(most)s.") % {"most": MAX_ENTRIES_AT_ONCE}
+    if action in TEXT_ACTIONS and count > 1:
+        return _("This is done to one entry at a time.")
+    return ""
 
 
 def state_objection(action: ModerationAction, entry: Entry) -> str:

@@ -1,7 +1,7 @@
 """Differences between two texts, by lines and by words. Pure."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -56,17 +56,13 @@ def diff_lines(before: str, after: str) -> list[DiffRow]:
     for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
         if group[0][1] > shown:
             rows.append(DiffRow(skipped=group[0][1] - shown))
-        for tag, left_start, left_end, right_start, right_end in group:
-            rows.extend(_rows(tag, left[left_start:left_end], right[right_start:right_end]))
+        for _tag, left_start, left_end, right_start, right_end in group:
+            pairs = zip_longest(
+                left[left_start:left_end], right[right_start:right_end], fillvalue=""
+            )
+            # diff_words returns equal lines as one piece.
+            rows += [DiffRow(*diff_words(*pair)) for pair in pairs]
             shown = left_end
     if rows and shown < len(left):
         rows.append(DiffRow(skipped=len(left) - shown))
     return rows
-
-
-def _rows(tag: str, left: Sequence[str], right: Sequence[str]) -> Iterator[DiffRow]:
-    for before, after in zip_longest(left, right, fillvalue=""):
-        if tag == "equal":
-            yield DiffRow([DiffPiece(SAME, before)], [DiffPiece(SAME, after)])
-        else:
-            yield DiffRow(*diff_words(before, after))

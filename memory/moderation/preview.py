@@ -1,7 +1,7 @@
 """The preview of a moderation action: it applies the action and rolls it back."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -58,9 +58,29 @@ class ModerationPreview:
 
     @property
     def total(self) -> ForgetReceipt | None:
-        """Return the sum of the receipts; None if nothing would be forgotten."""
+        """Return the sum of the receipts; None if nothing would be forgotten.
+
+        An entry that awaits a rewrite counts once. A digest that would keep something after each
+        of the requests, but nothing after all of them, counts as awaiting a rewrite.
+        """
         receipts = self.outcome.receipts
-        return sum_receipts(receipts) if receipts else None
+        if not receipts:
+            return None
+        removed: Counter[str] = Counter()
+        for receipt in receipts:
+            removed.update(receipt.removed)
+        withheld = {pk for receipt in receipts for pk in receipt.withheld}
+        awaiting = sum(receipt.awaiting_rewrite for receipt in receipts)
+        all_listed = all(receipt.awaiting_rewrite <= len(receipt.withheld) for receipt in receipts)
+        return ForgetReceipt(
+            removed=removed,
+            awaiting_rewrite=min(awaiting, len(withheld)) if all_listed else awaiting,
+            withheld=sorted(withheld),
+            saw_it=sorted({pk for receipt in receipts for pk in receipt.saw_it}),
+            phrases=sum(receipt.phrases for receipt in receipts),
+            found=sorted({pk for receipt in receipts for pk in receipt.found}),
+            awaiting_files=sum(receipt.awaiting_files for receipt in receipts),
+        )
 
 
 def preview(
@@ -113,29 +133,6 @@ def _preview_forgetting(
             outcome.receipts.append(service.preview(entry.project, scope, request.by))
     no_bank = BankPreview("", 0)
     return ModerationPreview(outcome, 0, 0, no_bank, no_bank)
-
-
-def sum_receipts(receipts: Collection[ForgetReceipt]) -> ForgetReceipt:
-    """Return the sum of several receipts. An entry that awaits a rewrite counts once.
-
-    A digest that would keep something after each of the requests, but nothing after all of them,
-    counts as awaiting a rewrite, not as removed.
-    """
-    removed: Counter[str] = Counter()
-    for receipt in receipts:
-        removed.update(receipt.removed)
-    withheld = {pk for receipt in receipts for pk in receipt.withheld}
-    awaiting = sum(receipt.awaiting_rewrite for receipt in receipts)
-    all_listed = all(receipt.awaiting_rewrite <= len(receipt.withheld) for receipt in receipts)
-    return ForgetReceipt(
-        removed=removed,
-        awaiting_rewrite=min(awaiting, len(withheld)) if all_listed else awaiting,
-        withheld=sorted(withheld),
-        saw_it=sorted({pk for receipt in receipts for pk in receipt.saw_it}),
-        phrases=sum(receipt.phrases for receipt in receipts),
-        found=sorted({pk for receipt in receipts for pk in receipt.found}),
-        awaiting_files=sum(receipt.awaiting_files for receipt in receipts),
-    )
 
 
 def _lock(project: Project, entries: Iterable[Entry]) -> set[UUID]:

@@ -1,11 +1,14 @@
-"""Tags and filters of memory: the sources of a prompt, recall scores, and retention."""
+"""Tags and filters of memory: sources of a prompt, recall scores, retention, and differences."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from memory.forgetting import retention
+from memory.moderation.diffs import ADDED, REMOVED, DiffPiece
 from memory.prompt.receipt_sources import readable_sections
 from projects.models import Project
 
@@ -20,6 +23,8 @@ SIGNAL_LABELS = (
 )
 OTHER_LABEL = _("who says it, and how")
 PREVIEWED_DAYS = (30, 90, 365)
+
+DIFF_FORMATS = {REMOVED: "<del>{}</del>", ADDED: "<ins>{}</ins>"}
 
 register.simple_tag(readable_sections, name="prompt_sources")
 
@@ -43,3 +48,11 @@ def retention_preview(project: Project) -> list[tuple[int, int]]:
     """Return (days, number of chats that this retention would delete now)."""
     periods = {*PREVIEWED_DAYS, *([project.keep_days] if project.keep_days else [])}
     return [(days, retention.count_expired(project, days)) for days in sorted(periods)]
+
+
+@register.filter
+def diff_html(pieces: Iterable[DiffPiece]) -> SafeString:
+    """Return the pieces as HTML: removed ones inside <del>, added ones inside <ins>."""
+    return SafeString(
+        "".join(format_html(DIFF_FORMATS.get(piece.kind, "{}"), piece.text) for piece in pieces)
+    )

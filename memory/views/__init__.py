@@ -1,10 +1,11 @@
 """The HTML pages of a project's memory."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -36,6 +37,14 @@ def project_page(
         return page
 
     return decorate
+
+
+def count_choices(
+    rows: QuerySet, column: str, choices: Iterable[tuple[str, Any]]
+) -> list[tuple[str, str, int]]:
+    """Return (value, label, number of rows) for each choice of a column."""
+    counts = dict(rows.order_by().values_list(column).annotate(Count("pk")))
+    return [(value, str(label), counts.get(value, 0)) for value, label in choices]
 
 
 def render_page(

@@ -1,4 +1,4 @@
-"""The activity log, and its rows on other pages."""
+"""The activity log, and the home page of a project, which shows its newest rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,17 @@ from chat.models import Session
 from chat.permissions import sessions_for
 from memory.facts import facts_for
 from memory.forms.search import ActivityForm
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.pending import pending_work
+from memory.layers.statistics import MemoryStatistics
 from memory.models import Activity, Entry, Fact
 from memory.permissions import entries_for
 from memory.views import project_page, render_page
 from projects.models import Membership
 
 PAGE_SIZE = 50
+RECENT_ACTS = 12
+MAX_PEOPLE = 50
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,24 @@ def activity(request: HttpRequest, member: Membership) -> HttpResponse:
     }
     template = "_activity_log.html" if "part" in request.GET else "activity.html"
     return render_page(request, member, template, context, 200 if form.is_valid() else 400)
+
+
+@project_page()
+def overview(request: HttpRequest, member: Membership) -> HttpResponse:
+    """Show the overview. `?part` returns the recent activity alone, which the page polls."""
+    project = member.project
+    acts = Activity.objects.filter(project=project)
+    context: dict[str, object] = {"rows": activity_rows(member, acts, RECENT_ACTS)}
+    template = "_recent_activity.html"
+    if "part" not in request.GET:
+        template = "overview.html"
+        people = project.memberships.select_related("user").order_by("created_at", "id")
+        context |= {
+            "people": people[:MAX_PEOPLE],
+            "bank": rendered_bank(project),
+            "glance": MemoryStatistics(project),
+        }
+    return render_page(request, member, template, context)
 
 
 def activity_rows(

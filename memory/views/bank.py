@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
 from memory.layers.pending import pending_conversations
-from memory.models import Entry, EntryStatus
+from memory.models import EntryStatus
 from memory.permissions import entries_for, may_decide, may_forget
 from memory.views import layers_chart, lineage, project_page, render_page
 from projects.models import Membership
@@ -33,7 +32,10 @@ def memory_bank(request: HttpRequest, member: Membership) -> HttpResponse:
         moment = layers_chart.end_of_day(days.shown, member.project)
         bank = bank_as_of(member.project, moment)
         context |= {"chart": layers_chart.chart_as_of(member, moment), "bank": bank}
-    context["left_out"] = _left_out(member, context["bank"].left_out)
+    # The entries that did not fit into the bank with the reason, newest first.
+    reasons = dict(context["bank"].left_out[: layers_chart.MAX_ENTRIES_PER_LAYER])
+    left_out = entries_for(member).filter(pk__in=reasons).newest_first()
+    context["left_out"] = [(entry, reasons[entry.pk]) for entry in left_out]
     if "tree" in request.GET:
         context["tree"] = _tree(member, context["chart"].drawn)
     template = "_layers_chart.html" if "part" in request.GET else "bank.html"
@@ -69,10 +71,3 @@ def _tree(
     return [
         by_id.get(entry.pk) or lineage.EntrySource(entry, children[entry.pk]) for entry in entries
     ]
-
-
-def _left_out(member: Membership, reasons: Sequence[tuple[UUID, str]]) -> list[tuple[Entry, str]]:
-    """Return the entries that did not fit into the bank with the reason, newest first."""
-    by_id = dict(reasons[: layers_chart.MAX_ENTRIES_PER_LAYER])
-    entries = entries_for(member).filter(pk__in=by_id).newest_first()
-    return [(entry, by_id[entry.pk]) for entry in entries]

@@ -16,11 +16,11 @@ from memory.forms.entries import EntryActionForm
 from memory.models import ActivityVerb, Entry
 from memory.moderation.actions import (
     DONE_LABELS,
-    MAX_ENTRIES_AT_ONCE,
     TEXT_ACTIONS,
     ModerationAction,
     ModerationOutcome,
     apply_action,
+    selection_objection,
 )
 from memory.moderation.preview import preview
 from memory.permissions import entries_for, is_private, objection_of
@@ -74,11 +74,7 @@ def _selection_error(name: str, ids: list[UUID]) -> str:
         return _("There is no such action.")
     if not ids:
         return _("Nothing was selected.")
-    if len(ids) > MAX_ENTRIES_AT_ONCE:
-        return _("That is too much at once: at most %(most)s.") % {"most": MAX_ENTRIES_AT_ONCE}
-    if name in TEXT_ACTIONS and len(ids) > 1:
-        return _("This is done to one entry at a time.")
-    return ""
+    return selection_objection(ModerationAction(name), len(ids))
 
 
 def _apply(

@@ -19,7 +19,7 @@ from memory.forgetting.service import ForgetScope
 from memory.forms.facts import FactCloseForm, FactForm, FactSearchForm, midnight
 from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import Activity, Fact, FactSource, FactStatus, ModerationReason
-from memory.views import project_page, render_page
+from memory.views import count_choices, project_page, render_page
 from memory.views.activity import activity_rows
 from projects.core.errors import DomainError
 from projects.models import MemberRole, Membership
@@ -95,10 +95,11 @@ def _list_page(
     groups = (
         permissions.contradictions(member) if is_live and member.role == MemberRole.OWNER else []
     )
+    states = count_choices(permissions.facts_for(member).current(), "state", FactStatus.choices)
     context = {
         "form": form,
         "adding": new_fact,
-        "states": _counts_by_state(member),
+        "states": [row for row in states if row[0] == FactStatus.LIVE or row[2]],
         "chosen": state,
         "page": page,
         "rows": _rows(member, list(page), deciding=not is_live),
@@ -107,17 +108,6 @@ def _list_page(
         "back": request.get_full_path() if request.method == "GET" else "",
     }
     return render_page(request, member, "facts.html", context, status)
-
-
-def _counts_by_state(member: Membership) -> list[tuple[str, str, int]]:
-    """Return (state, label, number of facts that the member may see)."""
-    rows = permissions.facts_for(member).current().order_by().values_list("state")
-    counts = dict(rows.annotate(Count("pk")))
-    return [
-        (value, str(label), counts.get(value, 0))
-        for value, label in FactStatus.choices
-        if value == FactStatus.LIVE or counts.get(value)
-    ]
 
 
 def _rows(member: Membership, rows: Sequence[Fact], deciding: bool = False) -> list[FactRow]:

@@ -1,7 +1,6 @@
 """The review queue: entries by state, layer, reason, time and words."""
 
 from django.core.paginator import Paginator
-from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 
 from memory.facts import facts_for
@@ -9,7 +8,7 @@ from memory.forms.entries import ReviewQueueForm
 from memory.models import EntryStatus, FactStatus, ReviewReason
 from memory.moderation.actions import TEXT_ACTIONS, ModerationAction
 from memory.permissions import entries_for, may_decide, may_forget
-from memory.views import project_page, render_page
+from memory.views import count_choices, project_page, render_page
 from projects.models import Membership
 
 PAGE_SIZE = 50
@@ -23,10 +22,10 @@ def review(request: HttpRequest, member: Membership) -> HttpResponse:
     entries = form.apply(entries) if form.is_valid() else entries.none()
     page = Paginator(entries.newest_first(), PAGE_SIZE).get_page(request.GET.get("page"))
     proposed_facts = facts_for(member).current().filter(state=FactStatus.PROPOSED)
-    reasons = _counts(member, "waits_because", ReviewReason.choices)
+    reasons = count_choices(entries_for(member), "waits_because", ReviewReason.choices)
     context = {
         "form": form,
-        "states": _counts(member, "state", EntryStatus.choices),
+        "states": count_choices(entries_for(member), "state", EntryStatus.choices),
         "reasons": [row for row in reasons if row[2]],
         "chosen": form.data.get("state", ""),
         "because": form.data.get("because", ""),
@@ -38,13 +37,6 @@ def review(request: HttpRequest, member: Membership) -> HttpResponse:
     }
     status = 200 if form.is_valid() else 400
     return render_page(request, member, "review.html", context, status)
-
-
-def _counts(member: Membership, column: str, choices) -> list[tuple[str, str, int]]:
-    """Return (value, label, number of entries) for each choice of a column."""
-    rows = entries_for(member).order_by().values_list(column)
-    counts = dict(rows.annotate(Count("pk")))
-    return [(value, label, counts.get(value, 0)) for value, label in choices]
 
 
 def _bulk_actions(member: Membership) -> list[ModerationAction]:

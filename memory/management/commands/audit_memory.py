@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand
 
-from memory.layers.statistics import ALL, GROUPS, ParticularCounts, particulars_by_layer
+from memory.layers.statistics import ALL, GROUPS, particulars_by_layer
 from projects.command_arguments import find_project
 from projects.models import Project
 
@@ -25,7 +25,11 @@ class Command(BaseCommand):
         layers_by_project = {project.slug: particulars_by_layer(project) for project in projects}
         if options["json"]:
             report = {
-                slug: {layer: _as_json(counts) for layer, counts in layers.items()}
+                slug: {
+                    layer: {"digests": counts.digests}
+                    | {column: counts.share(column) for column in COLUMNS}
+                    for layer, counts in layers.items()
+                }
                 for slug, layers in layers_by_project.items()
             }
             self.stdout.write(json.dumps(report))
@@ -35,10 +39,6 @@ class Command(BaseCommand):
             for layer, counts in layers.items():
                 shares = [_percent(counts.share(column)) for column in COLUMNS]
                 self.stdout.write(_line(layer, counts.digests, shares))
-
-
-def _as_json(counts: ParticularCounts) -> dict[str, float | int | None]:
-    return {"digests": counts.digests, **{column: counts.share(column) for column in COLUMNS}}
 
 
 def _percent(share: float | None) -> str:

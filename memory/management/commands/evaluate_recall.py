@@ -33,9 +33,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
         parser.add_argument("--budgets", type=budgets, default=[500, 1000, 2000, 4000])
-        parser.add_argument("--json", action="store_true", help="the figures as JSON")
+        parser.add_argument(
+            "--json", action="store_true", dest="as_json", help="the figures as JSON"
+        )
 
-    def handle(self, *, paths: list[Path], budgets: list[int], json: bool, **_) -> None:
+    def handle(self, *, paths: list[Path], budgets: list[int], as_json: bool, **_) -> None:
         self._make_tables()
         try:
             result = evaluation.evaluate(paths, budgets, self._progress)
@@ -45,7 +47,12 @@ class Command(BaseCommand):
             raise CommandError(f"{error.filename}: {error.strerror}") from error
         if not result.questions:
             raise CommandError("There is no question with evidence in these files.")
-        self._print(result.summary(), json)
+        summary = result.summary()
+        if as_json:
+            self.stdout.write(json.dumps(summary))
+            return
+        for name, value in summary.items():
+            self.stdout.write(f"{name:>10}  {value:g}")
 
     def _make_tables(self) -> None:
         """Create the tables of an empty database; never change those of an existing one."""
@@ -61,10 +68,3 @@ class Command(BaseCommand):
     def _progress(self, line: str) -> None:
         if self.stderr.isatty():
             self.stderr.write(line, style_func=str)
-
-    def _print(self, summary: dict[str, float], as_json: bool) -> None:
-        if as_json:
-            self.stdout.write(json.dumps(summary))
-        else:
-            for name, value in summary.items():
-                self.stdout.write(f"{name:>10}  {value:g}")

@@ -201,7 +201,7 @@ def worker(
     celery = [*way, sys.executable, "-m", "celery", "-A", "config", "--quiet", "worker"]
     with (installation.data_dir / "worker.log").open("ab") as output:
         process = subprocess.Popen(
-            [*celery, *(options or ("--pool=solo",)), "-Q", "chat,memory,index,io"],
+            [*celery, *(options or ("--pool=solo",)), "-Q", "chat,memory,index,io,webhooks"],
             cwd=ROOT,
             env=installation.environment | variables,
             stdout=output,

@@ -14,11 +14,16 @@ def web(port: int, host: str = "127.0.0.1") -> list[str]:
     ]
 
 
-def worker(*queues: str) -> list[str]:
-    """Return the command of a worker that consumes these queues, two tasks at a time."""
+def worker(*queues: str, pool: str = "prefork", concurrency: int = 2) -> list[str]:
+    """Return the command of a worker that consumes these queues, `concurrency` tasks at a time.
+
+    The pool `threads` saves a process for each task, and serves tasks that wait. It has no time
+    limits: its tasks have their own.
+    """
     return [
         *(*PYTHON, "celery", "-A", "config", "--quiet", "worker"),
-        *("--concurrency", "2", "-Q", ",".join(queues)),
+        *(("--pool", pool) if pool != "prefork" else ()),
+        *("--concurrency", str(concurrency), "-Q", ",".join(queues)),
         *("--without-gossip", "--without-mingle", "--without-heartbeat"),
     ]
 

@@ -43,15 +43,15 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = CELERY_RESULT_ACCEPT_CONTENT = ["json"]
 # `chat`: what a reader waits for, and what takes a moment. `memory`: what may ask a model for
-# minutes. `index`: what recall searches. `io`: files on their way in and out, and other servers.
-QUEUES = ("chat", "memory", "index", "io")
+# minutes. `index`: what recall searches. `io`: files to import. `webhooks`: other servers.
+QUEUES = ("chat", "memory", "index", "io", "webhooks")
 CELERY_TASK_DEFAULT_QUEUE = "memory"
 # The first that fits. A message is run whichever queue it comes by, as from another version.
 CELERY_TASK_ROUTES = {
     "chat.tasks.*import*": "io",
     "chat.*": "chat",
     "memory.tasks.run_indexing": "index",
-    "memory.tasks.*deliver*": "io",
+    "memory.tasks.*deliver*": "webhooks",
     "memory.*": "memory",
     "config.tasks.heartbeat": "chat",
     "config.*": "io",

@@ -72,7 +72,13 @@ def test_a_queue_without_a_consumer_is_reported():
     heartbeats.record(["worker", "beat", heartbeats.queue("chat"), heartbeats.queue("io")])
     status, body = ask()
     assert status == 200
-    assert body["queues"] == {"chat": True, "memory": False, "index": False, "io": True}
+    assert body["queues"] == {
+        "chat": True,
+        "memory": False,
+        "index": False,
+        "io": True,
+        "webhooks": False,
+    }
 
 
 def test_an_unfinished_restore_is_reported(monkeypatch):

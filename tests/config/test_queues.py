@@ -75,13 +75,20 @@ def test_every_task_goes_by_a_queue_that_somebody_takes_from():
         ("memory.tasks.settle_project", "memory"),
         ("memory.tasks.run_cycle", "memory"),
         ("memory.tasks.run_indexing", "index"),
-        ("memory.tasks.deliver", "io"),
-        ("memory.tasks.run_deliveries", "io"),
+        ("memory.tasks.deliver", "webhooks"),
+        ("memory.tasks.run_deliveries", "webhooks"),
         ("config.tasks.heartbeat", "chat"),
     ],
 )
 def test_what_waits_for_little_does_not_wait_for_much(name, queue):
     assert queue_of(name) == queue
+
+
+def test_summaries_imports_and_webhooks_do_not_wait_for_each_other():
+    commands = [child.command for child in up.servers(port=8000) if "-Q" in child.command]
+    taken = [set(command[command.index("-Q") + 1].split(",")) for command in commands]
+    for queue in ("memory", "io", "webhooks"):
+        assert {queue} in taken
 
 
 def test_a_message_comes_back_only_when_its_task_cannot_run_any_more():

@@ -18,7 +18,7 @@ from tests.server import ROOT
 from tests.shape import parts
 from tests.shape.ports import held_port
 
-WORKERS = {"chat": ("chat", "index"), "memory": ("memory",), "io": ("io", "memory")}
+WORKERS = {"chat": ("chat", "index"), "memory": ("memory",), "io": ("io", "webhooks", "memory")}
 WEBS, BEATS = 2, 2
 
 

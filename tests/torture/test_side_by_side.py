@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.skipif("STRATA_OLD" not in os.environ, reason="STRATA_OLD names no old version"),
 ]
 # As 0.1 starts its worker, and a queue more than it knows for ours.
-QUEUES = {OLD: "chat,memory", ROOT: "chat,memory,index,io"}
+QUEUES = {OLD: "chat,memory", ROOT: "chat,memory,index,io,webhooks"}
 SEND = "from memory.tasks import run_cycle; run_cycle.delay()"
 
 

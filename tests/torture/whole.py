@@ -86,7 +86,7 @@ class Whole:
         found = {}
         for child in psutil.Process(self.pid).children():
             command = " ".join(child.cmdline())
-            for name, word in (("uvicorn", "uvicorn"), ("worker", "memory,io"), ("beat", "beat")):
+            for name, word in (("uvicorn", "uvicorn"), ("worker", "-Q memory"), ("beat", "beat")):
                 if f" {word}" in command:
                     found[name] = child.pid
         return found

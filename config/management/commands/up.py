@@ -120,7 +120,8 @@ class Command(BaseCommand):
 def servers(port: int) -> list[Child]:
     """Return web, workers and beat.
 
-    Two workers, so that titles and indexing do not wait for summaries.
+    Summaries, imports, webhooks and the rest each have workers of their own, so that none of them
+    waits for another. Work that only waits for models and receivers shares a process.
     """
     # Set here, so that a relative path or another PORT in .env does not apply to them.
     environment = {
@@ -128,11 +129,18 @@ def servers(port: int) -> list[Child]:
         "PORT": str(port),
         "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder()),
     }
-    slow, fast = commands.worker("memory", "io"), commands.worker("chat", "index")
+    workers = {
+        "worker": commands.worker("memory"),
+        "import worker": commands.worker("io", concurrency=1),
+        "quick worker": commands.worker("chat", "index", pool="threads", concurrency=4),
+        "webhook worker": commands.worker("webhooks", pool="threads", concurrency=4),
+    }
     return [
         Child("web", commands.web(port), environment, log("web")),
-        Child("worker", slow, environment, log("worker"), nice=WORKER_NICENESS),
-        Child("quick worker", fast, environment, log("quick"), nice=WORKER_NICENESS),
+        *(
+            Child(name, command, environment, log(name.split()[0]), nice=WORKER_NICENESS)
+            for name, command in workers.items()
+        ),
         Child("beat", commands.beat(), environment, log("beat")),
     ]
 

@@ -14,13 +14,14 @@ from django.core.handlers.asgi import ASGIHandler
 
 from config.http.body_limit import BodyLimitMiddleware, Receive, Scope, Send, body_too_large
 from config.http.middleware import log_asgi_request, measure_asgi_request
-from config.runtime import preload
+from config.runtime import preload, watchdog
 
 # After this time a thread yields the interpreter to a waiting thread. With Python's default of
 # 0.005 each database response waits that long for the thread that streams replies.
 SWITCH_INTERVAL_S = 0.001
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+watchdog.dump_stacks_on_signal()
 sys.setswitchinterval(SWITCH_INTERVAL_S)
 with preload.garbage_collection_paused():
     django.setup(set_prefix=False)

@@ -11,14 +11,19 @@ from django_structlog.celery import signals
 from django_structlog.celery.receivers import CeleryReceiver
 from kombu.transport import TRANSPORT_ALIASES
 
+from config.runtime import watchdog
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 TRANSPORT_ALIASES["pgmq"] = "config.broker.pgmq:PgmqTransport"
 TRANSPORT_ALIASES["redis"] = TRANSPORT_ALIASES["rediss"] = "config.broker.redis:RedisTransport"
 
+watchdog.dump_stacks_on_signal()
+
 app = Celery("strata")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+app.steps["worker"].add("config.health.heartbeats:HeartbeatFileStep")
 app.steps["consumer"].add("config.health.heartbeats:HeartbeatStep")
 
 # Log lines of a task carry its id and name, and the id of the request that enqueued it.

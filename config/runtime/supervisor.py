@@ -16,7 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:  # the launcher has only the standard library
+    from config.runtime.watchdog import Watch
 
 TICK_S = 0.2
 TERM_TIMEOUT_S = 10.0  # from SIGTERM to SIGQUIT
@@ -55,6 +58,8 @@ class Child:
     stops_last: bool = False
     # Niceness: higher values get less processor time when it is scarce.
     nice: int = 0
+    # Finds out that the process is alive and yet does nothing.
+    watch: "Watch | None" = None
 
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     started_at: float = field(default=0.0, init=False)
@@ -82,6 +87,8 @@ class Child:
                 output.close()
         self.started_at = time.monotonic()
         self.start_at = None
+        if self.watch:
+            self.watch.restart()
 
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
@@ -156,8 +163,10 @@ class Supervisor:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def tick(self) -> None:
-        """Restart the children that died and are due, rotate the logs, then sleep for TICK_S."""
+        """Replace and restart children, rotate the logs, then sleep for TICK_S."""
         for child in self.children:
+            if child.watch and child.is_alive() and child.watch.is_silent():
+                self.kill_silent(child, child.watch)
             if child.start_at is None and not child.is_alive():
                 self.handle_exit(child)
             if child.start_at is not None and child.start_at <= time.monotonic():
@@ -210,6 +219,14 @@ class Supervisor:
                 if zombie.si_pid in children:
                     return
                 os.waitpid(zombie.si_pid, 0)
+
+    def kill_silent(self, child: Child, watch: "Watch") -> None:
+        """Kill a child that no longer answers, after it wrote to its log what it is doing."""
+        assert child.process is not None
+        status = watch.request_stacks(child.process.pid)
+        self._report(f"{child.name} does not answer ({status}); its stacks are in its log")
+        child.signal_group(signal.SIGKILL)
+        child.process.wait()
 
     def handle_exit(self, child: Child) -> None:
         """Kill what a dead child left running, and plan its restart."""

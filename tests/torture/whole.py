@@ -85,7 +85,10 @@ class Whole:
 
         found = {}
         for child in psutil.Process(self.pid).children():
-            command = " ".join(child.cmdline())
+            try:
+                command = " ".join(child.cmdline())
+            except psutil.NoSuchProcess:
+                continue
             for name, word in (("uvicorn", "uvicorn"), ("worker", "-Q memory"), ("beat", "beat")):
                 if f" {word}" in command:
                     found[name] = child.pid

@@ -1,7 +1,6 @@
 """The command `up`: starts database, web, workers, beat and, if it is used, the demo model."""
 
 import fcntl
-import http.client
 import os
 import signal
 import socket
@@ -19,8 +18,9 @@ from django.core.management.base import BaseCommand, CommandError
 from chat.providers import demo
 from config.observability.metrics import multiprocess
 from config.postgres import server
-from config.runtime import bootstrap, commands
+from config.runtime import bootstrap, commands, watchdog
 from config.runtime.supervisor import Child, Supervisor
+from config.runtime.watchdog import Watch
 from config.settings.env import private_folder
 
 DATABASE_RETRY_S = 2.0
@@ -86,7 +86,7 @@ class Command(BaseCommand):
             while not supervisor.stopping:
                 supervisor.tick()
                 self.keep_database_up()
-                if not ready and is_served(port):
+                if not ready and watchdog.answers(port, health_host()):
                     ready = True
                     self.print_line(f"Strata is ready: http://127.0.0.1:{port}")
             self.print_line(STOPPING)
@@ -135,14 +135,26 @@ def servers(port: int) -> list[Child]:
         "quick worker": commands.worker("chat", "index", pool="threads", concurrency=4),
         "webhook worker": commands.worker("webhooks", pool="threads", concurrency=4),
     }
+    web_watch = Watch(lambda: watchdog.answers(port, health_host()))
     return [
-        Child("web", commands.web(port), environment, log("web")),
-        *(
-            Child(name, command, environment, log(name.split()[0]), nice=WORKER_NICENESS)
-            for name, command in workers.items()
-        ),
+        Child("web", commands.web(port), environment, log("web"), watch=web_watch),
+        *(worker(name, command, environment) for name, command in workers.items()),
         Child("beat", commands.beat(), environment, log("beat")),
     ]
+
+
+def worker(name: str, command: list[str], environment: dict[str, str]) -> Child:
+    """Return a worker that is replaced when it no longer touches its heartbeat file."""
+    path = log(name.split()[0])
+    heartbeat = path.with_suffix(".heartbeat")
+    return Child(
+        name,
+        command,
+        environment | {watchdog.HEARTBEAT_VARIABLE: str(heartbeat)},
+        path,
+        nice=WORKER_NICENESS,
+        watch=Watch(watchdog.HeartbeatFile(heartbeat).has_changed),
+    )
 
 
 def metrics_folder() -> Path:
@@ -205,14 +217,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def is_served(port: int) -> bool:
-    """Check whether /healthz answers 200."""
+def health_host() -> str:
+    """Return a host name that the web process answers to."""
     hosts = [host for host in settings.ALLOWED_HOSTS if not host.startswith(("*", "."))]
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-    try:
-        client.request("GET", "/healthz", headers={"Host": (hosts or ["localhost"])[0]})
-        return client.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        client.close()
+    return (hosts or ["localhost"])[0]

@@ -1,0 +1,102 @@
+"""A process of `up` that is stopped or spins is replaced, its log names the code at which it was,
+and nothing that was acknowledged is lost."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.scripted import ScriptedModel
+from tests.server import installed
+from tests.torture.clients import Api
+from tests.torture.whole import Talk, Whole, check_record, eventually
+
+# 15 s of silence, and time for a new process on a machine that has other work.
+REPLACED_S = 90
+# In every process: at this signal, a regular expression that holds the interpreter for ever.
+SPIN = signal.SIGRTMIN
+SITECUSTOMIZE = f"""
+import re, signal
+def spin_for_ever(*_):
+    re.match("(a+)+$", "a" * 60 + "b")
+signal.signal({int(SPIN)}, spin_for_ever)
+"""
+
+
+@pytest.fixture(scope="module")
+def strata(tmp_path_factory) -> Iterator[Whole]:
+    folder: Path = tmp_path_factory.mktemp("strata-watchdog")
+    site = folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(SITECUSTOMIZE)
+    data = folder / "data"
+    data.mkdir()
+    with (
+        ScriptedModel() as model,
+        installed(data, model) as made,
+        Whole(made, PYTHONPATH=str(site)) as running,
+    ):
+        yield running
+
+
+def silence(strata: Whole, name: str, number: int) -> str:
+    """Sends the signal; what the log says once another process has taken the place."""
+    before = strata.children()[name]
+    os.kill(before, number)
+    took = eventually(
+        lambda: strata.children().get(name, before) != before and strata.is_ready(), REPLACED_S
+    )
+    assert took is not None, strata.log.read_text()
+    print(f"{name} was replaced and Strata ready after {took:.0f} s")
+    assert not psutil.pid_exists(before)
+    log = {"uvicorn": "web"}.get(name, name)
+    return (strata.data_dir / f"logs/{log}.log").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, SPIN], ids=["stopped", "spins"])
+def test_a_silent_web_process_is_replaced(strata, number):
+    slug = f"silent-{int(number)}"
+    api = Api(strata.url, strata.installation.token)
+    api.call("POST", "projects/", {"name": "Billing", "slug": slug, "idle_minutes": 1})
+    with Talk(strata.url, api.token, slug, people=2) as talk:
+        assert eventually(lambda: talk.said > 4, 60) is not None
+        log = silence(strata, "uvicorn", number)
+        said = talk.said
+        assert eventually(lambda: talk.said > said + 2, 60) is not None
+    assert check_record(api, talk.acknowledged) > 4
+    assert "Thread 0x" in log
+    assert ("in spin_for_ever" in log) == (number == SPIN)
+    status = "stopped" if number == signal.SIGSTOP else "running"
+    assert f"web does not answer ({status})" in strata.log.read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, SPIN], ids=["stopped", "spins"])
+def test_a_silent_worker_is_replaced(strata, number):
+    log = silence(strata, "worker", number)
+    assert "worker does not answer" in strata.log.read_text()
+    assert "Thread 0x" in log
+    if number == SPIN:
+        assert "in spin_for_ever" in log
+
+
+def test_what_is_suspended_as_a_whole_is_not_replaced(strata):
+    """As a machine that sleeps: the supervisor and its processes wake up together."""
+    family = [psutil.Process(strata.pid), *strata_processes(strata)]
+    before = strata.children()
+    for process in family:
+        process.suspend()
+    assert eventually(lambda: False, 20) is None
+    for process in reversed(family):
+        process.resume()
+    assert strata.recovers() is not None
+    assert eventually(lambda: False, 3) is None
+    assert strata.children() == before
+
+
+def strata_processes(strata: Whole) -> list[psutil.Process]:
+    """All but PostgreSQL's."""
+    processes = psutil.Process(strata.pid).children(recursive=True)
+    return [one for one in processes if "postgres" not in one.name()]

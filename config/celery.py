@@ -20,7 +20,7 @@ TRANSPORT_ALIASES["redis"] = TRANSPORT_ALIASES["rediss"] = "config.broker.redis:
 
 watchdog.dump_stacks_on_signal()
 
-app = Celery("strata")
+app = Celery("strata", task_cls="config.runtime.crashes:CrashAwareTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.steps["worker"].add("config.health.heartbeats:HeartbeatFileStep")

@@ -47,3 +47,36 @@ class Leadership(models.Model):
 
     def __str__(self) -> str:
         return self.role
+
+
+# A task without arguments serves all projects, so it is only paused.
+CRASH_PAUSE = timedelta(minutes=10)
+
+
+class CrashedTaskQuerySet(models.QuerySet):
+    def set_aside(self) -> "CrashedTaskQuerySet":
+        """Filter tasks that must not run."""
+        paused = Q(last_crash_at__gt=Now() - CRASH_PAUSE)
+        return self.filter(~Q(args=[], kwargs={}) | paused, set_aside_at__isnull=False)
+
+
+class CrashedTask(models.Model):
+    """A task, with its arguments, whose worker process died while it ran.
+
+    The arguments are ids.
+    """
+
+    key = models.CharField(primary_key=True, max_length=64, editable=False)
+    task = models.CharField(max_length=100)
+    args = models.JSONField(default=list)
+    kwargs = models.JSONField(default=dict)
+    crashes = models.PositiveIntegerField(default=0)
+    last_crash_at = models.DateTimeField()
+    set_aside_at = models.DateTimeField(
+        null=True, help_text="Since then it does not run. A task without arguments is only paused."
+    )
+
+    objects = CrashedTaskQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.task

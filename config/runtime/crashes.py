@@ -1,0 +1,167 @@
+"""Crashes: tasks whose worker process died are counted, and set aside after three times.
+
+While a task runs, a file in STRATA_DATA_DIR/running names it, and its process holds a lock on the
+file. The kernel releases the lock when the process dies, however that happens. The first task of
+each new process reads the files of dead ones. Therefore a task costs no query, and the count works
+with every broker and pool. Without a database the files wait until it is back.
+"""
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import celery
+from celery.signals import worker_shutting_down
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, transaction
+from django.utils import timezone
+
+from config.models import CrashedTask
+from config.settings.env import private_folder
+
+log = logging.getLogger(__name__)
+
+MAX_CRASHES = 3
+# An older crash does not count.
+CRASHES_EXPIRE_AFTER = timedelta(days=1)
+# A process reads the list of tasks that are set aside at most this often.
+REFRESH_S = 10.0
+DRAFT_SUFFIX = ".new"
+
+_thread = threading.local()
+_lock = threading.Lock()
+_counted_by_process = 0
+_set_aside: frozenset[str] = frozenset()
+_refreshed_at = float("-inf")
+
+
+class CrashAwareTask(celery.Task):
+    """Base class of all tasks."""
+
+    abstract = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.request.called_directly or self.request.is_eager:
+            return super().__call__(*args, **kwargs)
+        if is_set_aside(self.name, args, kwargs):
+            log.warning("task_skipped task=%s reason=set_aside", self.name)
+            return None
+        with running(self.name, args, kwargs):
+            return self.run(*args, **kwargs)
+
+
+def task_key(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Return the same key for each message that asks for the same work."""
+    text = json.dumps([name, list(args), dict(kwargs)], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextmanager
+def running(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
+    """Let the file of this thread name the task inside the block."""
+    try:
+        file = _own_file()
+        task = {"name": name, "args": args, "kwargs": kwargs}
+        os.pwrite(file, json.dumps(task, default=str).encode(), 0)
+    except OSError:
+        # A full disk must not stop tasks.
+        log.warning("running_file_failed", exc_info=True)
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.ftruncate(file, 0)
+
+
+def is_set_aside(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether this work killed its worker too often. Without a database, it may run."""
+    try:
+        _count_once_per_process()
+        key = task_key(name, args, kwargs)
+        # The list may be older than a retry.
+        return key in _set_aside_keys() and CrashedTask.objects.set_aside().filter(pk=key).exists()
+    except (DatabaseError, InterfaceError, OSError):
+        log.warning("crash_check_failed", exc_info=True)
+        return False
+
+
+def count_crashes() -> None:
+    """Count the tasks of dead processes of this machine. Raises `DatabaseError`."""
+    for path in folder().glob("*.json"):
+        with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another process may have counted it since it was listed.
+            if os.fstat(file.fileno()).st_nlink and (text := file.read()):
+                record_crash(**json.loads(text))
+            path.unlink()
+
+
+@transaction.atomic
+def record_crash(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Count a crash, and set the task aside if it was one too many."""
+    now = timezone.now()
+    row, _ = CrashedTask.objects.select_for_update().get_or_create(
+        key=task_key(name, args, kwargs),
+        defaults={"task": name, "args": args, "kwargs": kwargs, "last_crash_at": now},
+    )
+    is_recent = row.last_crash_at > now - CRASHES_EXPIRE_AFTER
+    row.crashes = row.crashes + 1 if is_recent else 1
+    row.last_crash_at = now
+    if row.crashes >= MAX_CRASHES and row.set_aside_at is None:
+        row.set_aside_at = now
+        log.error("task_set_aside task=%s crashes=%s", name, row.crashes)
+    else:
+        log.warning("task_crashed task=%s crashes=%s", name, row.crashes)
+    row.save()
+
+
+def folder() -> Path:
+    return private_folder(settings.DATA_DIR / "running")
+
+
+@worker_shutting_down.connect
+def forget_own_tasks(**_: Any) -> None:
+    """Delete the files of this worker: a task that a shutdown ends is not to blame."""
+    for path in folder().glob("*.json"):
+        if str(os.getpid()) in path.name.split("-")[:2]:
+            path.unlink(missing_ok=True)
+
+
+def _own_file() -> int:
+    """Return the descriptor of this thread's file, which the first call creates."""
+    if getattr(_thread, "process", None) != os.getpid():
+        # The parent is part of the name, because it is the one that is told to shut down.
+        prefix = f"{os.getppid()}-{os.getpid()}-"
+        file, draft = tempfile.mkstemp(DRAFT_SUFFIX, prefix, folder())
+        # Locked before others can find it.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        Path(draft).rename(Path(draft).with_suffix(".json"))
+        _thread.process, _thread.file = os.getpid(), file
+    return int(_thread.file)
+
+
+def _count_once_per_process() -> None:
+    global _counted_by_process
+    with _lock:
+        if _counted_by_process != os.getpid():
+            count_crashes()
+            _counted_by_process = os.getpid()
+
+
+def _set_aside_keys() -> frozenset[str]:
+    global _set_aside, _refreshed_at
+    if time.monotonic() - _refreshed_at > REFRESH_S:
+        keys = CrashedTask.objects.set_aside().values_list("pk", flat=True)
+        _set_aside, _refreshed_at = frozenset(keys), time.monotonic()
+    return _set_aside

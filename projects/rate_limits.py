@@ -1,4 +1,4 @@
-"""Rate limits of tokens and users, counted in the database, where all processes see them.
+"""Rate limits of tokens, users and pages, counted in the database, where all processes see them.
 
 The API answers 429 and sends headers with the remaining requests:
 https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-07
@@ -8,19 +8,22 @@ of 60 a minute allows 60 requests at once, and then one a second. One statement 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
+from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from projects.core.errors import LimitError
+from projects.core.http.client_ip import client_ip
 from projects.models import Bucket, Token
 
 RATE_LIMIT_DESCRIPTION = "Too many requests. `Retry-After` is the number of seconds to wait."
@@ -104,8 +107,26 @@ def count_request(user, token: Token, rates: Iterable[str]) -> RateLimitState | 
             limit, span = rate
             limits[f"token:{token.public_id}:{name}"] = limit, span
             limits[f"user:{user.pk}:{name}"] = limit * TOKENS_PER_USER, span
-    if not limits:
-        return None
+    return _count(limits) if limits else None
+
+
+def count_page(request: HttpRequest) -> None:
+    """Count one request of a page for its user, or for its address if nobody is signed in.
+
+    Raises `RateLimitExceededError`.
+    """
+    if settings.PAGE_RATE is None:
+        return
+    if request.user.is_authenticated:
+        subject = f"user:{request.user.pk}:pages"
+    else:
+        # An address identifies a person, so it is not stored.
+        subject = f"address:{salted_hmac('pages', client_ip(request)).hexdigest()}:pages"
+    _count({subject: settings.PAGE_RATE})
+
+
+def _count(limits: Mapping[str, tuple[int, int]]) -> RateLimitState:
+    """Count one request against each of `limits`: requests and seconds, by subject."""
     subjects = sorted(limits)
     costs = {subject: limits[subject][1] / limits[subject][0] for subject in subjects}
     spans = [float(limits[subject][1]) for subject in subjects]

@@ -44,7 +44,7 @@ for name in (
     os.environ[name] = ""
 os.environ["OPENAI_API_KEY"] = "test"
 # Tests ask more often than people; those of the rates set their own.
-for name in ("READS", "WRITES", "REPLIES"):
+for name in ("READS", "WRITES", "REPLIES", "PAGES"):
     os.environ[f"STRATA_RATE_{name}"] = "off"
 # Named here and not in pyproject.toml: pytest-django would read the settings before this file.
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"

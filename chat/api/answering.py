@@ -15,7 +15,7 @@ from chat.api.serializers import ExchangeSerializer, MessageSerializer
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
 from chat.streaming import sse
-from chat.streaming.poller import StreamGrant
+from chat.streaming.poller import StreamGrant, require_free_stream
 from chat.streaming.sse import END, last_event_id
 from projects.api.idempotency import IdempotentResult
 from projects.api.schema import CONFLICT_RESPONSE
@@ -116,7 +116,11 @@ def _existing(request, pk) -> Message:
 
 
 def resume_stream(request, reply: Message, message: Message | None = None) -> HttpResponseBase:
-    """Stream `reply` after `message`, from the position in the request's Last-Event-ID."""
+    """Stream `reply` after `message`, from the position in the request's Last-Event-ID.
+
+    Raises `TooManyStreamsError`.
+    """
+    require_free_stream(StreamGrant.for_request(request, reply.session))
     position = last_event_id(request)
     if position == END:
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -12,9 +12,13 @@ from dataclasses import dataclass, field
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+
 from chat.metrics import STREAMS
 from chat.models import Message, Session, Visibility
 from projects.core.database import in_thread
+from projects.core.errors import LimitError
 from projects.models import Membership, Project, Token
 
 log = logging.getLogger(__name__)
@@ -43,6 +47,45 @@ class StreamGrant:
         if isinstance(place, Project):
             return cls(request.user.pk, place.pk, None, digest)
         return cls(request.user.pk, place.project_id, place.pk, digest)
+
+
+class TooManyStreamsError(LimitError):
+    """The user or the project has as many open streams as the settings allow."""
+
+    status = 429
+    default_code = "rate_limited"
+    default_message = _("Too many streams are open. Close other pages, then try again.")
+    retry_after_s = 30
+
+
+# The open streams of this process, by user and by project. Only event loops change it.
+_open_streams: Counter[tuple[str, int | UUID]] = Counter()
+
+
+def require_free_stream(grant: StreamGrant) -> None:
+    """Raise `TooManyStreamsError` if this process holds the limit of streams already.
+
+    Concurrent requests may exceed the limit by the number of threads, since a stream counts once
+    it is sent.
+    """
+    if (
+        _open_streams["user", grant.user] >= settings.STREAMS_PER_USER
+        or _open_streams["project", grant.project] >= settings.STREAMS_PER_PROJECT
+    ):
+        raise TooManyStreamsError
+
+
+@contextmanager
+def _counted(grant: StreamGrant) -> Iterator[None]:
+    keys: tuple[tuple[str, int | UUID], ...] = (("user", grant.user), ("project", grant.project))
+    _open_streams.update(keys)
+    try:
+        yield
+    finally:
+        for key in keys:
+            _open_streams[key] -= 1
+            if not _open_streams[key]:
+                del _open_streams[key]
 
 
 def withdrawn_grants(grants: Collection[StreamGrant]) -> frozenset[StreamGrant]:
@@ -127,7 +170,7 @@ class Poller:
         self._grants.setdefault(grant, set()).add(withdrawn)
         self._ensure_running()
         try:
-            with STREAMS.track_inprogress():
+            with STREAMS.track_inprogress(), _counted(grant):
                 yield withdrawn
         finally:
             self._grants[grant].discard(withdrawn)

@@ -26,7 +26,7 @@ from rest_framework.renderers import JSONRenderer
 from chat.models import Message, Session, Status
 from chat.streaming import live_replies
 from chat.streaming.markdown_blocks import BlockSplitter
-from chat.streaming.poller import StreamGrant, get_poller
+from chat.streaming.poller import StreamGrant, get_poller, require_free_stream
 from projects.core.database import in_thread
 
 MEDIA_TYPE = "text/event-stream"
@@ -141,8 +141,9 @@ def version_stream(session: Session, version: int, grant: StreamGrant) -> Stream
     """Return the response that sends an event `version` for each version above `version`.
 
     It ends when `grant` is withdrawn and after WATCH_TIMEOUT_S, so that the reader asks again and
-    is authorised again.
+    is authorised again. Raises `TooManyStreamsError`.
     """
+    require_free_stream(grant)
     return _response(_version_events(session.pk, version, grant))
 
 

@@ -14,7 +14,7 @@ from chat.forms import EditForm
 from chat.links import latest_url, message_url
 from chat.models import Message
 from chat.streaming import live_replies, sse
-from chat.streaming.poller import StreamGrant
+from chat.streaming.poller import StreamGrant, require_free_stream
 from chat.templatetags.markup import markdown
 from chat.views import presenters
 from projects.core.errors import ConflictError, InvalidInputError
@@ -30,6 +30,7 @@ def stream(request: HttpRequest, pk) -> HttpResponseBase:
     reply = permissions.message_for_reading(request.user, pk)
     render = presenters.turn_renderer(request, reply.session)
     grant = StreamGrant.for_request(request, reply.session)
+    require_free_stream(grant)
     return sse.event_stream(reply, grant, render, render_markdown=markdown)
 
 

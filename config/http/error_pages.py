@@ -79,15 +79,18 @@ class DomainErrorMiddleware(MiddlewareMixin):
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if not isinstance(exception, DomainError):
-            return None
-        status = exception.status
-        if wants_json(request.path, request.headers.get("Accept", "")):
-            body = error_body(request.path, str(exception))
-            return JsonResponse(body, status=status, headers=exception.headers)
-        template = select_template([f"{status}.html", "error.html"])
-        page = template.render({"reason": str(exception)}, request)
-        return HttpResponse(page, status=status, headers=exception.headers)
+        return domain_error(request, exception) if isinstance(exception, DomainError) else None
+
+
+def domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:
+    """Return the response to `error`: JSON for scripts and programs, else a page."""
+    status = error.status
+    if wants_json(request.path, request.headers.get("Accept", "")):
+        body = error_body(request.path, str(error))
+        return JsonResponse(body, status=status, headers=error.headers)
+    template = select_template([f"{status}.html", "error.html"])
+    page = template.render({"reason": str(error)}, request)
+    return HttpResponse(page, status=status, headers=error.headers)
 
 
 class SecretSettingsFilter(SafeExceptionReporterFilter):

@@ -32,6 +32,31 @@ class LimitVariables(Variables):
         shown_default="`120/minute`",
         example="120/minute",
     )
+    rate_pages: Rate = var(
+        "STRATA_RATE_PAGES",
+        (1200, 60),
+        _RATE,
+        "How often a signed-in user may request pages, and so an address without sign-in.",
+        shown_default="`1200/minute`",
+        example="1200/minute",
+    )
+    streams_per_user: int = var(
+        "STRATA_STREAMS_PER_USER",
+        100,
+        "a number from 1 to 100000",
+        "How many event streams a web process holds open for a user. Each open chat page takes "
+        "one.",
+        ge=1,
+        le=100_000,
+    )
+    streams_per_project: int = var(
+        "STRATA_STREAMS_PER_PROJECT",
+        2000,
+        "a number from 1 to 100000",
+        "How many event streams a web process holds open for a project.",
+        ge=1,
+        le=100_000,
+    )
 
 
 _env = load(LimitVariables)
@@ -43,6 +68,10 @@ RATES = {
     # A request that a model answers counts as a write as well.
     "replies": _env.rate_replies,
 }
+# Of a user, or of an address that is not signed in.
+PAGE_RATE = _env.rate_pages
+# The event streams that one web process holds open.
+STREAMS_PER_USER, STREAMS_PER_PROJECT = _env.streams_per_user, _env.streams_per_project
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["projects.authentication.TokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": [

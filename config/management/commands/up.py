@@ -121,7 +121,7 @@ def servers(port: int) -> list[Child]:
     """Return web, workers and beat.
 
     Summaries, imports, webhooks and the rest each have workers of their own, so that none of them
-    waits for another. Work that only waits for models and receivers shares a process.
+    waits for another. Threads serve the queues whose tasks mostly wait or take a moment.
     """
     # Set here, so that a relative path or another PORT in .env does not apply to them.
     environment = {

@@ -23,8 +23,7 @@ from django_prometheus.middleware import Metrics
 from django_structlog.middlewares import RequestMiddleware
 from prometheus_client import Counter, Histogram
 
-from config.http.error_pages import PROGRAM_PATHS, domain_error
-from projects.rate_limits import RateLimitExceededError, count_page
+from config.http.error_pages import PROGRAM_PATHS
 
 SECURITY_HEADERS = {
     # No page needs these features, so injected code cannot use them either.
@@ -67,21 +66,6 @@ class PageLocaleMiddleware(LocaleMiddleware):
         if request.path_info.startswith(PROGRAM_PATHS):
             return response
         return super().process_response(request, response)
-
-
-class PageRateLimitMiddleware(MiddlewareMixin):
-    """Limits how often a user or an address requests pages. Programs have limits of their own."""
-
-    def process_view(self, request: HttpRequest, *view: object) -> HttpResponse | None:
-        match = request.resolver_match
-        is_polled = match is not None and match.url_name in POLLED_VIEWS
-        if is_polled or request.path_info.startswith(PROGRAM_PATHS):
-            return None
-        try:
-            count_page(request)
-        except RateLimitExceededError as error:
-            return domain_error(request, error)
-        return None
 
 
 HEADER = "X-Request-ID"

@@ -8,20 +8,21 @@ WORDS = "On **Thursday** at nine, when the exports have run and the new primary 
 MANY = 100
 
 
-def test_somebody_is_made_a_member_and_finds_the_chat(page, server, begin, say, open_page, sign_in):
+def test_somebody_is_invited_accepts_and_finds_the_chat(page, server, begin, say, open_page, sign_in):
     name = begin(page)
     server.model.say("Hello.")
     say(page, "Good morning")
     expect(page.locator(".turn").nth(1)).to_contain_text("Hello.")
     page.get_by_role("link", name="Settings").click()
     page.get_by_label("Username").fill("edgar")
-    page.get_by_role("button", name="Add member").click()
-    expect(page.get_by_label("Role of edgar")).to_be_visible()
+    page.get_by_role("button", name="Invite", exact=True).click()
+    expect(page.get_by_text("edgar is invited.")).to_be_visible()
+    expect(page.get_by_label("Role of edgar")).to_have_count(0)
 
     theirs = open_page()
     sign_in(theirs, "edgar")
     theirs.goto("/?all")
-    theirs.get_by_role("link", name=name).click()
+    theirs.get_by_role("button", name=f"Accept: {name}").click()
     theirs.get_by_role("link", name="Good morning", exact=True).click()
     expect(theirs.locator(".turn")).to_have_count(2)
 

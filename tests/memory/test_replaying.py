@@ -23,7 +23,7 @@ from memory.layers.conversations import summarise
 from memory.models import Entry, EntryState, Fact, Tombstone, TombstoneKind
 from memory.recall.indexing import catch_up
 from projects.models import Membership, Project
-from tests.memory.test_stores import planned
+from tests.memory.text_columns import text_columns
 
 pytestmark = pytest.mark.django_db
 
@@ -75,7 +75,7 @@ KEYS: dict[type[Model], str] = {EntryState: "entry", FileRemoval: "project_id"}
 def texts() -> dict[str, list]:
     """Every column that may hold somebody's words, with the ids of its rows."""
     found = {}
-    for model, columns in planned().items():
+    for model, columns in text_columns().items():
         if model is Tombstone or model._meta.label in ("memory.Activity", "memory.Call"):
             continue
         key = KEYS.get(model, "pk")

@@ -1,45 +1,55 @@
 """A project's persona: a small template that can print a few values and do nothing else.
 
-`{{ project.name }}`, `{{ session.title }}`, `{{ user.name }}`, `{{ date }}`, `{{ time }}` and
-`{% for name in members %}`; Jinja's expressions in a sandbox, over plain values.
+`{{ project.name }}`, `{{ session.title }}`, `{{ user.name }}`, `{{ date }}`, `{{ time }}`,
+`{% for name in members %}`, `{% if %}` and a few filters. Jinja parses the template; the nodes are
+evaluated here. Jinja's own sandbox bounds neither time nor memory.
 """
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any
 
 from django.utils.translation import gettext as _
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2 import (
+    Environment,
+    StrictUndefined,
+    TemplateError,
+    TemplateSyntaxError,
+    Undefined,
+    nodes,
+)
+from jinja2.filters import do_title
 
 from projects.core.errors import InvalidInputError
 
-# Nested loops could write without end.
+# As in `Project.instructions`, which imports may fill without its validators.
+MAX_TEMPLATE_CHARS = 20_000
 MAX_OUTPUT_CHARS = 40_000
-# Each level multiplies the time.
+# The parts of a template between the braces, before it is parsed: names, dots, spaces, operators.
+MAX_TEMPLATE_TOKENS = 4_000
+MAX_NESTING_DEPTH = 50
 MAX_LOOP_DEPTH = 2
-# Jinja's other filters can pad a text to any length.
-FILTERS = (
-    *("capitalize", "default", "first", "join", "last", "length"),
-    *("lower", "sort", "title", "trim", "upper"),
+# Each evaluated node is a step, and so are CHARS_PER_STEP characters of its value.
+MAX_STEPS = 10_000
+CHARS_PER_STEP = 50
+# The part of an unknown name that an error repeats.
+MAX_NAME_CHARS = 100
+
+# What a template may contain, in the branches that are not taken too. Assignments, macros, calls,
+# arithmetic and slices are missing, because a value could grow or a template could run without end.
+ALLOWED_NODES = (
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.For),
+    *(nodes.Name, nodes.Const, nodes.List, nodes.Tuple, nodes.Getattr, nodes.Getitem),
+    *(nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr),
+    nodes.Keyword,
 )
 
-
-class PersonaSandbox(ImmutableSandboxedEnvironment):
-    """No attributes that begin with an underscore, no calls, no changes, no huge numbers."""
-
-    intercepted_binops = frozenset(["*", "**", "%"])
-
-    def call_binop(self, context, operator, left, right):
-        if operator == "**" or isinstance(left, str) or isinstance(right, str):
-            raise SecurityError(_("“%(operator)s” is not allowed here.") % {"operator": operator})
-        return super().call_binop(context, operator, left, right)
-
-
-sandbox = PersonaSandbox(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False)
-sandbox.globals = {}
-sandbox.filters = {name: sandbox.filters[name] for name in FILTERS}
+Scope = Mapping[str, object]
 
 # Values of the same shape as in a chat, with which a template is checked when it is saved.
-EXAMPLE: Mapping[str, object] = {
+EXAMPLE: Scope = {
     "project": {"name": "Billing"},
     "session": {"title": "Cutover"},
     "user": {"name": "Ana"},
@@ -47,6 +57,8 @@ EXAMPLE: Mapping[str, object] = {
     "date": "2026-11-21",
     "time": "14:05",
 }
+
+_environment = Environment(autoescape=False, keep_trailing_newline=False)  # noqa: S701
 
 
 class PersonaTemplateError(InvalidInputError):
@@ -59,24 +71,17 @@ class PersonaTemplateError(InvalidInputError):
         super().__init__(reason, field="instructions")
 
 
-def render(template: str, values: Mapping[str, object]) -> str:
+def render(template: str, values: Scope) -> str:
     """Return `template` filled with `values`, which have the names in EXAMPLE.
 
     Raises `PersonaTemplateError`.
     """
-    text = ""
+    tree = _parse(template)
+    rendering = _Rendering()
     try:
-        _check_loop_depth(sandbox.parse(template))
-        for part in sandbox.from_string(template).generate(values):
-            text += part
-            if len(text) > MAX_OUTPUT_CHARS:
-                reason = _("It writes more than %(most)s characters.")
-                raise PersonaTemplateError(reason % {"most": MAX_OUTPUT_CHARS})
-    except TemplateSyntaxError as error:
-        raise PersonaTemplateError(_sentence(error.message), error.lineno) from error
-    except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
-        raise PersonaTemplateError(_sentence(str(error)), _line_of(error)) from error
-    return text
+        return "".join(rendering.write(tree.body, values))
+    except (TemplateError, TypeError, ValueError, LookupError) as error:
+        raise PersonaTemplateError(_sentence(str(error)), rendering.line) from error
 
 
 def check(template: str) -> None:
@@ -84,24 +89,236 @@ def check(template: str) -> None:
     render(template, EXAMPLE)
 
 
-def _check_loop_depth(node: nodes.Node, depth: int = 0) -> None:
-    depth += isinstance(node, nodes.For)
-    if depth > MAX_LOOP_DEPTH:
-        raise PersonaTemplateError(_("There are too many loops inside each other."), node.lineno)
-    for child in node.iter_child_nodes():
-        _check_loop_depth(child, depth)
+def _parse(template: str) -> nodes.Template:
+    """Return the tree of a template that contains only what is allowed."""
+    too_long = PersonaTemplateError(_("The template is too long."))
+    if len(template) > MAX_TEMPLATE_CHARS:
+        raise too_long
+    try:
+        if next(islice(_environment.lex(template), MAX_TEMPLATE_TOKENS, None), None):
+            raise too_long
+        tree = _environment.parse(template)
+    except TemplateSyntaxError as error:
+        raise PersonaTemplateError(_sentence(error.message), error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        raise PersonaTemplateError(_sentence("")) from error
+    _check_nodes(tree)
+    return tree
+
+
+def _check_nodes(tree: nodes.Template) -> None:
+    """Visit each node, without recursion: a chain of 2,000 filters is that deep."""
+    waiting: list[tuple[nodes.Node, int, int]] = [(tree, 0, 0)]
+    while waiting:
+        node, depth, loops = waiting.pop()
+        loops += isinstance(node, nodes.For)
+        if reason := _reason_against(node, depth, loops):
+            raise PersonaTemplateError(reason, node.lineno)
+        waiting += [(child, depth + 1, loops) for child in node.iter_child_nodes()]
+
+
+def _reason_against(node: nodes.Node, depth: int, loops: int) -> str:
+    if depth > MAX_NESTING_DEPTH:
+        return _("There is too much inside each other.")
+    if loops > MAX_LOOP_DEPTH:
+        return _("There are too many loops inside each other.")
+    name = type(node).__name__
+    is_allowed = isinstance(node, ALLOWED_NODES)
+    match node:
+        case nodes.Filter() | nodes.Test():
+            name = node.name
+            known = FILTERS if isinstance(node, nodes.Filter) else TESTS
+            is_allowed = name in known and not (node.dyn_args or node.dyn_kwargs)
+        case nodes.For():
+            is_allowed = isinstance(node.target, nodes.Name) and not node.recursive
+    return "" if is_allowed else _("“%(name)s” is not allowed here.") % {"name": name}
+
+
+class _Rendering:
+    """One evaluation of a tree: its steps and characters so far, and the line that it has reached.
+
+    A value is a text, a number, a flat list of these or, from the outside, a mapping.
+    """
+
+    def __init__(self) -> None:
+        self.line: int | None = None
+        self.steps = self.chars = 0
+
+    def write(self, body: Sequence[nodes.Node], scope: Scope) -> Iterator[str]:
+        for node in body:
+            self.line = node.lineno
+            self.spend(1)
+            match node:
+                case nodes.TemplateData():
+                    yield self.printed(node.data)
+                case nodes.Output():
+                    yield from self.write(node.nodes, scope)
+                case nodes.If():
+                    yield from self.write(self.branch(node, scope), scope)
+                case nodes.For():
+                    yield from self.loop(node, scope)
+                case _:
+                    yield self.printed(str(self.value(node, scope)))
+
+    def spend(self, steps: int) -> None:
+        self.steps += steps
+        if self.steps > MAX_STEPS:
+            raise PersonaTemplateError(_("It takes too many steps."), self.line)
+
+    def printed(self, text: str) -> str:
+        self.chars += len(text)
+        if self.chars > MAX_OUTPUT_CHARS:
+            raise PersonaTemplateError(_too_much_output())
+        return text
+
+    def branch(self, node: nodes.If, scope: Scope) -> Sequence[nodes.Node]:
+        for choice in (node, *node.elif_):
+            if self.value(choice.test, scope):
+                return choice.body
+        return node.else_
+
+    def loop(self, node: nodes.For, scope: Scope) -> Iterator[str]:
+        name = node.target.name  # type: ignore[attr-defined]
+        items = list(_sequence(self.value(node.iter, scope)))
+        if node.test is not None:
+            items = [it for it in items if self.value(node.test, {**scope, name: it})]
+        for index, item in enumerate(items):
+            loop = {
+                "index": index + 1,
+                "index0": index,
+                "first": index == 0,
+                "last": index == len(items) - 1,
+                "length": len(items),
+            }
+            self.spend(1)
+            yield from self.write(node.body, {**scope, name: item, "loop": loop})
+        if not items:
+            yield from self.write(node.else_, scope)
+
+    def value(self, node: nodes.Node, scope: Scope) -> Any:
+        """Evaluate an expression, which costs a step and more for a long value."""
+        result = self._evaluate(node, scope)
+        size = len(result) if isinstance(result, str | list) else 0
+        self.spend(1 + size // CHARS_PER_STEP)
+        return result
+
+    def _evaluate(self, node: nodes.Node, scope: Scope) -> Any:
+        match node:
+            case nodes.Const():
+                return node.value
+            case nodes.Name():
+                return scope.get(node.name, StrictUndefined(name=node.name))
+            case nodes.Getattr():
+                return _member(self.value(node.node, scope), node.attr)
+            case nodes.Getitem():
+                return _member(self.value(node.node, scope), self.value(node.arg, scope))
+            case nodes.List() | nodes.Tuple():
+                items = [self.value(item, scope) for item in node.items]
+                if any(isinstance(item, list | Mapping) for item in items):
+                    raise TypeError(_("A list cannot contain lists."))
+                return items
+            case nodes.And():
+                return self.value(node.left, scope) and self.value(node.right, scope)
+            case nodes.Or():
+                return self.value(node.left, scope) or self.value(node.right, scope)
+            case nodes.Not():
+                return not self.value(node.node, scope)
+            case nodes.CondExpr():
+                if self.value(node.test, scope):
+                    return self.value(node.expr1, scope)
+                return self.value(node.expr2, scope) if node.expr2 else ""
+            case nodes.Compare():
+                return self._compare(node, scope)
+            case nodes.Filter() | nodes.Test():
+                known = FILTERS if isinstance(node, nodes.Filter) else TESTS
+                arguments = [self.value(it, scope) for it in (node.node, *node.args)]
+                named = {it.key: self.value(it.value, scope) for it in node.kwargs}
+                return known[node.name](*arguments, **named)
+        raise TypeError(type(node).__name__)
+
+    def _compare(self, node: nodes.Compare, scope: Scope) -> bool:
+        left = self.value(node.expr, scope)
+        for operand in node.ops:
+            right = self.value(operand.expr, scope)
+            if not COMPARISONS[operand.op](left, right):
+                return False
+            left = right
+        return True
+
+
+def _member(value: Any, key: object) -> Any:
+    if isinstance(value, Undefined):
+        str(value)  # Raises the error that names the variable.
+    is_known = isinstance(key, str) if isinstance(value, Mapping) else isinstance(key, int)
+    if is_known and isinstance(value, str | list | Mapping):
+        with suppress(LookupError):
+            return value[key]  # type: ignore[index]
+    return StrictUndefined(obj=value, name=str(key)[:MAX_NAME_CHARS])
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    if isinstance(value, str | list):
+        return value
+    if isinstance(value, Mapping | Undefined):
+        return list(value)
+    raise TypeError(_("This is not a list."))
+
+
+def _join(value: Any, separator: Any = "") -> str:
+    texts = [str(item) for item in _sequence(value)]
+    if sum(map(len, texts)) + len(texts) * len(str(separator)) > MAX_OUTPUT_CHARS:
+        raise ValueError(_too_much_output())
+    return str(separator).join(texts)
+
+
+def _sort(value: Any, reverse: bool = False, case_sensitive: bool = False) -> list[Any]:
+    def key(item: Any) -> Any:
+        return item.casefold() if isinstance(item, str) and not case_sensitive else item
+
+    return sorted(_sequence(value), key=key, reverse=bool(reverse))
+
+
+def _default(value: Any, default: Any = "", boolean: bool = False) -> Any:
+    return default if isinstance(value, Undefined) or (boolean and not value) else value
+
+
+def _too_much_output() -> str:
+    return _("It writes more than %(most)s characters.") % {"most": MAX_OUTPUT_CHARS}
+
+
+# Jinja's filters and tests of these names, without those that can pad a text to any length.
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "capitalize": lambda value: str(value).capitalize(),
+    "default": _default,
+    "first": lambda value: _member(list(_sequence(value)), 0),
+    "join": _join,
+    "last": lambda value: _member(list(_sequence(value)), -1),
+    "length": lambda value: len(_sequence(value)),
+    "lower": lambda value: str(value).lower(),
+    "sort": _sort,
+    "title": lambda value: do_title(str(value)),
+    "trim": lambda value, chars=None: str(value).strip(chars),
+    "upper": lambda value: str(value).upper(),
+}
+TESTS: Mapping[str, Callable[..., bool]] = {
+    "defined": lambda value: not isinstance(value, Undefined),
+    "undefined": lambda value: isinstance(value, Undefined),
+    "none": lambda value: value is None,
+    "odd": lambda value: value % 2 == 1,
+    "even": lambda value: value % 2 == 0,
+}
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "gt": operator.gt,
+    "gteq": operator.ge,
+    "lt": operator.lt,
+    "lteq": operator.le,
+    "in": lambda left, right: left in right,
+    "notin": lambda left, right: left not in right,
+}
 
 
 def _sentence(message: str | None) -> str:
     text = (message or _("It cannot be read")).strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def _line_of(error: BaseException) -> int | None:
-    """Return the template's line that raised `error`: Jinja writes it into the traceback."""
-    line, step = None, error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code.co_filename == "<template>":
-            line = step.tb_lineno
-        step = step.tb_next
-    return line

@@ -15,6 +15,7 @@ from chat.attachments import copy_attachments
 from chat.conversations.branches import latest_leaf, path_difference, path_to
 from chat.conversations.messages import NewBranch, begin_reply, draft, post_messages
 from chat.models import Message, MessageRevision, Reaction, Role, Session
+from chat.models.messages import is_emoji
 from chat.signals import message_changed
 from projects.core import token_counting
 from projects.core.errors import ConflictError, InvalidInputError, StaleVersionError
@@ -106,9 +107,12 @@ def delete(message: Message, version: int | None = None) -> Message:
 
 
 def react(message: Message, user, emoji: str, wanted: bool) -> None:
-    """Add or remove a reaction of `user`. Raises InvalidInputError if `emoji` is not an emoji."""
+    """Add or remove a reaction of `user`. Raises InvalidInputError if `emoji` is not one emoji.
+
+    Reactions from earlier versions, which took other signs too, can be removed.
+    """
     emoji = emoji.strip()
-    if not is_emoji(emoji):
+    if wanted and not is_emoji(emoji):
         raise InvalidInputError(_("A reaction is one emoji."), field="emoji")
     with locked_session(message.project_id, message.session_id):
         fields = {"project_id": message.project_id, "message_id": message.pk, "user": user}
@@ -116,10 +120,6 @@ def react(message: Message, user, emoji: str, wanted: bool) -> None:
             Reaction.objects.get_or_create(emoji=emoji, **fields)
         else:
             Reaction.objects.filter(emoji=emoji, **fields).delete()
-
-
-def is_emoji(text: str) -> bool:
-    return 0 < len(text) <= MAX_EMOJI_CHARS and not text.isascii() and not text.isalnum()
 
 
 def clear(session: Session) -> int:

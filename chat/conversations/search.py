@@ -68,14 +68,14 @@ def excerpts(sessions: Iterable[Session], query: str) -> dict[UUID, SessionExcer
 
 def word_pattern(query: str) -> re.Pattern[str]:
     """Return a pattern for words that begin with a word of `query`."""
-    words = re.findall(r"\w+", query)[:MAX_QUERY_WORDS]
+    words = re.findall(r"\w+", query[:MAX_QUERY_CHARS])[:MAX_QUERY_WORDS]
     alternatives = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
     return re.compile(rf"\b(?:{alternatives})\w*" if words else r"(?!)", re.IGNORECASE)
 
 
 def excerpt_around(text: str, query: str) -> str:
     """Return about EXCERPT_CHARS of `text` around the first match, on one line, no Markdown."""
-    match = word_pattern(query).search(text)
+    match = word_pattern(query).search(text, 0, MAX_SEARCHED_CHARS)
     start = max(0, match.start() - EXCERPT_CHARS // 3) if match else 0
     end = start + EXCERPT_CHARS
     excerpt = " ".join(_MARKDOWN.sub(" ", text[start:end]).split())

@@ -22,6 +22,8 @@ from projects.core.text import storable
 log = logging.getLogger(__name__)
 
 MAX_TITLE_CHARS = 60
+# The part of a text that is read for a title.
+MAX_READ_CHARS = 20_000
 # The extractive model only quotes, and the demo model is too small.
 MODELS_WITHOUT_TITLES = ("extractive", "demo")
 # Tokens of each of the two messages that the model reads.
@@ -46,7 +48,9 @@ def title_from(text: str) -> str:
 
     Empty if there are no words.
     """
-    lines = (" ".join(_LINE_PREFIX.sub("", line).split()) for line in text.splitlines())
+    lines = (
+        " ".join(_LINE_PREFIX.sub("", line).split()) for line in text[:MAX_READ_CHARS].splitlines()
+    )
     words = next(filter(None, lines), "")
     if len(words) <= MAX_TITLE_CHARS:
         return words
@@ -97,7 +101,7 @@ def write_title(session_id: UUID) -> str | None:
 
 def clean_title(answer: str) -> str:
     """Return the title in a model's answer without quotes and labels; empty if there is none."""
-    for line in storable(_THINKING.sub("", answer)).splitlines():
+    for line in storable(_THINKING.sub("", answer[:MAX_READ_CHARS])).splitlines():
         title = title_from(_LABEL.sub("", line).strip(_WRAPPING))
         if title:
             return title

@@ -9,7 +9,6 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db.models import Q
 
-from chat.conversations.edits import is_emoji
 from chat.conversations.messages import PresetPlaces, draft, post_messages
 from chat.conversations.sessions import clamp_history_limit
 from chat.importers.base import ImportedMessage, ImportedSession, ImportResult
@@ -25,6 +24,7 @@ from chat.models import (
     Session,
     Visibility,
 )
+from chat.models.messages import is_emoji
 from chat.prompt.types import dump_tool_calls
 from chat.signals import import_planned
 from projects.core.text import storable

@@ -1,5 +1,6 @@
 """Messages with their revisions and reactions."""
 
+import re
 from uuid import UUID
 
 from django.conf import settings
@@ -16,6 +17,16 @@ from chat.models.sessions import Session
 from chat.prompt.types import ToolCall, load_tool_calls
 from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
+
+# The blocks of Unicode that contain emoji, without letters and digits.
+_SYMBOL = (
+    "[©®‼⁉™ℹ\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff〰〽㊗㊙\U0001f000-\U0001faff]"
+)
+# A symbol with a variation or skin tone, a flag's tags, and symbols that are joined to it.
+_PART = f"{_SYMBOL}[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]{{0,8}}"
+_EMOJI = re.compile(
+    f"[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3|{_PART}(?:\u200d{_PART}){{0,6}}"
+)
 
 
 class Role(models.TextChoices):
@@ -224,6 +235,11 @@ class MessageRevision(ProjectScopedModel):
 
     def __str__(self) -> str:
         return f"version {self.version} of {self.message_id}"
+
+
+def is_emoji(text: str) -> bool:
+    """Return whether `text` is one emoji, so that a reaction cannot contain words."""
+    return bool(_EMOJI.fullmatch(text))
 
 
 class Reaction(ProjectScopedModel):

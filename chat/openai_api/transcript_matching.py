@@ -17,6 +17,11 @@ from uuid import UUID
 USER, ASSISTANT = "user", "assistant"
 # How much of a message is searched for in a prompt that may quote it.
 QUOTE_CHARS = 80
+# The part of a prompt that is searched for the marks of a client's own prompts.
+MAX_SEARCHED_CHARS = 100_000
+# The number of a request's latest messages that are looked up on the path, and the number of equal
+# messages after which a position is certain. 2,000 equal messages would take seconds.
+MAX_LOOKUPS = 64
 # A shorter exchange may occur in a message by chance.
 MIN_QUOTED_CHARS = 40
 
@@ -88,7 +93,7 @@ def match_transcript(
     messages.
     """
     *earlier, new = request
-    if _TASK_PROMPT.match(new.text) or _quotes_last_exchange(new, path):
+    if _TASK_PROMPT.match(new.text[:MAX_SEARCHED_CHARS]) or _quotes_last_exchange(new, path):
         return None
     if not path:
         return Continuation(0 if is_new else len(earlier))
@@ -135,7 +140,7 @@ def _quotes_last_exchange(new: ComparedMessage, path: Sequence[ComparedMessage])
     _, quoted, rest = new.normalized_text.partition(question)
     if not quoted or answer not in rest:
         return False
-    has_labels = bool(_SPEAKER_LABELS.search(new.text))
+    has_labels = bool(_SPEAKER_LABELS.search(new.text[:MAX_SEARCHED_CHARS]))
     return has_labels or bool(answer and len(question) + len(answer) >= MIN_QUOTED_CHARS)
 
 
@@ -143,7 +148,7 @@ def _find_position(
     path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage]
 ) -> tuple[int, int] | None:
     """Return how many of `earlier` are stored, and the index on the path that follows them."""
-    for last in range(len(earlier) - 1, -1, -1):
+    for last in range(len(earlier) - 1, max(len(earlier) - MAX_LOOKUPS, 0) - 1, -1):
         candidates = [index for index, line in enumerate(path) if _is_same(earlier[last], line)]
         if candidates:
             best = max(candidates, key=lambda index: (_overlap(path, earlier, index, last), index))
@@ -154,9 +159,11 @@ def _find_position(
 def _overlap(
     path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage], index: int, last: int
 ) -> int:
-    """Return how many messages before the two are the same, too."""
+    """Return how many messages before the two are the same, too, at most MAX_LOOKUPS."""
     back = 1
-    while back <= min(index, last) and _is_same(earlier[last - back], path[index - back]):
+    while back <= min(index, last, MAX_LOOKUPS) and _is_same(
+        earlier[last - back], path[index - back]
+    ):
         back += 1
     return back
 

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from chat import providers
 from chat.models import Message, Role, display_name
+from chat.models.messages import is_emoji
 from chat.prompt.builder import Turn
 from chat.prompt.history import (
     MAX_IMAGES,
@@ -199,7 +200,9 @@ def _text(turn: Turn, message: HistoryMessage | Message, with_names: bool) -> st
     if message.deleted_at is not None:
         at = message.deleted_at.astimezone(turn.project.zone)
         text = f"[deleted {at:%Y-%m-%d %H:%M}] {text}"
-    if reactions := turn.reactions.get(message.pk):
-        tag = " ".join(f"{emoji}{count}" for emoji, count in sorted(reactions.items()))
+    # Reactions from earlier versions may be words, which could pass for an instruction.
+    reactions = turn.reactions.get(message.pk, {}).items()
+    tag = " ".join(f"{emoji}{count}" for emoji, count in sorted(reactions) if is_emoji(emoji))
+    if tag:
         text = f"{text}\n[reactions: {tag}]"
     return text

@@ -2,11 +2,16 @@
 
 from markdown_it import MarkdownIt
 
+from chat.markdown_budgets import limit_tables
+
 # Block rules only: inline content is rendered when its block is complete.
 _parser = MarkdownIt("commonmark", {"html": False}).enable("table")
 _parser.core.ruler.enableOnly(["normalize", "block"])
+limit_tables(_parser)
 # An open block is parsed again only after it has grown by this factor, so that a long one is cheap.
 _GROWTH = 1.05
+# A longer block is not parsed until the reply is complete: the event loop waits meanwhile.
+MAX_BLOCK_CHARS = 20_000
 
 
 class BlockSplitter:
@@ -19,7 +24,7 @@ class BlockSplitter:
     def add(self, text: str) -> str:
         """Append `text` and return the blocks that are now complete, usually none."""
         self.rest += text
-        if "\n" not in text or len(self.rest) < self._parse_at:
+        if "\n" not in text or not self._parse_at <= len(self.rest) <= MAX_BLOCK_CHARS:
             return ""
         starts = [
             token.map[0] for token in _parser.parse(self.rest) if token.level == 0 and token.map

@@ -1,11 +1,13 @@
 """`|markdown`: Markdown as safe HTML.
 
-The HTML is sanitised by nh3 after rendering, whatever the renderer or a lexer lets through.
+The HTML is sanitised by nh3 after rendering, whatever the renderer or a lexer lets through. Text
+may be hostile, so each step has a budget. What exceeds it is shown as plain text.
 """
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import nh3
 from django import template
@@ -18,16 +20,35 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from mdit_py_plugins.dollarmath import dollarmath_plugin
-from pygments import highlight
+from pygments import format as format_tokens
 from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
+from pygments.lexers import get_all_lexers, get_lexer_by_name
+from pygments.lexers.shell import BashLexer
+from pygments.token import String
+
+from chat.markdown_budgets import html_cache, limit_tables
 
 log = logging.getLogger(__name__)
 register = template.Library()
 
-# Lexers are regular expressions; a longer block is not highlighted.
-MAX_HIGHLIGHT_CHARS = 20_000
+# A longer text is shown as it is. Hostile Markdown takes up to 15 µs a character.
+MAX_MARKDOWN_CHARS = 40_000
+# Most lexers take quadratic time for hostile text: 0.7 s for 8,000 characters of Python. They get
+# at most LEXER_CHUNK_CHARS at a time, cut between lines, so that the time is linear. A string or
+# comment that spans two chunks may have the wrong colours. A chunk takes up to 0.1 s.
+LEXER_CHUNK_CHARS = 1_000
+# The code blocks of a message that are highlighted have so many characters together.
+MAX_HIGHLIGHT_CHARS = 10_000
+# Lexers that tests/bounds/test_markup_bounds.py measures. Scala and reStructuredText are missing,
+# because they take exponential time; HTTP and PostgreSQL, because they call any other lexer.
+LEXERS = (
+    *("bash", "batch", "c", "clojure", "cmake", "console", "cpp", "csharp", "css", "dart", "diff"),
+    *("docker", "elixir", "erlang", "fsharp", "go", "graphql", "groovy", "haskell", "hcl", "html"),
+    *("ini", "java", "javascript", "json", "jsx", "julia", "kotlin", "latex", "less", "lua"),
+    *("makefile", "markdown", "nginx", "objective-c", "ocaml", "perl", "php", "powershell"),
+    *("properties", "protobuf", "pycon", "python", "r", "ruby", "rust", "scss", "sql", "swift"),
+    *("terraform", "toml", "tsx", "typescript", "xml", "yaml", "zig"),
+)
 TAGS = set(
     """p br hr h1 h2 h3 h4 h5 h6 em strong s blockquote ul ol li a code pre span table thead
         tbody tr th td""".split()
@@ -37,7 +58,26 @@ MATH_TAGS = set(
     """math mrow mi mn mo mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd
         mspace mpadded mphantom""".split()
 )
+LEXER_NAMES = {
+    alias: name
+    for _, aliases, _, _ in get_all_lexers(plugins=False)
+    for name in set(aliases) & set(LEXERS)
+    for alias in aliases
+}
+# Pygments' rule for $'…' takes exponential time for backslashes. Others' lexers use this one, too.
+BashLexer.tokens["data"] = [
+    (r"(?s)\$'(?:\\.|[^'\\])*'", String.Single) if rule[0].startswith(r"(?s)\$'") else rule
+    for rule in BashLexer.tokens["data"]
+]
 MAX_MATH_CHARS = 2_000
+# The formulas of a message that are converted have so many characters together.
+MAX_MESSAGE_MATH_CHARS = 20_000
+# The tokens of maths, and those that show the same text as code.
+CODE_FOR_MATHS = {
+    "math_inline": "code_inline",
+    "math_block": "code_block",
+    "math_block_label": "code_block",
+}
 ATTRIBUTES = {
     "a": {"href", "title"},
     "code": {"class"},
@@ -59,8 +99,17 @@ LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """Render CommonMark with tables, strikethrough and maths. HTML is shown as text."""
-    return mark_safe(sanitise(_renderer.render(text)))  # noqa: S308
+    """Render CommonMark with tables, strikethrough and maths. HTML is shown as text.
+
+    A text of more than MAX_MARKDOWN_CHARS is shown without formatting.
+    """
+    return mark_safe(html_cache.get(text, _render))  # noqa: S308
+
+
+def _render(text: str) -> str:
+    if len(text) > MAX_MARKDOWN_CHARS:
+        return f"<pre><code>{escapeHtml(text)}</code></pre>"
+    return sanitise(_renderer.render(text, {}))
 
 
 def sanitise(html: str) -> str:
@@ -83,15 +132,47 @@ def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
     return value
 
 
-def _highlight(code: str, language: str, attributes: str) -> str:
-    """Add Pygments' classes, unless the language is unknown or the block too long."""
-    try:
-        lexer = get_lexer_by_name(language) if len(code) <= MAX_HIGHLIGHT_CHARS else None
-    except ClassNotFound:
-        lexer = None
-    if lexer is None:
-        return escapeHtml(code)
-    return highlight(code, lexer, HtmlFormatter(nowrap=True))
+def _highlight(code: str, label: str, attributes: str) -> str:
+    """Return `code` with Pygments' classes; "" for a language that is not offered."""
+    name = LEXER_NAMES.get(label.lower())
+    return highlight(code, name) if name else ""
+
+
+def highlight(code: str, name: str) -> str:
+    """Return `code` as HTML with Pygments' classes. `name` is one of LEXERS."""
+    # The Markdown lexer would call any other one for code in code.
+    lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False, handlecodeblocks=False)
+    tokens = chain.from_iterable(map(lexer.get_tokens, _chunks(code)))
+    return format_tokens(tokens, HtmlFormatter(nowrap=True))
+
+
+def _chunks(code: str) -> Iterator[str]:
+    """Yield `code` in chunks, cut between paragraphs if possible, else between lines."""
+    start = 0
+    while len(code) - start > LEXER_CHUNK_CHARS:
+        limit = start + LEXER_CHUNK_CHARS
+        ends = (
+            code.rfind(mark, limit - LEXER_CHUNK_CHARS // 2, limit) + len(mark)
+            for mark in ("\n\n", "\n")
+        )
+        end = next((end for end in ends if end > start + 2), limit)
+        yield code[start:end]
+        start = end
+    yield code[start:]
+
+
+def _limit_code_and_maths(state: StateCore) -> None:
+    """Show code and formulas as they are, once the message's budget is used up."""
+    code_chars = math_chars = 0
+    for token in chain.from_iterable((token, *(token.children or ())) for token in state.tokens):
+        if token.type == "fence":
+            code_chars += len(token.content)
+            if code_chars > MAX_HIGHLIGHT_CHARS:
+                token.info = ""
+        elif token.type in CODE_FOR_MATHS:
+            math_chars += len(token.content)
+            if math_chars > MAX_MESSAGE_MATH_CHARS:
+                token.type = CODE_FOR_MATHS[token.type]
 
 
 def _image_as_link(
@@ -127,5 +208,7 @@ def _render_math(source: str, options: dict[str, bool]) -> str:
 _renderer = MarkdownIt("commonmark", {"html": False, "highlight": _highlight})
 _renderer.enable(["table", "strikethrough"])
 _renderer.use(dollarmath_plugin, allow_space=False, allow_digits=False, renderer=_render_math)
+limit_tables(_renderer)
 _renderer.add_render_rule("image", _image_as_link)
 _renderer.core.ruler.push("align_by_class", _align_by_class)
+_renderer.core.ruler.push("limit_code_and_maths", _limit_code_and_maths)

@@ -3,14 +3,11 @@
 import re
 import unicodedata
 
+from memory.prompt.lookalikes import BRACKETS, INVISIBLE, JOINERS, LEET, SLASHES
+
 # The tags around quoted text in prompts.
 TAGS = ("memory", "transcript")
 
-# Characters that look like an opening bracket or a slash, besides those that NFKC folds to them.
-_BRACKETS = "<‹⟨〈〈❬❮˂≺"
-_SLASHES = "/∕⁄╱⧸\\⧵"
-# Joiners are format characters that some scripts and emoji need.
-_JOINERS = "\u200c\u200d"
 # Removed at the start of a line: joiners and marks of headings. "#123" and "#general" stay.
 _LINE_START = re.compile("^(?:[\\s\u200c\u200d]|[#＃]{2,}|[#＃](?=[\\s\u200c\u200d]|$))+")
 
@@ -19,7 +16,7 @@ def quote(text: str) -> str:
     """Return `text` as lines that are safe between the tags; quoting twice changes nothing more.
 
     A bracket that would open or close one of `TAGS` becomes "&lt;", however the tag is disguised
-    (case, spaces, full-width or mathematical letters, marks and joiners between the letters).
+    (case, spaces, digits for letters, letters of other scripts, marks between the letters).
     Control characters, invisible characters and empty lines are removed, and runs of spaces become
     one space. No line starts as a heading or with the bracket of a label: "## By day" becomes
     "By day", and "[Thu …]" becomes "\\[Thu …]".
@@ -38,8 +35,8 @@ def quote_line(line: str) -> str:
         # Control, format and lone surrogate characters (Unicode's Cc, Cf and Cs) are invisible.
         line = "".join(
             char
-            for char in line
-            if char in _JOINERS or unicodedata.category(char) not in {"Cc", "Cf", "Cs"}
+            for char in line.translate(INVISIBLE)
+            if char in JOINERS or unicodedata.category(char) not in {"Cc", "Cf", "Cs"}
         )
     line = _LINE_START.sub("", " ".join(line.split()))
     return "\\" + line if line.startswith(("[", "［")) else line
@@ -55,27 +52,30 @@ def escape_tags(text: str) -> str:
 
 
 def is_bracket(char: str) -> bool:
-    return char in _BRACKETS or (not char.isascii() and unicodedata.normalize("NFKC", char) == "<")
+    return char in BRACKETS or (not char.isascii() and unicodedata.normalize("NFKC", char) == "<")
 
 
 def is_tag(text: str, index: int) -> bool:
-    """Return whether the name of a tag begins at `index`, with or without a slash.
+    """Return whether something that may be read as the name of a tag begins at `index`.
 
-    Spaces, marks and joiners between the letters leave a name readable, and are skipped.
+    Spaces and slashes are skipped. A character outside ASCII may look like any letter or like none:
+    no table of look-alikes is complete. So six of them after a bracket may be a name.
     """
-    name = ""
-    longest = max(map(len, TAGS))
-    while index < len(text) and len(name) < longest:
-        for char in unicodedata.normalize("NFKD", text[index]).casefold():
-            skipped = (
-                char.isspace()
-                or char in _JOINERS
-                or unicodedata.category(char) in {"Mn", "Me"}
-                or (char in _SLASHES and not name)
-            )
-            if not skipped:
-                name += char
-        if not any(tag.startswith(name) or name.startswith(tag) for tag in TAGS):
-            return False
+    # What is left of each name.
+    rests = set(TAGS)
+    while rests and index < len(text):
+        char = text[index]
         index += 1
-    return name.startswith(TAGS)
+        if char.isspace() or char in SLASHES:
+            continue
+        letter = char.casefold().translate(LEET).replace("l", "i")
+        following = {rest[1:] for rest in rests if rest[0] == letter or not char.isascii()}
+        if letter == "r":
+            # "rn" looks like "m".
+            following |= {f"n{rest[1:]}" for rest in rests if rest[0] == "m"}
+        if not char.isascii():
+            following |= rests
+        if "" in following:
+            return True
+        rests = following
+    return False

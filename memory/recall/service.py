@@ -146,7 +146,7 @@ def _to_arrays(columns: Any, terms: int) -> CandidateRows:
 
 def is_small_talk(text: str) -> bool:
     """Return whether a message has no content to search for: thanks, greetings, assent."""
-    return all(word in _SMALL_TALK for word in _WORDS.findall(text.lower()))
+    return all(word in _SMALL_TALK for word in _WORDS.findall(text[:MAX_QUERY_CHARS].lower()))
 
 
 def filter_relevant(

@@ -17,6 +17,7 @@ from memory.models import Entry, SourceType
 from memory.models.entries import EntryQuerySet
 from memory.permissions import entries_for
 from memory.recall import MIN_SUMMARY_SCORE, RecallScope, filter_relevant, recall
+from memory.recall.service import MAX_QUERY_CHARS
 from memory.views import project_page, render_page
 from projects.models import Membership
 
@@ -96,5 +97,5 @@ def _digests(scope: RecallScope, digests: EntryQuerySet, words: str) -> list[Ent
 
 
 def _significant_words(query: str) -> str:
-    words = re.findall(r"\w+", query)
+    words = re.findall(r"\w+", query[:MAX_QUERY_CHARS])
     return " ".join(word for word in words if len(word) >= MIN_WORD_CHARS or not word.isalpha())

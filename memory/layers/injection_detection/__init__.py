@@ -14,14 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from memory.prompt.lookalikes import INVISIBLE, LEET, LETTERS
+
 # The part of a text that is read. Summaries are ten times shorter.
 MAX_CHARS = 20_000
 
 PHRASES = Path(__file__).parent / "phrases.toml"
 
-# Letters of other scripts that look like Latin ones, and characters that stand for letters.
-_LOOKALIKES = str.maketrans("аеорсухіјѕԁӏкмтвнαορικντυ", "aeopcyxijsdlkmtbhaopikvtu")
-_LEET = str.maketrans("013457@$!|", "oieastasii")
 _WORD = re.compile(r"\w{2,60}")
 _LEET_WORD = re.compile(r"(?<![\w@$!|])[\w@$!|]{1,40}(?![@$!|])")
 _SPELLED_OUT = re.compile(r"(?<!\w)\w(?:[ .·|-]{1,3}\w(?!\w)){5,400}")
@@ -67,7 +66,7 @@ def find_instructions(text: str) -> frozenset[str]:
         for pattern in patterns.phrases:
             found.update(match[0].strip() for match in pattern.finditer(version))
     for run in _SPELLED_OUT.finditer(visible.casefold()):
-        letters = "".join(filter(str.isalnum, run[0])).translate(_LEET)
+        letters = "".join(filter(str.isalnum, run[0])).translate(LEET)
         found.update(match[0] for match in patterns.spelled_out.finditer(letters))
     return frozenset(found)
 
@@ -80,7 +79,7 @@ def _visible(text: str) -> str:
     """Replace full-width and mathematical letters by plain ones, and drop invisible characters."""
     return "".join(
         char
-        for char in unicodedata.normalize("NFKC", text)
+        for char in unicodedata.normalize("NFKC", text.translate(INVISIBLE)).translate(INVISIBLE)
         if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs"}
     )
 
@@ -101,9 +100,9 @@ def _latinise(word: re.Match[str]) -> str:
     """Replace lookalikes from other scripts in a word that has Latin letters."""
     if word[0].isascii() or not re.search("[a-z]", word[0]):
         return word[0]
-    return word[0].translate(_LOOKALIKES)
+    return word[0].translate(LETTERS)
 
 
 def _unleet(word: re.Match[str]) -> str:
     letters = sum(map(str.isalpha, word[0]))
-    return word[0].translate(_LEET) if 2 * letters >= len(word[0]) else word[0]
+    return word[0].translate(LEET) if 2 * letters >= len(word[0]) else word[0]

@@ -22,6 +22,8 @@ MAX_CLAIMS = 12
 # The confidence of a fact for which the answer gives none.
 DEFAULT_CONFIDENCE = 0.7
 
+# The part of a model's answer that is read. Summaries and claims have a tenth of it.
+MAX_ANSWER_CHARS = 50_000
 # Lines of preamble before a JSON document.
 MAX_LINES_BEFORE = 3
 
@@ -81,7 +83,7 @@ class SummaryAnswer:
 
 def parse_answer(text: str, cut_off: bool = False) -> SummaryAnswer:
     """Return the summary, uncleaned, and the claims; `cut_off`: the answer broke off."""
-    text = _THINKING.sub("", text)
+    text = _THINKING.sub("", text[:MAX_ANSWER_CHARS])
     return _parse_json(text) or _parse_text(text, cut_off)
 
 
@@ -197,7 +199,7 @@ def clean_summary(text: str, max_bullets: int, max_words: int) -> str:
     """
     if not text.strip():
         raise ValueError("the answer was empty")
-    bullets = _bullets(_json_as_bullets(_THINKING.sub("", text)))
+    bullets = _bullets(_json_as_bullets(_THINKING.sub("", text[:MAX_ANSWER_CHARS])))
     if not bullets:
         raise ValueError("the answer was only a preamble")
     result: list[str] = []

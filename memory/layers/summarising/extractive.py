@@ -33,6 +33,10 @@ MAX_DIGEST_WORDS = 120
 # A longer sentence is cut and ends in an ellipsis.
 _MAX_QUOTE_WORDS = 40
 _MAX_NAME_CHARS = 60
+# The part of a message that is read, and the part of a sentence that is scored. A quotation is
+# shorter.
+_MAX_READ_CHARS = 100_000
+_MAX_SCORED_CHARS = 1_000
 # Scores. A sentence below it is left out if there is a more informative one.
 _INFORMATIVE = 1.0
 # A sentence below it is a greeting, thanks or assent.
@@ -170,7 +174,7 @@ def digest(children: Sequence[tuple[str, str]]) -> str:
         (text, source, str(source))
         for source, (_, summary) in enumerate(children)
         for line in summary.splitlines()
-        if (text := " ".join(_MARKS.sub("", line).split()))
+        if (text := " ".join(_MARKS.sub("", line[:_MAX_READ_CHARS]).split()))
     )
     if not scored:
         return ""
@@ -205,6 +209,7 @@ def _prose(text: str) -> Iterator[str]:
     nothing else is left.
     """
     has_prose = False
+    text = text[:_MAX_READ_CHARS]
     for line in _CODE.sub("\n", text).splitlines():
         if not _NO_PROSE.match(line):
             for sentence in sentences(" ".join(_MARKS.sub("", line.strip()).split())):
@@ -217,9 +222,9 @@ def _prose(text: str) -> Iterator[str]:
 def _scored(
     texts: Iterable[tuple[str, int, str]], speakers: Collection[str] = ()
 ) -> list[ScoredSentence]:
-    """Score the sentences `texts`, given as (text, source, group)."""
+    """Score the sentences `texts`, given as (text, source, group), by their beginnings."""
     found = [
-        ScoredSentence(text, source, place, group, _terms(text))
+        ScoredSentence(text, source, place, group, _terms(text[:_MAX_SCORED_CHARS]))
         for place, (text, source, group) in enumerate(texts, 1)
     ]
     # A term counts once for each line that contains it, so that one long line does not set the
@@ -227,7 +232,12 @@ def _scored(
     in_lines = {(sentence.source, term) for sentence in found for term in sentence.terms}
     lines_with = Counter(term for _, term in in_lines)
     return [
-        replace(sentence, score=_salience(sentence.text, sentence.terms, lines_with, speakers))
+        replace(
+            sentence,
+            score=_salience(
+                sentence.text[:_MAX_SCORED_CHARS], sentence.terms, lines_with, speakers
+            ),
+        )
         for sentence in found
     ]
 

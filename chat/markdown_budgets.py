@@ -1,0 +1,81 @@
+"""Bounds for Markdown from users and models: tables, and a short-lived cache of rendered HTML."""
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import table as parse_table
+
+# A row without cells is filled up to the columns of its table: 1 KB of text makes 65,000 cells,
+# which take a second. Further tables of the text are shown as they are.
+MAX_TABLE_CELLS = 5_000
+CACHE_TIMEOUT_S = 300
+CACHE_CHARS = 8_000_000
+
+
+def limit_tables(parser: MarkdownIt) -> None:
+    """Let `parser` recognise tables up to MAX_TABLE_CELLS cells in one text."""
+
+    def table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        if state.env.get("cells", 0) > MAX_TABLE_CELLS or not parse_table(state, start, end, True):
+            return False
+        if silent:
+            return True
+        last = next((line for line in range(start, end) if state.isEmpty(line)), end)
+        columns = state.src.count("|", state.bMarks[start], state.eMarks[start]) + 1
+        state.env["cells"] = state.env.get("cells", 0) + columns * (last - start)
+        return state.env["cells"] <= MAX_TABLE_CELLS and parse_table(state, start, end, False)
+
+    parser.block.ruler.at("table", table, {"alt": ["paragraph", "reference"]})
+
+
+class CachedHtml(NamedTuple):
+    html: str
+    expires_at: float
+
+
+class HtmlCache:
+    """The HTML of the latest texts, in this process only.
+
+    The key is a hash of the text, so an edited message is rendered again, and only a caller that
+    still has a text gets its HTML: what was forgotten appears nowhere. To keep no copy of it in
+    memory either, entries are dropped after CACHE_TIMEOUT_S, at the next use of the cache. A cache
+    in the database or in Redis would be one more store that forgetting had to reach.
+    """
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[bytes, CachedHtml] = OrderedDict()
+        self._chars = 0
+        self._lock = Lock()
+
+    def get(self, text: str, render: Callable[[str], str]) -> str:
+        key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        now = time.monotonic()
+        with self._lock:
+            self._drop(now)
+            if found := self._entries.get(key):
+                return found.html
+        html = render(text)
+        with self._lock:
+            if key not in self._entries:
+                self._entries[key] = CachedHtml(html, now + CACHE_TIMEOUT_S)
+                self._chars += len(html)
+            self._drop(now)
+        return html
+
+    def _drop(self, now: float) -> None:
+        """Drop what is too old, and the oldest entries while there are too many characters."""
+        while self._entries:
+            oldest = next(iter(self._entries.values()))
+            if oldest.expires_at > now and self._chars <= CACHE_CHARS:
+                break
+            self._entries.popitem(last=False)
+            self._chars -= len(oldest.html)
+
+
+html_cache = HtmlCache()

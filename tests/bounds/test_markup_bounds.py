@@ -1,0 +1,252 @@
+"""Markdown and code blocks are rendered in linear time, whatever their text is.
+
+Markdown first: a text of up to 500,000 characters, nested, unfinished, wide. Then each lexer that
+is offered for code, with the same rule as the patterns of test_patterns.py.
+"""
+
+import re
+import time
+from re import _parser
+
+import pytest
+from pygments.lexers import get_lexer_by_name
+from pygments.lexers.shell import BashLexer
+
+from chat import markdown_budgets
+from chat.markdown_budgets import HtmlCache
+from chat.streaming.markdown_blocks import BlockSplitter
+from chat.templatetags import markup
+from tests.bounds.test_patterns import MAX_GROWTH, MIN_SECONDS, UNITS, literals
+
+MESSAGE_CHARS = 500_000
+# A shared machine counts the time of a process up to three times.
+MAX_MESSAGE_SECONDS = 3
+CODE_CHARS = 1_500
+# 0.1 s is the slowest measured: C# with empty lines.
+MAX_CHUNK_SECONDS = 0.3
+
+
+def seconds(function, *arguments) -> float:
+    began = time.process_time()
+    function(*arguments)
+    return time.process_time() - began
+
+
+def filled(first: str, unit: str, size: int) -> str:
+    return (first + unit * (size // len(unit)))[:size]
+
+
+BLOCKS = [
+    *("> ", "> > a\n", "> a\n\n", "> ```\n", "> - ", "- - ", "- a\n", "- a\n  ", "1) a\n", "1.\n"),
+    *("# a\n", "===\na\n", "---\n", "    a\n", "```\n", "~~~\n", "a  \n", "\n\n", " \n", "\t"),
+    *(
+        "| a |\n",
+        "| a |\n|-|\n",
+        "a|a|\n-|-|\n",
+        "|\n-\n",
+        "[a]: b\n",
+        "[a]: <b",
+        "$$\n",
+        "$$a$$\n",
+    ),
+]
+INLINE = [
+    *(
+        "*a ",
+        "**a",
+        "**a**",
+        "*_",
+        "_a",
+        "~~a ",
+        "`a",
+        "``a ",
+        "[",
+        "[a](",
+        "[[]",
+        "![",
+        "[`",
+        "[*",
+    ),
+    *(
+        "[a](b)",
+        "[a][b]",
+        "](",
+        "<a",
+        "<http://",
+        "<!--",
+        "<?",
+        "<![CDATA[",
+        "&a;",
+        "&#x",
+        "\\",
+        "a\\",
+    ),
+    *(
+        "$a",
+        "$a$ ",
+        "\\$",
+        "$\\frac{",
+        "$^$",
+        "$\\sqrt{x}$ ",
+        "http://a ",
+        "é",
+        "漢",
+        "\x00",
+        "(",
+        '"',
+    ),
+]
+TABLE = "|a" * 250 + "\n" + "|-" * 250 + "\n" + "a\n" * 250 + "\n"
+
+
+@pytest.mark.parametrize("size", [markup.MAX_MARKDOWN_CHARS, MESSAGE_CHARS])
+@pytest.mark.parametrize(
+    ("first", "unit"),
+    [
+        *(("", unit) for unit in BLOCKS + INLINE),
+        ("> " * 500, "a\n"),
+        ("- " * 500, "a\n"),
+        ("", TABLE),
+        ("", TABLE.replace("\n\n", "\n")),
+        ("|a" * 250 + "\n" + "|-" * 250 + "\n", "a\n"),
+        ("", "```python\n" + " \n" * 400 + "```\n"),
+        ("```python\n", " \n"),
+        ("$$\n", "\\frac"),
+        ("", "$" + "{" * 900 + "$ "),
+        ("", "$" + "\\begin{matrix}" * 100 + "$ "),
+        ("", "$" + "a_" * 900 + "$ "),
+        ("", "$" + "\\left(" * 300 + "$ "),
+    ],
+)
+def test_a_message_of_any_length_is_rendered_within_seconds(first, unit, size):
+    text = filled(first, unit, size)
+    assert seconds(markup._render, text) < MAX_MESSAGE_SECONDS
+
+
+@pytest.mark.parametrize("unit", [*BLOCKS, *INLINE, TABLE])
+def test_a_growing_reply_is_split_within_seconds(unit):
+    text = filled("", unit, 100_000)
+    splitter = BlockSplitter()
+    pieces = [text[start : start + 500] for start in range(0, len(text), 500)]
+    assert seconds(lambda: [splitter.add(piece) for piece in pieces]) < 2 * MAX_MESSAGE_SECONDS
+
+
+def own_literals(name: str) -> list[str]:
+    """Return the literals of a lexer's rules that are no words."""
+    lexer = get_lexer_by_name(name)
+    found: set[str] = set()
+    for rules in getattr(lexer, "_tokens", {}).values():
+        for rule in rules:
+            pattern = getattr(rule[0], "__self__", None)
+            if isinstance(pattern, re.Pattern):
+                found.update(literals(_parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE)))
+    return sorted(
+        (text for text in found if not text.isalnum()), key=lambda text: (len(text), text)
+    )
+
+
+# What makes a lexer call another.
+OPENINGS = {
+    "console": "$ ",
+    "docker": "RUN ",
+    "html": "<script>",
+    "makefile": "a:\n\t",
+    "markdown": "```bash\n",
+    "php": "<?php ",
+    "pycon": ">>> ",
+    "xml": "<a b='",
+}
+
+
+@pytest.mark.parametrize("name", markup.LEXERS)
+def test_a_lexer_takes_linear_time(name):
+    own = own_literals(name)
+    opening = OPENINGS.get(name, "")
+    cases = [
+        *((opening, unit) for unit in [*UNITS, *own[:20]]),
+        *((opening + first, unit) for first in own[:12] for unit in (" ", "a", "\\", "\n")),
+        *((opening, first + unit) for first in own[:12] for unit in ("\n", "a ")),
+        (opening + "$'", "\\"),
+    ]
+    # Exponential time shows in a short text, and would not end in a longer one.
+    for first, unit in cases:
+        assert seconds(markup.highlight, filled(first, unit, 60), name) < MAX_CHUNK_SECONDS
+    slow = []
+    for first, unit in cases:
+        twice = filled(first, unit, 2 * CODE_CHARS)
+        if (longer := seconds(markup.highlight, twice, name)) < MIN_SECONDS:
+            continue
+        once = filled(first, unit, CODE_CHARS)
+        growth = min(
+            longer / seconds(markup.highlight, once, name),
+            seconds(markup.highlight, twice, name) / seconds(markup.highlight, once, name),
+        )
+        if growth > MAX_GROWTH or longer > 3 * MAX_CHUNK_SECONDS:
+            slow.append(f"{first!r} + {unit!r}: × {growth:.1f}, {longer:.2f} s")
+    assert not slow, "\n".join(slow)
+
+
+def test_the_rule_for_shell_is_replaced():
+    shell = [rule[0] for rule in BashLexer.tokens["data"] if rule[0].startswith(r"(?s)\$'")]
+    assert shell == [r"(?s)\$'(?:\\.|[^'\\])*'"]
+
+
+def test_a_block_for_an_exponential_lexer_is_shown_as_it_is():
+    text = "```scala\n" + '"a ' * 3_000 + "\n```\n```cpp-objdump\n" + "0 " * 4_500 + "\n```"
+    assert seconds(markup._render, text) < 1
+
+
+def test_code_beyond_the_budget_of_a_message_is_shown_as_it_is():
+    block = "```python\ndef f(): pass\n```\n\n"
+    blocks = markup.MAX_HIGHLIGHT_CHARS // len("def f(): pass\n")
+    html = markup._render(block * (blocks + 20))
+    assert html.count('<span class="k">def</span>') == blocks
+    assert html.count("<code>def f(): pass\n</code>") == 20
+
+
+def test_formulas_beyond_the_budget_of_a_message_are_shown_as_they_are():
+    formula = "$" + "x+" * 400 + "x$\n\n"
+    html = markup._render(formula * 40)
+    assert html.count("<math") == markup.MAX_MESSAGE_MATH_CHARS // 801
+    assert html.count("<code>x+x") == 40 - markup.MAX_MESSAGE_MATH_CHARS // 801
+
+
+def test_a_text_that_is_too_long_is_shown_without_formatting():
+    html = markup._render("**a** <b>\n" * 4_001)
+    assert html.startswith("<pre><code>**a** &lt;b&gt;\n")
+
+
+def test_long_code_is_highlighted_without_a_change():
+    code = "def f():\n    return '''a\n\nb'''\n\n\n" * 90
+    shown = re.sub(r"<[^>]*>", "", markup.highlight(code, "python")).replace("&#39;", "'")
+    assert shown == code
+
+
+def test_tables_beyond_the_budget_are_shown_as_they_are():
+    html = markup._render("| a | b |\n|---|---|\n| 1 | 2 |\n\n" * 2_000)
+    assert html.count("<table") == markdown_budgets.MAX_TABLE_CELLS // 9
+
+
+def test_the_cache_forgets(monkeypatch):
+    cache, rendered = HtmlCache(), []
+
+    def render(text):
+        rendered.append(text)
+        return text.upper()
+
+    assert cache.get("a", render) == cache.get("a", render) == "A"
+    assert rendered == ["a"]
+    moment = time.monotonic() + markdown_budgets.CACHE_TIMEOUT_S
+    monkeypatch.setattr(markdown_budgets.time, "monotonic", lambda: moment)
+    cache.get("b", render)
+    assert [entry.html for entry in cache._entries.values()] == ["B"]
+
+
+def test_the_cache_keeps_a_limited_number_of_characters(monkeypatch):
+    monkeypatch.setattr(markdown_budgets, "CACHE_CHARS", 25)
+    cache = HtmlCache()
+    for letter in "abcdef":
+        cache.get(letter * 10, str.upper)
+    assert [entry.html[0] for entry in cache._entries.values()] == ["E", "F"]
+    cache.get("x" * 30, str.upper)
+    assert not cache._entries and not cache._chars

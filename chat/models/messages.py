@@ -20,7 +20,8 @@ from projects.models import Project, ProjectScopedModel
 
 # The blocks of Unicode that contain emoji, without letters and digits.
 _SYMBOL = (
-    "[©®‼⁉™ℹ\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff〰〽㊗㊙\U0001f000-\U0001faff]"
+    "[©®‼⁉™ℹ\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff〰〽㊗㊙🅰🅱🅾🅿🆎🆑-🆚"
+    "\U0001f000-\U0001f0ff\U0001f200-\U0001faff]"
 )
 # A symbol with a variation or skin tone, a flag's tags, and symbols that are joined to it.
 _PART = f"{_SYMBOL}[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]{{0,8}}"

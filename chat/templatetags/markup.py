@@ -43,7 +43,7 @@ MAX_HIGHLIGHT_CHARS = 10_000
 # because they take exponential time; HTTP and PostgreSQL, because they call any other lexer.
 LEXERS = (
     *("bash", "batch", "c", "clojure", "cmake", "console", "cpp", "csharp", "css", "dart", "diff"),
-    *("docker", "elixir", "erlang", "fsharp", "go", "graphql", "groovy", "haskell", "hcl", "html"),
+    *("docker", "elixir", "erlang", "fsharp", "go", "graphql", "groovy", "haskell", "html"),
     *("ini", "java", "javascript", "json", "jsx", "julia", "kotlin", "latex", "less", "lua"),
     *("makefile", "markdown", "nginx", "objective-c", "ocaml", "perl", "php", "powershell"),
     *("properties", "protobuf", "pycon", "python", "r", "ruby", "rust", "scss", "sql", "swift"),

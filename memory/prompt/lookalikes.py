@@ -1,7 +1,7 @@
 """Characters that look like others, or like nothing. Shared by quoting and injection detection."""
 
 # Besides those that NFKC folds to "<".
-BRACKETS = "<‹⟨〈〈❬❮❰˂≺ᐸᚲ⧼⦑《⟪«≪⋖◁◂⊲"
+BRACKETS = "<‹⟨〈〈❬❮❰˂≺ᐸᚲ⧼⦑⋖◁◂⊲"
 SLASHES = "/∕⁄╱⧸\\⧵⟋"
 # Joiners are format characters that some scripts and emoji need.
 JOINERS = "\u200c\u200d"

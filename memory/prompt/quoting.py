@@ -58,8 +58,9 @@ def is_bracket(char: str) -> bool:
 def is_tag(text: str, index: int) -> bool:
     """Return whether something that may be read as the name of a tag begins at `index`.
 
-    Spaces and slashes are skipped. A character outside ASCII may look like any letter or like none:
-    no table of look-alikes is complete. So six of them after a bracket may be a name.
+    Spaces and slashes are skipped. A character outside ASCII may look like any letter or like none,
+    since no table of look-alikes is complete: six of them after a bracket may be a name. Only the
+    wide letters of East Asia, which follow brackets in many texts, look like no Latin letter.
     """
     # What is left of each name.
     rests = set(TAGS)
@@ -68,12 +69,15 @@ def is_tag(text: str, index: int) -> bool:
         index += 1
         if char.isspace() or char in SLASHES:
             continue
+        is_foreign = not char.isascii() and not (
+            unicodedata.category(char) == "Lo" and unicodedata.east_asian_width(char) == "W"
+        )
         letter = char.casefold().translate(LEET).replace("l", "i")
-        following = {rest[1:] for rest in rests if rest[0] == letter or not char.isascii()}
+        following = {rest[1:] for rest in rests if is_foreign or rest[0] == letter}
         if letter == "r":
             # "rn" looks like "m".
             following |= {f"n{rest[1:]}" for rest in rests if rest[0] == "m"}
-        if not char.isascii():
+        if is_foreign:
             following |= rests
         if "" in following:
             return True

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import django
+from django.urls import URLResolver, get_resolver
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("config", "projects", "chat", "memory")
@@ -54,6 +55,14 @@ def calls() -> Iterator[tuple[str, ast.Call]]:
                     yield str(path.relative_to(ROOT)), node
 
 
+def add_routes(resolver: URLResolver) -> None:
+    """Add the patterns of addresses, which Django compiles on first use."""
+    for route in resolver.url_patterns:
+        add(f"address {route.pattern}", route.pattern.regex.pattern)
+        if isinstance(route, URLResolver):
+            add_routes(route)
+
+
 def main() -> None:
     re.compile = record  # type: ignore[assignment]
     django.setup()
@@ -70,6 +79,7 @@ def main() -> None:
     load_patterns()
     word_pattern("billing cutover 2026")
     _mask("a value")
+    add_routes(get_resolver())
     sites = {site for site, *_ in recorded}
     for name, node in calls():
         place = f"{name}:{node.lineno}"

@@ -60,8 +60,11 @@ def literals(parsed) -> list[str]:
 
 def texts(source: str, flags: int, is_bytes: bool):
     parsed = _parser.parse(source.encode() if is_bytes else source, flags)
-    own = sorted(set(literals(parsed)), key=len, reverse=True)[:40]
-    for unit in UNITS + own:
+    own = sorted(set(literals(parsed)), key=len, reverse=True)
+    # Repeated words are the units of "(?:so |really )*"; most of them are short.
+    words = [text for text in own if text.strip().isalpha()]
+    own = own[:40]
+    for unit in [*UNITS, *own, *(f"{text.strip()} " for text in words[-40:])]:
         yield "", unit
     for first in own[:10]:
         for unit in (" ", "\n", "a", "-", "1", first):

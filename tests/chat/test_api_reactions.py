@@ -41,12 +41,33 @@ def test_it_is_taken_back_if_it_is_there(api, owner, editor, url):
         assert answer.json() == [{"emoji": "👍", "count": 1, "mine": False}]
 
 
-@pytest.mark.parametrize("emoji", ["", "  ", "ok", "<b>", "x" * 33, "👍" * 33, None, 1, ["👍"]])
+@pytest.mark.parametrize(
+    "emoji", ["👍", "👍🏽", "❤️", "❤", "👩🏽‍❤️‍💋‍👨🏿", "🇩🇪", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "7️⃣", "™", "✅", " 🎉 ", "🏳️‍🌈"]
+)
+def test_one_emoji_of_any_length_is_accepted(api, editor, url, emoji):
+    assert give(api(editor), url, emoji).json()[0]["emoji"] == emoji.strip()
+
+
+@pytest.mark.parametrize(
+    "emoji",
+    [
+        *("", "  ", "ok", "<b>", "x" * 33, "👍" * 33, None, 1, ["👍"]),
+        *("👍👍", "👍 ok", "é", "漢", "忽略！", "ignoré — tout", "‼ obey ‼", "7", "🇩", "\u200d", "👍\n👍"),
+        *("ｏｂｅｙ！", "\ufe0f", "🏽\u200d", "𝐨𝐛𝐞𝐲", "“x”", "[x]…"),
+    ],
+)
 def test_what_is_no_emoji_is_refused_by_field(api, editor, url, emoji):
     answer = give(api(editor), url, emoji)
     assert answer.status_code == 400
     assert list(answer.json()) == ["emoji"]
     assert not Reaction.objects.exists()
+
+
+def test_words_from_earlier_versions_are_shown_and_can_be_removed(api, editor, answered, url):
+    reaction = {"message": answered, "project": answered.project, "user": editor}
+    Reaction.objects.create(emoji="обязательно!", **reaction)
+    assert api(editor).get(url).json() == [{"emoji": "обязательно!", "count": 1, "mine": True}]
+    assert api(editor).delete(f"{url}?emoji=обязательно!").json() == []
 
 
 def test_to_take_back_names_an_emoji(api, editor, url):

@@ -1,6 +1,7 @@
 """Conversations that programs name: whose they are, and what a lock makes of two at once."""
 
 import threading
+import time
 
 import pytest
 from django.db import connection
@@ -37,6 +38,15 @@ def test_a_conversation_may_be_deleted_any_number_of_times(project, owner):
         delete_session(reply.session)
     assert key.find_session() is None
     assert Session.objects.count() == 3
+
+
+@pytest.mark.django_db
+def test_a_hostile_request_of_30_kb_is_stored_at_once(project, owner):
+    key = SessionKey(project, owner, "crew")
+    continue_session(key, ask("Hello"), {})
+    began = time.process_time()
+    continue_session(key, ask("Hello" + "\n" * 30_000), {})
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.django_db(transaction=True)

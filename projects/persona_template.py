@@ -231,9 +231,9 @@ class _Rendering:
                 return self._compare(node, scope)
             case nodes.Filter() | nodes.Test():
                 known = FILTERS if isinstance(node, nodes.Filter) else TESTS
-                arguments = [self.value(it, scope) for it in (node.node, *node.args)]
-                named = {it.key: self.value(it.value, scope) for it in node.kwargs}
-                return known[node.name](*arguments, **named)
+                operands: list[Any] = [node.node, *node.args]
+                named = {str(it.key): self.value(it.value, scope) for it in node.kwargs}
+                return known[node.name](*(self.value(it, scope) for it in operands), **named)
         raise TypeError(type(node).__name__)
 
     def _compare(self, node: nodes.Compare, scope: Scope) -> bool:
@@ -246,13 +246,13 @@ class _Rendering:
         return True
 
 
-def _member(value: Any, key: object) -> Any:
+def _member(value: Any, key: Any) -> Any:
     if isinstance(value, Undefined):
         str(value)  # Raises the error that names the variable.
     is_known = isinstance(key, str) if isinstance(value, Mapping) else isinstance(key, int)
     if is_known and isinstance(value, str | list | Mapping):
         with suppress(LookupError):
-            return value[key]  # type: ignore[index]
+            return value[key]
     return StrictUndefined(obj=value, name=str(key)[:MAX_NAME_CHARS])
 
 

@@ -112,7 +112,7 @@ def react(message: Message, user, emoji: str, wanted: bool) -> None:
     Reactions from earlier versions, which took other signs too, can be removed.
     """
     emoji = emoji.strip()
-    if wanted and not is_emoji(emoji):
+    if not emoji or (wanted and not is_emoji(emoji)):
         raise InvalidInputError(_("A reaction is one emoji."), field="emoji")
     with locked_session(message.project_id, message.session_id):
         fields = {"project_id": message.project_id, "message_id": message.pk, "user": user}

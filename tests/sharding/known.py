@@ -15,7 +15,6 @@ KNOWN: dict[str, str] = {
     "memory/recall/indexing.py:claim_sessions": DUE,
     "memory/recall/indexing.py:is_behind": DUE,
     "memory/recall/summaries.py:catch_up": DUE,
-    "memory/recall/summaries.py:is_behind": DUE,
     "memory/recall/vector_index.py:projects_behind": DUE,
     "memory/recall/vector_index.py:has_large_project": DUE,
     "memory/recall/vector_index.py:add_all": DUE,

@@ -1,7 +1,5 @@
 """Which sessions and messages a user may read and change. Everything else answers 404."""
 
-from uuid import UUID
-
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404
@@ -11,7 +9,6 @@ from structlog.contextvars import bind_contextvars
 from chat.models import Message, Role, Session, Visibility
 from chat.models.sessions import SessionStatus
 from projects import permissions
-from projects.core.database import PreparedObjectQuery
 from projects.models import MemberRole as MemberRole
 from projects.models import Membership
 
@@ -24,39 +21,24 @@ def sessions_for(user, token=None):
     return sessions
 
 
-def _readable(pk: UUID, user: int) -> QuerySet[Session]:
-    return Session.objects.visible_to(user).filter(pk=pk)
-
-
-def _writable(pk: UUID, user: int) -> QuerySet[Session]:
-    member = Membership.objects.filter(user=user, role__in=permissions.WRITERS)
-    return _readable(pk, user).filter(Exists(member.filter(project=OuterRef("project"))))
-
-
-_RELATED = ("project", "creator")
-_readable_session = PreparedObjectQuery(Session, _readable, UUID, int, related=_RELATED)
-_writable_session = PreparedObjectQuery(Session, _writable, UUID, int, related=_RELATED)
-
-
 def session_for_reading(user, pk, token=None, slug: str | None = None) -> Session:
     """Return the session `pk` with its project and creator.
 
     Raises Http404, also if `slug` is given and names another project.
     """
-    return _require_project(_readable_session.first(pk, user.pk), user, token, slug)
+    return _get_session(sessions_for(user, token), user, pk, slug)
 
 
 def session_for_writing(user, pk, token=None, slug: str | None = None) -> Session:
     """Return the session as `session_for_reading`, for owners and editors of its project."""
-    return _require_project(_writable_session.first(pk, user.pk), user, token, slug)
+    member = Membership.objects.filter(user=user, role__in=permissions.WRITERS)
+    is_writer = Exists(member.filter(project=OuterRef("project")))
+    return _get_session(sessions_for(user, token).filter(is_writer), user, pk, slug)
 
 
-def _require_project(session: Session | None, user, token, slug: str | None) -> Session:
-    if session is None or (
-        token is not None and token.project_id not in (None, session.project_id)
-    ):
-        raise Http404
-    if slug is not None and session.project.slug != slug:
+def _get_session(sessions: QuerySet[Session], user, pk, slug: str | None) -> Session:
+    session = sessions.select_related("project", "creator").filter(pk=pk).first()
+    if session is None or slug not in (None, session.project.slug):
         raise Http404
     # For the log lines of the rest of the request.
     bind_contextvars(

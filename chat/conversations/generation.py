@@ -23,7 +23,7 @@ from chat.providers import Delta, Failed, Finished, ProviderError
 from chat.providers.base import ReplyOptions
 from chat.signals import message_changed, reply_stored, turn_finished
 from projects.core import token_counting
-from projects.core.database import PreparedObjectQuery, in_thread
+from projects.core.database import in_thread
 from projects.core.text import storable
 
 log = logging.getLogger(__name__)
@@ -57,12 +57,6 @@ FLUSH = """
 # The unfinished replies of each event loop: project and text chunks, by reply.
 _unfinished: dict[AbstractEventLoop, dict[UUID, tuple[UUID, list[str]]]] = {}
 _flush_tasks: dict[AbstractEventLoop, Task[None]] = {}
-_reply_with_context = PreparedObjectQuery(
-    Message,
-    lambda pk: Message.objects.filter(pk=pk),
-    UUID,
-    related=("parent", "parent__author", "session", "session__project"),
-)
 
 
 async def stream_reply(
@@ -114,9 +108,7 @@ async def stream_reply(
 
 def _build_prompt(reply: Message, system: str) -> Prompt:
     """Build the prompt of a pending reply from what is committed now."""
-    fresh = _reply_with_context.first(reply.pk)
-    if fresh is None:
-        raise Message.DoesNotExist
+    fresh = Message.objects.select_related("parent__author", "session__project").get(pk=reply.pk)
     return builder.build(builder.Turn(fresh.session, fresh.parent, system=system))
 
 

@@ -3,21 +3,20 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, connections
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 
 log = logging.getLogger(__name__)
 
-M = TypeVar("M", bound=Model)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -32,8 +31,8 @@ PLACEHOLDERS: dict[type, Callable[[int], object]] = {
 class PreparedQuery:
     """The rows of a `values_list` queryset, by its parameters; its SQL is compiled once.
 
-    Only for queries that every reply runs and that Django compiles much more slowly than PostgreSQL
-    answers them: the query for facts takes 17 ms of processor time as a queryset and .5 ms here.
+    Only for queries that every prompt runs and of which each saves more than 2 ms of processor
+    time. docs/recall.md has the measurements.
 
     `make` returns the queryset. It is called once, with placeholders of the types `kinds`, so the
     SQL must not depend on the values. A parameter may be None, which equals nothing in SQL. JSON
@@ -60,53 +59,6 @@ class PreparedQuery:
         sql, params = self.make(*placeholders).query.sql_with_params()
         indexes = (placeholders.index(param) if param in placeholders else None for param in params)
         return sql, list(zip(params, indexes, strict=True))
-
-
-class PreparedObjectQuery(Generic[M]):
-    """The first object of a queryset of `model`, by its parameters, with its `related` objects.
-
-    `related` lists foreign keys in the notation of `select_related`, parents before children.
-    """
-
-    def __init__(
-        self, model: type[M], make: Callable[..., QuerySet], *kinds: type, related: Sequence[str]
-    ) -> None:
-        self.models: dict[str, type[Model]] = {"": model}
-        for path in related:
-            parent, _, name = path.rpartition("__")
-            field = self.models[parent]._meta.get_field(name)
-            self.models[path] = field.related_model  # type: ignore[assignment]
-        columns = [
-            f"{path}__{field.attname}".removeprefix("__")
-            for path, owner in self.models.items()
-            for field in owner._meta.concrete_fields
-        ]
-        self.query = PreparedQuery(lambda *params: make(*params).values_list(*columns)[:1], *kinds)
-
-    def first(self, *params: object) -> M | None:
-        for row in self.query(*params):
-            return self.build(iter(row))
-        return None
-
-    def build(self, values: Any) -> M:
-        objects: dict[str, Any] = {}
-        for path, model in self.models.items():
-            fields = model._meta.concrete_fields
-            row = [self.convert(field, next(values)) for field in fields]
-            names = [field.attname for field in fields]
-            # A left join without a partner has no primary key.
-            found = row[names.index(model._meta.pk.attname)] is not None  # type: ignore[union-attr]
-            objects[path] = model.from_db(DEFAULT_DB_ALIAS, names, row) if found else None
-            parent, _, name = path.rpartition("__")
-            if path and objects[parent] is not None:
-                setattr(objects[parent], name, objects[path])
-        return objects[""]
-
-    @staticmethod
-    def convert(field: Any, value: object) -> object:
-        if hasattr(field, "from_db_value"):
-            return field.from_db_value(value, None, connection)
-        return value
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -7,7 +7,7 @@ import pytest
 
 from chat.conversations.messages import post_message
 from chat.models import Message, Session
-from projects.core.database import PreparedObjectQuery, PreparedQuery
+from projects.core.database import PreparedQuery
 
 pytestmark = pytest.mark.django_db
 
@@ -52,22 +52,3 @@ def test_the_sql_is_compiled_once(session, owner, messages_by, calls, django_ass
         for _ in range(3):
             messages_by(session.pk, owner.pk, FUTURE)
     assert len(calls) == 1
-
-
-def test_an_object_comes_with_its_related_ones(session, owner, django_assert_num_queries):
-    posted = post_message(session, "One", author=owner)
-    query = PreparedObjectQuery(
-        Message,
-        lambda pk: Message.objects.filter(pk=pk),
-        UUID,
-        related=("author", "parent", "parent__author", "session", "session__project"),
-    )
-    with django_assert_num_queries(1):
-        message = query.first(posted.pk)
-        assert message == posted
-        assert (message.author, message.parent) == (owner, None)
-        assert message.session.project == session.project
-    expected = Message.objects.get(pk=posted.pk)
-    for field in Message._meta.concrete_fields:
-        assert getattr(message, field.attname) == getattr(expected, field.attname)
-    assert query.first(session.pk) is None

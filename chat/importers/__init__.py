@@ -19,9 +19,10 @@ from chat.importers.base import (
     Importer,
     ImportRejectedError,
     ImportResult,
+    plausible_time,
+    source_key_for,
+    with_plausible_times,
 )
-from chat.importers.source_keys import source_key_for
-from chat.importers.times import plausible_time, with_plausible_times
 from chat.importers.writer import ImportWriter
 from chat.importers.zip_files import UploadContents, check_zip, open_documents, open_zip
 from chat.models import Import, Session

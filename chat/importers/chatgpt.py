@@ -14,18 +14,19 @@ from chat.importers.base import (
     ImportedSession,
     ImportResult,
     InvalidItemError,
+    parse_time,
 )
 from chat.importers.images import MAX_IMAGES_PER_MESSAGE, image_from_zip
-from chat.importers.json_fields import (
+from chat.importers.json_objects import (
     JSONObject,
     get_object,
     get_objects,
     get_text,
+    iter_objects,
     parse_each,
+    read_conversations,
     require_object,
 )
-from chat.importers.json_stream import iter_objects, read_conversations
-from chat.importers.times import parse_time
 from chat.importers.trees import TreeNode, order_messages
 from chat.models import Role
 

@@ -21,9 +21,10 @@ from chat.importers.base import (
     ImportRejectedError,
     ImportResult,
     InvalidItemError,
+    parse_time,
+    with_plausible_times,
 )
-from chat.importers.json_fields import JSONObject, parse_object, raise_if_invalid
-from chat.importers.times import parse_time, with_plausible_times
+from chat.importers.json_objects import JSONObject, parse_object
 from chat.models import Role
 
 MAX_LINE_BYTES = 4 * 2**20
@@ -90,23 +91,19 @@ def parse(line: bytes) -> tuple[str, ImportedMessage]:
     content = fields.get("content")
     if not isinstance(content, str) or not content.strip():
         raise InvalidItemError("There is no content.")
+    session = fields.get("session")
+    if isinstance(session, bool) or not isinstance(session, str | int) or not str(session).strip():
+        raise InvalidItemError("There is no session.")
     at, speaker = _parse_created_at(fields.get("created_at")), author or ""
     key = identity(role, at, speaker, content)
-    return _session_key(fields), ImportedMessage(key, role, content, at, speaker)
+    return str(session), ImportedMessage(key, role, content, at, speaker)
 
 
 def _fields(line: bytes) -> JSONObject:
     """Return the JSON object of one line. Raises `InvalidItemError`."""
     if len(line) > MAX_LINE_BYTES:
         raise InvalidItemError(f"It is longer than {MAX_LINE_BYTES // 2**20} MB.")
-    return raise_if_invalid(parse_object(line))
-
-
-def _session_key(fields: JSONObject) -> str:
-    key = fields.get("session")
-    if isinstance(key, bool) or not isinstance(key, str | int) or not str(key).strip():
-        raise InvalidItemError("There is no session.")
-    return str(key)
+    return parse_object(line)
 
 
 def _parse_created_at(value: object) -> datetime:

@@ -15,24 +15,23 @@ from chat.importers.base import (
     ImportedSession,
     ImportResult,
     InvalidItemError,
+    first_plausible,
+    parse_time,
 )
 from chat.importers.images import ImageSpool
-from chat.importers.json_fields import (
+from chat.importers.json_objects import (
+    MAX_ELEMENT_BYTES,
     JSONObject,
     get_list,
     get_object,
     get_objects,
     get_text,
+    iter_objects,
     parse_each,
     raise_if_invalid,
+    read_conversations,
     require_object,
 )
-from chat.importers.json_stream import (
-    MAX_ELEMENT_BYTES,
-    iter_objects_with_inner,
-    read_conversations,
-)
-from chat.importers.times import first_plausible, parse_time
 from chat.models import FINAL, Role, SessionKind, SessionStatus, Status, Visibility
 from chat.prompt.types import load_tool_calls
 from projects.core.text import storable
@@ -62,7 +61,7 @@ def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSessi
         return _session(fields, errors)
 
     return read_conversations(
-        iter_objects_with_inner(document.open(), "messages", extract_images), result, read
+        iter_objects(document.open(), "messages", extract_images), result, read
     )
 
 

@@ -6,8 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
 
-from chat.importers.base import ImportedImage, ImportedMessage, InvalidItemError
-from chat.importers.times import first_plausible, plausible_time
+from chat.importers.base import (
+    ImportedImage,
+    ImportedMessage,
+    InvalidItemError,
+    first_plausible,
+    plausible_time,
+)
 from chat.models import Role
 
 

@@ -11,9 +11,14 @@ from django.db.models import Q
 
 from chat.conversations.messages import PresetPlaces, draft, post_messages
 from chat.conversations.sessions import clamp_history_limit
-from chat.importers.base import ImportedMessage, ImportedSession, ImportResult
+from chat.importers.base import (
+    ImportedMessage,
+    ImportedSession,
+    ImportResult,
+    source_digest,
+    source_key_for,
+)
 from chat.importers.images import MessageImages
-from chat.importers.source_keys import source_digest, source_key_for
 from chat.models import (
     Import,
     ImportedStretch,
@@ -106,31 +111,20 @@ class ImportWriter:
         self, format: str, batch: Sequence[ImportedSession], result: ImportResult
     ) -> list[ImportedSession]:
         """Return the batch without forgotten messages, which count as skipped."""
-        names: dict[str, set[str]] = {}
-        for conversation in batch:
-            source = _source_key(format, conversation)
-            names[source] = {source_digest(source), str(conversation.id)}
-            for message in conversation.messages:
-                names[source] |= {
-                    source_key_for(message.key),
-                    source_digest(source, source_key_for(message.key)),
-                }
-        subjects = set().union(*names.values())
+        subjects = {
+            name
+            for conversation in batch
+            for message in conversation.messages
+            for name in _names(format, conversation, message)
+        }
         answers = import_planned.send(sender=Message, project=self.project, subjects=subjects)
         forgotten = {name for _, answer in answers for name in answer or ()}
         remaining = []
         for conversation in batch:
-            source = _source_key(format, conversation)
             messages = [
                 message
                 for message in conversation.messages
-                if not {
-                    source_digest(source),
-                    str(conversation.id),
-                    source_key_for(message.key),
-                    source_digest(source, source_key_for(message.key)),
-                }
-                & forgotten
+                if forgotten.isdisjoint(_names(format, conversation, message))
             ]
             result.skipped += len(conversation.messages) - len(messages)
             if messages:
@@ -271,3 +265,9 @@ def _parent_id(session: Session, known: dict[str, UUID], parent: str) -> UUID | 
 
 def _source_key(format: str, conversation: ImportedSession) -> str:
     return source_key_for(f"{format}:{conversation.key}")
+
+
+def _names(format: str, conversation: ImportedSession, message: ImportedMessage) -> tuple[str, ...]:
+    """Return the ids and digests under which the message may have been forgotten."""
+    source, key = _source_key(format, conversation), source_key_for(message.key)
+    return source_digest(source), str(conversation.id), key, source_digest(source, key)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from chat import attachments
 from chat.conversations.messages import NewBranch, begin_reply, post_messages
-from chat.importers.source_keys import source_digest, source_key_for
+from chat.importers.base import source_digest, source_key_for
 from chat.models import Attachment, Message, Role, Session, SessionStatus
 from chat.openai_api.transcript import LoadedImages, TranscriptMessage, draft_message
 from chat.openai_api.transcript_matching import (

@@ -13,7 +13,7 @@ from django.db.models import F, Model, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from chat.conversations.titles import title_from
-from chat.importers.source_keys import source_digest
+from chat.importers.base import source_digest
 from chat.models import (
     Attachment,
     Import,

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from chat.importers.source_keys import source_digest
+from chat.importers.base import source_digest
 from chat.models import Message, Session
 from memory.facts.extraction import bury_in_sessions
 from memory.forgetting.facts import all_versions

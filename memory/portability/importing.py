@@ -14,8 +14,7 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import Model
 
 from chat.attachments import images
-from chat.importers.base import FileResult, ImportRejectedError
-from chat.importers.source_keys import source_digest
+from chat.importers.base import FileResult, ImportRejectedError, source_digest
 from chat.importers.zip_files import open_member
 from chat.models import Attachment, Message, Session
 from memory.forgetting.service import ForgetScope, forget

@@ -10,8 +10,12 @@ import pytest
 from django.utils import timezone
 
 from chat.importers import import_file
-from chat.importers.base import ImportedMessage
-from chat.importers.times import first_plausible, plausible_time, with_plausible_times
+from chat.importers.base import (
+    ImportedMessage,
+    first_plausible,
+    plausible_time,
+    with_plausible_times,
+)
 from chat.models import Message, Session
 from tests.chat.exports import BEGAN, CLAUDE, OPENWEBUI, file_of, node, said
 from tests.chat.test_import_locomo import TALK

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.importers.base import ImportRejectedError, InvalidItemError
-from chat.importers.json_stream import iter_elements
+from chat.importers.json_objects import iter_elements
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text('a"\\{}[],é\n'),
@@ -32,7 +32,7 @@ class Chunked(io.BytesIO):
 def elements(written: bytes, size: int = 3, max_bytes: int = 1000) -> list:
     """The elements, read `size` bytes at a time; errors as their text."""
     found = iter_elements(Chunked(written, size), max_bytes=max_bytes)
-    return [str(it) if isinstance(it, InvalidItemError) else it for _, it in found]
+    return [str(it) if isinstance(it, InvalidItemError) else it for it in found]
 
 
 @given(st.lists(CONTAINERS, max_size=4), st.integers(1, 9), st.booleans(), st.booleans())

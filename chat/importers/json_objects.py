@@ -1,0 +1,239 @@
+"""Reads JSON of other programs: a long document element by element, and untrusted fields.
+
+A document is an array, whose items are the elements, or a single object. Only one element is in
+memory at a time. A field of a wrong type counts as missing.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from typing import Any, BinaryIO, TypeVar
+
+import ijson
+
+from chat.importers.base import ImportedSession, ImportRejectedError, ImportResult, InvalidItemError
+
+MAX_ELEMENT_BYTES = 64 * 2**20
+# The parser holds a whole string, even one that is not used. So many bytes without an event of the
+# parser end the document.
+MAX_TOKEN_BYTES = 2 * MAX_ELEMENT_BYTES
+BUFFER_BYTES = 64 * 2**10
+MAX_DEPTH = 1_000
+# If none of the first elements is a conversation, the rest of the file is not read.
+MAX_LEADING_ERRORS = 1_000
+
+JSONObject = dict[str, Any]
+ParserEvents = Iterator[tuple[str, Any]]
+T = TypeVar("T")
+
+
+def read_conversations(
+    objects: Iterable[JSONObject | InvalidItemError],
+    result: ImportResult,
+    read: Callable[[JSONObject, list[str]], ImportedSession],
+) -> Iterator[ImportedSession]:
+    """Yield the result of `read` for each of `objects`.
+
+    `read` raises `InvalidItemError`, or adds the errors of single messages to its second argument.
+    Raises `ImportRejectedError` if there is no conversation at all.
+    """
+    found = False
+    for number, fields in enumerate(objects, 1):
+        errors: list[str] = []
+        try:
+            yield read(raise_if_invalid(fields), errors)
+            found = True
+        except InvalidItemError as error:
+            errors.append(str(error))
+        for message in errors:
+            result.errors.append(f"Conversation {number}: {message}")
+        if number == MAX_LEADING_ERRORS and not found:
+            break
+    if not found:
+        first_error = " ".join(result.errors[:1])
+        raise ImportRejectedError(f"It contains no conversation. {first_error}".strip())
+
+
+def iter_objects(
+    file: BinaryIO,
+    inner: str = "",
+    convert: Callable[[JSONObject | InvalidItemError], Any] | None = None,
+) -> Iterator[JSONObject | InvalidItemError]:
+    """Yield the JSON objects in `file`, and an error in place of each other element.
+
+    An array `inner` of an object may be longer than an element: it is read item by item, and holds
+    what `convert` returns for each.
+    """
+    return map(as_object, iter_elements(file, inner, convert))
+
+
+def as_object(element: Any) -> JSONObject | InvalidItemError:
+    if isinstance(element, dict | InvalidItemError):
+        return element
+    return InvalidItemError("It is not a JSON object.")
+
+
+def iter_elements(
+    file: BinaryIO,
+    inner: str = "",
+    convert: Callable[[Any], Any] | None = None,
+    max_bytes: int = MAX_ELEMENT_BYTES,
+) -> Iterator[Any]:
+    """Yield the elements of `file`, with `inner` and `convert` as in `iter_objects`.
+
+    An error takes the place of an element with more than `max_bytes` of content, and of the rest of
+    a damaged file. Raises `ImportRejectedError` for too many levels of nesting.
+    """
+    events = _events(file)
+    try:
+        for event in events:
+            if event[0] == "start_array":
+                yield from _items(events, max_bytes, inner, convert)
+            else:
+                yield _build(event, events, max_bytes, inner, convert)
+    except (ijson.JSONError, ValueError, SystemError) as error:
+        # The parser raises SystemError or ValueError for an integer of thousands of digits.
+        incomplete = "premature EOF" in str(error) or "Incomplete" in str(error)
+        yield InvalidItemError(
+            "The file breaks off here." if incomplete else "It is not JSON from here on."
+        )
+
+
+def _events(file: BinaryIO) -> ParserEvents:
+    source = _Source(file)
+    for event in ijson.basic_parse(source, buf_size=BUFFER_BYTES, multiple_values=True):
+        source.bytes_since_event = 0
+        yield event
+
+
+class _Source:
+    """The file as the parser reads it: without a byte order mark, and with a limit per token."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        head = b""
+        while len(head) < 3 and (more := file.read(3 - len(head))):
+            head += more
+        self._head = head.removeprefix(b"\xef\xbb\xbf")
+        self.bytes_since_event = 0
+
+    def read(self, size: int = -1) -> bytes:
+        if not size:
+            return b""
+        data, self._head = self._head or self._file.read(size), b""
+        self.bytes_since_event += len(data)
+        if self.bytes_since_event > MAX_TOKEN_BYTES:
+            raise ImportRejectedError(f"A text in it is longer than {MAX_TOKEN_BYTES // 2**20} MB.")
+        return data
+
+
+def _items(
+    events: ParserEvents,
+    max_bytes: int,
+    inner: str = "",
+    convert: Callable[[Any], Any] | None = None,
+) -> Iterator[Any]:
+    """Yield the items of the array that began with the event before."""
+    for event in events:
+        if event[0] == "end_array":
+            return
+        yield _build(event, events, max_bytes, inner, convert)
+
+
+def _build(
+    first: tuple[str, Any],
+    events: ParserEvents,
+    max_bytes: int,
+    inner: str,
+    convert: Callable[[Any], Any] | None,
+) -> Any:
+    """Return the value that begins with the event `first`, or an error if it is too long."""
+    builder, items = ijson.ObjectBuilder(), []
+    size, depth, key = 0, 0, ""
+    event, value = first
+    while True:
+        depth += event in ("start_map", "start_array")
+        depth -= event in ("end_map", "end_array")
+        if depth > MAX_DEPTH:
+            raise ImportRejectedError("It is nested too deeply.")
+        # An event stands for at least three characters: brackets or a value, and a separator.
+        size += 3 + (len(value) if isinstance(value, str) else 0)
+        if size <= max_bytes:
+            builder.event(event, float(value) if isinstance(value, Decimal) else value)
+        else:
+            builder = ijson.ObjectBuilder()
+        if depth == 0:
+            break
+        if event == "map_key" and depth == 1:
+            key = value
+        if convert and event == "start_array" and depth == 2 and key == inner:
+            items += [convert(as_object(item)) for item in _items(events, max_bytes)]
+            event, value = "end_array", None
+        else:
+            event, value = next(events)
+    if size > max_bytes:
+        return InvalidItemError(f"It is longer than {max_bytes // 2**20} MB.")
+    element = builder.value
+    return element | {inner: items} if convert and isinstance(element, dict) else element
+
+
+def parse_object(text: bytes) -> JSONObject:
+    """Return the JSON object in `text`. Raises `InvalidItemError`."""
+    try:
+        fields = json.loads(text.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InvalidItemError("It is not UTF-8.") from None
+    except (ValueError, RecursionError):
+        raise InvalidItemError("It is not JSON.") from None
+    return raise_if_invalid(as_object(fields))
+
+
+def raise_if_invalid(fields: JSONObject | InvalidItemError) -> JSONObject:
+    """Return `fields`, or raise them if they are an error."""
+    if isinstance(fields, InvalidItemError):
+        raise fields
+    return fields
+
+
+def require_object(value: object) -> JSONObject:
+    """Return `value` if it is an object. Raises `InvalidItemError`."""
+    if not isinstance(value, dict):
+        raise InvalidItemError("It is not a message.")
+    return value
+
+
+def parse_each(
+    items: Iterable[tuple[object, Any]], read: Callable[[Any], T], errors: list[str]
+) -> Iterator[tuple[Any, T]]:
+    """Yield the name or number of each message with the result of `read`.
+
+    A message for which `read` raises `InvalidItemError` is skipped and added to `errors`.
+    """
+    for name, value in items:
+        try:
+            yield name, read(value)
+        except InvalidItemError as error:
+            errors.append(f"Message {name}: {error}")
+
+
+def get_object(fields: JSONObject, name: str) -> JSONObject:
+    """Return the object `name`, or an empty one."""
+    value = fields.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def get_list(fields: JSONObject, name: str) -> list[Any]:
+    """Return the list `name`, or an empty one."""
+    value = fields.get(name)
+    return value if isinstance(value, list) else []
+
+
+def get_objects(fields: JSONObject, name: str) -> list[JSONObject]:
+    """Return the objects in the list `name`."""
+    return [value for value in get_list(fields, name) if isinstance(value, dict)]
+
+
+def get_text(fields: JSONObject, name: str) -> str:
+    """Return the text `name`, or an empty one."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 
 from config.http.body_limit import BodyLimitMiddleware, Receive, Scope, Send, body_too_large
-from config.http.middleware import log_asgi_request, measure_asgi_request
+from config.http.middleware import observe_asgi_request
 from config.runtime import preload, watchdog
 
 # After this time a thread yields the interpreter to a waiting thread. With Python's default of
@@ -49,13 +49,11 @@ def _observed(view: str, route: str, scope: Scope, send: Send) -> Iterator[Send]
     """Log, measure and trace a response that Django does not send."""
     with (
         _traced(route, scope) as trace,
-        measure_asgi_request(view, scope) as measure,
-        log_asgi_request(route, scope) as add_request_id,
+        observe_asgi_request(view, route, scope) as add_request_id,
     ):
 
         async def observed_send(message: Any) -> None:
             trace(message)
-            measure(message)
             await send(add_request_id(message))
 
         yield observed_send

@@ -30,19 +30,23 @@ class NewProjectForm(forms.ModelForm):
         widgets = {"instructions": forms.Textarea(attrs={"rows": 3})}
 
 
-class ProjectForm(forms.ModelForm):
-    """A project's settings: how its assistant speaks, which models, and how it remembers."""
-
-    class Meta:
-        model = Project
-        fields = (
+# The groups of a project's settings on the page, each with its heading.
+SETTING_GROUPS = (
+    (
+        _("The project"),
+        (
             "name",
             "instructions",
             "chat_model",
             "system_model",
             "history_limit",
             "keep_deleted",
-            "keep_days",
+        ),
+    ),
+    (_("Retention"), ("keep_days",)),
+    (
+        _("Memory"),
+        (
             "memory_enabled",
             "bank_max_tokens",
             "blocks_max_tokens",
@@ -51,12 +55,27 @@ class ProjectForm(forms.ModelForm):
             "share_raw_turns",
             "timezone",
             "search_language",
+        ),
+    ),
+    (
+        _("How memory settles"),
+        (
             "roll_percent",
             "day_after_days",
             "week_after_days",
             "month_after_days",
             "memory_daily_tokens",
-        )
+        ),
+    ),
+)
+
+
+class ProjectForm(forms.ModelForm):
+    """A project's settings: how its assistant speaks, which models, and how it remembers."""
+
+    class Meta:
+        model = Project
+        fields = [name for _heading, names in SETTING_GROUPS for name in names]
         labels = {
             "instructions": _("Instructions"),
             "chat_model": _("Chat model"),
@@ -108,45 +127,6 @@ class ProjectForm(forms.ModelForm):
         }
         widgets = {"instructions": forms.Textarea(attrs={"rows": 5, "data-autogrow": ""})}
 
-    # The groups of fields on the page, each with its heading.
-    GROUPS = (
-        (
-            _("The project"),
-            (
-                "name",
-                "instructions",
-                "chat_model",
-                "system_model",
-                "history_limit",
-                "keep_deleted",
-            ),
-        ),
-        (_("Retention"), ("keep_days",)),
-        (
-            _("Memory"),
-            (
-                "memory_enabled",
-                "bank_max_tokens",
-                "blocks_max_tokens",
-                "idle_minutes",
-                "review_memories",
-                "share_raw_turns",
-                "timezone",
-                "search_language",
-            ),
-        ),
-        (
-            _("How memory settles"),
-            (
-                "roll_percent",
-                "day_after_days",
-                "week_after_days",
-                "month_after_days",
-                "memory_daily_tokens",
-            ),
-        ),
-    )
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["search_language"].widget = language_select()
@@ -156,7 +136,7 @@ class ProjectForm(forms.ModelForm):
             field.show_hidden_initial = True
 
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
-        return [(str(heading), [self[name] for name in names]) for heading, names in self.GROUPS]
+        return [(str(heading), [self[name] for name in names]) for heading, names in SETTING_GROUPS]
 
 
 class MemberForm(forms.Form):

@@ -232,13 +232,13 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def bucket(receiver: Receiver, settings, monkeypatch) -> Bucket:
     """Where files lie: a bucket in place of the data folder."""
-    from config.settings import storage
+    from config.settings.files import in_bucket
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     settings.S3_BUCKET = "strata"
     settings.STORAGES = settings.STORAGES | {
-        "default": storage.in_bucket("strata", receiver.url, "eu-central-1")
+        "default": in_bucket("strata", receiver.url, "eu-central-1")
     }
     receiver.reply = made = Bucket()
     return made

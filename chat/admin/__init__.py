@@ -17,6 +17,8 @@ from chat.models import (
 )
 from projects.admin import ReadOnlyAdmin
 
+EDITABLE_SESSION_FIELDS = ("title", "visibility", "remembered", "history_limit")
+
 
 @admin.register(Session)
 class SessionAdmin(PrivateTextAdmin):
@@ -53,17 +55,7 @@ class SessionAdmin(PrivateTextAdmin):
         "created_at",
         "last_activity_at",
     )
-    readonly_fields = (
-        "project",
-        "creator",
-        "kind",
-        "status",
-        "last_seq",
-        "version",
-        "source_key",
-        "created_at",
-        "last_activity_at",
-    )
+    readonly_fields = tuple(name for name in fields if name not in EDITABLE_SESSION_FIELDS)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -11,7 +11,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chat.api.fields import TimeField
+from chat.api.serializers import TimeField
 from chat.conversations import edits, notes
 from chat.conversations.messages import MAX_MESSAGE_CHARS
 from chat.conversations.search import MAX_QUERY_CHARS, search_messages

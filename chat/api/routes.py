@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat.api import attachments, exports, imports, messages, notes, sessions
+from chat.api import attachments, imports, messages, notes, sessions
 
 urlpatterns = [
     path("projects/<slug:slug>/sessions/", sessions.SessionListView.as_view(), name="api-sessions"),
@@ -14,7 +14,7 @@ urlpatterns = [
     path("sessions/<uuid:pk>/clear/", sessions.ClearView.as_view(), name="api-clear"),
     path("sessions/<uuid:pk>/fork/", sessions.ForkView.as_view(), name="api-fork"),
     path("sessions/<uuid:pk>/prompt/", sessions.PromptView.as_view(), name="api-prompt"),
-    path("sessions/<uuid:pk>/export/", exports.ExportView.as_view(), name="api-session-export"),
+    path("sessions/<uuid:pk>/export/", sessions.ExportView.as_view(), name="api-session-export"),
     path("projects/<slug:slug>/imports/", imports.ImportListView.as_view(), name="api-imports"),
     path(
         "projects/<slug:slug>/imports/<uuid:pk>/",

@@ -1,6 +1,7 @@
 """Serializers of sessions, messages and prompts."""
 
 from copy import deepcopy
+from datetime import datetime
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -13,15 +14,25 @@ from drf_spectacular.utils import (
 from rest_framework import serializers
 
 from chat.api.attachments import AttachmentSerializer, AttachmentsField
-from chat.api.fields import TimeField
 from chat.attachments import attachments_by_message
 from chat.conversations.edits import MAX_EMOJI_CHARS
 from chat.conversations.messages import MAX_MESSAGE_CHARS
 from chat.conversations.read_state import MessageRelations, message_relations
 from chat.conversations.sessions import clamp_history_limit, create_session, update_session
+from chat.importers.base import plausible_time
 from chat.models import Message, MessageRevision, Role, Session
 
 BLANK = "This field may not be blank."
+
+
+class TimeField(serializers.DateTimeField):
+    """A time between 1970 and tomorrow."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        at = super().to_internal_value(value)
+        if plausible_time(at) is None:
+            raise serializers.ValidationError("This is before 1970 or after tomorrow.")
+        return at
 
 
 class ArchivedField(serializers.BooleanField):

@@ -1,13 +1,16 @@
-"""/api/v1/…/sessions/: conversations, their settings and their prompts."""
+"""/api/v1/…/sessions/: conversations, their settings, prompts and exports."""
 
 from datetime import datetime
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.http import Http404
 from django_filters import rest_framework as filters
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, status
+from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -23,6 +26,7 @@ from chat.conversations.sessions import (
     update_session,
     with_list_columns,
 )
+from chat.exporters import export_response
 from chat.models import Session, SessionKind, SessionStatus, Visibility
 from chat.prompt import builder
 from projects.api.idempotency import idempotent
@@ -193,3 +197,22 @@ class PromptView(APIView):
         check_is_chat(session)
         content = request.query_params.get("content", "").strip()
         return Response(PromptSerializer(builder.preview(session, content, request.user)).data)
+
+
+class ExportView(APIView):
+    """A conversation as a file: Markdown for people, JSON to be imported again."""
+
+    @extend_schema(
+        parameters=[OpenApiParameter("format", str, enum=list(settings.CHAT_EXPORTERS))],
+        responses={
+            (200, "text/markdown"): OpenApiTypes.STR,
+            (200, "application/json"): OpenApiTypes.OBJECT,
+        },
+    )
+    def get(self, request, pk):
+        session = permissions.session_for_reading(request.user, pk, request.auth)
+        format = request.query_params.get("format", "markdown")
+        if format not in settings.CHAT_EXPORTERS:
+            reason = f"One of {', '.join(settings.CHAT_EXPORTERS)}."
+            raise ValidationError({"format": [reason]})
+        return export_response(session, format)

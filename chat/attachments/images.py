@@ -11,6 +11,7 @@ import threading
 import warnings
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django.core.signing import Signer
@@ -18,7 +19,7 @@ from django.utils.crypto import constant_time_compare
 from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from projects.core.errors import InvalidInputError
 
@@ -46,17 +47,6 @@ PILLOW_ERRORS = (
     # A palette is missing.
     AssertionError,
 )
-
-# The transformation that turns an image upright, by its EXIF orientation.
-UPRIGHT = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 
 TOO_MANY_BYTES = format_lazy(
     _("An image may have at most {most} MB."), most=MAX_IMAGE_BYTES // 1_000_000
@@ -173,27 +163,20 @@ def _decode(data: bytes) -> tuple[Image.Image, bool]:
         # Pillow would read all frames of a GIF to count them; `_check_size` counted them.
         if file.format != "GIF" and getattr(file, "n_frames", 1) > MAX_FRAMES:
             raise ImageRejectedError(TOO_MANY_FRAMES)
-        turn = UPRIGHT.get(_orientation(file))
         if file.mode in ("L", "RGB"):
             # Before the conversion: a JPEG is then decoded at the smaller size.
             file.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
         image = _to_rgb(file)
         lossless = file.format in ("PNG", "GIF")
     image.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
-    if turn is not None:
-        image = image.transpose(turn)
+    # Without a readable orientation, the image is taken to be upright.
+    with suppress(*PILLOW_ERRORS):
+        ImageOps.exif_transpose(image, in_place=True)
     if image.mode == "RGBA" and image.getchannel("A").getextrema() == (255, 255):
         image = image.convert("RGB")
     # Pillow copies comments and colour profiles from `info` into the file that it saves.
     image.info = {}
     return image, lossless
-
-
-def _orientation(file: Image.Image) -> int:
-    try:
-        return file.getexif().get(ExifTags.Base.Orientation, 1)
-    except PILLOW_ERRORS:
-        return 1
 
 
 def _to_rgb(file: Image.Image) -> Image.Image:

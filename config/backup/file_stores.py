@@ -13,12 +13,23 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 
 from chat.attachments.file_removal import link_for_backup
-from config.settings.storage import failing_as_oserror
 
 # Strata's part of a bucket.
 PREFIXES = ("attachments/", "imports/")
 # The manifest's value if the backup has no files.
 LEFT_OUT = "left out"
+
+
+@contextmanager
+def failing_as_oserror() -> Iterator[None]:
+    """Raise errors of the bucket as `OSError`, like those of a folder."""
+    from boto3.exceptions import Boto3Error
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (Boto3Error, BotoCoreError, ClientError) as error:
+        raise OSError(f"The bucket: {error}") from error
 
 
 class FolderStore:

@@ -135,33 +135,6 @@ class RequestLogMiddleware(RequestMiddleware):
             structlog.contextvars.bind_contextvars(user_id=user.pk)
 
 
-@contextmanager
-def log_asgi_request(route: str, scope: dict[str, Any]) -> Iterator[Callable[[Any], Any]]:
-    """Log a request that Django does not answer, as `route`.
-
-    Yields a function that adds the request id to the messages of the response.
-    """
-    structlog.contextvars.clear_contextvars()
-    header = dict(scope["headers"]).get(HEADER.lower().encode(), b"")
-    id, started_at, code = request_id(header.decode("latin-1")), time.perf_counter(), 500
-    structlog.contextvars.bind_contextvars(request_id=id)
-
-    def add_request_id(message: dict[str, Any]) -> dict[str, Any]:
-        nonlocal code
-        if message["type"] != "http.response.start":
-            return message
-        code = message["status"]
-        id_header = (HEADER.lower().encode(), id.encode())
-        return message | {"headers": [*message.get("headers", ()), id_header]}
-
-    try:
-        yield add_request_id
-    finally:
-        request = f"{scope['method'][:MAX_METHOD_CHARS]} {route}"
-        duration_ms = _milliseconds_since(started_at)
-        log.info("request_finished", request=request, code=code, duration_ms=duration_ms)
-
-
 def _milliseconds_since(started_at: float) -> float:
     return round((time.perf_counter() - started_at) * 1000, 1)
 
@@ -214,18 +187,30 @@ class MetricsMiddleware:
 
 
 @contextmanager
-def measure_asgi_request(view: str, scope: dict[str, Any]) -> Iterator[Callable[[Any], None]]:
-    """Measure a request that Django does not answer.
+def observe_asgi_request(
+    view: str, route: str, scope: dict[str, Any]
+) -> Iterator[Callable[[Any], Any]]:
+    """Log and measure a request that Django does not answer, as `view` and `route`.
 
-    Yields a function to call with each message of the response.
+    Yields a function that adds the request id to the messages of the response.
     """
-    started_at, status = time.perf_counter(), 500
+    structlog.contextvars.clear_contextvars()
+    header = dict(scope["headers"]).get(HEADER.lower().encode(), b"")
+    id, started_at, code = request_id(header.decode("latin-1")), time.perf_counter(), 500
+    structlog.contextvars.bind_contextvars(request_id=id)
 
-    def read_status(message: dict[str, Any]) -> None:
-        nonlocal status
-        status = message.get("status", status)
+    def add_request_id(message: dict[str, Any]) -> dict[str, Any]:
+        nonlocal code
+        if message["type"] != "http.response.start":
+            return message
+        code = message["status"]
+        id_header = (HEADER.lower().encode(), id.encode())
+        return message | {"headers": [*message.get("headers", ()), id_header]}
 
     try:
-        yield read_status
+        yield add_request_id
     finally:
-        RequestMetrics.get_instance().observe(view, scope["method"], status, started_at)
+        request = f"{scope['method'][:MAX_METHOD_CHARS]} {route}"
+        duration_ms = _milliseconds_since(started_at)
+        log.info("request_finished", request=request, code=code, duration_ms=duration_ms)
+        RequestMetrics.get_instance().observe(view, scope["method"], code, started_at)

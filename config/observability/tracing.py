@@ -111,7 +111,7 @@ def trace_asgi_request(route: str, scope: dict[str, Any]) -> Iterator[Callable[[
 def _request_span(method: str, headers: Mapping[str, str]) -> Iterator[Callable[[str, int], None]]:
     """Open a span; yields a function that sets the route and the status."""
     method = method[:MAX_METHOD_CHARS]
-    parent = _propagator.extract(headers, getter=_HEADER_GETTER)
+    parent = _propagator.extract(headers)
     options = {"record_exception": False, "set_status_on_exception": False}
     with _tracer.start_as_current_span(method, parent, SpanKind.SERVER, **options) as span:  # type: ignore[arg-type]
 
@@ -124,20 +124,6 @@ def _request_span(method: str, headers: Mapping[str, str]) -> Iterator[Callable[
                 _set_error(span)
 
         yield set_result
-
-
-class HeaderGetter:
-    """Reads trace headers from a mapping, as OpenTelemetry's `Getter`."""
-
-    def get(self, carrier: Any, key: str) -> list[str] | None:
-        value = carrier.get(key)
-        return None if value is None else [value]
-
-    def keys(self, carrier: Any) -> list[str]:
-        return list(carrier)
-
-
-_HEADER_GETTER: Any = HeaderGetter()
 
 
 def _trace_queries(connection: Any, **_: Any) -> None:

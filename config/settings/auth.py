@@ -1,11 +1,11 @@
 """Accounts: passwords, second factors, single sign-on and mail."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 from pydantic_settings import NoDecode
 
-from config.settings.email import MailServer, mail_server
+from config.settings.email import mail_settings
 from config.settings.env import Http, Variables, load, lower, var
 
 
@@ -18,11 +18,7 @@ class AccountVariables(Variables):
         "open or closed",
         "Who may create an account: everybody (`open`), or people with an invitation (`closed`).",
     )
-    email: Annotated[
-        MailServer | None,
-        NoDecode,
-        BeforeValidator(mail_server),
-    ] = var(
+    email: Annotated[dict[str, Any] | None, NoDecode, BeforeValidator(mail_settings)] = var(
         "STRATA_EMAIL_URL",
         None,
         "smtp+tls://USER:PASSWORD@HOST:587, smtps://…:465, smtp://HOST:25 or console://",
@@ -53,14 +49,12 @@ class AccountVariables(Variables):
         "the client's id",
         "The client's id at the provider.",
         example="strata",
-        shown_default="",
     )
     oidc_client_secret: str = var(
         "STRATA_OIDC_CLIENT_SECRET",
         "",
         "the client's secret",
         "The client's secret at the provider.",
-        shown_default="",
         secret=True,
     )
     oidc_name: str = var(
@@ -75,7 +69,6 @@ class AccountVariables(Variables):
         False,
         "on or off",
         "Whether the provider admits people without an account or an invitation.",
-        shown_default="off",
     )
 
 
@@ -86,11 +79,7 @@ if _env.oidc_issuer and not _env.oidc_client_id:
 SIGNUP_OPEN = _env.signup == "open"
 # Without a mail server, pages offer nothing that needs one.
 SENDS_MAIL = _env.email is not None
-if _env.email is not None:
-    EMAIL_BACKEND = _env.email.backend
-    EMAIL_HOST, EMAIL_PORT = _env.email.host, _env.email.port
-    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _env.email.user, _env.email.password
-    EMAIL_USE_TLS, EMAIL_USE_SSL = _env.email.starttls, _env.email.tls
+globals().update(_env.email or {})
 EMAIL_TIMEOUT = 20  # seconds
 DEFAULT_FROM_EMAIL = _env.email_from
 OIDC_ISSUER = _env.oidc_issuer.rstrip("/")

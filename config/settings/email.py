@@ -1,6 +1,6 @@
 """Parsing of the mail server's URL."""
 
-from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
@@ -8,35 +8,23 @@ CONSOLE = "django.core.mail.backends.console.EmailBackend"
 PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 
 
-@dataclass(frozen=True)
-class MailServer:
-    """A mail server. `starttls` upgrades a plain connection, `tls` encrypts from the start."""
+def mail_settings(address: str) -> dict[str, Any]:
+    """Return Django's settings for smtp+tls://USER:PASSWORD@HOST:PORT, smtps://… or smtp://….
 
-    backend: str
-    host: str = ""
-    port: int = 0
-    user: str = ""
-    password: str = ""
-    starttls: bool = False
-    tls: bool = False
-
-
-def mail_server(address: str) -> MailServer:
-    """Parse smtp+tls://USER:PASSWORD@HOST:PORT, smtps://…, smtp://… or console://.
-
+    smtp+tls upgrades a plain connection, smtps encrypts from the start, and console:// prints mail.
     Special characters of the password, such as @, are percent-encoded. Raises `ValueError`.
     """
     parts = urlsplit(address)
     if parts.scheme == "console":
-        return MailServer(CONSOLE)
+        return {"EMAIL_BACKEND": CONSOLE}
     if parts.scheme not in PORTS or not parts.hostname:
         raise ValueError(address)
-    return MailServer(
-        SMTP,
-        parts.hostname,
-        parts.port or PORTS[parts.scheme],
-        unquote(parts.username or ""),
-        unquote(parts.password or ""),
-        starttls=parts.scheme == "smtp+tls",
-        tls=parts.scheme == "smtps",
-    )
+    return {
+        "EMAIL_BACKEND": SMTP,
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": parts.port or PORTS[parts.scheme],
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_TLS": parts.scheme == "smtp+tls",
+        "EMAIL_USE_SSL": parts.scheme == "smtps",
+    }

@@ -125,13 +125,17 @@ def var(
 ) -> Any:
     """Declare the variable `name`. `takes` completes the error "strata: NAME takes …".
 
-    `shown_default` is the default as the documentation shows it. A `secret` may also be in a file
-    that NAME_FILE names, and no log shows it.
+    `shown_default` is the default as the documentation shows it, if not by its value. A `secret`
+    may also be in a file that NAME_FILE names, and no log shows it.
     """
+    if shown_default is None and isinstance(default, bool):
+        shown_default = "on" if default else "off"
+    elif shown_default is None:
+        shown_default = "" if default in ("", [], None) else f"`{default}`"
     extra: dict[str, Any] = {
         "takes": takes,
         "example": example,
-        "default": f"`{default}`" if shown_default is None else shown_default,
+        "default": shown_default,
         "secret": secret,
         "in_readme": in_readme,
     }

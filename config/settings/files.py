@@ -1,6 +1,7 @@
 """Uploaded and static files."""
 
-from config.settings import storage
+from typing import Any
+
 from config.settings.env import BASE_DIR, Http, Variables, load, read_secret, var
 from config.settings.security import DATA_DIR, DEBUG
 
@@ -23,7 +24,6 @@ class FileVariables(Variables):
         "the name of a region such as eu-central-1",
         "The bucket's region.",
         example="eu-central-1",
-        shown_default="",
     )
     s3_endpoint: Http = var(
         "STRATA_S3_ENDPOINT",
@@ -43,6 +43,39 @@ class FileVariables(Variables):
     )
 
 
+def in_bucket(bucket: str, endpoint: str, region: str) -> dict[str, Any]:
+    """Return the entry of Django's STORAGES setting for a bucket.
+
+    boto3 finds the keys: in AWS_ACCESS_KEY_ID and related variables, a file, or the machine's role.
+    """
+    # Imported only if it is used: it takes a third of a second.
+    from botocore.config import Config
+
+    client = Config(
+        signature_version="s3v4",
+        s3={"addressing_style": "path" if endpoint else "auto"},
+        connect_timeout=5,
+        read_timeout=60,
+        retries={"max_attempts": 3},
+        # Few other S3 servers support the newer checksums.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    options = {
+        "bucket_name": bucket,
+        "endpoint_url": endpoint or None,
+        "region_name": region or None,
+        "client_config": client,
+        # Private: a view checks access and serves the file.
+        "default_acl": None,
+        # Larger files are buffered on disk while they are read.
+        "max_memory_size": 2**20,
+        # File names are unique, so no request has to check for an existing file.
+        "file_overwrite": True,
+    }
+    return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+
+
 _env = load(FileVariables)
 if _env.s3_endpoint and not _env.s3_bucket:
     raise SystemExit("strata: STRATA_S3_BUCKET takes the name of a bucket of STRATA_S3_ENDPOINT")
@@ -54,7 +87,7 @@ MAX_UPLOAD_MB = _env.max_upload_mb
 MEDIA_ROOT = DATA_DIR / "files"
 S3_BUCKET = _env.s3_bucket
 STORAGES: dict[str, dict[str, object]] = {
-    "default": storage.in_bucket(S3_BUCKET, _env.s3_endpoint, _env.s3_region)
+    "default": in_bucket(S3_BUCKET, _env.s3_endpoint, _env.s3_region)
     if S3_BUCKET
     else {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

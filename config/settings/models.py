@@ -34,7 +34,6 @@ class ModelVariables(Variables):
         "a key",
         "The provider's key. The other providers have theirs: `ANTHROPIC_API_KEY`, "
         "`GOOGLE_API_KEY`, `MISTRAL_API_KEY`, `GROQ_API_KEY`, `OPENROUTER_API_KEY`, …",
-        shown_default="",
         secret=True,
         in_readme=True,
     )
@@ -128,7 +127,6 @@ class RecallVariables(Variables):
         True,
         "on or off",
         "Consecutive messages of one speaker are one excerpt.",
-        shown_default="on",
     )
 
 

@@ -48,19 +48,6 @@ def env_example() -> str:
     return "\n".join(lines) + "\n"
 
 
-def readme_table() -> str:
-    """Return the table of the variables that most installations set."""
-    rows = [row for group in GROUPS for row in declared(group) if row[2]["in_readme"]]
-    return HEADER + "".join(map(_row, rows))
-
-
-def full_table() -> str:
-    """Return a table of all variables for each group."""
-    return "\n".join(
-        f"## {group.title}\n\n{HEADER}{''.join(map(_row, declared(group)))}" for group in GROUPS
-    )
-
-
 def _row(variable: tuple[str, str, dict[str, Any]]) -> str:
     name, description, extra = variable
     file = " Also `…_FILE`." if extra["secret"] else ""
@@ -75,7 +62,15 @@ def inserted(text: str, table: str) -> str:
 
 def documents() -> dict[str, str]:
     """Return the generated files by path, as they should be."""
-    tables = {"README.md": readme_table(), "docs/configuration.md": full_table()}
+    # README.md has the variables that most installations set, docs/configuration.md all of them.
+    rows = [row for group in GROUPS for row in declared(group) if row[2]["in_readme"]]
+    groups = (
+        f"## {group.title}\n\n{HEADER}{''.join(map(_row, declared(group)))}" for group in GROUPS
+    )
+    tables = {
+        "README.md": HEADER + "".join(map(_row, rows)),
+        "docs/configuration.md": "\n".join(groups),
+    }
     return {".env.example": env_example()} | {
         path: inserted((BASE_DIR / path).read_text(), table) for path, table in tables.items()
     }

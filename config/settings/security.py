@@ -54,7 +54,6 @@ class ServerVariables(Variables):
         "begin with it; without it, with the host of the request. With `https://`, cookies, "
         "redirects and HSTS require TLS.",
         example="https://strata.example.org",
-        shown_default="",
         in_readme=True,
     )
     allowed_hosts: Annotated[list[str], NoDecode, BeforeValidator(comma_separated)] = var(
@@ -63,7 +62,6 @@ class ServerVariables(Variables):
         "host names separated by commas",
         "More host names that the server answers to, beside `localhost`, `127.0.0.1` and `[::1]`.",
         example="strata.internal",
-        shown_default="",
     )
     trusted_proxies: int = var(
         "STRATA_TRUSTED_PROXIES",
@@ -98,7 +96,6 @@ class ServerVariables(Variables):
         False,
         "on or off",
         "Django's debug pages. Never on a server that others reach.",
-        shown_default="off",
     )
     outbound_allow: Annotated[
         list[IPv4Network | IPv6Network], NoDecode, BeforeValidator(networks)

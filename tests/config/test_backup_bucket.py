@@ -12,7 +12,7 @@ from chat import tasks
 from chat.models import Attachment, FileRemoval
 from config.backup import archive, restore
 from config.backup.archive import BackupWriter
-from config.settings import storage
+from config.settings.files import in_bucket
 from memory.forgetting.service import ForgetScope, forget
 from tests.bucket import Bucket
 from tests.config.test_backup import elsewhere, manage, say  # noqa: F401
@@ -109,7 +109,7 @@ def test_what_is_forgotten_meanwhile_is_in_it_and_goes_afterwards(
 
 
 def test_a_large_file_lies_on_the_disk_while_it_is_read():
-    options = storage.in_bucket("strata", "http://127.0.0.1:1", "")["OPTIONS"]
+    options = in_bucket("strata", "http://127.0.0.1:1", "")["OPTIONS"]
     # Where it is nothing, the library keeps all of it in memory.
     assert 0 < options["max_memory_size"] <= 2**20
 

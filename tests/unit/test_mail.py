@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.settings.email import CONSOLE, mail_server
+from config.settings.email import CONSOLE, mail_settings
 from config.settings.env import read_secret
 
 
@@ -15,18 +15,18 @@ from config.settings.env import read_secret
     ],
 )
 def test_the_scheme_says_how_it_is_encrypted(address, port, starttls, tls):
-    server = mail_server(address)
-    assert (server.host, server.port) == ("mail.example.org", port)
-    assert (server.starttls, server.tls) == (starttls, tls)
+    settings = mail_settings(address)
+    assert (settings["EMAIL_HOST"], settings["EMAIL_PORT"]) == ("mail.example.org", port)
+    assert (settings["EMAIL_USE_TLS"], settings["EMAIL_USE_SSL"]) == (starttls, tls)
 
 
 def test_names_and_passwords_may_hold_what_addresses_are_made_of():
-    server = mail_server("smtp+tls://a%40b.org:p%3A%2F@mail.example.org")
-    assert (server.user, server.password) == ("a@b.org", "p:/")
+    settings = mail_settings("smtp+tls://a%40b.org:p%3A%2F@mail.example.org")
+    assert (settings["EMAIL_HOST_USER"], settings["EMAIL_HOST_PASSWORD"]) == ("a@b.org", "p:/")
 
 
 def test_it_may_be_printed():
-    assert mail_server("console://").backend == CONSOLE
+    assert mail_settings("console://") == {"EMAIL_BACKEND": CONSOLE}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_it_may_be_printed():
 )
 def test_what_is_no_address_is_refused(wrong):
     with pytest.raises(ValueError):
-        mail_server(wrong)
+        mail_settings(wrong)
 
 
 def test_a_secret_may_stand_in_a_file(tmp_path, monkeypatch):

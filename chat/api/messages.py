@@ -134,6 +134,9 @@ class MessageDetailView(ETagMixin, APIView):
             request, permissions.message_for_reading(request.user, pk, request.auth)
         )
 
+    def represent_current(self, error: edits.StaleMessageError) -> dict[str, Any]:  # type: ignore[override]
+        return {"message": _message_data(self.request, error.current)}
+
     @extend_schema(
         request=ContentSerializer,
         responses={200: MessageSerializer} | STALE,
@@ -144,20 +147,14 @@ class MessageDetailView(ETagMixin, APIView):
         serializer = ContentSerializer(data=request.data, context={"message": message})
         serializer.is_valid(raise_exception=True)
         content, version = serializer.validated_data["content"], if_match_version(request)
-        try:
-            edited = edits.edit(message, content, request.user, version)
-        except edits.StaleMessageError as error:
-            return _stale_response(request, error)
+        edited = edits.edit(message, content, request.user, version)
         return _message_response(request, edited)
 
     @extend_schema(responses={204: None} | STALE)
     def delete(self, request, pk) -> Response:
         """Remove the text from prompts, memory and search; the empty message stays."""
         message = permissions.message_for_changing(request.user, pk, request.auth)
-        try:
-            deleted = edits.delete(message, if_match_version(request))
-        except edits.StaleMessageError as error:
-            return _stale_response(request, error)
+        deleted = edits.delete(message, if_match_version(request))
         return Response(status=status.HTTP_204_NO_CONTENT, headers=etag_header(deleted.version))
 
 
@@ -168,12 +165,6 @@ def _message_data(request, message: Message) -> dict[str, object]:
 def _message_response(request, message: Message, code: int = status.HTTP_200_OK) -> Response:
     data = _message_data(request, message)
     return Response(data, code, headers={"ETag": entity_tag(data)})
-
-
-def _stale_response(request, error: edits.StaleMessageError) -> Response:
-    data: dict[str, Any] = {"detail": str(error), "message": _message_data(request, error.current)}
-    headers = {"ETag": entity_tag(data["message"])}
-    return Response(data, status.HTTP_412_PRECONDITION_FAILED, headers=headers)
 
 
 class ReactionListView(APIView):

@@ -139,6 +139,9 @@ class NoteDetailView(ETagMixin, APIView):
         project = project_for_reading(request.user, slug, request.auth)
         return _note_response(notes.note_for_reading(request.user, project, pk, request.auth))
 
+    def represent_current(self, error: edits.StaleMessageError) -> dict[str, Any]:  # type: ignore[override]
+        return {"note": NoteSerializer(error.current).data}
+
     @extend_schema(
         request=NoteTextSerializer,
         responses={200: NoteSerializer} | STALE,
@@ -148,20 +151,14 @@ class NoteDetailView(ETagMixin, APIView):
         note = self._note_for_changing(request, slug, pk)
         serializer = NoteTextSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        try:
-            text, version = serializer.validated_data["text"], if_match_version(request)
-            return _note_response(notes.edit_note(note, text, request.user, version))
-        except edits.StaleMessageError as error:
-            return _stale_response(error)
+        text, version = serializer.validated_data["text"], if_match_version(request)
+        return _note_response(notes.edit_note(note, text, request.user, version))
 
     @extend_schema(responses={204: None} | STALE)
     def delete(self, request, slug: str, pk) -> Response:
         """Remove it from memory and search."""
         note = self._note_for_changing(request, slug, pk)
-        try:
-            deleted = edits.delete(note, if_match_version(request))
-        except edits.StaleMessageError as error:
-            return _stale_response(error)
+        deleted = edits.delete(note, if_match_version(request))
         return Response(status=status.HTTP_204_NO_CONTENT, headers=etag_header(deleted.version))
 
     def _note_for_changing(self, request, slug: str, pk) -> Message:
@@ -172,9 +169,3 @@ class NoteDetailView(ETagMixin, APIView):
 def _note_response(note: Message, code: int = status.HTTP_200_OK) -> Response:
     data = NoteSerializer(note).data
     return Response(data, code, headers={"ETag": entity_tag(data)})
-
-
-def _stale_response(error: edits.StaleMessageError) -> Response:
-    data: dict[str, Any] = {"detail": str(error), "note": NoteSerializer(error.current).data}
-    headers = {"ETag": entity_tag(data["note"])}
-    return Response(data, status.HTTP_412_PRECONDITION_FAILED, headers=headers)

@@ -1,7 +1,7 @@
 """The response that sends an image."""
 
 from django.db import connections
-from django.http import Http404, HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.http import quote_etag
 
@@ -27,18 +27,16 @@ def image_response(
     Raises `Http404` if its file is missing. Closes the view's database connection.
     """
     etag = quote_etag(image.sha256)
-    response = get_conditional_response(request, etag=etag) or _stream_image(image, download)
+    response: HttpResponseBase | None = get_conditional_response(request, etag=etag)
+    if response is None:
+        try:
+            file = image.file.open("rb")
+        except FileNotFoundError as error:
+            raise Http404 from error
+        connections.close_all()
+        name = f"{image.pk}.{EXTENSIONS.get(image.media_type, 'bin')}"
+        response = stream_file(file, name, image.media_type, size=image.size, inline=not download)
     for name, value in (HEADERS | {"ETag": etag}).items():
         response[name] = value
     patch_vary_headers(response, ["Cookie", "Authorization"])
     return response
-
-
-def _stream_image(image: Attachment, download: bool) -> StreamingHttpResponse:
-    try:
-        file = image.file.open("rb")
-    except FileNotFoundError as error:
-        raise Http404 from error
-    connections.close_all()
-    name = f"{image.pk}.{EXTENSIONS.get(image.media_type, 'bin')}"
-    return stream_file(file, name, image.media_type, size=image.size, inline=not download)

@@ -24,7 +24,7 @@ from chat.importers.base import (
     with_plausible_times,
 )
 from chat.importers.writer import ImportWriter
-from chat.importers.zip_files import UploadContents, check_zip, open_documents, open_zip
+from chat.importers.zip_files import UploadContents, check_files, open_documents, open_zip
 from chat.models import Import, Session
 from chat.signals import memories_imported
 from projects.core.text import storable
@@ -88,7 +88,7 @@ def import_file(
     with open_zip(file) as archive:
         archive_importer = _archive_importer(archive)
         if archive is not None and archive_importer is not None:
-            check_zip(archive)
+            check_files(archive.infolist())
             archive_importer.import_archive(project, owner, archive, result)
             return result
     with open_documents(name, file) as contents:

@@ -102,16 +102,7 @@ def import_now(
     except ImportRejectedError as error:
         row.update(errors=[str(error)], finished_at=Now())
         raise
-    row.update(
-        state=ImportState.DONE,
-        progress=100,
-        sessions=result.sessions,
-        imported=result.imported,
-        skipped=result.skipped,
-        refused=result.refused,
-        errors=list(result.errors),
-        finished_at=Now(),
-    )
+    row.update(state=ImportState.DONE, finished_at=Now(), **_totals(result))
     return result
 
 
@@ -176,16 +167,19 @@ def _run(upload: Import, deadline: float) -> None:
             result,
             upload,
         )
-    _finish(
-        upload,
-        ImportState.DONE,
-        progress=100,
-        sessions=result.sessions,
-        imported=before + result.imported,
-        skipped=max(result.skipped - before, 0),
-        refused=result.refused,
-        errors=list(result.errors),
-    )
+    _finish(upload, ImportState.DONE, **_totals(result, before))
+
+
+def _totals(result: FileResult, before: int = 0) -> dict[str, object]:
+    """Return the columns of a complete import; earlier tasks added `before` messages."""
+    return {
+        "progress": 100,
+        "sessions": result.sessions,
+        "imported": before + result.imported,
+        "skipped": max(result.skipped - before, 0),
+        "refused": result.refused,
+        "errors": list(result.errors),
+    }
 
 
 def _check_may_write(upload: Import) -> None:

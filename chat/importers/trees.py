@@ -65,26 +65,13 @@ def order_messages(
         at, _, name = heappop(queue)
         node, above = nodes[name], visible[parents[name]]
         if node.is_visible:
-            messages.append(_message(name, node, at, above))
+            fields = vars(node) | {"key": name, "at": at, "parent": above}
+            messages.append(ImportedMessage(**fields))
         visible[name] = name if node.is_visible else above
         enqueue(children[name], at)
     # If nothing on the active path is visible, the latest message is the head.
     head = visible.get(current) if isinstance(current, str) else None
     return messages, head or (messages[-1].key if messages else None)
-
-
-def _message(name: str, node: TreeNode, at: datetime, above: str | None) -> ImportedMessage:
-    return ImportedMessage(
-        key=name,
-        role=node.role,
-        text=node.text,
-        at=at,
-        speaker=node.speaker,
-        own=node.own,
-        parent=above,
-        model=node.model,
-        images=node.images,
-    )
 
 
 def _parents(nodes: Mapping[str, TreeNode], current: object) -> dict[str, str | None]:

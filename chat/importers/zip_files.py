@@ -67,11 +67,6 @@ def open_zip(file: BinaryIO) -> Iterator[ZipFile | None]:
         yield archive
 
 
-def check_zip(archive: ZipFile) -> None:
-    """Raise `ImportRejectedError` if a file cannot be unpacked in bounded space."""
-    _check(archive.infolist())
-
-
 def open_member(archive: ZipFile, name: str) -> BinaryIO:
     """Open the file `name` of `archive`. Raises `KeyError` if there is none.
 
@@ -143,7 +138,7 @@ def _contents(archive: ZipFile) -> UploadContents:
         )
     if len(conversations) > MAX_DOCUMENTS:
         raise ImportRejectedError("It contains too many files.")
-    _check(conversations + memories)
+    check_files(conversations + memories)
     images = _images(archive, files)
     documents = [replace(it, images=images) for it in _documents(archive, conversations)]
     return UploadContents(documents, _documents(archive, memories))
@@ -186,7 +181,7 @@ def _is_readable(info: ZipInfo) -> bool:
     return info.compress_type in (ZIP_STORED, ZIP_DEFLATED)
 
 
-def _check(files: list[ZipInfo]) -> None:
+def check_files(files: list[ZipInfo]) -> None:
     """Raise `ImportRejectedError` if a file cannot be unpacked in bounded space."""
     if any(map(_is_locked, files)):
         raise ImportRejectedError("The zip file is encrypted.")

@@ -62,7 +62,16 @@ def match_request(
 
     The last message of `transcript` is a user's or a tool's.
     """
-    request = [_request_line(message, loaded) for message in transcript]
+    request = [
+        ComparedMessage(
+            message.role,
+            message.text,
+            calls=frozenset(call.id for call in message.calls),
+            tool_call_id=message.tool_call_id,
+            images=tuple(loaded[url].sha256 for url in message.images if url in loaded),
+        )
+        for message in transcript
+    ]
     if request[-1].role == Role.TOOL:
         return _match_tool_results(session, request)
     path = [] if session is None else _path_lines(session, len(transcript))
@@ -156,16 +165,6 @@ def _was_forgotten(key: SessionKey) -> bool:
     return any(forgotten for _, forgotten in answers) or deleted.exists()
 
 
-def _request_line(message: TranscriptMessage, loaded: LoadedImages) -> ComparedMessage:
-    return ComparedMessage(
-        message.role,
-        message.text,
-        calls=frozenset(call.id for call in message.calls),
-        tool_call_id=message.tool_call_id,
-        images=tuple(loaded[url].sha256 for url in message.images if url in loaded),
-    )
-
-
 def _path_lines(session: Session, request_length: int) -> list[ComparedMessage]:
     """Return the end of the active path, as far back as a request of that length may reach."""
     limit = max(2 * request_length, MIN_PATH_MESSAGES)
@@ -174,20 +173,19 @@ def _path_lines(session: Session, request_length: int) -> list[ComparedMessage]:
     images = Attachment.objects.filter(message__in=[message.pk for message in messages])
     for message_id, digest in images.values_list("message", "sha256"):
         digests[message_id] = (*digests.get(message_id, ()), digest)
-    return [_stored_line(message, digests.get(message.pk, ())) for message in messages]
-
-
-def _stored_line(message: Message, images: tuple[str, ...] = ()) -> ComparedMessage:
-    return ComparedMessage(
-        message.role,
-        message.text,
-        calls=frozenset(call.id for call in message.calls),
-        tool_call_id=message.tool_call_id,
-        images=images,
-        id=message.pk,
-        from_api=(message.source_key or "").startswith(SOURCE_KEY_PREFIX),
-        is_deleted=message.deleted_at is not None,
-    )
+    return [
+        ComparedMessage(
+            message.role,
+            message.text,
+            calls=frozenset(call.id for call in message.calls),
+            tool_call_id=message.tool_call_id,
+            images=digests.get(message.pk, ()),
+            id=message.pk,
+            from_api=(message.source_key or "").startswith(SOURCE_KEY_PREFIX),
+            is_deleted=message.deleted_at is not None,
+        )
+        for message in messages
+    ]
 
 
 def _match_tool_results(session: Session | None, request: Sequence[ComparedMessage]) -> Match:

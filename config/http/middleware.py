@@ -18,8 +18,6 @@ from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
-from django_prometheus.conf import NAMESPACE, PROMETHEUS_LATENCY_BUCKETS
-from django_prometheus.middleware import Metrics
 from django_structlog.middlewares import RequestMiddleware
 from prometheus_client import Counter, Histogram
 
@@ -73,6 +71,20 @@ VALID_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # Machines poll these every few seconds, so they are logged at DEBUG.
 POLLED_VIEWS = ("healthz", "readyz", "metrics")
 MAX_METHOD_CHARS = 10
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+OTHER, UNNAMED = "other", "<unnamed view>"
+# The names of django-prometheus, which other dashboards know.
+LATENCY = Histogram(
+    "django_http_requests_latency_seconds_by_view_method",
+    "Seconds until the response, or its stream, started.",
+    ["view", "method"],
+    buckets=settings.PROMETHEUS_LATENCY_BUCKETS,
+)
+RESPONSES = Counter(
+    "django_http_responses_total_by_status_view_method",
+    "Responses by status, route and method.",
+    ["status", "view", "method"],
+)
 
 log = structlog.get_logger(__name__)
 
@@ -88,8 +100,18 @@ def route(request: HttpRequest) -> str:
     return f"/{match.route}" if match else "none"
 
 
+def measure_request(view: str, method: str | None, status: int, started_at: float) -> None:
+    # A client may send any method; unknown ones share a label.
+    label = method if method in METHODS else OTHER
+    LATENCY.labels(view, label).observe(time.perf_counter() - started_at)
+    RESPONSES.labels(str(status), view, label).inc()
+
+
 class RequestLogMiddleware(RequestMiddleware):
-    """django-structlog's middleware without address and user agent, which identify a person."""
+    """Logs and measures each request.
+
+    django-structlog's middleware, without address and user agent, which identify a person.
+    """
 
     async_capable = False
 
@@ -121,6 +143,8 @@ class RequestLogMiddleware(RequestMiddleware):
             code=response.status_code,
             duration_ms=_milliseconds_since(attributes.started_at),
         )
+        view = (match.view_name if match else "") or UNNAMED
+        measure_request(view, request.method, response.status_code, attributes.started_at)
 
     @staticmethod
     def format_request(request: HttpRequest) -> str:
@@ -137,53 +161,6 @@ class RequestLogMiddleware(RequestMiddleware):
 
 def _milliseconds_since(started_at: float) -> float:
     return round((time.perf_counter() - started_at) * 1000, 1)
-
-
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-OTHER, UNNAMED = "other", "<unnamed view>"
-
-
-class RequestMetrics(Metrics):
-    """The metrics of django-prometheus that Strata's dashboard uses."""
-
-    def register(self) -> None:
-        self.latency = self.register_metric(
-            Histogram,
-            "django_http_requests_latency_seconds_by_view_method",
-            "Seconds until the response, or its stream, started.",
-            ["view", "method"],
-            buckets=PROMETHEUS_LATENCY_BUCKETS,
-            namespace=NAMESPACE,
-        )
-        self.responses = self.register_metric(
-            Counter,
-            "django_http_responses_total_by_status_view_method",
-            "Responses by status, route and method.",
-            ["status", "view", "method"],
-            namespace=NAMESPACE,
-        )
-
-    def observe(self, view: str, method: str | None, status: int, started_at: float) -> None:
-        # A client may send any method; unknown ones share a label.
-        label = method if method in METHODS else OTHER
-        self.latency.labels(view, label).observe(time.perf_counter() - started_at)
-        self.responses.labels(str(status), view, label).inc()
-
-
-class MetricsMiddleware:
-    """Measures each request."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-        self.metrics: RequestMetrics = RequestMetrics.get_instance()
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        started_at = time.perf_counter()
-        response = self.get_response(request)
-        match = getattr(request, "resolver_match", None)
-        view = (match.view_name if match else "") or UNNAMED
-        self.metrics.observe(view, request.method, response.status_code, started_at)
-        return response
 
 
 @contextmanager
@@ -213,4 +190,4 @@ def observe_asgi_request(
         request = f"{scope['method'][:MAX_METHOD_CHARS]} {route}"
         duration_ms = _milliseconds_since(started_at)
         log.info("request_finished", request=request, code=code, duration_ms=duration_ms)
-        RequestMetrics.get_instance().observe(view, scope["method"], code, started_at)
+        measure_request(view, scope["method"], code, started_at)

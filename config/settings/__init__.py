@@ -45,7 +45,6 @@ MIDDLEWARE = [
     "config.http.middleware.SecurityHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.http.middleware.RequestLogMiddleware",
-    "config.http.middleware.MetricsMiddleware",
     "projects.core.http.public_url.PublicUrlMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.http.middleware.PageLocaleMiddleware",

@@ -44,9 +44,7 @@ class DatabaseVariables(Variables):
         shown_default="none",
         secret=True,
     )
-    broker_url: Annotated[
-        str, BeforeValidator(address("pgmq", "redis", "rediss", "amqp", "amqps"))
-    ] = var(
+    broker_url: Broker = var(
         "CELERY_BROKER_URL",
         "",
         "a pgmq://, redis:// or amqp:// address",

@@ -15,7 +15,7 @@ from memory import blocks
 from memory.api.base import MembershipMixin
 from memory.models import Block
 from memory.models.blocks import BLOCK_NAME, MAX_BLOCK_CHARS
-from projects.core.api.etags import ETagMixin, entity_tag, if_match_version
+from projects.core.api.etags import ETagMixin, if_match_version
 
 SCOPE = OpenApiParameter(
     "scope",
@@ -94,6 +94,9 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
     def get(self, request, slug: str, name: str) -> Response:
         return Response(BlockSerializer(self._block(name)).data)
 
+    def represent_current(self, error: blocks.StaleBlockError) -> dict[str, Any]:  # type: ignore[override]
+        return {"block": BlockSerializer(error.block).data}
+
     @extend_schema(
         request=BlockContentSerializer,
         responses={200: BlockSerializer, 201: BlockSerializer, 412: StaleBlockSerializer},
@@ -106,10 +109,7 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
         data.is_valid(raise_exception=True)
         content, version = data.validated_data["content"], if_match_version(request)
         project = self.membership.project
-        try:
-            block = blocks.put(project, self.owner, name, content, request.user, version)
-        except blocks.StaleBlockError as error:
-            return _stale_response(error)
+        block = blocks.put(project, self.owner, name, content, request.user, version)
         is_new = block.version == 1
         code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
         return Response(BlockSerializer(block).data, code)
@@ -131,17 +131,8 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
 
     @extend_schema(responses={204: None, 412: StaleBlockSerializer})
     def delete(self, request, slug: str, name: str) -> Response:
-        try:
-            blocks.remove(self._block(name), request.user, version=if_match_version(request))
-        except blocks.StaleBlockError as error:
-            return _stale_response(error)
+        blocks.remove(self._block(name), request.user, version=if_match_version(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _block(self, name: str) -> Block:
         return get_object_or_404(self.membership.project.blocks.of(self.owner), name=name)
-
-
-def _stale_response(error: blocks.StaleBlockError) -> Response:
-    data: dict[str, Any] = {"detail": str(error), "block": BlockSerializer(error.block).data}
-    headers = {"ETag": entity_tag(data["block"])}
-    return Response(data, status.HTTP_412_PRECONDITION_FAILED, headers=headers)

@@ -22,7 +22,7 @@ django.setup()
 
 from chat import importers  # noqa: E402  # they need Django
 from chat.attachments import images  # noqa: E402
-from chat.importers.zip_files import check_zip, open_documents, open_zip  # noqa: E402
+from chat.importers.zip_files import check_files, open_documents, open_zip  # noqa: E402
 from memory.portability.archive import (  # noqa: E402
     check_archive,
     read_rows,
@@ -78,7 +78,7 @@ def _file(name: str, data: bytes) -> str:
     name = name if "." in name else f"{name}.zip"
     with open_zip(file) as archive:
         if archive is not None and recognises(set(archive.namelist())):
-            check_zip(archive)
+            check_files(archive.infolist())
             check_archive(archive)
             return f"read: {sum(1 for _ in _rows(archive))} rows"
     with open_documents(name, file) as contents:

@@ -84,6 +84,17 @@ def check_if_match(request, data: Mapping[str, Any]) -> None:
 class ETagMixin:
     """A detail view whose responses have an ETag, and are 304 if If-None-Match names it."""
 
+    def represent_current(self, error: StaleVersionError) -> dict[str, Any]:
+        """Return the present object by its name in the response to a stale version."""
+        return {}
+
+    def handle_exception(self, exc: Exception) -> Response:
+        response: Response = super().handle_exception(exc)  # type: ignore[misc]
+        if isinstance(exc, StaleVersionError):
+            for name, data in self.represent_current(exc).items():
+                response.data[name], response["ETag"] = data, entity_tag(data)
+        return response
+
     def finalize_response(self, request, response, *args, **kwargs):
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
         data = getattr(response, "data", None)

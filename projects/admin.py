@@ -45,6 +45,7 @@ class ReadOnlyMixin:
 
 
 class ReadOnlyAdmin(ReadOnlyMixin, admin.ModelAdmin):
+    ordering: Any = ("-pk",)
     show_full_result_count = False
 
 
@@ -230,6 +231,7 @@ class IdempotencyKeyAdmin(ReadOnlyAdmin):
 @admin.register(Bucket)
 class BucketAdmin(ReadOnlyAdmin):
     list_display = ("subject", "free_at")
+    ordering = ("subject",)
     date_hierarchy = "free_at"
     search_fields = ("subject",)
 

@@ -88,9 +88,7 @@ class MessageAdmin(PrivateTextAdmin, ReadOnlyAdmin):
     list_filter = ("role", "status", "remembered")
     list_select_related = ("author", "session")
     date_hierarchy = "created_at"
-    ordering = ("-id",)
     search_fields = ("text", "=session__id", "author__username", "author_name")
-    raw_id_fields = ("project", "session", "parent", "author")
 
     @admin.display(description="text")
     def excerpt(self, message: Message) -> str:
@@ -103,9 +101,7 @@ class MessageRevisionAdmin(PrivateTextAdmin, ReadOnlyAdmin):
     list_display = ("excerpt", "version", "edited_by", "edited_at")
     list_select_related = ("edited_by", "message__session")
     date_hierarchy = "edited_at"
-    ordering = ("-id",)
     search_fields = ("text", "=message__id", "edited_by__username")
-    raw_id_fields = ("project", "message", "edited_by")
 
     @admin.display(description="text")
     def excerpt(self, revision: MessageRevision) -> str:
@@ -117,18 +113,14 @@ class ReactionAdmin(ReadOnlyAdmin):
     list_display = ("emoji", "user", "message_id", "created_at")
     list_select_related = ("user",)
     date_hierarchy = "created_at"
-    ordering = ("-id",)
     search_fields = ("emoji", "=message__id", "user__username")
-    raw_id_fields = ("project", "message", "user")
 
 
 @admin.register(Seen)
 class SeenAdmin(ReadOnlyAdmin):
     list_display = ("session", "user", "seq")
     list_select_related = ("session", "user")
-    ordering = ("-id",)
     search_fields = ("=session__id", "user__username")
-    raw_id_fields = ("project", "session", "user")
 
 
 @admin.register(Attachment)
@@ -145,9 +137,7 @@ class AttachmentAdmin(PrivateTextAdmin, ReadOnlyAdmin):
     list_filter = ("media_type",)
     list_select_related = ("uploaded_by", "session")
     date_hierarchy = "created_at"
-    ordering = ("-id",)
     search_fields = ("name", "description", "=session__id", "sha256")
-    raw_id_fields = ("project", "session", "message", "uploaded_by")
     exclude = ("file",)
 
     @admin.display(description="name")
@@ -170,7 +160,6 @@ class ImportAdmin(ReadOnlyAdmin):
     list_filter = ("state", "format")
     list_select_related = ("project", "user")
     date_hierarchy = "created_at"
-    ordering = ("-id",)
     search_fields = ("name", "project__slug", "user__username")
     exclude = ("file",)
 
@@ -179,5 +168,4 @@ class ImportAdmin(ReadOnlyAdmin):
 class FileRemovalAdmin(ReadOnlyAdmin):
     list_display = ("path", "attempts", "last_error", "created_at", "next_try_at", "act")
     date_hierarchy = "created_at"
-    ordering = ("-id",)
     search_fields = ("=project_id", "=act", "path")

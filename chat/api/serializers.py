@@ -323,11 +323,7 @@ class ExchangeSerializer(serializers.Serializer):
     reply = MessageSerializer(allow_null=True)
 
 
-class ItemSerializer(serializers.Serializer):
-    kind = serializers.CharField()
-    id = serializers.UUIDField(allow_null=True)
-    revision = serializers.IntegerField()
-    tokens = serializers.IntegerField()
+class ItemSerializer(ReceiptItemSerializer):
     label = serializers.CharField()
 
 

@@ -24,6 +24,15 @@ MEDIA_TYPE = "application/json"
 SUFFIX = ".json"
 FORMAT = "strata-session"
 VERSION = 1
+# Columns that are exported under their own names, unchanged.
+SESSION_COLUMNS = (
+    *("kind", "title", "visibility", "remembered", "status"),
+    *("title_by_hand", "pinned", "history_limit"),
+)
+MESSAGE_COLUMNS = (
+    *("role", "tool_call_id", "version", "status", "error", "model"),
+    *("input_tokens", "output_tokens", "first_token_ms", "remembered"),
+)
 
 
 def render(session: Session) -> Iterator[str]:
@@ -48,16 +57,9 @@ def _dump(fields: dict[str, Any]) -> str:
 def _session_fields(session: Session) -> dict[str, Any]:
     return {
         "id": str(session.pk),
-        "kind": session.kind,
-        "title": session.title,
-        "visibility": session.visibility,
-        "remembered": session.remembered,
-        "status": session.status,
+        **{name: getattr(session, name) for name in SESSION_COLUMNS},
         "created_at": _time(session.created_at),
-        "title_by_hand": session.title_by_hand,
-        "pinned": session.pinned,
         "archived_at": _time(session.archived_at),
-        "history_limit": session.history_limit,
         "head": str(session.head_id) if session.head_id else None,
     }
 
@@ -68,20 +70,11 @@ def _message_fields(message: Message) -> dict[str, Any]:
     return {
         "id": str(message.pk),
         "parent": str(message.parent_id) if message.parent_id else None,
-        "role": message.role,
+        **{name: getattr(message, name) for name in MESSAGE_COLUMNS},
         "author": author,
         "content": "" if deleted else message.text,
         "tool_calls": [] if deleted else message.tool_calls,
-        "tool_call_id": message.tool_call_id,
-        "version": message.version,
-        "status": message.status,
-        "error": message.error,
-        "model": message.model,
-        "input_tokens": message.input_tokens,
-        "output_tokens": message.output_tokens,
         "cost": None if message.cost is None else str(message.cost),
-        "first_token_ms": message.first_token_ms,
-        "remembered": message.remembered,
         "created_at": _time(message.created_at),
         "edited_at": _time(message.edited_at),
         "deleted_at": _time(message.deleted_at),

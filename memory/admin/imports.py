@@ -32,4 +32,3 @@ class ImportedStretchAdmin(ReadOnlyAdmin):
     list_display = ("upload", "project", "session", "first_seq", "last_seq")
     list_select_related = ("upload", "project", "session")
     search_fields = ("=upload__id", "=session__id", "project__slug")
-    raw_id_fields = ("project", "upload", "session")

@@ -10,7 +10,6 @@ import structlog
 
 from config.observability.logging.processors import redact, render
 
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 # Loggers that follow the configured level. Libraries log from WARNING, because at lower levels
 # they log whole requests.
 OWN_LOGGERS = ("config", "projects", "chat", "memory", "django_structlog")

@@ -15,15 +15,9 @@ def clear() -> None:
     IdempotencyKey.objects.expired().delete()
     rate_limits.delete_expired()
     invitations.delete_expired()
-    clear_cache_table()
     browser_sessions.delete_expired()
-
-
-def clear_cache_table() -> None:
-    """Delete expired rows of the cache in the database; Django does so only when it is full.
-
-    The cache counts sign-in attempts where all processes see them.
-    """
+    # The cache counts sign-in attempts where all processes see them. Django deletes expired rows
+    # only when the table is full.
     if not settings.CACHE_URL:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM projects_cache WHERE expires < statement_timestamp()")

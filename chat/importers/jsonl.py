@@ -94,7 +94,15 @@ def parse(line: bytes) -> tuple[str, ImportedMessage]:
     session = fields.get("session")
     if isinstance(session, bool) or not isinstance(session, str | int) or not str(session).strip():
         raise InvalidItemError("There is no session.")
-    at, speaker = _parse_created_at(fields.get("created_at")), author or ""
+    created_at, speaker = fields.get("created_at"), author or ""
+    at = parse_time(created_at)
+    if at is None:
+        is_time = isinstance(created_at, str | int | float) and not isinstance(created_at, bool)
+        raise InvalidItemError(
+            "The time in created_at cannot be read."
+            if is_time
+            else "There is no time in created_at."
+        )
     key = identity(role, at, speaker, content)
     return str(session), ImportedMessage(key, role, content, at, speaker)
 
@@ -104,15 +112,6 @@ def _fields(line: bytes) -> JSONObject:
     if len(line) > MAX_LINE_BYTES:
         raise InvalidItemError(f"It is longer than {MAX_LINE_BYTES // 2**20} MB.")
     return parse_object(line)
-
-
-def _parse_created_at(value: object) -> datetime:
-    at = parse_time(value)
-    if at is not None:
-        return at
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        raise InvalidItemError("The time in created_at cannot be read.")
-    raise InvalidItemError("There is no time in created_at.")
 
 
 def identity(role: str, at: datetime, speaker: str, text: str) -> str:

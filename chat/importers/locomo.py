@@ -69,7 +69,9 @@ def _numbers(conversation: Conversation) -> list[int]:
 def _turns(conversation: Conversation, number: int, result: ImportResult) -> list[ImportedMessage]:
     """Return the messages of session `number`; damaged turns are added to `result`."""
     try:
-        start = parse_session_time(conversation.get(f"session_{number}_date_time"))
+        # Such as "1:56 pm on 8 May, 2023".
+        text = str(conversation.get(f"session_{number}_date_time"))
+        start = datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
     except ValueError:
         result.errors.append(f"Session {number}: its date and time cannot be read.")
         return []
@@ -108,8 +110,3 @@ def _people(conversation: Conversation, messages: Iterable[ImportedMessage]) -> 
     named = [conversation.get("speaker_a"), conversation.get("speaker_b")]
     people = named if all(named) else dict.fromkeys(message.speaker for message in messages)
     return " and ".join(map(str, people))
-
-
-def parse_session_time(text: object) -> datetime:
-    """Parse a time such as "1:56 pm on 8 May, 2023", in UTC. Raises `ValueError`."""
-    return datetime.strptime(str(text), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)

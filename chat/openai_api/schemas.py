@@ -133,20 +133,17 @@ def validate_request(data: Any) -> dict[str, Any]:
             raise InvalidInputError(reason, code="unsupported_parameter", field=name)
     serializer = ChatCompletionSerializer(data=data)
     if not serializer.is_valid():
-        raise _first_error(serializer.errors)
+        # The first error, with its path as the field.
+        path, errors = [], serializer.errors
+        while isinstance(errors, dict):
+            name, errors = next(iter(errors.items()))
+            path.append(str(name))
+        error = errors[0] if isinstance(errors, list) else errors
+        is_missing = getattr(error, "code", "") == "required"
+        code = "missing_required_parameter" if is_missing else "invalid_value"
+        field = ".".join(path)
+        raise InvalidInputError(f"{field}: {error}", code=code, field=field)
     return {name: value for name, value in serializer.validated_data.items() if value is not None}
-
-
-def _first_error(errors: Any) -> InvalidInputError:
-    """Return the first of a serializer's errors, with its path as the field."""
-    path = ""
-    while isinstance(errors, dict):
-        name, errors = next(iter(errors.items()))
-        path = f"{path}.{name}" if path else str(name)
-    error = errors[0] if isinstance(errors, list) else errors
-    is_missing = getattr(error, "code", "") == "required"
-    code = "missing_required_parameter" if is_missing else "invalid_value"
-    return InvalidInputError(f"{path}: {error}", code=code, field=path)
 
 
 def reply_options(params: dict[str, Any], system: str, model: str) -> ReplyOptions:

@@ -138,7 +138,16 @@ def _tool_choice(choice: Any) -> Any:
 
 
 def _request_parameters(params: OpenAIParams) -> ModelRequestParameters:
-    tools = [_tool_definition(tool["function"]) for tool in params.get("tools", ())]
+    tools = [
+        ToolDefinition(
+            name=function["name"],
+            description=function.get("description"),
+            parameters_json_schema=function.get("parameters")
+            or {"type": "object", "properties": {}},
+            strict=function.get("strict"),
+        )
+        for function in (tool["function"] for tool in params.get("tools", ()))
+    ]
     response_format = params.get("response_format", {"type": "text"})
     if response_format["type"] == "text":
         return ModelRequestParameters(function_tools=tools)
@@ -147,15 +156,6 @@ def _request_parameters(params: OpenAIParams) -> ModelRequestParameters:
     definition = response_format["json_schema"]
     schema = OutputSchema(definition["name"], definition.get("schema", {"type": "object"}))
     return schema_parameters(schema, definition.get("strict"), tools)
-
-
-def _tool_definition(function: OpenAIParams) -> ToolDefinition:
-    return ToolDefinition(
-        name=function["name"],
-        description=function.get("description"),
-        parameters_json_schema=function.get("parameters") or {"type": "object", "properties": {}},
-        strict=function.get("strict"),
-    )
 
 
 def schema_parameters(

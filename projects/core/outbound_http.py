@@ -313,13 +313,10 @@ def is_allowed_address(address: Address) -> bool:
     if not address.is_global or any(address in network for network in SPECIAL):
         return False
     # A public address of this machine would bypass its firewall.
-    return address not in _own_addresses()
-
-
-def _own_addresses() -> set[Address]:
-    return {
-        ip_address(address.address.partition("%")[0])
-        for addresses in psutil.net_if_addrs().values()
-        for address in addresses
-        if address.family in (socket.AF_INET, socket.AF_INET6)
+    own_addresses = {
+        ip_address(own.address.partition("%")[0])
+        for interface in psutil.net_if_addrs().values()
+        for own in interface
+        if own.family in (socket.AF_INET, socket.AF_INET6)
     }
+    return address not in own_addresses

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
-from django.db.models import Count, F, Min, QuerySet
+from django.db.models import Count, F, Min
 from django.db.models.functions import Extract, Now
 from kombu.exceptions import OperationalError
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -68,19 +68,13 @@ def pending() -> Iterator[Metric]:
     count = _gauge("strata_pending_items", "Unfinished items, at most 10000 of a kind.", "kind")
     age = _gauge("strata_pending_oldest_age_seconds", "Age of the oldest unfinished item.", "kind")
     for kind, (rows, since) in kinds.items():
-        items, seconds = _count_and_age(rows, since)
-        count.add_metric([kind], items)
-        age.add_metric([kind], seconds)
+        limited = rows.order_by().annotate(_since=F(since)).values("pk", "_since")[:MAX_COUNT]
+        oldest = Extract(Now() - Min("_since"), "epoch")
+        result = limited.aggregate(count=Count("pk"), age=oldest)
+        count.add_metric([kind], result["count"])
+        age.add_metric([kind], float(result["age"] or 0))
     count.add_metric(["indexing"], IndexCursor.objects.due()[:MAX_COUNT].count())
     yield from (count, age)
-
-
-def _count_and_age(rows: QuerySet, since: str) -> tuple[int, float]:
-    """Return the number of rows, at most MAX_COUNT, and the seconds since the oldest `since`."""
-    limited = rows.order_by().annotate(_since=F(since)).values("pk", "_since")[:MAX_COUNT]
-    age = Extract(Now() - Min("_since"), "epoch")
-    result = limited.aggregate(count=Count("pk"), age=age)
-    return result["count"], float(result["age"] or 0)
 
 
 def retrying() -> Iterator[Metric]:

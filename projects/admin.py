@@ -1,7 +1,7 @@
 """The admin of projects, members, tokens, invitations and second factors."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialApp, SocialToken
@@ -45,7 +45,7 @@ class ReadOnlyMixin:
 
 
 class ReadOnlyAdmin(ReadOnlyMixin, admin.ModelAdmin):
-    ordering: Any = ("-pk",)
+    ordering: ClassVar[Any] = ("-pk",)
     show_full_result_count = False
 
 

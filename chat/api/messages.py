@@ -96,7 +96,8 @@ class MessageListView(generics.ListAPIView):
         serializer = NewMessageSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
-        images = store_images(session, request.user, data.pop("attachments"))
+        uploads = data.pop("attachments")
+        images = store_images(session, request.user, uploads) if uploads else []
         try:
             if not data["reply"]:
                 return answer_without_reply(request, _record(session, request.user, images, **data))

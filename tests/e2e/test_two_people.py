@@ -8,7 +8,9 @@ WORDS = "On **Thursday** at nine, when the exports have run and the new primary 
 MANY = 100
 
 
-def test_somebody_is_invited_accepts_and_finds_the_chat(page, server, begin, say, open_page, sign_in):
+def test_somebody_is_invited_accepts_and_finds_the_chat(
+    page, server, begin, say, open_page, sign_in
+):
     name = begin(page)
     server.model.say("Hello.")
     say(page, "Good morning")

@@ -1,19 +1,39 @@
 """Creation and deletion of projects, and changes of their members, for pages, API and commands."""
 
+import logging
+import random
+import time
 from typing import Any
+from uuid import UUID
 
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
+from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.errors import InvalidInputError
+from projects.core.errors import InvalidInputError, UnavailableError
 from projects.models import MemberRole, Membership, Project
 from projects.signals import member_added, member_removed, role_changed
 
 SLUG_SUFFIX_CHARS = 5
 # Without letters and digits that are easily confused.
 SLUG_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
+
+log = logging.getLogger(__name__)
+
+# Lock not available, and deadlock detected.
+LOCK_CONFLICTS = ("55P03", "40P01")
+# The time for which a deletion is tried again while other processes hold rows of the project.
+DELETION_TIMEOUT_S = 30.0
+DELETION_PAUSE_S = (0.01, 0.1)
+
+
+class ProjectBusyError(UnavailableError):
+    """Other processes held rows of the project during all attempts to delete it."""
+
+    default_message = _("The project is busy. Try again in a moment.")
+    retry_after_s = 5
 
 
 class LastOwnerError(InvalidInputError):
@@ -42,16 +62,54 @@ def create_project(owner, **fields) -> Project:
     return project
 
 
-@transaction.atomic
 def delete_project(project: Project) -> None:
-    """Delete `project` and everything in it, for good.
+    """Delete `project` and everything in it, for good. Raises `ProjectBusyError`.
 
-    The locks are taken in the same order as by importers: first the project, in a mode that lets
-    its writers finish, then its sessions. So there is no deadlock, and no row is added or left.
+    The project is locked first, which waits for everything that adds rows. Then all its rows are
+    locked without waiting: a process that holds one of them may wait for the project, as a memory
+    cycle does. Such an attempt gives everything back and is repeated, so there is no deadlock.
     """
-    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-    list(project.sessions.select_for_update().order_by("pk").values_list("pk"))
-    Project.objects.select_for_update().get(pk=project.pk).delete()
+    deadline = time.monotonic() + DELETION_TIMEOUT_S
+    while True:
+        try:
+            with transaction.atomic():
+                _lock_with_rows(project)
+                project_id = project.pk
+                project.delete()
+                _delete_unconstrained(project_id)
+            return
+        except OperationalError as error:
+            if getattr(error.__cause__, "sqlstate", "") not in LOCK_CONFLICTS:
+                raise
+            log.info("project_deletion_retried project=%s", project.pk)
+            if time.monotonic() > deadline:
+                raise ProjectBusyError from error
+        # Not always the same pause, so that two deletions get out of each other's way.
+        time.sleep(random.uniform(*DELETION_PAUSE_S))
+
+
+def _lock_with_rows(project: Project) -> None:
+    """Lock the project and then all its rows. Raises OperationalError if one of them is locked."""
+    Project.objects.select_for_update().get(pk=project.pk)
+    with connection.cursor() as cursor:
+        for relation in _relations():
+            table = connection.ops.quote_name(relation.related_model._meta.db_table)
+            # Counted in the database: a project may have a million rows.
+            query = f"SELECT 1 FROM {table} WHERE project_id = %s FOR UPDATE NOWAIT"
+            cursor.execute(f"SELECT count(*) FROM ({query}) rows", [project.pk])
+
+
+def _delete_unconstrained(project_id: UUID) -> None:
+    """Delete the rows that triggers added while the project was deleted: states of its entries."""
+    for relation in _relations():
+        if not getattr(relation.field, "db_constraint", True):
+            rows = relation.related_model._base_manager.filter(project=project_id)
+            rows._raw_delete(rows.db)
+
+
+def _relations() -> list[ForeignObjectRel]:
+    fields = Project._meta.get_fields(include_hidden=True)
+    return [field for field in fields if isinstance(field, ForeignObjectRel)]
 
 
 @transaction.atomic

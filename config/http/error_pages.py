@@ -1,5 +1,6 @@
 """Responses for errors outside a view: JSON for programs and scripts, a page for people."""
 
+import logging
 import re
 from typing import Any
 
@@ -13,7 +14,10 @@ from django.views import defaults
 from django.views.debug import SafeExceptionReporterFilter
 from django.views.decorators.csrf import csrf_exempt
 
-from projects.core.errors import DomainError
+from projects.core.database import is_deleted_meanwhile
+from projects.core.errors import DomainError, NotFoundError
+
+log = logging.getLogger(__name__)
 
 # Paths that answer in JSON, whatever the client accepts.
 PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")
@@ -79,6 +83,9 @@ class DomainErrorMiddleware(MiddlewareMixin):
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if is_deleted_meanwhile(exception):
+            log.warning("row_deleted_meanwhile", exc_info=exception)
+            exception = NotFoundError()
         return domain_error(request, exception) if isinstance(exception, DomainError) else None
 
 

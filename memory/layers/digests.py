@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 
 from memory import leases
@@ -59,7 +59,11 @@ def update_layers(project_id: UUID, now: datetime) -> bool:
         update.finish(nudges)
         return changed
 
-    Ladder.objects.get_or_create(project_id=project_id)
+    try:
+        Ladder.objects.get_or_create(project_id=project_id)
+    except IntegrityError:
+        # The project was deleted after it was found to be due.
+        return False
     rows = Ladder.objects.ready().within_allowance()
     return leases.run(rows, project_id, "project", work) or False
 

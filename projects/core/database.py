@@ -12,7 +12,15 @@ from typing import Any, ParamSpec, TypeVar
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, connections
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    connections,
+)
 from django.db.models import QuerySet
 
 log = logging.getLogger(__name__)
@@ -20,6 +28,7 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
+FOREIGN_KEY_VIOLATION = "23503"
 # Placeholders for parameters while the SQL is compiled: values that occur nowhere else in a query.
 PLACEHOLDERS: dict[type, Callable[[int], object]] = {
     UUID: lambda index: uuid4(),
@@ -59,6 +68,17 @@ class PreparedQuery:
         sql, params = self.make(*placeholders).query.sql_with_params()
         indexes = (placeholders.index(param) if param in placeholders else None for param in params)
         return sql, list(zip(params, indexes, strict=True))
+
+
+def is_deleted_meanwhile(error: BaseException) -> bool:
+    """Return whether a request failed because somebody deleted what it found at its beginning.
+
+    It then looks again in vain, or adds a row to what is gone. Entry points answer 404.
+    """
+    violation = (
+        getattr(error.__cause__, "sqlstate", "") if isinstance(error, IntegrityError) else ""
+    )
+    return isinstance(error, ObjectDoesNotExist) or violation == FOREIGN_KEY_VIOLATION
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,5 +1,6 @@
 """Error responses of the REST API: {"detail": …} or {"field": […]}, however deep the error lies."""
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,11 +8,17 @@ from rest_framework import status
 from rest_framework.response import Response
 from rest_framework.views import exception_handler, set_rollback
 
-from projects.core.errors import DomainError
+from projects.core.database import is_deleted_meanwhile
+from projects.core.errors import DomainError, NotFoundError
+
+log = logging.getLogger(__name__)
 
 
 def handle_exception(exc: Exception, context: dict[str, Any]) -> Response | None:
     """Return the response to `exc`; None for exceptions that are errors of Strata itself."""
+    if is_deleted_meanwhile(exc):
+        log.warning("row_deleted_meanwhile", exc_info=exc)
+        exc = NotFoundError()
     if isinstance(exc, DomainError):
         set_rollback()
         body = {exc.field: [str(exc)]} if exc.field else {"detail": str(exc)}

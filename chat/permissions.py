@@ -9,6 +9,7 @@ from structlog.contextvars import bind_contextvars
 from chat.models import Message, Role, Session, Visibility
 from chat.models.sessions import SessionStatus
 from projects import permissions
+from projects.core.models import new_id
 from projects.models import MemberRole as MemberRole
 from projects.models import Membership
 
@@ -59,9 +60,10 @@ def deleted_session_for_managing(user, pk, token=None) -> Session:
     """Return a deleted session for those who may manage it. Raises Http404."""
     deleted = Session.objects.exclude(deleted_at=None).select_related("project")
     session = deleted.filter(pk=pk).first()
+    # Looked for also without a session: a missing one takes as many queries as a forbidden one.
+    member = permissions.membership(user, session.project.slug if session else "", token=token)
     if session is None:
         raise Http404
-    member = permissions.membership(user, session.project.slug, token=token)
     is_hidden = session.visibility == Visibility.PRIVATE and session.creator_id != member.user_id
     if is_hidden or not may_manage(member, session):
         raise Http404
@@ -102,9 +104,11 @@ def require_open(session: Session) -> Session:
 def message_for_reading(user, pk, token=None) -> Message:
     """Return the message `pk` with its author, in a session that `user` may read, or Http404."""
     message = Message.objects.select_related("author").filter(pk=pk).first()
+    # Looked for also without a message: a missing one takes as many queries as a forbidden one.
+    session = session_for_reading(user, message.session_id if message else new_id(), token)
     if message is None:
         raise Http404
-    message.session = session_for_reading(user, message.session_id, token)
+    message.session = session
     return message
 
 

@@ -133,9 +133,12 @@ def attachment_for_reading(user, pk: UUID, token=None) -> Attachment:
     """
     visible = Q(message__deleted_at=None, message__isnull=False) | Q(message=None, uploaded_by=user)
     attachment = Attachment.objects.filter(visible, pk=pk).first()
+    # Looked for also without an image: a missing one takes as many queries as a forbidden one.
+    session_id = attachment.session_id if attachment else new_id()
+    session = permissions.session_for_reading(user, session_id, token)
     if attachment is None:
         raise Http404
-    attachment.session = permissions.session_for_reading(user, attachment.session_id, token)
+    attachment.session = session
     return attachment
 
 

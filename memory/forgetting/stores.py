@@ -17,6 +17,7 @@ from chat.importers.base import source_digest
 from chat.models import (
     Attachment,
     Import,
+    ImportedStretch,
     Message,
     MessageRevision,
     Reaction,
@@ -166,7 +167,17 @@ def remove_chunks(project: Project, deletions: DeletionSet) -> int:
 
 
 def remove_imports(project: Project, deletions: DeletionSet) -> int:
-    """Delete the imports. One that is running ends with its next message."""
+    """Delete the imports. One that is running ends with its next message.
+
+    Other imports that brought forgotten messages, or are of the forgotten user, lose the name of
+    their file and their errors: both may quote what was in it.
+    """
+    touched = list(deletions.sessions | deletions.touched)
+    brought = ImportedStretch.objects.filter(project=project, session__in=touched)
+    quoting = Q(pk__in=brought.values("upload"))
+    if deletions.user:
+        quoting |= Q(user=deletions.user)
+    Import.objects.filter(quoting, project=project).update(name="", errors=[])
     return delete(Import.objects.filter(project=project, pk__in=deletions.uploads))
 
 
@@ -216,12 +227,13 @@ STORES = (
         {Block: ("name", "content")},
         lambda project, deletions: delete(project.blocks.filter(pk__in=deletions.blocks)),
     ),
+    # Before the sessions, with which the record goes of what each import brought.
+    TextStore("imports", {Import: ("name", "errors")}, remove_imports),
     TextStore(
         "sessions",
         {Session: ("title", "source_key")},
         lambda project, deletions: delete(Session.objects.filter(pk__in=deletions.sessions)),
     ),
-    TextStore("imports", {}, remove_imports),
     TextStore(
         "rendered_bank", {RenderedBank: ("text", "included", "left_out")}, clear_rendered_bank
     ),

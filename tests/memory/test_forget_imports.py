@@ -318,3 +318,24 @@ def test_the_page_of_imports_asks_as_often_for_many(
     client.get(IMPORTS)
     with django_assert_num_queries(4):
         assert page_of(client.get(IMPORTS)).count("?upload=") == 8
+
+
+CANARY = "canary-4711"
+
+
+@pytest.mark.parametrize("scope", ["session", "user", "message"])
+def test_nothing_of_a_file_stays_in_its_import(project, owner, api, client, caplog, scope):
+    content = lines(LIE, author="olive") + lines("This stays.", session="other") + f"{CANARY}\n"
+    file = SimpleUploadedFile(f"{CANARY}.jsonl", content.encode())
+    upload = jobs.create_import(project, owner, file)
+    jobs.run_import(upload.pk)
+    Import.objects.filter(pk=upload.pk).update(errors=[f"Image “{CANARY}”: no image."])
+    message = Message.objects.get(text=LIE)
+    named = {"session": message.session_id, "message": message.pk, "user": owner.pk}
+    forget(project, ForgetScope(**{scope: named[scope]}), owner)
+    upload.refresh_from_db()
+    assert (upload.name, upload.errors, upload.imported) == ("", [], 2)
+    client.force_login(owner)
+    assert CANARY not in page_of(client.get(IMPORTS))
+    assert CANARY not in api(owner).get("/api/v1/projects/billing/imports/").content.decode()
+    assert CANARY not in caplog.text

@@ -43,7 +43,7 @@ NO_USER_TEXT: dict[type[Model], tuple[str, ...]] = {
     Message: ("model",),
     Attachment: ("media_type", "sha256"),
     # The file is deleted when the import ends.
-    Import: ("name", "format", "file", "errors"),
+    Import: ("format", "file"),
     # Ids, and the name of a class.
     FileRemoval: ("path", "last_error"),
     Activity: (

@@ -13,8 +13,9 @@ from django.db.models.functions import Coalesce
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
-from chat.models import Message, Session
+from chat.models import Import, Message, Session
 from chat.signals import (
+    import_finished,
     import_planned,
     memories_imported,
     message_added,
@@ -121,6 +122,18 @@ def forget_session(session: Session, **kwargs: object) -> None:
 @receiver(import_planned)
 def exclude_forgotten(project: Project, subjects: Collection[str], **kwargs: object) -> set[str]:
     return tombstones.forgotten_subjects(project, subjects)
+
+
+@receiver(import_finished)
+def record_import(upload: Import, **kwargs: object) -> None:
+    """Log who imported how much. A failed import may have added messages before it failed."""
+    record_activity(
+        upload.project_id,
+        ActivityVerb.IMPORTED,
+        by=upload.user,
+        count=upload.imported,
+        receipt={"sessions": upload.sessions, "refused": upload.refused},
+    )
 
 
 @receiver(private_text_opened)

@@ -74,6 +74,7 @@ def import_file(
     progress: Callable[[int, int], None] | None = None,
     result: FileResult | None = None,
     upload: Import | None = None,
+    match_members: bool = False,
 ) -> FileResult:
     """Add the conversations of `file` that `project` does not have yet.
 
@@ -82,19 +83,21 @@ def import_file(
     Repeating an interrupted import completes it. The file is read twice; the first time only
     counts. `progress` is called with the number of processed messages and of all messages, in the
     transaction that writes them and before the images of each message. `result` is updated
-    meanwhile. `upload` records what was added. Raises `ImportRejectedError`.
+    meanwhile. `upload` records what was added. With `match_members`, messages whose author has the
+    username of a member belong to that member, else only those of `owner`. Raises
+    `ImportRejectedError`.
     """
     result = result if result is not None else FileResult()
     with open_zip(file) as archive:
         archive_importer = _archive_importer(archive)
         if archive is not None and archive_importer is not None:
             check_files(archive.infolist())
-            archive_importer.import_archive(project, owner, archive, result)
+            archive_importer.import_archive(project, owner, archive, result, match_members)
             return result
     with open_documents(name, file) as contents:
         sources = find_sources(contents, format)
         total = sum(message_counts(sources))
-        writer = ImportWriter(project, owner, upload)
+        writer = ImportWriter(project, owner, upload, match_members)
 
         def report_progress() -> None:
             if progress:
@@ -117,7 +120,14 @@ class ArchiveImporter(Protocol):
     def recognises(self, names: set[str]) -> bool:
         """Return whether it imports zip files with files of these names."""
 
-    def import_archive(self, project: Project, owner, archive: ZipFile, result: FileResult) -> None:
+    def import_archive(
+        self,
+        project: Project,
+        owner,
+        archive: ZipFile,
+        result: FileResult,
+        match_members: bool = False,
+    ) -> None:
         """Import the archive completely or not at all. Raises `ImportRejectedError`."""
 
 

@@ -18,7 +18,7 @@ from celery import current_app
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.core.files import File
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.db.models.signals import post_delete
@@ -62,7 +62,12 @@ def create_import(project: Project, user, file: File, format: str = "auto") -> I
     file.seek(0)
     upload = Import(project=project, user=user, name=name, format=format)
     upload.file.save(name, file, save=False)
-    upload.save()
+    try:
+        upload.save()
+    except IntegrityError:
+        # The project was deleted meanwhile.
+        upload.file.delete(save=False)
+        raise
     # If the broker is unavailable, `find_interrupted` finds it.
     transaction.on_commit(lambda: enqueue(upload.pk), robust=True)
     return upload
@@ -75,8 +80,11 @@ def import_now(
     file: BinaryIO,
     format: str = "auto",
     progress: Callable[[int, int], None] | None = None,
+    match_members: bool = False,
 ) -> FileResult:
     """Import a file in the foreground, recorded as an import of `user` that can be forgotten whole.
+
+    `match_members` is that of `import_file`.
 
     Its state is `failed` until it is complete. Raises `ImportRejectedError`.
     """
@@ -98,11 +106,14 @@ def import_now(
             progress(done, total)
 
     try:
-        import_file(project, user, name, file, format, store_progress, result, upload)
+        import_file(
+            project, user, name, file, format, store_progress, result, upload, match_members
+        )
     except ImportRejectedError as error:
         row.update(errors=[str(error)], finished_at=Now())
         raise
-    row.update(state=ImportState.DONE, finished_at=Now(), **_totals(result))
+    row.update(state=ImportState.RUNNING)
+    _finish(upload, ImportState.DONE, **_totals(result))
     return result
 
 

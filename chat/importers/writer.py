@@ -56,12 +56,18 @@ class WrittenSession:
 class ImportWriter:
     """Writes one import into `project`. New conversations belong to `owner`; `upload` records what
     was added.
+
+    A file can claim any author. So only the name of `owner` becomes an account; all others are
+    speakers by name, unless an operator chose `match_members`.
     """
 
-    def __init__(self, project: Project, owner, upload: Import | None = None) -> None:
+    def __init__(
+        self, project: Project, owner, upload: Import | None = None, match_members: bool = False
+    ) -> None:
         self.project, self.owner, self.upload = project, owner, upload
         members = get_user_model().objects.filter(memberships__project=project)
-        self.people: Mapping[str, Any] = {user.get_username(): user for user in members}
+        users = members if match_members else [owner]
+        self.people: Mapping[str, Any] = {user.get_username(): user for user in users}
 
     def write(
         self, format: str, batch: Sequence[ImportedSession], result: ImportResult
@@ -206,7 +212,7 @@ class ImportWriter:
         return written
 
     def _write_changes(self, written: Sequence[tuple[Message, ImportedMessage]]) -> None:
-        """Write the earlier texts of messages and the reactions of members."""
+        """Write the earlier texts of messages, and the reactions of known users."""
         revisions, reactions = [], []
         for message, imported in written:
             keys = {"project_id": message.project_id, "message": message}
@@ -234,7 +240,7 @@ class ImportWriter:
         return session.head_id is not None and written_here.filter(pk=session.head_id).exists()
 
     def _draft(self, source_key: str, message: ImportedMessage) -> Message:
-        """The author is a member of the project, or the name in the source."""
+        """Return the message, whose author is a known user or the name in the source."""
         author = None
         if message.role == Role.USER:
             author = self.owner if message.own else self.people.get(message.speaker)

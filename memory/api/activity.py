@@ -44,7 +44,9 @@ class ActivitySerializer(serializers.ModelSerializer):
         child=serializers.UUIDField(), read_only=True, help_text="Ids of other affected objects."
     )
     receipt = serializers.DictField(
-        read_only=True, help_text="Of a forget request: what was removed, in numbers and ids."
+        read_only=True,
+        help_text="Of a forget request: what was removed, in numbers and ids. Of an import: the "
+        "chats, and the items that were refused; `count` are the messages.",
     )
 
     class Meta:

@@ -44,6 +44,7 @@ class ActivityVerb(models.TextChoices):
     MEMBER_REMOVED = "member_gone", _("removed a member")
     ROLE_CHANGED = "role_changed", _("gave another role")
     INVITED = "invited", _("made an invitation")
+    IMPORTED = "imported", _("imported chats")
     JOINED = "joined", _("came in by an invitation")
 
 

@@ -35,20 +35,25 @@ BATCH_SIZE = 1_000
 TOMBSTONE_KINDS = (TombstoneKind.MESSAGE, TombstoneKind.SESSION, TombstoneKind.SOURCE)
 
 
-def import_archive(project: Project, owner, archive: ZipFile, result: FileResult) -> None:
+def import_archive(
+    project: Project, owner, archive: ZipFile, result: FileResult, match_members: bool = False
+) -> None:
     """Import an export that `owner` uploaded. Raises `ImportRejectedError` for other roles."""
     if not project.memberships.filter(user=owner, role=MemberRole.OWNER).exists():
         raise ImportRejectedError("Only an owner of the project can import a project export.")
-    import_project(project, archive, result)
+    import_project(project, owner, archive, result, match_members)
 
 
-def import_project(project: Project, archive: ZipFile, result: FileResult) -> None:
+def import_project(
+    project: Project, owner, archive: ZipFile, result: FileResult, match_members: bool = False
+) -> None:
     """Import everything in `archive` into `project`, which must be empty.
 
-    Users are matched by their usernames with the members of the project. Objects that belong to an
-    unknown user alone are skipped; messages of an unknown user keep the name. Objects that were
-    forgotten in this project before are not imported again. Raises `ImportRejectedError`, and
-    then writes nothing.
+    A file can claim any author. So only the username of `owner` is matched with an account, or with
+    `match_members`, which is for operators, those of all members. Objects that belong to another
+    user alone are skipped; messages of another user keep the name. Objects that were forgotten in
+    this project before are not imported again. Raises `ImportRejectedError`, and then writes
+    nothing.
     """
     check_archive(archive)
     with database_errors_refused(), files_removed_on_error() as files, transaction.atomic():
@@ -58,8 +63,11 @@ def import_project(project: Project, archive: ZipFile, result: FileResult) -> No
                 raise ImportRejectedError(
                     "A project export needs an empty project: create a new one."
                 )
-        users = get_user_model().objects.filter(memberships__project=project)
-        context = ImportContext(project, {user.get_username(): user for user in users})
+        members = get_user_model().objects.filter(memberships__project=project)
+        users = members if match_members else [owner]
+        known = {user.get_username(): user for user in users}
+        accounts = get_user_model().objects.values_list("username", flat=True)
+        context = ImportContext(project, known, unmatched=set(accounts) - known.keys())
         for table in TABLES:
             context.ids[table.model] = set(read_ids(archive, table))
         tombstones = Tombstone.objects.filter(project=project, kind__in=TOMBSTONE_KINDS)

@@ -1,6 +1,6 @@
 """Convert the rows of an export archive into rows of the project that imports it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -14,7 +14,15 @@ from chat.importers.base import ImportRejectedError
 from chat.models import Message, Status
 from chat.models.messages import FINAL
 from chat.prompt.types import dump_tool_calls, load_tool_calls
-from memory.models import Entry, EntryState, EntryStatus, Fact, Tombstone, TombstoneKind
+from memory.models import (
+    Entry,
+    EntryRevision,
+    EntryState,
+    EntryStatus,
+    Fact,
+    Tombstone,
+    TombstoneKind,
+)
 from memory.portability.archive import MAX_NAME_CHARS, Row, parse_uuid, read_rows
 from memory.portability.tables import ExportTable, is_user
 from projects.core import token_counting
@@ -25,6 +33,8 @@ from projects.models import Project
 TIME_BITS = ~((1 << 64) - 1)
 VARIANT = 0b10 << 62
 RANDOM_BITS = (1 << 62) - 1
+# Follows the name of a user whom the file names as a writer and who is not matched.
+IMPORTED = " (imported)"
 
 
 def derived_id(project: UUID, exported: UUID) -> UUID:
@@ -42,13 +52,15 @@ def derived_id(project: UUID, exported: UUID) -> UUID:
 class ImportContext:
     """One import: its target, the users by username, and the ids in the file by model.
 
-    `skipped` are the exported ids of rows that belong to users who are unknown here.
+    `skipped` are the exported ids of rows that belong to users who are unknown here. `unmatched`
+    are the usernames of accounts for which the file must not speak.
     """
 
     project: Project
     users: Mapping[str, Any]
     ids: dict[type[Model], set[UUID]] = field(default_factory=dict)
     skipped: set[object] = field(default_factory=set)
+    unmatched: Set[str] = frozenset()
 
     def new_id(self, value: object, model: type[Model]) -> UUID | None:
         """Return the id in the project for the exported id `value` of a row of `model`.
@@ -133,8 +145,15 @@ def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
     message.receipt = receipt
 
 
+def adjust_writer(written: Entry | EntryRevision | Fact, row: Row, context: ImportContext) -> None:
+    """Mark the name of an account that is not matched, so that it does not seem to have written."""
+    if written.written_by in context.unmatched:
+        written.written_by += IMPORTED
+
+
 def adjust_entry(entry: Entry, row: Row, context: ImportContext) -> None:
     """Make an absorbed entry live again if its digest is not in the export."""
+    adjust_writer(entry, row, context)
     if entry.state == EntryStatus.ABSORBED and entry.parent_id is None:
         entry.state = EntryStatus.LIVE
 
@@ -145,6 +164,7 @@ def adjust_entry_state(state: EntryState, row: Row, context: ImportContext) -> N
 
 def adjust_fact(fact: Fact, row: Row, context: ImportContext) -> None:
     """Set the keys that depend on the members of this project."""
+    adjust_writer(fact, row, context)
     fact.set_keys()
 
 
@@ -157,6 +177,7 @@ def adjust_tombstone(tombstone: Tombstone, row: Row, context: ImportContext) -> 
 ADJUSTMENTS: dict[type[Model], Callable[[Any, Row, ImportContext], None]] = {
     Message: adjust_message,
     Entry: adjust_entry,
+    EntryRevision: adjust_writer,
     EntryState: adjust_entry_state,
     Fact: adjust_fact,
     Tombstone: adjust_tombstone,

@@ -58,7 +58,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def run(*files: Path, owner: str = "olive", project: str = "billing", err=None) -> tuple[str, str]:
+def run(
+    *files: Path | str, owner: str = "olive", project: str = "billing", err=None
+) -> tuple[str, str]:
     """What the command wrote to standard output and standard error."""
     out, err = io.StringIO(), err or io.StringIO()
     call_command(
@@ -106,9 +108,18 @@ def test_old_talk_keeps_its_times_and_is_shared_with_the_project(project, owner,
     assert first.tokens == 1
 
 
-def test_a_member_who_is_named_speaks_as_such(project, owner, editor):
-    file = io.BytesIO((lines("One", author="edgar") + lines("Two", author="stan")).encode())
+def test_a_file_speaks_for_its_importer_alone(project, owner, editor):
+    file = io.BytesIO((lines("One", author="edgar") + lines("Two", author="olive")).encode())
     import_file(project, owner, "x.jsonl", file)
+    [edgar, olive] = Message.objects.order_by("seq")
+    assert (edgar.author, edgar.author_name) == (None, "edgar")
+    assert (olive.author, olive.author_name) == (owner, "")
+
+
+def test_an_operator_may_match_the_members(project, owner, editor, tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text(lines("One", author="edgar") + lines("Two", author="stan"))
+    run(path, "--match-members")
     [edgar, stan] = Message.objects.order_by("seq")
     assert (edgar.author, edgar.author_name) == (editor, "")
     assert (stan.author, stan.author_name) == (None, "stan")

@@ -16,7 +16,7 @@ from django.utils import timezone
 from chat.conversations import edits
 from chat.conversations.messages import draft, post_messages
 from chat.importers import FileResult, ImportRejectedError, import_file
-from chat.models import Message, Session, Visibility
+from chat.models import Message, MessageRevision, Session, Visibility
 from memory import blocks, facts
 from memory.facts import Statement
 from memory.forgetting.service import ForgetScope, forget
@@ -119,7 +119,7 @@ def anew(owner, file: io.BytesIO, *members) -> Project:
     made = create_project(owner, name="Anew")
     for member in members:
         Membership.objects.create(project=made, user=member)
-    result = import_file(made, owner, "project.zip", file)
+    result = import_file(made, owner, "project.zip", file, match_members=bool(members))
     assert result.errors == []
     made.refresh_from_db()
     indexing.catch_up(made)
@@ -291,6 +291,62 @@ class TestWhoIsWho:
         assert found(again, owner, "What is the salary?") == [] or not any(
             "93,500" in one[0] for one in found(again, owner, "What is the salary?")
         )
+
+
+class TestForging:
+    """A file may claim any author; an owner who uploads it speaks only for themselves."""
+
+    def upload(self, lived, owner, editor) -> Project:
+        made = create_project(owner, name="Anew")
+        Membership.objects.create(project=made, user=editor)
+        import_file(made, owner, "p.zip", written(ExportScope(lived)))
+        return made
+
+    def test_a_member_has_written_nothing_in_an_uploaded_export(self, lived, owner, editor):
+        salary = Message.objects.get(project=lived, text__contains="93,500")
+        edits.edit(salary, "My salary is 93,600 euros.", editor)
+        entry = lived.entries.first()
+        Entry.objects.filter(pk=entry.pk).update(written_by="edgar")
+        made = self.upload(lived, owner, editor)
+        assert not Message.objects.filter(project=made, author=editor).exists()
+        assert Message.objects.filter(project=made, author=owner).exists()
+        spoken = Message.objects.get(project=made, text__contains="93,600")
+        assert spoken.speaker == "edgar"
+        revisions = MessageRevision.objects.filter(project=made, message=spoken)
+        assert list(revisions.values_list("edited_by", flat=True)) == [None]
+        writers = set(made.entries.values_list("written_by", flat=True))
+        writers |= set(made.facts.values_list("written_by", flat=True))
+        assert "edgar" not in writers and "edgar (imported)" in writers
+
+    def test_a_member_gets_no_private_chat_or_block_from_an_uploaded_export(
+        self, lived, owner, editor
+    ):
+        made = self.upload(lived, owner, editor)
+        private = Session.objects.get(project=made, visibility=Visibility.PRIVATE)
+        assert private.creator is None
+        for member in (owner, editor):
+            assert not Session.objects.visible_to(member).filter(pk=private.pk).exists()
+        assert not made.blocks.filter(user=editor).exists()
+        assert not made.facts.filter(user=editor).exists()
+
+    def test_the_import_is_in_the_activity_log(self, lived, owner, editor, tmp_path, api, client):
+        path = tmp_path / "billing.zip"
+        call_command("export_project", path, project="billing")
+        call_command("import_project", path, owner="olive", name="Anew", members=True)
+        made = Project.objects.get(name="Anew")
+        assert Message.objects.filter(project=made, author=editor).exists()
+        [act] = (
+            api(owner)
+            .get(f"/api/v1/projects/{made.slug}/activity/?verb=imported")
+            .json()["results"]
+        )
+        messages = Message.objects.filter(project=made).count()
+        chats = Session.objects.filter(project=made).count()
+        assert (act["by"], act["count"]) == ("olive", messages)
+        assert act["receipt"] == {"sessions": chats, "refused": 0}
+        client.force_login(owner)
+        page = client.get(f"/projects/{made.slug}/memory/activity/").content.decode()
+        assert f"chats: {chats}, messages: {messages}" in page
 
 
 class TestRefusing:

@@ -24,16 +24,32 @@ class Command(BaseCommand):
         parser.add_argument(
             "--owner", required=True, metavar="USERNAME", help="whose the new conversations are"
         )
+        parser.add_argument(
+            "--match-members",
+            action="store_true",
+            help="messages of authors with a member's username belong to that member",
+        )
         parser.add_argument("--format", default="auto", choices=["auto", *settings.CHAT_IMPORTERS])
 
-    def handle(self, *, files: list[Path], project: str, owner: str, format: str, **_) -> None:
+    def handle(
+        self,
+        *,
+        files: list[Path],
+        project: str,
+        owner: str,
+        format: str,
+        match_members: bool,
+        **_,
+    ) -> None:
         user = find_user(owner)
         into = _project(user, project)
         failed = []
         for path in files:
             try:
                 with path.open("rb") as file, ProgressBar(self.stderr, path.name) as bar:
-                    result = import_now(into, user, path.name, file, format, bar.show)
+                    result = import_now(
+                        into, user, path.name, file, format, bar.show, match_members
+                    )
             except ImportRejectedError as reason:
                 failed.append(f"{path}: {reason}")
             except OSError as error:

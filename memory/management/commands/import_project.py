@@ -9,6 +9,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from chat.importers import FileResult, ImportRejectedError
+from memory.models import ActivityVerb
+from memory.models.activity import record_activity
 from memory.portability import import_project, members_of
 from projects import services
 from projects.command_arguments import find_user
@@ -24,7 +26,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--members",
             action="store_true",
-            help="its members who have an account of the same name here are members again",
+            help="its members who have an account of the same name here are members again and "
+            "keep their messages, chats and blocks",
         )
 
     def handle(self, *, file: Path, owner: str, name: str | None, members: bool, **options) -> None:
@@ -37,7 +40,15 @@ class Command(BaseCommand):
                 if members:
                     for known in get_user_model().objects.filter(username__in=people):
                         services.add_member(project, known, people[known.get_username()])
-                import_project(project, archive, result)
+                import_project(project, user, archive, result, match_members=members)
+                counts = {"sessions": result.sessions, "refused": result.refused}
+                record_activity(
+                    project.pk,
+                    ActivityVerb.IMPORTED,
+                    by=user,
+                    count=result.imported,
+                    receipt=counts,
+                )
         except (ImportRejectedError, BadZipFile) as error:
             raise CommandError(f"{file}: {error}") from error
         except OSError as error:

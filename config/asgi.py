@@ -30,8 +30,8 @@ with preload.garbage_collection_paused():
 class SingleThreadHandler(ASGIHandler):
     """ASGI handler that runs the middleware and the view of a request in one thread.
 
-    Django's own handler changes threads at each step of each middleware. In total that takes
-    longer than many a view.
+    Django's own handler changes threads at each step of each middleware, which together takes
+    longer than many views.
     """
 
     _middleware_chain: Any

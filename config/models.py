@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 
 class Heartbeat(models.Model):
-    """When a component was last known to be alive, by the database's clock.
+    """The last time at which a component was alive, by the database's clock.
 
     A component is `worker`, `beat`, or `queue:NAME` for a queue that a worker consumes.
     """
@@ -28,7 +28,7 @@ class LeadershipQuerySet(models.QuerySet):
     def claimable_by(self, holder: UUID, lease: timedelta) -> "LeadershipQuerySet":
         """Filter roles that are free, expired or held by `holder`.
 
-        A lease that ends later than any `lease` could is void: the database's clock was set back.
+        A lease that ends further ahead than `lease` is ignored: the database's clock was set back.
         """
         expired = Q(until__isnull=True) | Q(until__lte=Now()) | Q(until__gt=Now() + lease)
         return self.filter(expired | Q(holder=holder))

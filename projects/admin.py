@@ -109,7 +109,7 @@ class ProjectAdmin(admin.ModelAdmin):
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_deleted_objects(self, objs, request):
-        # Everything in a project is deleted with it, and is too much to be listed.
+        # Everything in a project is deleted with it, which is too much to list.
         return [str(project) for project in objs], {"projects": len(objs)}, set(), []
 
 
@@ -123,7 +123,7 @@ class MembershipAdmin(admin.ModelAdmin):
     autocomplete_fields = ("user", "project")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        # With another user or project it would be another membership.
+        # A change of the user or the project would make it another membership.
         return ("user", "project", "created_at") if obj else ("created_at",)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
@@ -236,7 +236,7 @@ class BucketAdmin(ReadOnlyAdmin):
     search_fields = ("subject",)
 
 
-# Only the server's settings name providers, and their tokens are not stored.
+# Providers are only in the server's settings, and their tokens are not stored.
 admin.site.unregister([SocialApp, SocialToken, Authenticator])
 
 

@@ -2,7 +2,7 @@
 
 `{{ project.name }}`, `{{ session.title }}`, `{{ user.name }}`, `{{ date }}`, `{{ time }}`,
 `{% for name in members %}`, `{% if %}` and a few filters. Jinja parses the template; the nodes are
-evaluated here. Jinja's own sandbox bounds neither time nor memory.
+evaluated here. Jinja's own sandbox limits neither time nor memory.
 """
 
 import operator
@@ -24,7 +24,7 @@ from jinja2.filters import do_title
 
 from projects.core.errors import InvalidInputError
 
-# As in `Project.instructions`, which imports may fill without its validators.
+# The limit of `Project.instructions`, which imports may fill without running its validators.
 MAX_TEMPLATE_CHARS = 20_000
 MAX_OUTPUT_CHARS = 40_000
 # The parts of a template between the braces, before it is parsed: names, dots, spaces, operators.
@@ -37,8 +37,9 @@ CHARS_PER_STEP = 50
 # The part of an unknown name that an error repeats.
 MAX_NAME_CHARS = 100
 
-# What a template may contain, in the branches that are not taken too. Assignments, macros, calls,
-# arithmetic and slices are missing, because a value could grow or a template could run without end.
+# The nodes that a template may contain, also in branches that are not taken. Assignments, macros,
+# calls, arithmetic and slices are missing, because with them a value or the running time could grow
+# without limit.
 ALLOWED_NODES = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.For),
     *(nodes.Name, nodes.Const, nodes.List, nodes.Tuple, nodes.Getattr, nodes.Getitem),

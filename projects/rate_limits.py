@@ -30,9 +30,9 @@ RATE_LIMIT_DESCRIPTION = "Too many requests. `Retry-After` is the number of seco
 # The rates of all tokens of a user together, as a multiple of each token's.
 TOKENS_PER_USER = 3
 
-# One rate that is exceeded prevents counting for all rates. The condition on the update repeats
-# the check for concurrent requests. A bucket that is further ahead than a whole span was filled at
-# another rate, before the setting changed.
+# If one rate is exceeded, the request does not count against any rate. The condition on the update
+# repeats the check for concurrent requests. A bucket that is further ahead than a whole span was
+# filled at another rate, before the setting changed.
 _COUNT = """
     WITH wish AS MATERIALIZED (
         SELECT subject, cost * interval '1 second' AS cost,

@@ -45,7 +45,8 @@ class LastOwnerError(InvalidInputError):
 def unused_slug(name: str) -> str:
     """Return a slug made of `name` that no project has yet.
 
-    A random end, instead of the next number, does not show how many projects have the name.
+    The slug ends in random characters and not in the next number, so that it does not reveal how
+    many projects have the name.
     """
     slug = stem = slugify(name)[:50] or "project"
     while Project.objects.filter(slug=slug).exists():
@@ -67,7 +68,7 @@ def delete_project(project: Project) -> None:
 
     The project is locked first, which waits for everything that adds rows. Then all its rows are
     locked without waiting: a process that holds one of them may wait for the project, as a memory
-    cycle does. Such an attempt gives everything back and is repeated, so there is no deadlock.
+    cycle does. Such an attempt releases its locks and is repeated, so there is no deadlock.
     """
     deadline = time.monotonic() + DELETION_TIMEOUT_S
     while True:

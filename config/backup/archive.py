@@ -131,7 +131,9 @@ def _parse_manifest(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def _compare_sums(path: Path, computed: IO[bytes], stored: IO[bytes]) -> None:
-    """Compare line by line, because there may be millions. Raises `InvalidBackupError`."""
+    """Compare the checksums line by line, because there may be millions. Raises
+    `InvalidBackupError`.
+    """
     computed.seek(0)
     for line in computed:
         if stored.readline() != line:

@@ -91,7 +91,7 @@ def _dump_database(snapshot: DatabaseSnapshot, writer: BackupWriter) -> None:
             for number, chunk in enumerate(chunks):
                 writer.add_bytes(f"{DATABASE}{number:05}", chunk)
         except BaseException:
-            # It would wait for ever for a reader.
+            # Without a reader, pg_dump would wait for ever.
             dump.kill()
             raise
         if dump.wait():

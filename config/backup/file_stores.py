@@ -86,7 +86,7 @@ FileStore = FolderStore | BucketStore
 
 
 def file_store(folder: Path) -> FileStore:
-    """Return the configured store. Links for the time of a backup go into `folder`."""
+    """Return the configured store. During a backup, `folder` holds links to the files."""
     return BucketStore() if settings.S3_BUCKET else FolderStore(folder)
 
 

@@ -88,7 +88,7 @@ class HeartbeatFileStep(bootsteps.StartStopStep):
     def _touch(self) -> None:
         path = Path(os.environ[HEARTBEAT_VARIABLE])
         while True:
-            # A full disk does not make a process silent.
+            # A process is alive even if the disk is full.
             with suppress(OSError):
                 path.touch()
             if self._stopped.wait(FILE_INTERVAL_S):

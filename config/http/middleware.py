@@ -24,7 +24,7 @@ from prometheus_client import Counter, Histogram
 from config.http.error_pages import PROGRAM_PATHS
 
 SECURITY_HEADERS = {
-    # No page needs these features, so injected code cannot use them either.
+    # No page needs these features. Disabling them also keeps them from injected code.
     "Permissions-Policy": ", ".join(
         f"{feature}=()"
         for feature in (

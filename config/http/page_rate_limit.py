@@ -1,6 +1,6 @@
 """The rate limit of pages.
 
-Apart from the other middleware, which config.asgi imports before the models are loaded.
+Separate from the other middleware, because config.asgi imports that before models are loaded.
 """
 
 from django.http import HttpRequest, HttpResponse

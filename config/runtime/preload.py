@@ -62,5 +62,5 @@ def load() -> None:
         load_client_code()
         freeze_loaded_objects()
     except Exception:
-        # The code that needs a part which fails to load reports the error to its caller.
+        # If a part fails to load, the code that needs it reports the error.
         log.exception("preload_failed")

@@ -58,7 +58,7 @@ class Child:
     stops_last: bool = False
     # Niceness: higher values get less processor time when it is scarce.
     nice: int = 0
-    # Finds out that the process is alive and yet does nothing.
+    # Detects that the process is alive but no longer answers.
     watch: "Watch | None" = None
 
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
@@ -221,7 +221,7 @@ class Supervisor:
                 os.waitpid(zombie.si_pid, 0)
 
     def kill_silent(self, child: Child, watch: "Watch") -> None:
-        """Kill a child that no longer answers, after it wrote to its log what it is doing."""
+        """Kill a child that no longer answers, after it wrote its stacks to its log."""
         assert child.process is not None
         status = watch.request_stacks(child.process.pid)
         self._report(f"{child.name} does not answer ({status}); its stacks are in its log")
@@ -229,7 +229,7 @@ class Supervisor:
         child.process.wait()
 
     def handle_exit(self, child: Child) -> None:
-        """Kill what a dead child left running, and plan its restart."""
+        """Kill the remaining processes of a dead child, and plan its restart."""
         child.signal_group(signal.SIGKILL)
         delay = child.plan_restart()
         when = f"in {delay:.0f} s" if delay else "now"

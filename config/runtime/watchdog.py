@@ -20,7 +20,7 @@ MAX_SILENCE_S = 15.0
 MAX_START_S = 120.0
 PROBE_INTERVAL_S = 1.0
 PROBE_TIMEOUT_S = 5.0
-# A longer time between two checks is a suspension, of which only so much counts.
+# A longer time between two checks means a suspension. Only this much of it counts.
 MAX_STEP_S = 1.0
 # Names the file that a worker touches.
 HEARTBEAT_VARIABLE = "STRATA_HEARTBEAT_FILE"
@@ -76,7 +76,7 @@ class Watch:
     def _probe(self, start: int) -> None:
         has_answered = self._check()
         with self._lock:
-            # An answer of the process before does not count.
+            # Ignore a late answer of the previous process.
             if start == self._starts:
                 self._has_answered = self._has_answered or has_answered
                 self._is_probing = False

@@ -40,7 +40,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    # Before the static files, which hold pages of other people's making.
+    # Before the static files, so that their responses have the policy too.
     "csp.middleware.CSPMiddleware",
     "config.http.middleware.SecurityHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -84,7 +84,7 @@ TEMPLATES = [
     }
 ]
 LANGUAGE_CODE = "en"
-# Each by its own name, for who reads no other.
+# Each language by its name in that language.
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
 LANGUAGE_COOKIE_SAMESITE = "Lax"

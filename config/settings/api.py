@@ -28,7 +28,7 @@ class LimitVariables(Variables):
         "STRATA_RATE_REPLIES",
         (120, 60),
         _RATE,
-        "How often a token may have a model answer. Each answer also counts as a write.",
+        "How often a token may request a model's answer. Each answer also counts as a write.",
         shown_default="`120/minute`",
         example="120/minute",
     )
@@ -36,7 +36,7 @@ class LimitVariables(Variables):
         "STRATA_RATE_PAGES",
         (1200, 60),
         _RATE,
-        "How often a signed-in user may request pages, and so an address without sign-in.",
+        "How often a signed-in user, or an address without sign-in, may request pages.",
         shown_default="`1200/minute`",
         example="1200/minute",
     )
@@ -60,15 +60,15 @@ class LimitVariables(Variables):
 
 
 _env = load(LimitVariables)
-# Requests per seconds for each token; None is no limit. All tokens of a user together may send
+# (requests, seconds) for each token; None means no limit. All tokens of a user together may send
 # three times as many.
 RATES = {
     "reads": _env.rate_reads,
     "writes": _env.rate_writes,
-    # A request that a model answers counts as a write as well.
+    # Each answer of a model also counts as a write.
     "replies": _env.rate_replies,
 }
-# Of a user, or of an address that is not signed in.
+# For each signed-in user, and for each address without sign-in.
 PAGE_RATE = _env.rate_pages
 # The event streams that one web process holds open.
 STREAMS_PER_USER, STREAMS_PER_PROJECT = _env.streams_per_user, _env.streams_per_project
@@ -95,7 +95,7 @@ REST_KNOX = {
     "TOKEN_PREFIX": "strata_",
 }
 KNOX_TOKEN_MODEL = "projects.Token"
-# Its migrations make a table for a token model that ours stands in for.
+# knox's migrations would create a table for its own token model, which is not used.
 MIGRATION_MODULES = {"knox": None}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Strata",

@@ -60,7 +60,7 @@ class AccountVariables(Variables):
     oidc_name: str = var(
         "STRATA_OIDC_NAME",
         "single sign-on",
-        "what people call it",
+        "a name",
         "The provider's name on the sign-in page.",
         example="Example",
     )
@@ -77,7 +77,7 @@ if _env.oidc_issuer and not _env.oidc_client_id:
     raise SystemExit("strata: STRATA_OIDC_CLIENT_ID takes the client's id at STRATA_OIDC_ISSUER")
 # Whether everybody may create an account, or only people with an invitation to a project.
 SIGNUP_OPEN = _env.signup == "open"
-# Without a mail server, pages offer nothing that needs one.
+# Without a mail server, pages do not offer anything that needs mail.
 SENDS_MAIL = _env.email is not None
 globals().update(_env.email or {})
 EMAIL_TIMEOUT = 20  # seconds

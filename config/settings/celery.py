@@ -1,4 +1,8 @@
-"""Celery: the broker, queues, routes and time limits."""
+"""Celery: the broker, queues, routes and time limits.
+
+The beat schedule is in the database, where the admin shows and changes it under Periodic tasks.
+`config/migrations/` creates its rows, first in `0002_schedule.py`.
+"""
 
 from config.postgres import server
 from config.settings.database import BROKER_URL, DATABASE_URL, EMBEDDED_POSTGRES, POOLER
@@ -14,15 +18,15 @@ BROKER_IN_DATABASE = _default_broker == CELERY_BROKER_URL
 # Seconds. The soft limit leaves room for the longest single model call before the hard one.
 CELERY_TASK_SOFT_TIME_LIMIT = 840
 CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + MODEL_TIMEOUT
-# Just above the hard limit: a task whose worker was killed comes back, one that runs does not.
+# Just above the hard limit, so that only the task of a killed worker is delivered again.
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 60
 }
 if CELERY_BROKER_URL.startswith("redis"):
-    # A connection that died without a word is noticed, not waited for.
+    # Detect connections that broke without being closed.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"socket_keepalive": True, "health_check_interval": 30}
 if CELERY_BROKER_URL.startswith("pgmq"):
-    # A notification wakes the worker at once; without one it looks five times a second.
+    # A notification wakes the worker at once. Without notifications it polls five times a second.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
         "init_extension": False,
         "pool_size": 2,
@@ -31,7 +35,7 @@ if CELERY_BROKER_URL.startswith("pgmq"):
         "wait_time_seconds": 0,
         "polling_interval": 0.2,
     }
-    # Of the broker's connections a process keeps so many, each with such a pool and a listener.
+    # The connections to the broker per process. Each has a pool as above, and a listener.
     CELERY_BROKER_POOL_LIMIT = 2
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -39,14 +43,15 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_IGNORE_RESULT = True
-# Data, and never objects: who can write to the broker cannot have a worker run anything.
+# JSON only. With pickle, anybody who can write to the broker could run code in a worker.
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = CELERY_RESULT_ACCEPT_CONTENT = ["json"]
-# `chat`: what a reader waits for, and what takes a moment. `memory`: what may ask a model for
-# minutes. `index`: what recall searches. `io`: files to import. `webhooks`: other servers.
+# `chat`: short tasks, and those that a reader waits for. `memory`: summaries, which may take
+# minutes. `index`: the search index. `io`: imports. `webhooks`: deliveries to other servers.
 QUEUES = ("chat", "memory", "index", "io", "webhooks")
 CELERY_TASK_DEFAULT_QUEUE = "memory"
-# The first that fits. A message is run whichever queue it comes by, as from another version.
+# The first pattern that matches counts. Workers run a task from any queue, because another version
+# of Strata may route it differently.
 CELERY_TASK_ROUTES = {
     "chat.tasks.*import*": "io",
     "chat.*": "chat",
@@ -59,6 +64,6 @@ CELERY_TASK_ROUTES = {
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
-# Beat writes the last run of each task at once, so that the admin and /readyz tell the truth.
+# Beat writes the last run of each task at once, so that the admin and /readyz are up to date.
 CELERY_BEAT_SYNC_EVERY = 1
 CELERY_BEAT_SCHEDULER = "config.broker.scheduler:LeasedScheduler"

@@ -87,8 +87,8 @@ else:
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 assert isinstance(_options, dict)
 _options["pool"] = {"min_size": 0, "max_size": 14, "timeout": 30}
-# A pooler such as PgBouncer may give the next transaction another connection to the server, which
-# lacks what this one prepared, opened or listens to.
+# A pooler such as PgBouncer may run the next transaction on another server connection, which does
+# not have the prepared statements, cursors and listeners of this one.
 POOLER = not EMBEDDED_POSTGRES if _env.pooler is None else _env.pooler
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLER
 if not POOLER:
@@ -98,7 +98,7 @@ if _env.replica_url:
     _replica: dict[str, object] = dict(dj_database_url.parse(_env.replica_url))
     _replica_options = _replica.get("OPTIONS", {})
     assert isinstance(_replica_options, dict)
-    # An absent replica is not waited for: the primary answers.
+    # Time out quickly when the replica is away: the primary answers instead.
     _brief = {"connect_timeout": 3, "pool": {"min_size": 0, "max_size": 20, "timeout": 3}}
     DATABASES["replica"] = _replica | {
         "DISABLE_SERVER_SIDE_CURSORS": POOLER,
@@ -108,7 +108,7 @@ if _env.replica_url:
 DATABASE_ROUTERS = ["projects.core.database.ReplicaRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# What processes share for a while: counts of sign-in attempts, and codes that were used.
+# Short-lived data of all processes: counts of sign-in attempts, and codes that were used.
 CACHE_URL = _env.cache_url
 CACHES = {
     "default": {
@@ -119,7 +119,7 @@ CACHES = {
     else {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "projects_cache",
-        # Above this number, some are removed. Expired ones are removed each hour.
+        # Above this number of rows, some are removed. Expired rows are removed each hour.
         "OPTIONS": {"MAX_ENTRIES": 50_000},
     }
 }

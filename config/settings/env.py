@@ -216,7 +216,7 @@ def keep_out_of_logs(value: str) -> None:
 def private_folder(path: Path, is_passable: bool = False) -> Path:
     """Create the folder with mode 0700, or close an existing one to other accounts.
 
-    With `is_passable`, they may still pass through it to a folder of their own, if they could. A
+    With `is_passable`, other accounts that could enter the folder still can, but not list it. A
     folder like /tmp, which all accounts share, stays open.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -83,7 +83,7 @@ if _env.s3_endpoint and not _env.s3_bucket:
 for _name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
     read_secret(_name)
 MAX_UPLOAD_MB = _env.max_upload_mb
-# Attachments and files on their way in. They have no address: a view that may serves them.
+# Attachments, and files to import. They have no public URL: views check access and serve them.
 MEDIA_ROOT = DATA_DIR / "files"
 S3_BUCKET = _env.s3_bucket
 STORAGES: dict[str, dict[str, object]] = {
@@ -92,16 +92,16 @@ STORAGES: dict[str, dict[str, object]] = {
     else {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-# What was forgotten, for backups that are older than that.
+# The forget requests, which a restore of an older backup repeats.
 TOMBSTONES = DATA_DIR / "tombstones.jsonl"
 # Bytes. A program may send an image of 20 MB inside its JSON, in base64.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 30_000_000
-# Bytes of a form with its files: one to import, or ten images.
+# The bytes of a form with its files: one file to import, or ten images.
 MAX_FORM_BYTES = max(MAX_UPLOAD_MB * 2**20, 200_000_000) + 2**20
 FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Served straight from the source folders: no collecting step stands between a clone and a page.
+# Serve files from the source folders, so that `collectstatic` is not needed.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG

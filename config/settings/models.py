@@ -176,7 +176,7 @@ SEARCH_LANGUAGE = _recall.search_language
 # Consecutive messages of one speaker are one excerpt.
 MERGE_TURNS = _recall.merge_turns
 
-# A prompt is these sections in this order: from what changes least to what changes most.
+# The sections of a prompt, in order. Those that change least come first, for prompt caches.
 CHAT_PROMPT_SECTIONS = [
     "chat.prompt.sections.persona",
     "memory.prompt.sections.blocks",
@@ -188,7 +188,7 @@ CHAT_PROMPT_SECTIONS = [
     "memory.prompt.sections.details",
     "chat.prompt.sections.message",
 ]
-# Each takes a queryset of sessions and returns it with one more number, which lists tell.
+# Functions that annotate a queryset of sessions with a number that lists of sessions show.
 CHAT_SESSION_COUNTS = ["memory.signal_handlers.annotate_unsummarised"]
 CHAT_IMPORTERS = {
     "jsonl": "chat.importers.jsonl",
@@ -198,7 +198,7 @@ CHAT_IMPORTERS = {
     "openwebui": "chat.importers.openwebui",
     "strata": "chat.importers.strata",
 }
-# Modules that take a zip file in as a whole.
+# Modules that import a whole zip file.
 CHAT_ARCHIVES = ["memory.portability.importing"]
 CHAT_EXPORTERS = {
     "markdown": "chat.exporters.markdown",

@@ -67,7 +67,7 @@ _env = load(LogVariables)
 read_secret("OTEL_EXPORTER_OTLP_HEADERS")
 METRICS_TOKEN = _env.metrics_token or generated_secret(DATA_DIR / "metrics_token")
 keep_out_of_logs(METRICS_TOKEN)
-# The folder in which processes share their counts, so that one page shows all of them.
+# The folder in which processes share their counts, so that /metrics shows all of them.
 # prometheus_client reads the variable itself. Without it, each process counts for itself.
 METRICS_DIR = _env.metrics_dir
 PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, inf)

@@ -66,7 +66,7 @@ class ServerVariables(Variables):
     trusted_proxies: int = var(
         "STRATA_TRUSTED_PROXIES",
         0,
-        "how many proxies stand before it, from 0 to 10",
+        "a number of proxies from 0 to 10",
         "The number of proxies in front of the server. Each must add to `X-Forwarded-For` and set "
         "`X-Forwarded-Proto`. A request with fewer entries counts as from the address that "
         "connected, and is logged as `forwarded_for_ignored`.",
@@ -95,7 +95,7 @@ class ServerVariables(Variables):
         "STRATA_DEBUG",
         False,
         "on or off",
-        "Django's debug pages. Never on a server that others reach.",
+        "Show Django's debug pages. Never use this on a server that others can reach.",
     )
     outbound_allow: Annotated[
         list[IPv4Network | IPv6Network], NoDecode, BeforeValidator(networks)
@@ -111,7 +111,8 @@ class ServerVariables(Variables):
 
 
 _env = load(ServerVariables)
-# Root's embedded PostgreSQL runs under another account.
+# As root, the embedded PostgreSQL runs under another account, which must be able to enter the
+# folder.
 DATA_DIR = private_folder(_env.data_dir.resolve(), is_passable=os.geteuid() == 0)
 DEBUG = _env.debug
 SECRET_KEY = _env.secret_key or generated_secret(DATA_DIR / "secret_key")
@@ -133,7 +134,7 @@ if URL:
     CSRF_TRUSTED_ORIGINS.insert(0, URL)
 # How many proxies in front of this server add to X-Forwarded-For.
 ALLAUTH_TRUSTED_PROXY_COUNT = _env.trusted_proxies
-# Requests to addresses from users reach the public internet and these networks.
+# Requests to URLs that users enter may reach the public internet and these networks.
 OUTBOUND_ALLOW = _env.outbound_allow
 DEFAULT_EXCEPTION_REPORTER_FILTER = "config.http.error_pages.SecretSettingsFilter"
 # With `no-referrer`, browsers send “Origin: null” with forms, which the CSRF check rejects.

@@ -32,7 +32,7 @@ class BrowserSessionMiddleware(MiddlewareMixin):
             session[_VISITED_AT] = now
             UserSession.objects.create_from_request(request)
             try:
-                # Not after the response, which may be a stream that should hold no connection.
+                # Before the response, which may be a stream that must not hold a connection.
                 session.save()
             except UpdateError as error:
                 raise SessionInterrupted("This browser was signed out just now.") from error

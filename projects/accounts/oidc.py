@@ -67,7 +67,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class OIDCAdapter(OpenIDConnectOAuth2Adapter):
-    """Checks the signature of every ID token, also of one that came directly from the provider."""
+    """Checks the signature of every ID token, even if the token came directly from the provider."""
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict:
         self.did_fetch_access_token = False
@@ -76,7 +76,9 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):
 
 @rate_limit(action="oidc")
 def login(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Show a page with a link to the provider: forms may not lead there, by the security policy."""
+    """Show a page with a link to the provider: the security policy does not allow forms to lead
+    there.
+    """
     response = _run_view(request, provider_id, OAuth2LoginView)
     if isinstance(response, HttpResponseRedirect):
         context = {"there": response.url, "provider": settings.OIDC_NAME}

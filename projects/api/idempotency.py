@@ -3,7 +3,8 @@
 After https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
 The objects that a request creates and the row that records them are committed together: after a
-crash either both exist or neither. Nothing waits: a repetition during the first request gets 409.
+crash either both exist or neither. No request waits: a repetition during the first request gets
+409.
 """
 
 import json
@@ -80,7 +81,7 @@ class IdempotentResult:
     respond: Callable[[], HttpResponseBase]
 
 
-# Renders what was created once more, from its ids. Raises Http404 when it is deleted or hidden.
+# Renders the created object again, from its ids. Raises Http404 when it is deleted or hidden.
 Replay = Callable[[Any, Request, Mapping[str, Any]], HttpResponseBase]
 
 
@@ -140,7 +141,7 @@ def idempotent(replay: Replay) -> Callable[[Callable[..., Any]], Callable[..., H
     """Decorate a view's `post`, so that it runs once per key; repetitions get `replay`.
 
     The view returns an `IdempotentResult`, or a response whose data has the `id` of the created
-    object. With a key it runs inside a transaction, so slow work belongs into `respond`. A request
+    object. With a key it runs inside a transaction, so slow work belongs in `respond`. A request
     that fails, by an exception or a status from 400 on, stores nothing and may be repeated.
     """
 

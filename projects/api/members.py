@@ -49,8 +49,8 @@ class MemberListView(MemberBaseView, generics.ListAPIView):
     @idempotent(_replay_invited)
     def post(self, request, slug: str) -> IdempotentResult:
         """Invites a user by name. They become a member once they accept, on the page of their
-        projects or with `POST /api/v1/invitations/{id}/`. The response is the same for a name that
-        no account has.
+        projects or with `POST /api/v1/invitations/{id}/`. The response is the same for a name
+        without an account.
         """
         project = permissions.project_for_owning(request.user, slug, request.auth)
         serializer = InvitedMemberSerializer(data=request.data)

@@ -1,4 +1,4 @@
-"""The OpenAPI schema: headers and error responses that follow from how a route is made.
+"""The OpenAPI schema: headers and error responses that follow from the features of a route.
 
 Errors are {"detail": …}, or {"field": […]} for invalid input.
 """

@@ -33,8 +33,8 @@ class ProjectSlugField(serializers.SlugRelatedField):
 
 
 class TokenSerializer(serializers.ModelSerializer):
-    """A token without its secret. A new one cannot do more than the token of the context's
-    `request`; by default it can do the same.
+    """A token without its secret. A new token has at most the rights of the token of the context's
+    `request`; by default, the same rights.
     """
 
     id = serializers.UUIDField(source="public_id", read_only=True)
@@ -131,7 +131,9 @@ class TokenListView(TokenBaseView, generics.ListAPIView):
     @extend_schema(request=TokenSerializer, responses={201: NewTokenSerializer})
     @idempotent(_replay_token)
     def post(self, request) -> IdempotentResult:
-        """Creates a token that can do no more than the one of the request; by default, as much."""
+        """Creates a token with at most the rights of the request's token; by default, with the same
+        rights.
+        """
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         token, secret = issue_token(request, **serializer.validated_data)

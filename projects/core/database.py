@@ -44,7 +44,7 @@ class PreparedQuery:
     time. docs/recall.md has the measurements.
 
     `make` returns the queryset. It is called once, with placeholders of the types `kinds`, so the
-    SQL must not depend on the values. A parameter may be None, which equals nothing in SQL. JSON
+    SQL must not depend on the values. A parameter may be None, which matches no row in SQL. JSON
     columns come as text.
     """
 
@@ -84,8 +84,8 @@ def is_deleted_meanwhile(error: BaseException) -> bool:
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run `work` in a worker thread; its connection is back in the pool before this returns.
 
-    Django's own bridge keeps a connection for as long as the request lives, which for a stream is
-    minutes; and a reply outlives its request.
+    Django's own bridge keeps a connection until the request ends, which takes minutes for a stream.
+    A reply even continues after its request.
     """
 
     def run() -> T:
@@ -140,7 +140,7 @@ def query_replica(query: Callable[[Any], T]) -> tuple[T, bool]:
 def caught_up_replica() -> Iterator[str]:
     """Read models from a database that holds everything committed by now; yield its alias.
 
-    It is the replica if that catches up within `MAX_REPLICA_WAIT_S`, else the primary.
+    This is the replica if it catches up within `MAX_REPLICA_WAIT_S`, else the primary.
     """
     alias = REPLICA_ALIAS if _is_available() and _catches_up() else DEFAULT_DB_ALIAS
     token = _reads_from.set(alias)

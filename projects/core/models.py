@@ -1,7 +1,6 @@
 """Primary keys, and the base class of rows of a project with their deletion by project.
 
-Base class and deletion name the project in every statement, so that a database sharded by project
-uses one shard.
+Both filter every statement by project, so that a database sharded by project uses one shard.
 """
 
 from collections.abc import Collection

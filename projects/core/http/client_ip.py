@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.request import split_domain_port
 
-# The address of requests through a Unix socket, which have none.
+# The address for requests through a Unix socket, which have no address.
 LOCALHOST = "127.0.0.1"
 
 log = logging.getLogger(__name__)
@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 def client_ip(request: HttpRequest) -> str:
     """Return the client of the outermost trusted proxy (STRATA_TRUSTED_PROXIES), else the peer.
 
-    A header with fewer entries than there are trusted proxies did not pass all of them. Its sender
-    may have written every entry, so it is ignored.
+    A header with fewer entries than there are trusted proxies is ignored: the request did not pass
+    all proxies, so its sender may have written every entry.
     """
     proxies: int = settings.ALLAUTH_TRUSTED_PROXY_COUNT
     header = request.headers.get("X-Forwarded-For", "")

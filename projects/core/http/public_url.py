@@ -1,6 +1,7 @@
 """Absolute addresses of this server, for links that leave it: mail, invitations, API, MCP.
 
-A module of its own, because pages, allauth and MCP need it, and MCP runs beside the middleware.
+A separate module, because pages, allauth and MCP need it, and MCP requests do not pass the
+middleware.
 """
 
 from functools import partial
@@ -14,7 +15,7 @@ from django.utils.deprecation import MiddlewareMixin
 def absolute_url(request: HttpRequest, location: str | None = None) -> str:
     """Return the absolute address of `location`, by default of the request itself.
 
-    With STRATA_URL, the host of the request has no influence: a forged one would lead the reader
+    With STRATA_URL, the host of the request is ignored, because a forged host would lead the reader
     of a mail to another server or port. Without it, Django allows the hosts in ALLOWED_HOSTS.
     """
     if not settings.URL:

@@ -188,8 +188,8 @@ class SessionForm(forms.ModelForm):
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self.initial["archived"] = self.instance.archived_at is not None
-        # Changes are relative to the values that the page showed, so that an old page does not undo
-        # what another member saved meanwhile.
+        # Compare with the values that the page showed, so that an old page does not undo changes
+        # that another member saved meanwhile.
         for field in self.fields.values():
             field.show_hidden_initial = True
 
@@ -202,7 +202,7 @@ class SessionForm(forms.ModelForm):
 
 
 class SessionActionsForm(forms.Form):
-    """Title, pin and archive, each by itself: a missing field changes nothing."""
+    """Title, pin and archive, each separately: a missing field changes nothing."""
 
     title = forms.CharField(label=_("Title"), required=False, max_length=200)
     pinned = forms.NullBooleanField()

@@ -42,10 +42,10 @@ class CachedHtml(NamedTuple):
 class HtmlCache:
     """The HTML of the latest texts, in this process only.
 
-    The key is a hash of the text, so an edited message is rendered again, and only a caller that
-    still has a text gets its HTML: what was forgotten appears nowhere. To keep no copy of it in
-    memory either, entries are dropped after CACHE_TIMEOUT_S, at the next use of the cache. A cache
-    in the database or in Redis would be one more store that forgetting had to reach.
+    The key is a hash of the text. Therefore an edited message is rendered again, and only a caller
+    that still has the text can get its HTML, so that forgotten text does not appear. Entries are
+    dropped after CACHE_TIMEOUT_S, at the next use of the cache, so that forgotten text leaves the
+    memory too. Forgetting would also have to empty a cache in the database or in Redis.
     """
 
     def __init__(self) -> None:

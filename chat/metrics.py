@@ -34,8 +34,8 @@ COST = Counter(
 
 # The outcomes besides the codes of errors.
 SUCCESS, CANCELLED, INTERNAL_ERROR = "success", "cancelled", "internal_error"
-# Users may enter any model name. A name becomes a label only once a model has answered to it, and
-# at most this many do, so that the number of time series stays bounded.
+# Users may enter any model name. A name becomes a label only after a model of this name has
+# answered, for at most this many names. This bounds the number of time series.
 MAX_MODEL_LABELS = 30
 OTHER = "other"
 _answering: set[str] = set()

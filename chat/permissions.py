@@ -129,6 +129,6 @@ def message_for_changing(user, pk, token=None) -> Message:
 
 
 def may_change(member: Membership, message: Message) -> bool:
-    """Return whether `member` may edit and delete `message`: an own one, or not a user's."""
+    """Return whether `member` may edit and delete `message`: their own, or one of no user."""
     own = message.role != Role.USER or message.author_id == member.user_id
     return member.role == MemberRole.OWNER or (member.may_write and own)

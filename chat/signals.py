@@ -27,8 +27,8 @@ session_expired = Signal()
 # session, by: a private Session whose text a member of staff saw in the admin. Sent outside of any
 # transaction.
 private_text_opened = Signal()
-# project, subjects: ids, and source keys (chat.importers.base), of what is to be imported.
-# Each receiver returns the set of those that must not be imported.
+# project, subjects: ids and source digests (chat.importers.base) of objects to import. Each
+# receiver returns the set of subjects that must not be imported.
 import_planned = Signal()
 # session, messages, source: new Messages that state what another program remembered, from the
 # format `source`; they are to be proposed as memories.

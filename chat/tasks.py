@@ -39,7 +39,7 @@ def run_import(import_id: str) -> None:
 
 @shared_task
 def sweep_imports() -> None:
-    """Enqueue imports whose process died or whose message was lost. Runs every minute."""
+    """Enqueue imports whose process died or whose task was lost. Runs every minute."""
     for import_id in jobs.find_interrupted():
         jobs.enqueue(import_id)
 

@@ -68,7 +68,7 @@ class SessionAdmin(PrivateTextAdmin):
         return self.preview(session, session.label)
 
     def save_model(self, request, obj: Session, form, change: bool) -> None:
-        # Only the changed columns: a message may arrive meanwhile and raise `last_seq`.
+        # Save only the changed columns: a message may arrive meanwhile and raise `last_seq`.
         obj.save(update_fields=form.changed_data)
 
 

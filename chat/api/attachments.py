@@ -126,7 +126,7 @@ def _reasons(detail: object) -> Iterable[str]:
 
 
 def store_images(session: Session, user, items: Iterable[UUID | InlineImage]) -> list[UUID]:
-    """Store the inline images for a message that follows; return the ids of all `items`."""
+    """Store the inline images for the next message; return the ids of all `items`."""
     return [
         item
         if isinstance(item, UUID)
@@ -141,7 +141,7 @@ def _repeat_response(view, request, created) -> Response:
 
 
 class AttachmentListView(APIView):
-    """Images for messages that follow."""
+    """Images for later messages."""
 
     parser_classes = (MultiPartParser,)
 

@@ -198,7 +198,7 @@ class ReactionListView(APIView):
 
 
 class RegenerateView(APIView):
-    """Generate another reply to the same message. The new reply becomes the active one."""
+    """Generate another reply to the same message. The new reply becomes active."""
 
     rate = "replies"
 
@@ -293,6 +293,8 @@ class ReplyStreamView(APIView):
         responses={(200, MEDIA_TYPE): EVENTS, 204: None},
     )
     def get(self, request, pk) -> HttpResponseBase:
-        """Stream events `delta`, and `done` or `error` at the end. After the end it is 204."""
+        """Stream events `delta`, and `done` or `error` at the end. After the end, the response is
+        204.
+        """
         message = permissions.message_for_reading(request.user, pk, request.auth)
         return resume_stream(request, message)

@@ -59,9 +59,9 @@ def repeat_response(view, request, created) -> Response:
 
 
 class SessionFilter(filters.FilterSet):
-    """`archived`: only archived sessions, or only others. `q`: words in the title or in messages.
-    `kind`: chats by default, or the sessions of notes. `since` and `until`: time of the last
-    activity.
+    """`archived`: only archived sessions (true), or only others (false). `q`: words in the title or
+    in messages. `kind`: chats by default, or the sessions of notes. `since` and `until`: time of
+    the last activity.
     """
 
     archived = FlagFilter("archived_at", lookup_expr="isnull", exclude=True)
@@ -141,7 +141,7 @@ class SessionDetailView(etags.ETagMixin, generics.RetrieveUpdateDestroyAPIView):
 
 
 class RestoreView(APIView):
-    """Undo a deletion within ten minutes; after that it is 404."""
+    """Undo a deletion within ten minutes; after that, the response is 404."""
 
     @extend_schema(request=None, responses=SessionSerializer)
     def post(self, request, pk) -> Response:
@@ -172,7 +172,9 @@ class ClearView(APIView):
 
 
 class ForkView(APIView):
-    """Create a conversation of your own that begins with this one, up to one of its messages."""
+    """Create a conversation of your own that begins with a copy of this one, up to one of its
+    messages.
+    """
 
     @extend_schema(request=ForkSerializer, responses={201: SessionSerializer} | CONFLICT_RESPONSE)
     @idempotent(repeat_response)

@@ -117,7 +117,7 @@ def copy_attachments(copies: Iterable[tuple[UUID, Message]]) -> None:
     writes the copies.
     """
     copy_of = dict(copies)
-    # Locked, so that the file is not removed while it gets another row.
+    # Locked, so that the file is not removed while another row is added for it.
     rows = list(Attachment.objects.select_for_update().filter(message__in=copy_of))
     for row in rows:
         assert row.message_id is not None
@@ -129,7 +129,7 @@ def copy_attachments(copies: Iterable[tuple[UUID, Message]]) -> None:
 def attachment_for_reading(user, pk: UUID, token=None) -> Attachment:
     """Return the image `pk` if `user` may read its session. Raises `Http404`.
 
-    Only its uploader can read an unclaimed one. An image of a deleted message is withheld.
+    Only its uploader can read an unclaimed image. An image of a deleted message is withheld.
     """
     visible = Q(message__deleted_at=None, message__isnull=False) | Q(message=None, uploaded_by=user)
     attachment = Attachment.objects.filter(visible, pk=pk).first()
@@ -188,7 +188,8 @@ def delete_unclaimed() -> int:
     """Delete uploads that no message claimed in time, and return their number."""
     expired = Attachment.objects.filter(message=None, created_at__lt=Now() - CLAIM_WITHIN)
     with transaction.atomic():
-        # Locked, so that none is claimed meanwhile. One that is being claimed is skipped.
+        # Locked, so that no upload is claimed meanwhile. Uploads that are being claimed are
+        # skipped.
         locked = expired.select_for_update(skip_locked=True)
         ids = list(locked.values_list("pk", flat=True)[:SWEEP_BATCH_SIZE])
         Attachment.objects.filter(pk__in=ids).delete()

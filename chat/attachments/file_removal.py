@@ -1,8 +1,8 @@
 """Removes files after their rows, but never while a backup copies them.
 
 A backup reads the rows in a snapshot. While it holds a lock, it links their files into a folder of
-its own, or reads them from a bucket. Code that removes a file deletes its row first; while the lock
-is held, the file is left to the sweep.
+its own, or reads them from a bucket. Code that removes a file deletes its row first. While the lock
+is held, the file stays, and the sweep removes it later.
 
 A removal is stored in the transaction that deletes the row, and is retried until it succeeds,
 because a bucket may be unavailable for a while.
@@ -61,7 +61,9 @@ def count_pending_removals(project_id: UUID, act: UUID) -> int:
 
 
 def retry_due_removals() -> None:
-    """Retry the removals that are due, until one fails: a storage that is down fails for all."""
+    """Retry the removals that are due, until one fails: then the storage is down, and all would
+    fail.
+    """
     due = FileRemoval.objects.filter(next_try_at__lte=Now()).order_by("next_try_at")
     for removal in due[:BATCH_SIZE]:
         if not _try_removal(removal):
@@ -69,8 +71,8 @@ def retry_due_removals() -> None:
 
 
 def _remove_now(removal: FileRemoval) -> None:
-    """Remove the file at once, unless the project's storage failed: requests must not wait for it
-    to fail again.
+    """Remove the file at once, unless the project's storage failed before: requests must not wait
+    for another failure.
     """
     failed = FileRemoval.objects.filter(project_id=removal.project_id).exclude(last_error="")
     if not failed.exists():
@@ -81,7 +83,7 @@ def _try_removal(removal: FileRemoval) -> bool:
     """Return True if the file is gone or another process is removing it."""
     row = FileRemoval.objects.filter(project_id=removal.project_id, pk=removal.pk)
     wait = min(FIRST_WAIT * 2**removal.attempts, MAX_WAIT)
-    # The attempt is stored first: if the process dies, the sweep retries.
+    # Store the attempt first, so that the sweep retries if this process dies.
     claimed = row.filter(attempts=removal.attempts)
     if not claimed.update(attempts=F("attempts") + 1, next_try_at=Now() + wait):
         return True
@@ -128,7 +130,7 @@ def backup_folder() -> Iterator[Path]:
 
 
 def link_for_backup(folder: Path, path: str) -> bool:
-    """Link the file at `path` into `folder`, so that it outlives its removal.
+    """Link the file at `path` into `folder`, so that its content survives the removal.
 
     Returns False if the file does not exist.
     """
@@ -139,7 +141,7 @@ def link_for_backup(folder: Path, path: str) -> bool:
     except FileNotFoundError:
         return False
     except OSError:
-        # Some file systems have no links.
+        # Some file systems do not support links.
         shutil.copyfile(source, target)
     return True
 

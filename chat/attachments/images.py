@@ -33,15 +33,15 @@ MAX_FRAMES = 1_000
 MAX_JPEG_SCANS = 100
 MAX_SIDE_PIXELS = 2048
 QUALITY = 85
-# A lossless image stays lossless, and its text sharp, up to this size.
+# Up to this size, a lossless image stays lossless, so that its text stays sharp.
 MAX_PNG_BYTES = 1_000_000
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 
-# Pillow rejects images of more than twice this number, and only warns of those in between.
+# Pillow rejects images of more than twice this number, and only warns above this number.
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS // 2
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
-# What Pillow raises for a damaged file, depending on the format and the place of the damage.
+# The exceptions that Pillow raises for damaged files, depending on the format and the damage.
 PILLOW_ERRORS = (
     *(OSError, SyntaxError, ValueError, EOFError, TypeError, struct.error, zlib.error),
     # A palette is missing.
@@ -119,7 +119,7 @@ def is_signed(image: EncodedImage, signature: str) -> bool:
 
 
 def _check_size(data: bytes) -> None:
-    """Reject what would take too much time or memory, before a pixel is decoded."""
+    """Reject images that would take too much time or memory, before any pixel is decoded."""
     if not data:
         raise ImageRejectedError(_("The file is empty."))
     if len(data) > MAX_IMAGE_BYTES:
@@ -169,7 +169,7 @@ def _decode(data: bytes) -> tuple[Image.Image, bool]:
         image = _to_rgb(file)
         lossless = file.format in ("PNG", "GIF")
     image.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
-    # Without a readable orientation, the image is taken to be upright.
+    # Without a readable orientation, assume that the image is upright.
     with suppress(*PILLOW_ERRORS):
         ImageOps.exif_transpose(image, in_place=True)
     if image.mode == "RGBA" and image.getchannel("A").getextrema() == (255, 255):
@@ -205,7 +205,7 @@ def _save(image: Image.Image, format: str, **options: object) -> bytes:
 
 
 def _unsupported_reason(data: bytes) -> str:
-    """Return why a file of none of FORMATS is rejected, by what it seems to be."""
+    """Return why a file in none of FORMATS is rejected, depending on its apparent type."""
     if looks_like_image(data):
         return str(DAMAGED)
     head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip().lower()

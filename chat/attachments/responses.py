@@ -8,7 +8,7 @@ from django.utils.http import quote_etag
 from chat.models import Attachment
 from projects.core.http.file_responses import stream_file
 
-# If a browser takes an image for another type, it runs nothing and loads nothing.
+# Even if a browser treats an image as another type, it must not run or load anything.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cross-Origin-Resource-Policy": "same-origin",

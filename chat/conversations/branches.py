@@ -20,8 +20,8 @@ N = TypeVar("N", bound=MessageNode)
 def path_to(messages: Iterable[N], head: UUID | None) -> list[N]:
     """Return the messages from the first one down to `head`, by parent; none if `head` is None.
 
-    The walk ends at a parent that is not among `messages`, so a part of a conversation gives the
-    part of the path that lies in it.
+    The walk ends at a parent that is not among `messages`. Therefore a part of a conversation
+    returns only the part of the path that it contains.
     """
     by_id = {message.pk: message for message in messages}
     path: list[N] = []

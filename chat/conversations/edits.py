@@ -69,8 +69,8 @@ def current_version(message: Message, version: int | None) -> Message:
 def edit(message: Message, text: str, by, version: int | None = None) -> Message:
     """Replace the text of `message` and keep the old one as a revision.
 
-    Raises StaleMessageError if `version` is given and not the current one, and ConflictError for a
-    message that is deleted or unfinished.
+    Raises StaleMessageError if `version` is not None and differs from the current version, and
+    ConflictError for a message that is deleted or unfinished.
     """
     with locked_session(message.project_id, message.session_id) as session:
         current = current_version(message, version)
@@ -109,7 +109,7 @@ def delete(message: Message, version: int | None = None) -> Message:
 def react(message: Message, user, emoji: str, wanted: bool) -> None:
     """Add or remove a reaction of `user`. Raises InvalidInputError if `emoji` is not one emoji.
 
-    Reactions from earlier versions, which took other signs too, can be removed.
+    Reactions of earlier versions of Strata, which accepted other texts too, can be removed.
     """
     emoji = emoji.strip()
     if not emoji or (wanted and not is_emoji(emoji)):
@@ -189,8 +189,8 @@ def choose(message: Message) -> Session:
 def fork(message: Message, user) -> Session:
     """Return a new session of `user` that begins with a copy of the path down to `message`.
 
-    It has the visibility of the original. Copies refer to their originals, which are the ones
-    that are remembered.
+    It has the visibility of the original. Copies refer to their originals. Memory contains only the
+    originals.
     """
     # Locked, so that nothing is copied while it is being forgotten.
     origin = Session.objects.select_for_update().get(pk=message.session_id)
@@ -218,7 +218,8 @@ def fork(message: Message, user) -> Session:
 
 
 def _title_fits_copies(copied: list[Message], origin: Session) -> bool:
-    """Return whether the title was set by hand, or was made only from messages that are copied.
+    """Return whether the title was set by hand, or was generated only from messages that are
+    copied.
 
     Otherwise the fork's title would reveal text that is not in it, even after it is forgotten.
     """

@@ -37,9 +37,9 @@ INTERNAL_ERROR = _("Strata itself failed while answering.")
 TRUNCATED = _("The model stopped here because its answer reached the longest it may give.")
 IMAGE_NOT_SEEN = _("The model could not see the image; it received its description.")
 IMAGES_NOT_SEEN = "The model could not see the {} images; it received their descriptions."
-# One statement for all replies of a project: one by one, the writes of thirty streams took a tenth
-# of their process's time. A locked row is skipped, since the next flush is a second away. A reply
-# that was finalised meanwhile is left as it is.
+# One statement for all replies of a project: separate writes of thirty streams took a tenth of the
+# processor time of their process. A locked row is skipped, because the next flush follows after a
+# second. A reply that was finalised meanwhile is not changed.
 FLUSH = """
     WITH free AS (
         SELECT id FROM chat_message
@@ -98,7 +98,7 @@ async def stream_reply(
             status, changes["error"] = Status.STOPPED, ""
         raise
     except Exception:
-        # Any other error must reach the reader, too, and must not leave the message unfinished.
+        # The reader must see any other error too, and the message must not stay unfinished.
         log.exception("reply_failed message=%s", reply.pk)
         status, changes["error"] = Status.FAILED, INTERNAL_ERROR
         yield Failed(ProviderError(INTERNAL_ERROR, status=500, code="internal_error"))
@@ -107,7 +107,7 @@ async def stream_reply(
 
 
 def _build_prompt(reply: Message, system: str) -> Prompt:
-    """Build the prompt of a pending reply from what is committed now."""
+    """Build the prompt of a pending reply from the committed data."""
     fresh = Message.objects.select_related("parent__author", "session__project").get(pk=reply.pk)
     return builder.build(builder.Turn(fresh.session, fresh.parent, system=system))
 
@@ -186,7 +186,7 @@ async def _flush_regularly(replies: dict[UUID, tuple[UUID, list[str]]]) -> None:
         try:
             await in_thread(flush, texts)
         except Exception:
-            # If this task ended, no reply of the process would have a heartbeat any more.
+            # Catch everything: if this task ended, no reply of the process would have a heartbeat.
             log.exception("flush_failed")
 
 

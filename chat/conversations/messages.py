@@ -26,7 +26,7 @@ class NewBranch:
 
 @dataclass(frozen=True)
 class PresetPlaces:
-    """Each draft has its parent and whether it is remembered; the path then ends at `head`."""
+    """Each draft already has its parent and its `remembered`; the path then ends at `head`."""
 
     head: UUID | None
 
@@ -64,7 +64,7 @@ def ask(
 
 
 def begin_reply(message: Message) -> Message:
-    """Post a pending reply to `message`. A second call adds a sibling, which then counts."""
+    """Post a pending reply to `message`. A second call adds a sibling, which becomes active."""
     [reply] = post_messages(message.session, [pending_reply(message.session, message)])
     return reply
 
@@ -100,7 +100,7 @@ def post_messages(
     The session's row is locked while places are assigned, so that any number of writers get
     1, 2, 3 … without a gap or a duplicate. The first draft follows the end of the session's path
     unless `at` names another place; each later one without a parent follows the one before it. A
-    draft that is not to be remembered stays so. The path then ends at the last draft, and
+    draft that is not remembered stays so. The path then ends at the last draft, and
     `message_changed` is sent for the messages that it left or joined.
     """
     locked = lock_session(session)

@@ -32,7 +32,7 @@ PURGE_BATCH_SIZE = 1_000
 
 
 def clamp_history_limit(limit: int | None) -> int | None:
-    """Return the limit moved into HISTORY_LIMITS; None stands for the project's limit."""
+    """Return the limit moved into HISTORY_LIMITS; None means the project's limit."""
     least, most = HISTORY_LIMITS
     return limit if limit is None else min(max(limit, least), most)
 
@@ -50,8 +50,8 @@ def update_session(session: Session, at_version: int | None = None, **settings) 
     """Change settings of `session` and raise its version if any differs.
 
     Raises StaleVersionError if the session is not at `at_version`. `settings` are fields of Session
-    and `archived`, a bool. A title that is set here is never replaced by a generated one; an empty
-    title may be.
+    and `archived`, a bool. A title that is set here is never replaced by a generated one, unless it
+    is empty.
     """
     locked = Session.objects.select_for_update().get(pk=session.pk)
     _check_version(locked, at_version)

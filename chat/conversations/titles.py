@@ -28,7 +28,7 @@ MAX_READ_CHARS = 20_000
 MODELS_WITHOUT_TITLES = ("extractive", "demo")
 # Tokens of each of the two messages that the model reads.
 MAX_MESSAGE_TOKENS = 1_000
-# A model that thinks aloud needs more than the title's own tokens.
+# A model that reasons first needs more tokens than the title has.
 MAX_ANSWER_TOKENS = 1_000
 
 # Markdown before a line: headings, quotes, bullets, numbers, fences.
@@ -77,7 +77,7 @@ def request_title(message: Message, **kwargs: object) -> None:
 def write_title(session_id: UUID) -> str | None:
     """Let the system model title a session; return the title, or None if it was not changed.
 
-    A title that a member set is never replaced, nor one that was set meanwhile. If the model
+    A title that a member set is never replaced, not even if it was set meanwhile. If the model
     fails, the error is logged, the title stays, and there is no retry.
     """
     session = Session.objects.select_related("project").filter(pk=session_id).first()

@@ -10,7 +10,7 @@ PAGE_SIZE = 200
 
 
 def iter_messages(session: Session, *related: str) -> Iterator[Message]:
-    """Yield every message, also off the active path, in the order of creation.
+    """Yield every message, on all branches, in the order of creation.
 
     `related` is passed to `prefetch_related`.
     """

@@ -39,7 +39,7 @@ __all__ = [
     "storable",
 ]
 
-# A transaction writes whole conversations until it has so many messages or characters.
+# A transaction writes whole conversations, up to about this many messages or characters.
 BATCH_MESSAGES = 1_000
 BATCH_CHARS = 8_000_000
 # The first bytes of a file, by which its format is recognised.

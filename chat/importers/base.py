@@ -1,6 +1,7 @@
-"""The interface of importers: what they read, what they yield, and the result of an import.
+"""The interface of importers: their input, their output, and the result of an import.
 
-Also the times of exports, and the identities of what was imported.
+It also parses the times in exports, and computes the keys of imported objects. CONTRIBUTING.md
+describes how to add an importer.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -40,7 +40,8 @@ MAX_BASE64_CHARS = images.MAX_IMAGE_BYTES * 4 // 3 + 4
 
 
 class ImageSpool:
-    """Images from the text of a document, on disk because together they may exceed the memory.
+    """Images from the text of a document. They are on disk, because all of them may not fit into
+    memory.
 
     The file is deleted together with its last reader.
     """
@@ -140,7 +141,7 @@ def _encoded(
 
 
 def _encode(image: ImportedImage) -> images.EncodedImage:
-    """Re-encode the image, unless its signature shows that this server did so before.
+    """Re-encode the image, unless its signature shows that this server has encoded it before.
 
     Raises `ImportRejectedError`.
     """

@@ -1,8 +1,8 @@
 """Import jobs: uploaded files, imported by background tasks.
 
 A process that runs an import holds an advisory lock named after it. The lock ends with the
-process, so another one can continue. Continuing means starting again, because messages that were
-imported before are skipped.
+process, so another one can continue. To continue, an import starts from the beginning; messages
+that were imported before are skipped.
 """
 
 import logging
@@ -34,7 +34,8 @@ from projects.models import Membership, Project
 log = logging.getLogger(__name__)
 
 UNFINISHED = (ImportState.WAITING, ImportState.RUNNING)
-# A task stops after this time and another one continues, far below the time limit of tasks.
+# A task stops after this time, and another task continues. This is far below the time limit of
+# tasks.
 TASK_SECONDS = 600.0
 # After this time, the broker message of a waiting import counts as lost.
 LOST_AFTER = timedelta(minutes=2)
@@ -82,7 +83,8 @@ def import_now(
     progress: Callable[[int, int], None] | None = None,
     match_members: bool = False,
 ) -> FileResult:
-    """Import a file in the foreground, recorded as an import of `user` that can be forgotten whole.
+    """Import a file in the foreground. It is recorded as an import of `user`, which can be
+    forgotten.
 
     `match_members` is that of `import_file`.
 
@@ -159,7 +161,8 @@ def _run(upload: Import, deadline: float) -> None:
     def store_progress(done: int, total: int) -> None:
         if time.monotonic() > deadline:
             raise ImportDeadlineError
-        # In the transaction of the messages that it counts. Messages of earlier tasks are skipped.
+        # Runs in the transaction of the messages that it counts. Messages of earlier tasks are
+        # skipped.
         exists = Import.objects.filter(pk=upload.pk).update(
             progress=100 * done // total, imported=before + result.imported
         )
@@ -276,8 +279,8 @@ def find_interrupted() -> list[UUID]:
 def _lock(import_id: UUID) -> Iterator[bool]:
     """Lock the import until the end of the block; False if another process holds the lock.
 
-    The lock belongs to a transaction on a connection of its own, because the batches commit
-    meanwhile, and behind a connection pooler a session has no locks of its own.
+    The lock belongs to a transaction on a separate connection, because the batches commit
+    meanwhile. Session locks would not work behind a connection pooler.
     """
     guard = connection.copy()
     try:

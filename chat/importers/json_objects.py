@@ -14,12 +14,12 @@ import ijson
 from chat.importers.base import ImportedSession, ImportRejectedError, ImportResult, InvalidItemError
 
 MAX_ELEMENT_BYTES = 64 * 2**20
-# The parser holds a whole string, even one that is not used. So many bytes without an event of the
-# parser end the document.
+# The parser holds a whole string in memory, even if it is not used. Therefore the document ends
+# after this many bytes without an event of the parser.
 MAX_TOKEN_BYTES = 2 * MAX_ELEMENT_BYTES
 BUFFER_BYTES = 64 * 2**10
 MAX_DEPTH = 1_000
-# If none of the first elements is a conversation, the rest of the file is not read.
+# If none of this many first elements is a conversation, the rest of the file is not read.
 MAX_LEADING_ERRORS = 1_000
 
 JSONObject = dict[str, Any]
@@ -61,8 +61,8 @@ def iter_objects(
 ) -> Iterator[JSONObject | InvalidItemError]:
     """Yield the JSON objects in `file`, and an error in place of each other element.
 
-    An array `inner` of an object may be longer than an element: it is read item by item, and holds
-    what `convert` returns for each.
+    An array `inner` of an object may be longer than an element. It is read item by item, and
+    `convert` replaces each item.
     """
     return map(as_object, iter_elements(file, inner, convert))
 
@@ -156,7 +156,7 @@ def _build(
         depth -= event in ("end_map", "end_array")
         if depth > MAX_DEPTH:
             raise ImportRejectedError("It is nested too deeply.")
-        # An event stands for at least three characters: brackets or a value, and a separator.
+        # An event takes at least three characters: brackets or a value, and a separator.
         size += 3 + (len(value) if isinstance(value, str) else 0)
         if size <= max_bytes:
             builder.event(event, float(value) if isinstance(value, Decimal) else value)

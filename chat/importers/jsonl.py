@@ -53,7 +53,7 @@ def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSessi
             result.errors.append(f"Line {number}: {error}")
             continue
         seen[session, message.key] += 1
-        # The same text at the same time by the same author is a message of its own.
+        # A repeated line (same text, time and author) is a separate message.
         if (occurrence := seen[session, message.key]) > 1:
             message = replace(message, key=f"{message.key}-{occurrence}")
         conversations[session].append(message)

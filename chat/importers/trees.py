@@ -40,8 +40,8 @@ def order_messages(
     """Return the visible messages, by time and each after its parent, and the key of the head.
 
     The head is `current`, or the nearest visible message above it. A node without a plausible time
-    has the time of its parent, the first one `start`, that of the conversation. A path ends at a
-    missing parent and at a cycle. Raises `InvalidItemError` if nothing has a time.
+    gets the time of its parent; the first node gets `start`, the time of the conversation. A path
+    ends at a missing parent or at a cycle. Raises `InvalidItemError` if nothing has a time.
     """
     if nodes and start is None and not any(node.at for node in nodes.values()):
         raise InvalidItemError("It has no times.")

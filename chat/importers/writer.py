@@ -99,7 +99,9 @@ class ImportWriter:
         return written
 
     def _record_stretches(self, written: Sequence[WrittenSession]) -> None:
-        """Record what this import added to each conversation, so that it can be forgotten whole."""
+        """Record the messages that this import added to each conversation, so that they can be
+        forgotten together.
+        """
         if self.upload is not None:
             ImportedStretch.objects.bulk_create(
                 ImportedStretch(

@@ -18,7 +18,8 @@ from chat.importers.base import Document, ImportRejectedError
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 # All documents together.
 MAX_UNPACKED_BYTES = 2**30
-# Exports shrink to about a tenth. Deflate reaches 1,000, which only a bomb uses.
+# Compression makes exports about ten times smaller. Deflate reaches a ratio of 1,000, but only zip
+# bombs do.
 MAX_RATIO = 200
 # Smaller files may have any ratio.
 RATIO_MIN_BYTES = 2**20
@@ -29,7 +30,7 @@ MAX_DOCUMENTS = 10_000
 DOCUMENTS = (".json", ".jsonl", ".ndjson")
 
 _CONVERSATIONS = re.compile(r"conversations([-_]\d+)?\.json")
-# The names of a conversation's files are their ids and then the names of the uploads.
+# File names in an export begin with the id of the file, followed by the name of the upload.
 _FILE = re.compile(r"(file[-_][A-Za-z0-9]+)\b.*")
 _MEMORIES = re.compile(r"^(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
 
@@ -106,7 +107,7 @@ class _BoundedFile:
 
 
 class _Member:
-    """A file in a zip file. Errors while it is read raise `ImportRejectedError`."""
+    """A file in a zip file. Read errors raise `ImportRejectedError`."""
 
     def __init__(self, archive: ZipFile, info: ZipInfo) -> None:
         with _zip_errors():

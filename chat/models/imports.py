@@ -75,7 +75,7 @@ def _stretches_of_import() -> "StretchQuerySet":
 
 class StretchQuerySet(models.QuerySet["ImportedStretch"]):
     def of_new_sessions(self) -> "StretchQuerySet":
-        """Filter by stretches that begin a session, which their import created."""
+        """Filter by stretches at the beginning of a session: their import created the session."""
         return self.filter(first_seq=1)
 
 
@@ -83,8 +83,8 @@ class ImportedStretch(ProjectScopedModel):
     """The messages that an import added to one session at once; duplicates are not included."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # Without constraints: an earlier release, which may still serve, deletes rows of the other
-    # tables and does not know this one.
+    # Without constraints, because processes of an earlier release may still run. They delete rows
+    # of the other tables, but not of this table.
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
     )

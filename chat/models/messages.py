@@ -23,7 +23,7 @@ _SYMBOL = (
     "[©®‼⁉™ℹ\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff〰〽㊗㊙🅰🅱🅾🅿🆎🆑-🆚"
     "\U0001f000-\U0001f0ff\U0001f200-\U0001faff]"
 )
-# A symbol with a variation or skin tone, a flag's tags, and symbols that are joined to it.
+# A symbol with its variation or skin tone, tags of a flag, and further joined symbols.
 _PART = f"{_SYMBOL}[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]{{0,8}}"
 _EMOJI = re.compile(
     f"[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3|{_PART}(?:\u200d{_PART}){{0,6}}"
@@ -50,7 +50,7 @@ FINAL = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED, Status.FAILED)
 UNFINISHED = (Status.PENDING, Status.STREAMING)
 
 
-# Walks from a message up its parents, at most so many steps.
+# Walks from a message up its parents, for at most the given number of steps.
 _UPWARD = """
     WITH RECURSIVE up (id, parent_id, step) AS (
         SELECT id, parent_id, 1 FROM chat_message WHERE project_id = %s AND id = %s

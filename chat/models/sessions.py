@@ -59,7 +59,9 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
 
 class Session(ProjectScopedModel):
-    """A conversation. `last_seq` is the last place in use; `version` rises with every change."""
+    """A conversation. `last_seq` is the highest `seq` of a message; `version` rises with every
+    change.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="sessions")
@@ -171,13 +173,15 @@ class Session(ProjectScopedModel):
         return self.history_limit or self.project.history_limit
 
     def touch(self, moment: datetime) -> None:
-        """Count a change at `moment` without saving. Old imported messages move no time back."""
+        """Record a change at `moment` without saving. Old imported messages do not move the time
+        back.
+        """
         self.version += 1
         self.last_activity_at = max(self.last_activity_at, moment)
 
 
 class Seen(ProjectScopedModel):
-    """The last place of a session that a user has read."""
+    """The `seq` up to which a user has read a session."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)

@@ -24,9 +24,9 @@ from projects.core.errors import InvalidInputError
 from projects.core.models import new_id
 from projects.models import Project
 
-# The `source_key` of what came with a request begins with this.
+# The prefix of `source_key` in messages that were stored from a request.
 SOURCE_KEY_PREFIX = "v1:"
-# At least so many messages of a path are read to find where a request continues it.
+# The minimum number of messages of a path that are read to find where a request continues it.
 MIN_PATH_MESSAGES = 200
 
 
@@ -44,7 +44,7 @@ class SessionKey:
 
     @property
     def deleted_source_key(self) -> str:
-        """The key of a session that was deleted, while another one has its name."""
+        """The key that a deleted session gets when another session takes its name."""
         return source_key_for(f"deleted:{self.source_key}")
 
     def find_session(self) -> Session | None:
@@ -58,7 +58,7 @@ class SessionKey:
 def match_request(
     session: Session | None, transcript: Sequence[TranscriptMessage], loaded: LoadedImages
 ) -> Match:
-    """Return how a request continues `session`, None if it does not.
+    """Return how a request continues `session`, or None if it does not continue it.
 
     The last message of `transcript` is a user's or a tool's.
     """
@@ -106,7 +106,7 @@ def continue_session(
 def _get_or_create_locked(key: SessionKey) -> Session:
     deleted = Session.objects.exclude(deleted_at=None).filter(project=key.project)
     if deleted.filter(source_key=key.source_key).exists():
-        # It can still be restored, beside the session that begins now.
+        # The deleted session can still be restored, beside the session that begins now.
         deleted.filter(source_key=key.deleted_source_key).update(source_key=None)
         deleted.filter(source_key=key.source_key).update(source_key=key.deleted_source_key)
     # In a project imported from another installation, the user id belonged to somebody else.

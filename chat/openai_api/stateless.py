@@ -31,8 +31,8 @@ def stateless_turn(
 ) -> Turn:
     """Return the turn that answers the last message of `transcript`.
 
-    `session` is the session that the request is about, if there is one. Without it, the prompt is
-    that of a private session of `user`, who is the only reader.
+    `session` is the session that the request is about, if there is one. Without a session, the
+    prompt is that of a private session, which only `user` reads.
     """
     if session is None:
         session = Session(project=project, creator=user, visibility=Visibility.PRIVATE)
@@ -63,6 +63,6 @@ async def stream_answer(
         async for event in provider.stream(prompt.messages, options):
             yield event
     except ProviderError as error:
-        # Not the provider's own text, which may quote the prompt.
+        # Log no text of the provider, because it may quote the prompt.
         log.warning("answer_failed project=%s reason=%s", turn.project.pk, error.message)
         yield Failed(error)

@@ -15,9 +15,9 @@ from uuid import UUID
 
 # As in `chat.models.Role`, which would need Django.
 USER, ASSISTANT = "user", "assistant"
-# How much of a message is searched for in a prompt that may quote it.
+# The number of characters of a message to search for in a prompt that may quote it.
 QUOTE_CHARS = 80
-# The part of a prompt that is searched for the marks of a client's own prompts.
+# The maximum length of a prompt in which the patterns of clients' own prompts are searched.
 MAX_SEARCHED_CHARS = 100_000
 # The number of a request's latest messages that are looked up on the path, and the number of equal
 # messages after which a position is certain. 2,000 equal messages would take seconds.
@@ -25,7 +25,7 @@ MAX_LOOKUPS = 64
 # A shorter exchange may occur in a message by chance.
 MIN_QUOTED_CHARS = 40
 
-# What Open WebUI folds away in a reply: reasoning, tool calls.
+# The parts of a reply that Open WebUI folds: reasoning, tool calls.
 _FOLDED = re.compile(r"<details type=.*?(?:</details>|\Z)", re.DOTALL)
 # How Open WebUI and LibreChat begin their own prompts for titles, tags and search queries.
 _TASK_PROMPT = re.compile(
@@ -44,7 +44,7 @@ class ComparedMessage:
     """A message of a request or, with an `id`, a stored message.
 
     `calls` are the ids of its tool calls, `images` are digests. `from_api` and `is_deleted` are
-    about stored messages: the first is true of those that came with a request to this API.
+    about stored messages: `from_api` is true if the message was stored from a request to this API.
     """
 
     role: str
@@ -111,8 +111,8 @@ def match_transcript(
     if known == len(earlier) and from_users:
         if regeneration := _regeneration(from_users[0], new):
             return regeneration
-        # The request replaces what the client sent before and now leaves out. Messages that were
-        # posted elsewhere stay on the path, because the client never had them.
+        # The request replaces messages that the client sent before and now omits. Messages that
+        # were posted elsewhere stay on the path, because the client never had them.
         if all(line.from_api for line in from_users):
             return Continuation(known, path[index - 1].id)
     return Continuation(len(earlier))
@@ -159,7 +159,9 @@ def _find_position(
 def _overlap(
     path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage], index: int, last: int
 ) -> int:
-    """Return how many messages before the two are the same, too, at most MAX_LOOKUPS."""
+    """Return how many consecutive messages are the same, counted back from these two, at most
+    MAX_LOOKUPS.
+    """
     back = 1
     while back <= min(index, last, MAX_LOOKUPS) and _is_same(
         earlier[last - back], path[index - back]

@@ -39,7 +39,7 @@ StartingReply = Coroutine[Any, Any, LiveReply]
 
 @extend_schema(exclude=True)
 class OpenAIView(APIView):
-    """Base of all views here. Tokens and rate limits are those of the REST API."""
+    """Base class of these views. Tokens and rate limits are those of the REST API."""
 
     def handle_exception(self, exc: Exception) -> Response:
         return to_openai_response(exc, super().handle_exception(exc))

@@ -31,7 +31,7 @@ T = TypeVar("T")
 class Turn:
     """The reply being prepared. `reply_to` is the last message on its path, None before any.
 
-    `reply_to` need not be saved if it has its `seq` and its parent. `budget` is what the current
+    `reply_to` may be unsaved if its `seq` and its parent are set. `budget` is what the current
     section may take, in tokens; `shown_ids` are the items of the sections before it. `system` is
     the system text that an API client sends. For a request that is not stored, `stateless_history`
     has the earlier messages and `stateless_images` the images by message.
@@ -66,7 +66,7 @@ class Turn:
 
     @property
     def window_limit(self) -> int:
-        """The most messages of the prompt; a stateless request sends as many as it likes."""
+        """The maximum number of messages in the prompt; a stateless request has no limit."""
         return self.session.window_limit if self.stateless_history is None else len(self.path)
 
     @property
@@ -86,8 +86,8 @@ class Turn:
             return []
         limit = self.session.window_limit
         head = last.parent_id if last.pk is None or last._state.adding else last.pk
-        # Usually few messages of a path do not count. Where many do not, as with tools, a second
-        # query reads further back.
+        # Usually few messages of a path do not count. If many do not, as with tools, a second query
+        # reads further back.
         reach = limit * 5 // 4
         messages = history.path_to(self.session, head, reach + 1)
         if len(messages) > reach and sum(message.counts for message in messages) < limit:
@@ -162,8 +162,8 @@ def run_sections(
 def preview(session: Session, text: str, author) -> Prompt:
     """Return the prompt of the next reply if `author` posted `text`. Writes nothing.
 
-    Without a text it is the prompt of the reply to a waiting user message; if none waits, it is
-    what the next message's prompt would begin with.
+    Without a text, return the prompt of the reply to an unanswered user message. If there is none,
+    return the beginning of the next message's prompt.
     """
     head = None
     if session.head_id is not None:

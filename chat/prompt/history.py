@@ -26,8 +26,8 @@ MAX_IMAGES = 20
 def fit(messages: Sequence[PromptMessage], limit: int, budget: int) -> list[PromptMessage]:
     """Return the newest of `messages`, oldest first: at most `limit` and at most `budget` tokens.
 
-    Messages are never cut. Where the budget ends the window, the window begins with a user's
-    message, so that no answer stands without its question.
+    Messages are never cut. If the budget limits the window, the window begins with a user's
+    message, so that it does not contain an answer without its question.
     """
     recent = messages[-limit:] if limit else []
     window: list[PromptMessage] = []
@@ -59,7 +59,7 @@ def choose_images(
 def drop_unpaired_calls(messages: Sequence[PromptMessage]) -> list[PromptMessage]:
     """Remove tool calls that are not all answered at once, and answers without a call.
 
-    Providers refuse both. A message without text is removed together with its calls.
+    Providers reject both. A message without text is removed together with its calls.
     """
     paired: list[PromptMessage] = []
     index = 0

@@ -81,7 +81,7 @@ def _instruction_values(turn: Turn) -> dict[str, object]:
 
 @share(ceiling=CLIENT_SYSTEM_SHARE)
 def program(turn: Turn) -> PromptSection | None:
-    """Return the system text of the API client, below the project's own front."""
+    """Return the system text of the API client. It follows the project's own sections."""
     return _system_section("program", turn.system, turn.budget) if turn.system else None
 
 
@@ -103,8 +103,8 @@ def history(turn: Turn) -> PromptSection | None:
 def message(turn: Turn) -> PromptSection | None:
     """Return the message to answer, or a question with the answers of tools since.
 
-    A single message longer than the context is cut at its end. Raises ProviderError where there
-    are answers of tools, too.
+    A single message longer than the context is cut at its end. With answers of tools, ProviderError
+    is raised instead.
     """
     if turn.reply_to is None:
         return None
@@ -191,8 +191,8 @@ def _counts(turn: Turn, message: HistoryMessage | Message) -> bool:
 def _text(turn: Turn, message: HistoryMessage | Message, with_names: bool) -> str:
     """Return the text with the speaker's name, the time of deletion and the reactions.
 
-    Names are added where several people talk; deleted messages are in prompts only where the
-    project keeps them.
+    Names are added if several people talk. Deleted messages are in prompts only if the project
+    keeps them there.
     """
     text = message.text
     if with_names and message.role == Role.USER:
@@ -200,7 +200,7 @@ def _text(turn: Turn, message: HistoryMessage | Message, with_names: bool) -> st
     if message.deleted_at is not None:
         at = message.deleted_at.astimezone(turn.project.zone)
         text = f"[deleted {at:%Y-%m-%d %H:%M}] {text}"
-    # Reactions from earlier versions may be words, which could pass for an instruction.
+    # Reactions from earlier versions may be words, which a model could read as an instruction.
     reactions = turn.reactions.get(message.pk, {}).items()
     tag = " ".join(f"{emoji}{count}" for emoji, count in sorted(reactions) if is_emoji(emoji))
     if tag:

@@ -142,7 +142,7 @@ class BudgetShare:
 
 
 def share(*, floor: float = 0.0, ceiling: float = 1.0) -> Callable[[F], F]:
-    """Mark a section function with its share of the budget."""
+    """Return a decorator that sets the share of the budget of a section function."""
 
     def mark(function: F) -> F:
         function.share = BudgetShare(floor, ceiling)  # type: ignore[attr-defined]

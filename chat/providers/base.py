@@ -87,7 +87,7 @@ class ProviderError(UnavailableError):
 
 
 class OutputSchemaRejectedError(ProviderError):
-    """The server does not accept output schemas. It is not sent one again."""
+    """The server does not accept output schemas. No further request sends a schema to it."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,6 @@ class Provider(Protocol):
     ) -> Completion:
         """Return the whole reply to `prompt`, for callers without an event loop.
 
-        With `schema`, a model that `supports_output_schema` is asked to match it, but may not.
-        Raises `ProviderError`.
+        With `schema`, a model that `supports_output_schema` is requested to match it; the answer
+        may differ. Raises `ProviderError`.
         """

@@ -66,7 +66,8 @@ def serve(port: int) -> None:
     parameters.n_predict = MAX_REPLY_TOKENS
     parameters.cache_ram_mib = PROMPT_CACHE_MIB
     parameters.verbosity = 0
-    # The first would show other users' prompts, the second a chat page without project memory.
+    # Without /slots, which would show other users' prompts, and without llama.cpp's own chat page,
+    # which has no project memory.
     parameters.endpoint_slots = False
     parameters.ui = False
     for name, value in SAMPLING.items():

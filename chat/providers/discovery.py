@@ -1,4 +1,4 @@
-"""Lists the models that can be used here, and tries one out."""
+"""Lists the models that this server can use, and tests one."""
 
 import json
 import logging
@@ -34,7 +34,7 @@ MAX_ANSWER_CHARS = 300
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The answer of a model that was tried, or the error."""
+    """The answer of a model that was tested, or the error."""
 
     answer: str = ""
     trouble: str = ""

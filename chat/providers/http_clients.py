@@ -47,8 +47,8 @@ class RawMessagesClient(AsyncOpenAI):
     """The SDK's client, except that it sends messages without transforming them.
 
     The SDK checks each message against every kind of message there is, for keys to rename and files
-    to read. Chat completions have neither. The check takes 0.3 ms per message and blocks the event
-    loop.
+    to read. Chat completions have neither. The check takes 0.3 ms per message, in which the event
+    loop is blocked.
     """
 
     @cached_property
@@ -75,10 +75,11 @@ class _RawCompletions(AsyncCompletions):
 
 
 # Pause between two batches of a stream, times the number of open streams in this process. With one
-# stream, no token of an ordinary model waits; with fifty, each stream delivers twice a second. A
-# process then spends about a tenth of its time on batches and the rest on requests.
+# stream, the pause is shorter than the time between two tokens of an ordinary model. With fifty
+# streams, each delivers twice a second. A process then spends about a tenth of its time on batches
+# and the rest on requests.
 PAUSE_S = 0.01
-# After a pause, how long the stream is read before the batch is delivered.
+# The time for which the stream is read after a pause, before the batch is delivered.
 READ_WINDOW_S = 0.002
 # The keys of a delta that hold text, as different servers name them.
 TEXT_KEYS = ("content", "reasoning_content", "reasoning")
@@ -97,7 +98,7 @@ async def batch_events(response: httpx2.Response) -> None:
 
 
 class BatchedEventStream(httpx2.AsyncByteStream):
-    """Wraps a stream of events. Its chunks are whole events, whatever the inner chunks are."""
+    """Wraps a stream of events. Its chunks are whole events, independent of the inner chunks."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -178,14 +179,14 @@ class BatchedEventStream(httpx2.AsyncByteStream):
 
 class ParsedEvent(NamedTuple):
     content: bytes
-    # Everything but the text. Consecutive events with an equal frame and key can be merged.
+    # The event without its text. Consecutive events with an equal frame and key can be merged.
     frame: object
     key: str = ""
     text: str = ""
 
 
 def _merge(events: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield `events`, those that extend the same text merged, and if each has text."""
+    """Yield (event, has text). Consecutive events that extend the same text are merged."""
     for _, group in groupby(map(_parse, events), key=lambda event: (event.key, event.frame)):
         first, *more = group
         if not more:

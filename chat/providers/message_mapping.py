@@ -91,7 +91,9 @@ def _user_content(message: PromptMessage, images: ImageData) -> str | list[messa
 
 
 def may_reject_images(error: exceptions.ModelAPIError) -> bool:
-    """Return True if the images may be why the request was rejected: servers word this freely."""
+    """Return True if the request may have been rejected because of its images. Servers have no
+    common message for this.
+    """
     if isinstance(error, exceptions.ModelHTTPError) and "image" in str(error.body).lower():
         return True
     return is_content_rejected(error)
@@ -161,7 +163,7 @@ def _request_parameters(params: OpenAIParams) -> ModelRequestParameters:
 def schema_parameters(
     schema: OutputSchema, strict: bool | None = True, tools: list[ToolDefinition] | None = None
 ) -> ModelRequestParameters:
-    """Return the parameters that hold a reply to `schema`."""
+    """Return the parameters that make a model follow `schema`."""
     output = OutputObjectDefinition(
         json_schema=dict(schema.schema), name=schema.name, strict=strict
     )

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 OPENAI_PREFIXES = ("openai", "openai-chat")
 NO_OUTPUT = _("The model returned nothing.")
 
-# A model holds connections, which belong to one event loop.
+# One model per event loop, because the connections of a model belong to one event loop.
 _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None], Model]]
 _models = WeakKeyDictionary()
 # Models whose servers rejected an output schema, for the life of this process.
@@ -177,7 +177,7 @@ def _profile_flag(name: str, flag: str, default: bool) -> bool:
     try:
         model = infer_model(name)
     except (exceptions.UserError, ImportError):
-        # A call will fail, too, and give the reason then.
+        # A call will fail with the reason.
         return default
     return bool(model.profile.get(flag, default))
 

@@ -30,7 +30,7 @@ ReplyEvent = Delta | Finished | Failed
 class LiveReply:
     """A reply in progress: its text so far, and an event that is set when it changes.
 
-    `finished` or `failure` say how it ended; neither is set if it was stopped.
+    At the end, `finished` or `failure` is set; neither is set if the reply was stopped.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class LiveReply:
         self.finished: Finished | None = None
         self.failure: ProviderError | None = None
         self.task: asyncio.Task[None] | None = None
-        # Set once at the next change. To miss nothing: take it, then read, then wait.
+        # Set once, at the next change. To miss no change: get the event, then read, then wait.
         self.changed = asyncio.Event()
 
     def add(self, event: ReplyEvent) -> None:

@@ -10,7 +10,7 @@ _parser.core.ruler.enableOnly(["normalize", "block"])
 limit_tables(_parser)
 # An open block is parsed again only after it has grown by this factor, so that a long one is cheap.
 _GROWTH = 1.05
-# A longer block is not parsed until the reply is complete: the event loop waits meanwhile.
+# A longer block is not parsed until the reply is complete, because parsing blocks the event loop.
 MAX_BLOCK_CHARS = 20_000
 
 

@@ -1,6 +1,6 @@
-"""One query round a second per process for everything that its streams wait for.
+"""Polls the database once a second per process, for all of its streams.
 
-LISTEN is not used: it does not pass a transaction pooler, and needs a connection of its own.
+LISTEN is not used: it does not work behind a transaction pooler, and needs a separate connection.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ POLL_INTERVAL_S = 1.0
 class StreamGrant:
     """The right to keep reading an open stream, which outlives the request that opened it.
 
-    Without a session, only the project counts. `token` is the digest of the API token; None for a
-    page.
+    Without a session, only access to the project is checked. `token` is the digest of the API
+    token; None for a page.
     """
 
     user: int
@@ -65,8 +65,8 @@ _open_streams: Counter[tuple[str, int | UUID]] = Counter()
 def require_free_stream(grant: StreamGrant) -> None:
     """Raise `TooManyStreamsError` if this process holds the limit of streams already.
 
-    Concurrent requests may exceed the limit by the number of threads, since a stream counts once
-    it is sent.
+    Concurrent requests may exceed the limit by the number of threads, because a stream counts only
+    after its response has begun.
     """
     if (
         _open_streams["user", grant.user] >= settings.STREAMS_PER_USER
@@ -104,7 +104,7 @@ def withdrawn_grants(grants: Collection[StreamGrant]) -> frozenset[StreamGrant]:
     members = set(memberships.values_list("user_id", "project_id"))
     digests = {grant.token for grant in grants if grant.token is not None}
     sessions = {grant.session for grant in grants if grant.session is not None}
-    # The one project that a token is for, and the one reader of a session, or None for any.
+    # The only project of the token, and the only reader of the session; None means any.
     token_projects: dict[str, UUID | None] = {}
     readers: dict[UUID, int | None] = {}
     if digests:
@@ -226,7 +226,7 @@ def get_poller() -> Poller:
 def query_state(
     sessions: list[UUID], replies: list[UUID], stoppable: list[UUID], grants: list[StreamGrant]
 ) -> PollResult:
-    """Query the database, in at most six queries however much is watched."""
+    """Query the database, with at most six queries for any number of watched objects."""
     versions = Session.objects.filter(pk__in=sessions).values_list("pk", "version")
     texts = Message.objects.filter(pk__in=replies, deleted_at=None).values_list(
         "pk", "text", "status"

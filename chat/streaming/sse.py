@@ -33,7 +33,7 @@ MEDIA_TYPE = "text/event-stream"
 # A comment after this much silence keeps proxies from closing the stream.
 PING_INTERVAL_S = 15.0
 PING = b": ping\n\n"
-# How long a page watches a session before it has to ask again.
+# The time after which a page that watches a session has to connect again.
 WATCH_TIMEOUT_S = 600.0
 ACCESS_WITHDRAWN = "You may not listen to this any more."
 END: Literal["end"] = "end"
@@ -115,8 +115,8 @@ def event_stream(
 
     It ends early if `grant` is withdrawn. The events are `message` (if one is given), `delta`
     {"text"} for each piece, and at the end `done`, or `error` {"detail", "id", "reply"} if the
-    reply failed. `render` makes the data of `message`, `done` and `reply`: a text is sent as it is,
-    anything else as JSON. The deltas begin with the whole text so far, or at `position`.
+    reply failed. `render` makes the data of `message`, `done` and `reply`: a text is sent
+    unchanged, anything else as JSON. The deltas begin with the whole text so far, or at `position`.
 
     With `render_markdown`, complete blocks of Markdown are sent as events `block` {"html", "rest"}:
     the HTML belongs below the blocks before it, and `rest` replaces the deltas so far.
@@ -140,8 +140,8 @@ def event_stream(
 def version_stream(session: Session, version: int, grant: StreamGrant) -> StreamingHttpResponse:
     """Return the response that sends an event `version` for each version above `version`.
 
-    It ends when `grant` is withdrawn and after WATCH_TIMEOUT_S, so that the reader asks again and
-    is authorised again. Raises `TooManyStreamsError`.
+    It ends when `grant` is withdrawn and after WATCH_TIMEOUT_S, so that the reader connects again
+    and is authorised again. Raises `TooManyStreamsError`.
     """
     require_free_stream(grant)
     return _response(_version_events(session.pk, version, grant))
@@ -227,7 +227,9 @@ def _last_event(reply_id: UUID, render: MessageRenderer) -> bytes:
 
 
 def format_event(event: str, data: object, id: int | str | None = None) -> bytes:
-    """Return one event as bytes, with a `data` field for each line, since an empty line ends it."""
+    """Return one event as bytes, with a `data` field for each line, because an empty line ends an
+    event.
+    """
     text = data if isinstance(data, str) else JSONRenderer().render(data).decode()
     lines = "".join(f"data: {line}\n" for line in re.split(r"\r\n|\r|\n", text))
     id_field = "" if id is None else f"id: {id}\n"

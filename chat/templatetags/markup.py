@@ -1,7 +1,7 @@
 """`|markdown`: Markdown as safe HTML.
 
-The HTML is sanitised by nh3 after rendering, whatever the renderer or a lexer lets through. Text
-may be hostile, so each step has a budget. What exceeds it is shown as plain text.
+After rendering, nh3 sanitises the HTML, so that errors of the renderer or of a lexer are harmless.
+Text may be hostile, so each step has a budget. What exceeds it is shown as plain text.
 """
 
 import logging
@@ -39,8 +39,9 @@ MAX_MARKDOWN_CHARS = 40_000
 LEXER_CHUNK_CHARS = 1_000
 # The code blocks of a message that are highlighted have so many characters together.
 MAX_HIGHLIGHT_CHARS = 10_000
-# Lexers that tests/bounds/test_markup_bounds.py measures. Scala and reStructuredText are missing,
-# because they take exponential time; HTTP and PostgreSQL, because they call any other lexer.
+# The languages that are highlighted. tests/bounds/test_markup_bounds.py measures their lexers.
+# Scala and reStructuredText are missing, because they take exponential time; HTTP and PostgreSQL,
+# because they call other lexers.
 LEXERS = (
     *("bash", "batch", "c", "clojure", "cmake", "console", "cpp", "csharp", "css", "dart", "diff"),
     *("docker", "elixir", "erlang", "fsharp", "go", "graphql", "groovy", "haskell", "html"),
@@ -64,7 +65,7 @@ LEXER_NAMES = {
     for name in set(aliases) & set(LEXERS)
     for alias in aliases
 }
-# Pygments' rule for $'…' takes exponential time for backslashes. Others' lexers use this one, too.
+# Pygments' rule for $'…' takes exponential time for backslashes. Other lexers use this lexer too.
 BashLexer.tokens["data"] = [
     (r"(?s)\$'(?:\\.|[^'\\])*'", String.Single) if rule[0].startswith(r"(?s)\$'") else rule
     for rule in BashLexer.tokens["data"]
@@ -72,7 +73,7 @@ BashLexer.tokens["data"] = [
 MAX_MATH_CHARS = 2_000
 # The formulas of a message that are converted have so many characters together.
 MAX_MESSAGE_MATH_CHARS = 20_000
-# The tokens of maths, and those that show the same text as code.
+# The types of maths tokens, and the token types that show the same text as code.
 CODE_FOR_MATHS = {
     "math_inline": "code_inline",
     "math_block": "code_block",
@@ -140,7 +141,7 @@ def _highlight(code: str, label: str, attributes: str) -> str:
 
 def highlight(code: str, name: str) -> str:
     """Return `code` as HTML with Pygments' classes. `name` is one of LEXERS."""
-    # The Markdown lexer would call any other one for code in code.
+    # The Markdown lexer would call other lexers for code blocks inside the code.
     lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False, handlecodeblocks=False)
     tokens = chain.from_iterable(map(lexer.get_tokens, _chunks(code)))
     return format_tokens(tokens, HtmlFormatter(nowrap=True))

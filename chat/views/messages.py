@@ -47,7 +47,7 @@ def stop(request: HttpRequest, pk) -> HttpResponse:
 @login_required
 @require_POST
 def regenerate(request: HttpRequest, pk) -> HttpResponseBase:
-    """Begin another reply to the same message, which counts from then on."""
+    """Begin another reply to the same message. The new reply becomes active."""
     reply = permissions.message_for_writing(request.user, pk)
     permissions.require_open(reply.session)
     try:

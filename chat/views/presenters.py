@@ -25,12 +25,12 @@ from chat.templatetags.markup import markdown
 from projects.models import Membership, Project
 from projects.permissions import membership
 
-# The latest messages on one page; earlier ones are a link away.
+# The number of messages on one page. A link leads to earlier messages.
 MESSAGES_PER_PAGE = 50
-# The most messages that update a page which was open for long.
+# The maximum number of messages in one update of a page that has been open for a long time.
 MAX_UPDATE_MESSAGES = 500
-# The sidebar's chats at first, how many more load at its end, and the most; the project's page has
-# all of them.
+# The number of chats in the sidebar: at first, per further load, and at most. The project's page
+# shows all chats.
 SIDEBAR_CHATS = 40
 SIDEBAR_STEP = 200
 MAX_SIDEBAR_CHATS = 1_000
@@ -41,8 +41,8 @@ EMOJI = ("👍", "👎", "❤️", "😄", "🎉", "🤔", "👀", "✅")
 class TurnContext:
     """A message as a page shows it to one reader.
 
-    `day` is set on the first message of a day in the project's zone. `may_write` says whether the
-    message may be answered.
+    `day` is set on the first message of a day in the project's zone. `may_write` is true if the
+    reader may answer the message.
     """
 
     message: Message
@@ -65,7 +65,7 @@ def turn_contexts(
     member: Membership,
     previous_day: date | None = None,
 ) -> list[TurnContext]:
-    """Return the contexts of consecutive messages, of which the one before is of `previous_day`."""
+    """Return the contexts of consecutive messages; the message before is of `previous_day`."""
     relations = message_relations(messages, member.user)
     may_write = permissions.may_post(member, chat_session)
     zone = member.project.zone
@@ -101,8 +101,8 @@ def path_turns(
 def sidebar_context(request: HttpRequest, project: Project) -> dict[str, object]:
     """Return the sidebar's chats, pinned ones first, without archived ones.
 
-    The parameter `chats` says how many the page shows already; `more_chats` is how many it would
-    show next.
+    The parameter `chats` is the number of chats that the page shows already; `more_chats` is the
+    number that it would show next.
     """
     chats = permissions.sessions_for(request.user).chats().filter(project=project, archived_at=None)
     chats = with_unread(chats, request.user).order_by("-pinned", "-last_activity_at", "-id")

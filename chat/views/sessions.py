@@ -32,7 +32,7 @@ from projects.models import Membership
 from projects.permissions import membership, project_for_writing
 
 CHATS_PER_PAGE = 50
-# Key in the browser session: the chat that was deleted last.
+# The key in the browser session for the chat that was deleted last.
 JUST_DELETED = "just_deleted"
 
 
@@ -235,7 +235,7 @@ def _render_project(
     ordered = listed.select_related("creator").order_by("-pinned", "-last_activity_at", "-id")
     page = Paginator(ordered, CHATS_PER_PAGE).get_page(request.GET.get("page"))
     excerpts = search.excerpts(page, query) if query else {}
-    # The chat that was deleted last in this browser, while it can be restored.
+    # The chat that was deleted last in this browser, if it can still be restored.
     just_deleted = None
     if deleted := request.session.get(JUST_DELETED):
         just_deleted = Session.objects.filter(

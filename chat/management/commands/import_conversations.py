@@ -1,4 +1,4 @@
-"""Brings conversations from elsewhere into a project."""
+"""Management command: import conversations from files into a project."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
         parser.add_argument("--project", required=True, metavar="SLUG")
         parser.add_argument(
-            "--owner", required=True, metavar="USERNAME", help="whose the new conversations are"
+            "--owner", required=True, metavar="USERNAME", help="the owner of the new conversations"
         )
         parser.add_argument(
             "--match-members",
@@ -99,6 +99,6 @@ class ProgressBar:
             self._draw("")
 
     def _draw(self, line: str) -> None:
-        # Back to the first column, the line, and what is left of the line before erased.
+        # Return to the first column, write the line, and erase the rest of the previous line.
         self.out.write(f"\r{line}\x1b[K", style_func=str, ending="")
         self.out.flush()

@@ -1,6 +1,6 @@
 """Blocks: texts that people write themselves and that are part of every prompt.
 
-A shelf is the blocks of a project, or those of one user in it. The blocks of one shelf may take at
+A shelf is the set of blocks of a project, or of one user in it. The blocks of one shelf may take at
 most the project's `blocks_max_tokens`.
 """
 

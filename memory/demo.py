@@ -1,7 +1,7 @@
 """The demo project: two months of a small team's chats, with the memory made from them.
 
-The chats in demo.toml are dated in the weeks before today. The usual cycles summarise them with
-the extractive summariser, so that no model is called, whatever the server's model is.
+The chats in demo.toml are dated in the weeks before today. The usual cycles summarise them with the
+extractive summariser, so that no model is called.
 """
 
 import re

@@ -29,7 +29,9 @@ T = TypeVar("T")
 
 
 class LeaseLostError(Exception):
-    """Another worker holds the lease now; what was prepared under it must not be committed."""
+    """Another worker holds the lease now; work that was done under the old lease must not be
+    committed.
+    """
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Lease:
     def abandon(self) -> None:
         """Give the row back when the database is available again.
 
-        A lost connection is no failure of the work, which need not wait for the next try.
+        A lost connection is no failure of the work, so the next try need not wait.
         """
         for _ in range(DATABASE_RETRY_S):
             connection.close()
@@ -103,7 +105,8 @@ def claim(rows: LeasedQuerySet, pk: UUID) -> Lease | None:
     """Return a lease on the row `pk`, or None if it is not among `rows` or is already leased."""
     holder = uuid4()
     with transaction.atomic():
-        # Locked before it is read: an UPDATE over a join would not look again after a wait.
+        # Lock the row before reading it: after waiting, an UPDATE over a join would not check the
+        # joined rows again.
         free = rows.filter(pk=pk).unleased().select_for_update(skip_locked=True, of=("self",))
         row = free.first()
         if row is None:
@@ -132,7 +135,7 @@ def run(rows: LeasedQuerySet, pk: UUID, kind: str, work: Callable[[Lease], T | N
         log.warning("memory_failed %s=%s reason=%s", kind, pk, error)
         record_failure(lease, str(error), error.retry_after_s)
     except Exception as error:
-        # Whatever failed, the row must neither stay leased nor be retried at once forever.
+        # Catch everything: the row must neither stay leased nor be retried at once forever.
         log.exception("memory_failed %s=%s", kind, pk)
         if isinstance(error, OperationalError | InterfaceError) and not connection.is_usable():
             lease.abandon()

@@ -1,4 +1,4 @@
-"""Permissions on entries: who may see them, decide about them, and have them forgotten."""
+"""Permissions on entries: who may see, review and forget them."""
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
@@ -45,8 +45,8 @@ def may_decide(member: Membership, entry: Entry) -> bool:
 
 
 def may_forget(member: Membership, session: Session | None = None) -> bool:
-    """Return whether `member` may have something forgotten: owners, and creators of a private
-    session in that session.
+    """Return whether `member` may forget something: owners may, and creators of a private session
+    may in that session.
     """
     own = (
         session is not None
@@ -59,7 +59,7 @@ def may_forget(member: Membership, session: Session | None = None) -> bool:
 def objection_of(member: Membership) -> Objection:
     """Return the function that moderation calls to check an action of `member` on an entry.
 
-    The function returns why the action is not allowed, or "".
+    The function returns the reason why the action is not allowed, or "".
     """
 
     def objection(entry: Entry, act: ModerationAction) -> str:

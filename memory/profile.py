@@ -1,4 +1,4 @@
-"""Profile: what a project remembers about one of its members."""
+"""Profile: the data that a project remembers about one of its members."""
 
 from dataclasses import dataclass
 from datetime import datetime

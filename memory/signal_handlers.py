@@ -71,7 +71,7 @@ def count_added(session: Session, messages: list[Message], **kwargs: object) -> 
 
 @receiver(message_changed)
 def update_coverage(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Recount what no entry covers, and have the entries that cover `messages` rewritten.
+    """Recount the uncovered messages, and schedule a rewrite of the entries that cover `messages`.
 
     Entries that cover deleted messages are withheld until then, with all digests above them.
     """
@@ -109,7 +109,7 @@ def withhold_entries(session: Session, **kwargs: object) -> None:
 
 @receiver(session_restored)
 def restore_entries(session: Session, **kwargs: object) -> None:
-    """Have the layers looked through: entries whose sources did not change are reinstated."""
+    """Schedule an update of the layers, which reinstates entries whose sources did not change."""
     mark_layers_changed(session.project_id)
 
 
@@ -143,7 +143,7 @@ def record_private_read(session: Session, by: Any, **kwargs: object) -> None:
 
 @receiver(post_save, sender=Project)
 def check_layers(instance: Project, **kwargs: object) -> None:
-    """Have the layers looked through: the budget or the thresholds may have changed."""
+    """Schedule an update of the layers: the budget or the thresholds may have changed."""
     mark_layers_changed(instance.pk)
 
 
@@ -151,7 +151,7 @@ def check_layers(instance: Project, **kwargs: object) -> None:
 def reindex_in_new_language(
     instance: Project, created: bool, update_fields: Collection[str] | None, **kwargs: object
 ) -> None:
-    """Index chunks again that were split into words of another language."""
+    """Index the chunks again whose words were normalised for another language."""
     if created or (update_fields is not None and "search_language" not in update_fields):
         return
     chunks = Chunk.objects.filter(project=instance)

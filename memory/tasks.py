@@ -1,4 +1,6 @@
-"""Celery tasks of memory. The database is the source of truth: a lost task is found again."""
+"""Celery tasks of memory. The database is the source of truth: the next periodic run finds the work
+of a lost task.
+"""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -49,7 +51,7 @@ def rewrite_entry(entry_id: str) -> None:
 def start_layers(entry: Entry | None) -> None:
     """Start the update of the layers when `entry` was the last one the project waited for.
 
-    In a busy project the beat might find another conversation due each time it looks.
+    In a busy project, another conversation may be due at each periodic run.
     """
     if entry is not None and cycle.layers_are_due(entry.project_id, datetime.now(UTC)):
         update_layers.apply_async([str(entry.project_id)], expires=TASK_EXPIRES_S)

@@ -1,6 +1,6 @@
 """Wake-ups: send a task to the broker as soon as a transaction made work for it.
 
-A lost wake-up costs time only: the beat runs the same tasks periodically.
+A lost wake-up only causes a delay: beat runs the same tasks periodically.
 """
 
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 # One process sends at most one indexing task in this time.
 WAKE_INTERVAL_S = 1.0
-# After a failure the broker is left alone for this time, because each attempt blocks the caller.
+# After a failure, no wake-up is sent for this time, because each attempt blocks the caller.
 BROKER_RETRY_S = 10.0
 
 _broker_retry_at = 0.0

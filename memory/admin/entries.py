@@ -43,7 +43,7 @@ def _action(act: ModerationAction) -> Callable:
 class EntryAdmin(EntryActionsMixin, ActionAdmin):
     """Entries are changed by actions only.
 
-    Actions keep earlier revisions, have the digests above rewritten, and are recorded.
+    Actions keep earlier revisions, schedule a rewrite of the digests above, and are recorded.
     """
 
     list_display = (

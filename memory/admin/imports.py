@@ -1,4 +1,4 @@
-"""Admin pages of imports. Memory adds an action that forgets what an import brought."""
+"""Admin pages of imports. Memory adds an action that forgets the content of an import."""
 
 from collections.abc import Mapping
 from typing import Any

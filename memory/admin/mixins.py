@@ -32,7 +32,7 @@ class ActionAdmin(ReadOnlyAdmin):
         return admin.ModelAdmin.has_change_permission(self, request)
 
     def has_forget_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may do what cannot be undone."""
+        """Return whether the user may run actions that cannot be undone."""
         return admin.ModelAdmin.has_delete_permission(self, request)
 
 

@@ -73,7 +73,7 @@ class EntryStateAdmin(ReadOnlyAdmin):
 class RenderedBankAdmin(ReadOnlyAdmin):
     list_display = ("project", "version", "tokens")
     search_fields = ("project__slug", "project__name")
-    # The text stems from private sessions too. The pages of entries record who read them.
+    # The text comes from private sessions too. The pages of entries record each reading.
     exclude = ("text",)
 
 

@@ -117,8 +117,8 @@ class ActivityBaseView(MembershipMixin, generics.GenericAPIView):
 
 
 class ActivityListView(ActivityBaseView, generics.ListAPIView):
-    """The activity log of a project's memory, newest first: who or what did it, when, why, and at
-    what cost. It holds ids and verbs, never text, and cannot be changed.
+    """The activity log of a project's memory, newest first: actor, time, reason and cost of each
+    act. It holds ids and verbs, never text, and cannot be changed.
     """
 
     filterset_class = ActivityFilter

@@ -248,7 +248,7 @@ class FactListView(FactBaseView, generics.ListCreateAPIView):
     @extend_schema(responses={201: FactSerializer, 200: FactSerializer})
     @idempotent(_replay)
     def post(self, request, *args, **kwargs) -> Response:
-        """Record a fact. 200 with the existing fact if it says the same."""
+        """Record a fact. Returns 200 with the existing fact if that is the same."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         serializer.save()
@@ -270,9 +270,7 @@ class FactListView(FactBaseView, generics.ListCreateAPIView):
 
 
 class ContradictionListView(FactBaseView):
-    """Groups of facts with one subject and predicate that contradict each other: none ends the
-    other.
-    """
+    """Groups of facts with one subject and predicate that contradict each other."""
 
     pagination_class = None
 

@@ -18,9 +18,9 @@ from projects.permissions import membership
 
 
 class ForgetSerializer(serializers.Serializer):
-    """The scope of a forget request: at least one condition; several are AND-ed. `import` is the
-    id of an import: the chats that it created are forgotten with all later messages in them, and so
-    are the messages that it added to other chats.
+    """The scope of a forget request: at least one condition; several are AND-ed. `import` is the id
+    of an import: the chats that it created are forgotten with all later messages in them. The
+    messages that it added to other chats are forgotten too.
     """
 
     session = serializers.UUIDField(required=False)

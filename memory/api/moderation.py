@@ -96,7 +96,7 @@ class OutcomeSerializer(serializers.Serializer):
 class EntryActionView(APIView):
     """Approve, reject, edit, pin, hide, redact, rewrite or forget entries, with a reason.
 
-    Each entry is changed by itself: a refusal does not stop the others.
+    Each entry is changed separately: a refusal does not stop the others.
     """
 
     @extend_schema(request=EntryActionSerializer, responses=OutcomeSerializer)

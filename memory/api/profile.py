@@ -34,8 +34,8 @@ class SampleFactSerializer(serializers.ModelSerializer):
 
 
 class ProfileSerializer(serializers.Serializer):
-    """Counts of the sessions that the person began, the messages they wrote, and the facts about
-    them alone or from them; with the ten latest sessions and facts.
+    """Counts of the sessions that the person began, the messages that they wrote, and the facts
+    about or from them; with the ten latest sessions and facts.
     """
 
     user = serializers.CharField()

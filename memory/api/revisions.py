@@ -1,4 +1,4 @@
-"""/api/v1/…/revisions/ of an entry, and …/told/ of a reply: the sources of its prompt."""
+"""/api/v1/…/revisions/: the texts of an entry; …/told/: the sources in the prompt of a reply."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -24,7 +24,7 @@ class EntryTextSerializer(serializers.Serializer):
 class EntryRevisionListView(APIView):
     """The revisions of an entry, newest first: the current text and up to 50 earlier ones.
 
-    Revisions of a private session are shown to its creator only; withheld text to nobody.
+    Revisions of a private session are shown to its creator only. Withheld text is not shown.
     """
 
     @extend_schema(responses=EntryTextSerializer(many=True))

@@ -1,4 +1,4 @@
-"""The source of a fact in few words, for prompts and for people.
+"""The source of a fact as a short text, for prompts and for people.
 
 Neither the title of a private chat nor the name of its speaker is shown to anybody.
 """
@@ -13,7 +13,7 @@ from chat.models import Visibility, open_label
 from chat.prompt.history import speaker_name
 from memory.models import EntryStatus, FactSource
 
-# A longer name or title is cut, so that it does not take the room of other facts.
+# Longer names and titles are cut, so that they leave room for other facts.
 MAX_NAME_CHARS = 40
 
 _IN_SHARED_SESSION = Q(session__visibility=Visibility.PROJECT)

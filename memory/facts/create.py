@@ -67,10 +67,10 @@ class Statement:
 def create_fact(member: Membership, statement: Statement) -> tuple[Fact, bool]:
     """Record a statement that `member` enters by hand; return the fact and whether it is new.
 
-    A statement that reads like instructions to a model waits for an owner. If the project reviews
-    new memories, so does every statement of others than owners. Raises InvalidInputError for an
-    end before the start, for an end that differs from that of the known fact, and for a fact that
-    an owner hid.
+    A statement that reads like instructions to a model waits for review by an owner. If the project
+    reviews new memories, statements of members who are not owners wait too. Raises
+    InvalidInputError for an end before the start, for an end that differs from that of the known
+    fact, and for a fact that an owner hid.
     """
     statement = statement.normalized().checked()
     project = member.project
@@ -95,7 +95,7 @@ def create_fact(member: Membership, statement: Statement) -> tuple[Fact, bool]:
 
 
 def _confirm(member: Membership, fact: Fact, statement: Statement) -> None:
-    """Mark a known fact as entered by hand, so that it needs no source any more. If `member` may
+    """Mark a known fact as entered by hand, so that it no longer needs a source. If `member` may
     decide on it, a proposed or hidden fact becomes live.
     """
     if statement.valid_until not in (None, fact.valid_until):
@@ -123,7 +123,7 @@ def _confirm(member: Membership, fact: Fact, statement: Statement) -> None:
 def _review_reason(member: Membership, statement: Statement) -> str:
     if reads_as_instruction(statement):
         return ReviewReason.INSTRUCTIONS
-    # A fact about the member concerns nobody else.
+    # A fact about the member needs no review, because it concerns nobody else.
     is_reviewed = member.project.review_memories and statement.user_id is None
     return ReviewReason.PROJECT_RULE if is_reviewed and member.role != MemberRole.OWNER else ""
 

@@ -43,9 +43,9 @@ from projects.models import Project, delete_rows
 
 # Lines before and after the cited one that may contain the words too.
 NEIGHBOURS = 1
-# A day that is not written as a date ("since Monday") is at most this far from the message.
+# The maximum distance from its message of a day that is not written as a date ("since Monday").
 NEARBY = timedelta(days=31)
-# Subjects that mean the speaker, and subjects that name nobody once the line is gone.
+# Subjects that mean the speaker, and subjects that mean nothing without their line.
 _SPEAKER = frozenset("i me my myself user speaker".split()) | {"the user", "the speaker"}
 _NOBODY = frozenset(
     "we us our you he him she her it they them this that one someone somebody everyone".split()
@@ -65,9 +65,8 @@ def ground_claims(
 ) -> list[ExtractedFact]:
     """Return the claims that `messages` support; claims cite them by numbers from 1.
 
-    A personal fact is about the author of its message. If the message has no account, the fact
-    becomes one of the project, like the summary that contains it. Personal facts of the assistant
-    are dropped.
+    A personal fact is about the author of its message. If its author has no account, the fact
+    becomes a fact of the project, like the summary. Personal facts of the assistant are dropped.
     """
     facts = (_ground(claim, messages, project) for claim in claims)
     return list({(fact.statement, fact.message.pk): fact for fact in facts if fact}.values())
@@ -150,7 +149,8 @@ def record_extracted(
     changed the fact by hand, they stay as long as their message is unchanged. Runs in the
     transaction that saves the entry.
     """
-    # The lock comes first: what is forgotten meanwhile has its tombstone when that is checked.
+    # Lock before the check for tombstones, so that a concurrent forget request has created its
+    # tombstones.
     lock_topics(entry.project, (fact.statement.topic for fact in extracted))
     new_states: dict[UUID, str] = {}
     sources: set[UUID] = set()
@@ -178,7 +178,7 @@ def _find_or_insert(entry: Entry, extracted: ExtractedFact, now: datetime) -> tu
     if fact is None:
         return insert_fact(entry.project, statement, entry.written_by, review_reason, now), True
     if fact.state == FactStatus.PROPOSED and not review_reason:
-        # Stated again in an entry that needs no review.
+        # The fact was stated again in an entry that needs no review.
         fact.state, fact.waits_because, fact.recorded_at = FactStatus.LIVE, "", now
         fact.save(update_fields=["state", "waits_because", "recorded_at"])
     return fact, False
@@ -214,7 +214,8 @@ def _stale_sources(
 
 
 def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) -> int:
-    """Delete `sources`, which name their project, and return how many facts went with them.
+    """Delete `sources`, which are filtered by project, and return how many facts were deleted with
+    them.
 
     A fact without any other source that nobody entered by hand is deleted, too; with `at` it is
     retired at that moment instead, and can still be queried as it was. Earlier versions that
@@ -341,7 +342,7 @@ def _without_tombstones(entry: Entry, extracted: Sequence[ExtractedFact]) -> lis
 
 
 def _record_new(entry: Entry, new_states: dict[UUID, str]) -> None:
-    """Log which facts are new: first the live ones, then the proposed ones."""
+    """Log the new facts: first live facts, then proposed facts."""
     for verb, state in (
         (ActivityVerb.RECORDED, FactStatus.LIVE),
         (ActivityVerb.PROPOSED, FactStatus.PROPOSED),

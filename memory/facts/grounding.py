@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 _WORD = re.compile(r"\w+")
 _SHORT_WORD = re.compile(r"[a-z]{1,2}")
-# Letters that inflection may change at the end of a word, and the letters that must be left.
+# The number of letters at the end of a word that inflection may change, and the minimum number of
+# letters before them.
 _ENDING_CHARS = 2
 _MIN_STEM_CHARS = 4
 
@@ -31,7 +32,7 @@ def _occurs(word: str, vocabulary: set[str], material: str) -> bool:
         return True
     if any(map(str.isdigit, word)):
         return False
-    # In scripts without spaces a run of letters is no word.
+    # In scripts without spaces, a run of letters is not a word.
     if not word.isascii() and word in material:
         return True
     stem = word[: max(_MIN_STEM_CHARS, len(word) - _ENDING_CHARS)]

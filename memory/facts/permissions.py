@@ -63,8 +63,8 @@ def topic_history(member: Membership, fact: Fact) -> FactQuerySet:
 def contradictions(member: Membership) -> list[list[Fact]]:
     """Return groups of facts of one topic that contradict each other.
 
-    Two facts do if they begin at the same time, or if one begins before the end that somebody
-    entered for the other.
+    Two facts contradict each other if they begin at the same time, or if one begins before the end
+    that somebody entered for the other.
     """
     others = (
         Fact.objects.supported()

@@ -91,7 +91,8 @@ def hide(
 ) -> Fact:
     """Hide `fact`, or reject a proposed one; it stays hidden if a message states it again.
 
-    The fact before it is open again. Raises InvalidInputError if it is hidden already.
+    The previous fact of its topic has no end again. Raises InvalidInputError if it is hidden
+    already.
     """
     verbs = {FactStatus.PROPOSED: ActivityVerb.REJECTED, FactStatus.LIVE: ActivityVerb.HIDDEN}
     return _set_state(fact, FactStatus.HIDDEN, verbs, by, reason, version)

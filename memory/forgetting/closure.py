@@ -1,4 +1,4 @@
-"""Everything that a forget request reaches: messages, sessions, entries and blocks, all locked."""
+"""Finds and locks everything that a forget request reaches: messages, sessions, entries, blocks."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -29,7 +29,7 @@ def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
     """
     deletions = _find(project, scope, set())
     replies: set[UUID] = set()
-    # What was derived from an exposed reply was in other prompts in turn.
+    # Text derived from an exposed reply may have been in further prompts.
     while scope.replies and (more := exposed_replies(project, deletions)):
         replies |= more
         deletions = _find(project, scope, replies)
@@ -52,7 +52,7 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
         if touched <= locked:
             break
         locked |= lock(Session.objects.filter(project=project, pk__in=touched))
-        # A session that was deleted meanwhile took its messages along.
+        # Messages of a session that was deleted meanwhile are gone too.
         deletions.sessions &= locked
     deletions.touched = touched - deletions.sessions
     if any(value is not None for value in (scope.user, scope.before, scope.upload)):
@@ -247,7 +247,7 @@ def entries_written_by(project: Project, user: int | None) -> set[UUID]:
 def entries_without_sources(
     project: Project, deletions: DeletionSet, level: set[UUID]
 ) -> set[UUID]:
-    """Return the conversation entries among `level` that no message is left to write from."""
+    """Return the conversation entries in `level` that have no source message left."""
     remaining = Message.objects.filter(CONTRIBUTING, IN_RANGE, project=project).exclude(
         pk__in=deletions.messages | deletions.unremembered
     )
@@ -257,8 +257,8 @@ def entries_without_sources(
 def forgotten_blocks(project: Project, scope: ForgetScope) -> set[UUID]:
     """Return the blocks to delete, locked.
 
-    A user selects their own blocks and the shared blocks that only they wrote in; a moment selects
-    the blocks that were last changed before it.
+    A `user` selects the blocks of that user, and shared blocks that nobody else wrote in. `before`
+    selects the blocks that were last changed before that moment.
     """
     rows = project.blocks.all()
     if scope.tombstones:

@@ -1,4 +1,4 @@
-"""The facts that a forget request deletes, and the facts that lose a source by it."""
+"""The facts that a forget request deletes, and the facts that lose a source."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -38,10 +38,11 @@ def find_facts(project: Project, deletions: DeletionSet, scope: ForgetScope) -> 
 
 
 def named_facts(project: Project, scope: ForgetScope) -> set[UUID]:
-    """Return the facts that `scope` selects directly, earlier versions as their current one.
+    """Return the facts that `scope` selects directly; an earlier version selects its current
+    version.
 
-    A user selects the facts about them and the facts that they wrote or changed; a moment alone
-    selects the facts that were written by hand before it.
+    A `user` selects the facts about that user, and those that the user wrote or changed. `before`
+    alone selects the facts that were written by hand before that moment.
     """
     rows = Fact.objects.filter(project=project)
     if scope.tombstones:

@@ -14,7 +14,7 @@ from memory.forgetting.scope import ForgetScope
 from memory.layers.coverage import IN_RANGE
 from projects.models import Project
 
-# Of each kind; a user with more to forget begins with these.
+# The maximum of each kind; the others appear after these are forgotten.
 MAX_ORIGINS = 50
 
 
@@ -31,7 +31,7 @@ class Origins:
 
 
 def find_origins(project: Project, scope: ForgetScope) -> Origins:
-    """Return what can be forgotten as a whole to get rid of the source of `scope`.
+    """Return the users, chats and imports to forget in order to remove the source of `scope`.
 
     `scope` names an entry, a fact or a message.
     """

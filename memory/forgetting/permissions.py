@@ -9,7 +9,7 @@ from memory.forgetting.scope import ForgetScope
 from memory.models import Entry, Fact, Tombstone, TombstoneKind
 from projects.models import MemberRole, Membership, Project
 
-# Per condition of a scope: the name in messages, the model, and the kind of its tombstones.
+# For each condition of a scope: its name in messages, its model, and the kind of its tombstones.
 NAMED_OBJECTS: dict[str, tuple[str, type[Any], TombstoneKind]] = {
     "session": ("session", Session, TombstoneKind.SESSION),
     "message": ("message", Message, TombstoneKind.MESSAGE),

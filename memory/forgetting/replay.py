@@ -1,4 +1,4 @@
-"""Repeat the forget requests of a tombstone file in a database that is older than they are."""
+"""Repeat the forget requests of a tombstone file in an older, restored database."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -21,8 +21,8 @@ BATCH_SIZE = 5_000
 def replay(records: Iterable[TombstoneRecord]) -> Counter[str]:
     """Forget what `records` name and return how many were new to this database, by kind.
 
-    An object that was never in this database is no error: its tombstone keeps it out. A replay may
-    be repeated.
+    An object that is not in this database is no error: its tombstone prevents a later import. A
+    replay may be repeated.
     """
     counts: Counter[str] = Counter()
     remaining = iter(records)

@@ -1,8 +1,8 @@
 """Retention: forget the chats that are older than their project keeps them.
 
-Such a chat is deleted from every layer. A summary without its messages could be neither checked nor
-rewritten, and nothing could be subtracted from it. To keep one, pin the summary or the chat.
-Notes, blocks and facts that were written by hand stay.
+Such a chat is deleted from every layer. No summary stays without its messages, because it could be
+neither checked nor rewritten. To keep one, pin the summary or the chat. Notes, blocks and facts
+that were written by hand stay.
 """
 
 import time
@@ -37,8 +37,8 @@ REASON = gettext_noop("The project keeps chats for a time only.")
 
 
 def expired_sessions(days: int | None = None) -> QuerySet[Session]:
-    """Return the chats that are older than their project keeps them, or than `days`, by the clock
-    of the database; the chat without activity for the longest time first.
+    """Return the chats that are older than `days`, by default than their project keeps them, by the
+    clock of the database. The chat without activity for the longest time comes first.
 
     A chat and its forks share messages, so they expire when the last of them does.
     """
@@ -68,7 +68,7 @@ def shared_messages(path: str, other: str, days: int | None) -> QuerySet[Message
     rows = Message.objects.filter(
         project=OuterRef("project"), **{path: OuterRef("pk")}, forgotten_at=None
     )
-    # A positive condition: one session that has not expired keeps the chat.
+    # Written without negation: one session that has not expired keeps the chat.
     active = Q(**{f"{other}__last_activity_at__gte": cutoff(days)})
     kept = active | Q(**{f"{other}__pinned": True})
     return rows.exclude(copied_from=None).filter(kept)

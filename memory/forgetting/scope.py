@@ -15,8 +15,8 @@ ID_BATCH_SIZE = 5_000
 class TombstoneScope:
     """Ids in one project that tombstones name, to be forgotten once more.
 
-    `unremembered` messages stay in their chats without being remembered. For `user` the data
-    beside their messages goes: reactions, unsent images, hand-written parts of entries.
+    `unremembered` messages stay in their chats without being remembered. For `user`, the data
+    besides messages is deleted: reactions, unsent images, hand-written parts of entries.
     """
 
     messages: frozenset[UUID] = frozenset()
@@ -55,16 +55,15 @@ class ForgetScope:
     """The selection of a forget request. Conditions are AND-ed; at least one is required.
 
     - `message`, `session`, `entry`, `fact`: ids.
-    - `upload`: the id of an import. The sessions that it created go with everything in them,
-      later messages included; so do the messages that it added to other sessions.
-    - `user`: the id of the user whose messages go, with the replies to them.
-    - `before`: every message written before that moment.
-    - `sources`: An entry goes with its descendants, and their messages are no longer remembered;
-      with `sources` these messages are forgotten too. A fact goes alone and is not extracted again
-      from the sessions that it came from; with `sources` its source messages go too.
-    - `replies`: replies whose prompt contained a deleted text are forgotten too, with everything
-      derived from them.
-    - `tombstones`: what a replay forgets again; it excludes the other conditions.
+    - `upload`: the id of an import. The sessions that it created are deleted with everything in
+    them, including later messages. The messages that it added to other sessions are deleted too. -
+    `user`: the id of a user: deletes the messages of that user, with the replies to them. -
+    `before`: every message written before that moment. - `sources`: an entry is deleted with its
+    descendants, and their messages are no longer remembered; with `sources`, these messages are
+    deleted too. A fact is deleted alone, and is not extracted again from its sessions; with
+    `sources`, its source messages are deleted too. - `replies`: replies whose prompt contained a
+    deleted text are forgotten too, with everything derived from them. - `tombstones`: the objects
+    that a replay forgets again; excludes the other conditions.
     """
 
     message: UUID | None = None
@@ -84,7 +83,7 @@ class ForgetScope:
 
     @property
     def covers_whole_sessions(self) -> bool:
-        """Whether a session or an import goes with everything in it, not only some messages."""
+        """Whether a session or an import is deleted completely, not only some messages."""
         named = self.session is not None or self.upload is not None
         return named and len(self.conditions) == 1
 
@@ -120,10 +119,10 @@ class DeletionSet:
     uploads: set[UUID] = field(default_factory=set)
     facts: set[UUID] = field(default_factory=set)
     fact_sources: set[UUID] = field(default_factory=set)
-    # Entries and facts that the request names, not only derives from others.
+    # Entries and facts that the request itself names, without those derived from others.
     named_entries: set[UUID] = field(default_factory=set)
     named_facts: set[UUID] = field(default_factory=set)
-    # The user whose reactions, unsent images and hand-written texts go with their messages.
+    # The user whose reactions, unsent images and hand-written texts are deleted too.
     user: int | None = None
 
 

@@ -43,7 +43,7 @@ from projects.models import Project
 __all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]
 
 # Phrases of the deleted text that are searched for afterwards, and the words of each. Two texts
-# rarely share seven words in a row by chance; a text without so many gives a shorter phrase.
+# rarely share seven words in a row by chance. A shorter text yields a shorter phrase.
 MAX_PHRASES = 20
 MAX_PHRASE_WORDS = 7
 MIN_PHRASE_WORDS = 3
@@ -57,7 +57,7 @@ class ForgetReceipt:
     """The result of a forget request, as numbers and ids.
 
     `removed` counts the deleted rows by store. `saw_it` are the replies that stay although
-    their prompt contained a deleted text. `found` says where the same words still occur.
+    their prompt contained a deleted text. `found` lists where the same words still occur.
     """
 
     removed: Mapping[str, int]
@@ -68,7 +68,7 @@ class ForgetReceipt:
     found: Sequence[tuple[str, UUID]]
     id: UUID | None = None
     at: datetime | None = None
-    # Right after the request; a page that shows the receipt later counts again.
+    # The count right after the request; a page that shows the receipt later counts again.
     awaiting_files: int = 0
 
     def as_response(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def forget(
 ) -> ForgetReceipt:
     """Forget `scope` and return the receipt. Raises `InvalidInputError` for an empty scope.
 
-    `by` is the requesting user, None for Strata itself. Forgetting it again is no error: the
+    `by` is the requesting user, None for Strata itself. Repeating a request is no error: its
     receipt then counts nothing.
     """
     with transaction.atomic():
@@ -128,7 +128,7 @@ def _apply(
     deletions = find_deletions(project, scope)
     phrases = deleted_phrases(project, deletions)
     replies = exposed_replies(project, deletions)
-    # A replay has its tombstones already.
+    # For a replay, the tombstones exist already.
     created = [] if scope.tombstones else tombstones.create_tombstones(project, deletions)
     act_id = new_id()
     with file_removal.attribute_removals_to(act_id):
@@ -176,7 +176,7 @@ def create_receipt(
 
 
 def deleted_phrases(project: Project, deletions: DeletionSet) -> list[str]:
-    """Return phrases of the texts that are about to go, for the search afterwards."""
+    """Return phrases of the texts that will be deleted, for the search afterwards."""
     messages = Message.objects.filter(project=project, pk__in=sample(deletions.messages))
     summaries = Entry.objects.filter(pk__in=sample(deletions.entries | deletions.withheld))
     blocks = Block.objects.filter(pk__in=sample(deletions.blocks))

@@ -59,7 +59,7 @@ class TextStore:
 
 
 def delete(rows: QuerySet) -> int:
-    """Delete `rows`, and return how many of them there were without the rows of other models."""
+    """Delete `rows`, and return their number, not counting deleted rows of other models."""
     return rows.delete()[1].get(rows.model._meta.label, 0)
 
 
@@ -84,7 +84,7 @@ def remove_reactions(project: Project, deletions: DeletionSet) -> int:
 
 
 def remove_messages(project: Project, deletions: DeletionSet) -> int:
-    """Empty the messages. Their rows stay as places, so that later messages keep their parent."""
+    """Empty the messages. Their empty rows stay, so that later messages keep their parent."""
     for batch in id_batches(deletions.messages):
         rows = Message.objects.filter(project=project, pk__in=batch)
         imported = list(
@@ -97,7 +97,7 @@ def remove_messages(project: Project, deletions: DeletionSet) -> int:
                 message.session.source_key or "", message.source_key or ""
             )
         Message.objects.bulk_update(imported, ["source_key"], batch_size=500)
-        # A reply that is being generated ends here: its process finds it final and stores nothing.
+        # A reply in progress becomes final here, so that its process stores nothing more.
         rows.filter(status__in=UNFINISHED).update(status=Status.STOPPED, stop_requested=True)
         rows.update(
             text="",
@@ -145,7 +145,8 @@ def remove_entries(project: Project, deletions: DeletionSet) -> int:
     withheld.exclude(state=EntryStatus.HIDDEN).update(state=EntryStatus.STALE)
     mark_layers_changed(project.pk)
     removed = delete(Entry.objects.filter(pk__in=deletions.entries))
-    # A trigger noted the state of each child that lost its digest, also of children deleted here.
+    # A trigger has logged the state of each child that lost its digest, including children deleted
+    # here.
     EntryState.objects.filter(project=project, entry__in=deletions.entries).delete()
     return removed
 
@@ -167,7 +168,7 @@ def remove_chunks(project: Project, deletions: DeletionSet) -> int:
 
 
 def remove_imports(project: Project, deletions: DeletionSet) -> int:
-    """Delete the imports. One that is running ends with its next message.
+    """Delete the imports. A running import stops at its next message.
 
     Other imports that brought forgotten messages, or are of the forgotten user, lose the name of
     their file and their errors: both may quote what was in it.
@@ -182,7 +183,7 @@ def remove_imports(project: Project, deletions: DeletionSet) -> int:
 
 
 def clear_rendered_bank(project: Project, deletions: DeletionSet) -> int:
-    """Empty the rendered bank. The next reader renders it; its version goes on rising."""
+    """Empty the rendered bank. The next reader renders it again, with a higher version."""
     rows = RenderedBank.objects.filter(project=project)
     return rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])
 

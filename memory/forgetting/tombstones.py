@@ -1,6 +1,6 @@
 """Tombstones: records of what was forgotten, in the database and in a file outside of it.
 
-A restored backup is older than the forget requests since; the file holds these.
+The file lists the forget requests since a backup, so that a restore can repeat them.
 """
 
 import fcntl
@@ -42,9 +42,9 @@ class TombstoneRecord:
 def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombstone]:
     """Create and return the tombstones of the rows that are about to be deleted.
 
-    A session that is deleted whole has one tombstone, which covers its messages. A named fact has
-    one for each text that it has or had, in each session that it came from. Entries that are
-    deleted with their sources need none.
+    A session that is deleted completely gets one tombstone, which covers its messages. A named fact
+    gets one for each of its present and earlier texts, in each of its source sessions. Entries that
+    are deleted with their sources need no tombstone.
     """
     subjects = [(TombstoneKind.SESSION, str(pk)) for pk in deletions.sessions]
     sessions = Session.objects.filter(pk__in=deletions.sessions).exclude(source_key=None)
@@ -103,8 +103,9 @@ def project_record(project: UUID) -> TombstoneRecord:
 def append_to_file(records: Sequence[TombstoneRecord]) -> None:
     """Append `records` to the tombstone file and return when they are on the disk.
 
-    Call this last before the commit: if the commit fails, the file names something that must not
-    come back although it is still there; the opposite would lose a tombstone.
+    Call this right before the commit. If the commit fails, the file only has a superfluous
+    tombstone; if the file were written after the commit, a crash between them would lose a
+    tombstone.
     """
     if not records:
         return
@@ -124,8 +125,8 @@ def append_to_file(records: Sequence[TombstoneRecord]) -> None:
 def read_file(path: Path) -> Iterator[TombstoneRecord]:
     """Yield the records of a tombstone file. Raises `TombstoneFileError`, and OSError.
 
-    Half a line is skipped: a power cut left it, before the commit of its request, because the
-    line is on the disk before that.
+    An incomplete line is skipped. A power cut left it before the commit of its request, because the
+    commit follows only after the line is on the disk.
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):

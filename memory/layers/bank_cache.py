@@ -53,7 +53,8 @@ def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBan
     """Return the project's bank for its whole budget, or for `max_tokens` if that is less.
 
     The bank for the whole budget takes one query while nothing changes. The query compares the
-    stored fingerprint with the current one, so that no code has to invalidate the stored text.
+    stored fingerprint with the current fingerprint, so the stored text needs no explicit
+    invalidation.
     """
     if max_tokens is not None and max_tokens < project.bank_max_tokens:
         return _render(bank_entries(project), max_tokens)

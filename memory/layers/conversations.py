@@ -36,7 +36,7 @@ from projects.models import delete_rows
 
 # The marks of lists and headings at the start of a line.
 _MARKS = re.compile(r"^\s*(?:(?:[-*+•]|#{1,6})\s+)?")
-# A person has to decide on these, whatever the new text is.
+# Entries with these reasons need a person's decision, even if their text changes.
 UNDECIDED = (ReviewReason.PROJECT_RULE, ReviewReason.IMPORTED)
 
 
@@ -125,7 +125,7 @@ def review_reason(
     """Return why a person has to see the summary first; None if it may be live.
 
     The extractive summariser quotes, and a private session must not be quoted to others without
-    review. `before` is the reason why the replaced text waited, if nobody decided on it.
+    review. `before` is the reason why the replaced text awaited review, if nobody has reviewed it.
     """
     if reads_like_instructions(summary):
         return ReviewReason.INSTRUCTIONS
@@ -138,7 +138,7 @@ def review_reason(
 
 @dataclass
 class SummaryJob:
-    """The work on one range of messages under a lease; `result` is empty until `write` is called.
+    """The work on one range of messages under a lease; `write` sets `result`.
 
     The methods that commit run in one short transaction each and return the entry, or None if the
     sources changed meanwhile.
@@ -251,7 +251,7 @@ class SummaryJob:
         return entry
 
     def _delete(self, entry: Entry) -> None:
-        # Afterwards nothing shows that the digests above it used it.
+        # After the deletion, nothing records that the digests above used this entry.
         self._record(ActivityVerb.DISSOLVED, entry)
         extraction.remove_sources(entry.fact_sources.filter(project=entry.project_id))
         delete_rows(Entry.objects.filter(project=entry.project_id, pk=entry.pk))
@@ -311,9 +311,10 @@ class SummaryJob:
 def propose_imported(session: Session, messages: list[Message], source: str) -> None:
     """Create an entry that waits for review for each of `messages`.
 
-    `messages` are the last of `session`, which is locked. The summariser skips them. If messages
-    before them still wait for a summary, no entry is created: because coverage has no gaps, the
-    new messages are summarised together with those. The same applies if nothing is remembered.
+    `messages` are the last of `session`, which is locked. The summariser skips them. No entry is
+    created if earlier messages still wait for a summary: because coverage has no gaps, the new
+    messages are summarised together with them. The same applies if one of the messages does
+    not contribute.
     """
     cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
     begin = cursor.summarised_through + 1

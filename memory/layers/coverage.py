@@ -1,4 +1,4 @@
-"""Coverage: which messages a summary is written from, and which entry covers which messages.
+"""Coverage: the messages that contribute to summaries, and the ranges that entries cover.
 
 The conversation entries of a session cover gapless ranges of `seq` that do not overlap.
 """
@@ -18,7 +18,7 @@ from memory.layers.bank import item_tokens
 from memory.layers.periods import Granularity, day_key
 from memory.models import Cursor, Entry, EntryStatus
 
-# A failed reply has no text; a stopped or interrupted one has a part of it.
+# A failed reply has no text; a stopped or interrupted reply has a part of its text.
 SUMMARISED_STATUSES = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED)
 SUMMARISED_ROLES = (Role.USER, Role.ASSISTANT)
 # `contributes` in SQL. A copy in a fork is remembered with its original.
@@ -29,19 +29,19 @@ CONTRIBUTING = Q(
     status__in=SUMMARISED_STATUSES,
     role__in=SUMMARISED_ROLES,
 ) & ~Q(text="")
-# In a subquery of messages: those in the range of the outer entry, chunk or import.
+# For a subquery of messages: filters by the range of the outer entry, chunk or import.
 IN_RANGE = Q(session=OuterRef("session"), seq__range=(OuterRef("first_seq"), OuterRef("last_seq")))
-# In a subquery of entries or imports: those whose range contains the outer message.
+# For a subquery of entries or imports: filters by ranges that contain the outer message.
 CONTAINS_MESSAGE = Q(
     session=OuterRef("session"), first_seq__lte=OuterRef("seq"), last_seq__gte=OuterRef("seq")
 )
-# One entry covers at most so many tokens, so that it is written well within the time limit of a
-# task. Otherwise a task that was killed would start from the beginning every time.
+# The maximum number of tokens that one entry covers, so that it is written well within the time
+# limit of a task. A longer task would be killed and would start from the beginning every time.
 MAX_RANGE_TOKENS = 100_000
 
 
 def contributes(message: Message) -> bool:
-    """Return whether a summary is written from this message, judged by its own row alone."""
+    """Return whether this message contributes to a summary, considering only its own row."""
     return bool(
         message.remembered
         and message.text
@@ -53,7 +53,7 @@ def contributes(message: Message) -> bool:
 
 
 def recount(session: Session, beyond: int, through: int | None = None) -> None:
-    """Set the counts of the session's cursor to what contributes after the seq `beyond`.
+    """Set the counts of the session's cursor to the contributing messages after the seq `beyond`.
 
     With `through`, the cursor moves to that seq. The session's row must be locked.
     """

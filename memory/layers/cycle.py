@@ -1,4 +1,4 @@
-"""The memory cycle: find what is due with one query, and do it in the foreground on request."""
+"""The memory cycle: find all due work with one query, and do it in the foreground on request."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +13,8 @@ from memory.models.cursors import CursorQuerySet
 from memory.models.entries import CONVERSATION
 from projects.models import Project
 
-# One cycle starts at most so many tasks of each kind; the cycle of the next minute starts the rest.
+# The maximum number of tasks of each kind that one cycle starts. The next cycle, a minute later,
+# starts the rest.
 MAX_DUE = 500
 
 
@@ -22,7 +23,7 @@ class DueWork:
     """The due work: ids of sessions to summarise, of stale conversation entries, and of projects
     whose layers need an update.
 
-    The sessions that were idle longest come first, and the oldest entries.
+    The sessions that have been idle longest and the oldest entries come first.
     """
 
     sessions: list[UUID] = field(default_factory=list)
@@ -36,7 +37,7 @@ class DueWork:
 def due(now: datetime, project: Project | None = None) -> DueWork:
     """Return what is due at `now`, in all projects or in one; at most `MAX_DUE` ids of each kind.
 
-    This is one query, whose cost grows with what is due and not with the size of the database.
+    This is one query. Its cost grows with the due work and not with the size of the database.
     """
     kinds: dict[str, QuerySet] = {
         "sessions": Cursor.objects.due(now).order_by("session__last_activity_at"),
@@ -77,10 +78,10 @@ def stale_entries(cursors: CursorQuerySet) -> QuerySet[Entry]:
 
 def projects_with_due_layers(now: datetime, project: UUID | None = None) -> QuerySet[Project]:
     """Return the projects whose layers changed or aged since the last update, or whose last update
-    failed. `project` makes the query cheaper when only that project is asked for.
+    failed. `project` limits the query to one project, which is cheaper.
 
-    A project waits while its conversations are due or being written: digests would have to be
-    written twice, and the result would depend on which worker is first.
+    A project waits while its conversations are due or being written. Otherwise digests would be
+    written twice, and the result would depend on the order of the workers.
     """
     ladders, nudges = Ladder.objects.all(), Nudge.objects.all()
     if project is not None:

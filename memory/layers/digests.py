@@ -32,7 +32,7 @@ from projects.models import Project, delete_rows
 
 log = logging.getLogger(__name__)
 
-# The label under which the summariser sees a text that somebody corrected by hand.
+# The label, in the input of the summariser, of a text that somebody corrected by hand.
 CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the notes"
 # No digest is written from entries in these states.
 UNSETTLED = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
@@ -94,8 +94,8 @@ def read_sources(project: Project, ids: Iterable[UUID]) -> DigestSources:
 def review_reason(digest: Entry, text: str, children: Sequence[Entry]) -> ReviewReason | None:
     """Return why a person has to see the digest first; None if it may be live.
 
-    It contains instructions that its approved children do not contain, or the words that somebody
-    wrote into it were based on forgotten text.
+    A digest needs review if it contains instructions that its approved children do not contain, or
+    if its hand-written text was based on forgotten text.
     """
     approved = injection_detection.find_instructions("\n".join(child.summary for child in children))
     if not injection_detection.find_instructions(text) <= approved:
@@ -213,11 +213,13 @@ class LayerUpdate:
     ) -> None:
         """Store a digest, or reinstate its `current` text if nothing was `written`.
 
-        The lease must hold, and both the sources and the current text, of which the summariser saw
-        the corrections, must be unchanged. Raises `SourcesChangedError`.
+        The lease must hold. The sources and the current text must be unchanged, because the
+        summariser read the sources and the corrections in the current text. Raises
+        `SourcesChangedError`.
 
-        A digest that reads like instructions waits for review, and leaves the digest above. Until
-        then its children stay in the bank: they have it as parent, but are not absorbed.
+        A digest that reads like instructions waits for review and is removed from the digest above.
+        Until the review, its children stay in the bank: it is their parent, but they are not
+        absorbed.
         """
         self.lease.fence()
         ids = [child.pk for child in sources.children]
@@ -292,7 +294,8 @@ class LayerUpdate:
             return False
         ids = [entry.pk for entry in empty]
         with history_clock(self.now):
-            # Afterwards nothing shows that the digests above contain what was below these.
+            # After the deletion, nothing records that the digests above contain text from below
+            # these.
             above = Entry.objects.parents_of([self.project.pk], ids)
             entry_operations.withhold(above, for_good=True)
             for entry in empty:
@@ -325,7 +328,8 @@ class LayerUpdate:
         changed = False
         with history_clock(self.now):
             for verb, rows, state in changes:
-                # A worker that holds a lock on an entry adds a nudge: a later update checks it.
+                # Skip locked entries: the worker that holds the lock adds a nudge, so a later
+                # update checks them.
                 free = rows.select_for_update(skip_locked=True, no_key=True)
                 ids = list(free.values_list("pk", flat=True))
                 if ids:

@@ -53,7 +53,7 @@ def erase_texts(projects: Collection[UUID], ids: Collection[UUID]) -> int:
         particulars=0,
         sources_hash="",
         tokens=0,
-        # The next text counts as another one, even if it reads the same.
+        # The next text gets a new revision, even if it is equal.
         revision=F("revision") + 1,
         withheld=True,
     )

@@ -1,4 +1,4 @@
-"""The layers as they were at a moment, without anything that was forgotten since."""
+"""The layers as they were at a past moment, without anything that was forgotten since then."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from memory.layers import bank
 from memory.models import Entry, EntryRevision, EntryState, EntryStatus
 from projects.models import Project
 
-# The reasons why an entry that was in the bank is not in the view of it.
+# The reasons why an entry that was in the bank is missing in the reconstructed bank.
 FORGOTTEN = _("forgotten since")
 TAKEN_OUT = _("taken out since")
 # In these states a digest replaces its children in the bank.

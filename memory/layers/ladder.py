@@ -19,7 +19,7 @@ T = TypeVar("T")
 TICK = timedelta(microseconds=1)
 # The states of entries that are in the bank, or would be if there were room.
 VISIBLE = frozenset({"live", "faded"})
-# A digest in another state waits: for a moderator (proposed, hidden) or for its rewrite (stale).
+# A digest in another state waits for a moderator (proposed, hidden) or for its rewrite (stale).
 _OPEN = VISIBLE | {"absorbed"}
 
 
@@ -28,8 +28,8 @@ class Thresholds:
     """When layers roll up.
 
     `trigger` is the share of the budget that the visible entries must exceed. It is above 1, so
-    that not every new entry starts a series of model calls. `ages` is how old an entry must be to
-    roll up, by the layer that it rolls up into.
+    that not every new entry starts a series of model calls. `ages` is the minimum age of an entry
+    to roll up, by the layer that it rolls up into.
     """
 
     trigger: float
@@ -85,10 +85,10 @@ def next_step(
 ) -> RollUpStep | None:
     """Return the next roll-ups at `now` for a budget in tokens; None when no more are needed.
 
-    `nodes` are all entries of a project, also the proposed and hidden ones, whose periods wait.
-    `passed` is the layer of the step before in this cycle. The first step is taken only above
-    trigger × budget, the later ones above the budget itself, and each layer is tried once. What is
-    over the budget after the last step is for `fade`.
+    `nodes` are all entries of a project, including proposed and hidden entries, whose periods wait.
+    `passed` is the layer of the previous step in this cycle. The first step is taken only above
+    trigger × budget, later steps above the budget itself. Each layer is tried once. After the last
+    step, `fade` removes what is still over the budget.
     """
     visible_tokens = sum(node.tokens for node in nodes if node.state in VISIBLE)
     if visible_tokens <= budget * (thresholds.trigger if passed is None else 1):
@@ -104,9 +104,9 @@ def next_step(
 def next_due_at(
     nodes: Iterable[LadderNode], now: datetime, budget: int, thresholds: Thresholds
 ) -> datetime | None:
-    """Return the first moment after `now` at which time alone may allow a roll-up; None for never.
+    """Return the first moment after `now` at which entries become old enough to roll up, or None.
 
-    Call it when nothing is left to do at `now`.
+    Call this when nothing is left to do at `now`.
     """
     visible = [node for node in nodes if node.state in VISIBLE]
     if sum(node.tokens for node in visible) <= budget * thresholds.trigger:
@@ -116,7 +116,7 @@ def next_due_at(
         for node in visible
         if node.granularity.older is not None and not node.pinned
     )
-    # An entry that has exactly the required age is not older than it yet.
+    # The required age itself is not enough: the entry must be older.
     return min((moment + TICK for moment in moments if moment >= now), default=None)
 
 
@@ -124,8 +124,8 @@ def rewrites(nodes: Sequence[LadderNode]) -> list[RollUp]:
     """Return the stale digests that can be rewritten now from their current children, days first.
 
     A digest above a stale entry waits, so that withheld text cannot return and no digest is written
-    twice; ask again after each round. A digest without children cannot be written. The caller that
-    took the last child has to delete it.
+    twice; ask again after each round. A digest without children cannot be written. The code that
+    removes the last child deletes the digest.
     """
     children = _children(nodes)
     parents = {node.id: node.parent for node in nodes}
@@ -151,8 +151,8 @@ def rewrites(nodes: Sequence[LadderNode]) -> list[RollUp]:
 def fade(nodes: Iterable[LadderNode], budget: int) -> set[UUID]:
     """Return the visible nodes that do not fit into `budget` tokens.
 
-    Pinned nodes stay. The others stay, newest first, if they fit beside those before them, so that
-    one large node does not push out all older ones.
+    Pinned nodes stay. The others are tried newest first, and stay if they fit beside those that
+    stayed before. Therefore one large node does not displace all older nodes.
     """
     visible = [node for node in nodes if node.state in VISIBLE]
     left = budget - sum(node.tokens for node in visible if node.pinned)
@@ -166,8 +166,8 @@ def fade(nodes: Iterable[LadderNode], budget: int) -> set[UUID]:
 
 
 def newest_first(items: Iterable[T]) -> list[T]:
-    """Sort nodes or items of the bank by last source, newest first; at the same instant the
-    younger layer comes first.
+    """Sort nodes or items of the bank by last source, newest first. At equal times, the younger
+    layer comes first.
     """
 
     def age(item: Any) -> tuple[datetime, int, UUID]:
@@ -198,8 +198,8 @@ def _ripe(
 ) -> dict[str, list[LadderNode]]:
     """Return the nodes that may roll up into a layer, by the key of the period.
 
-    A period waits while any unpinned node in it, down to its conversations, is too young or stale:
-    otherwise its digest would soon be written again.
+    A period waits while any unpinned node at any layer in it is too young or stale. Otherwise its
+    digest would soon be rewritten.
     """
     ripe = defaultdict(list)
     waiting = set()
@@ -216,7 +216,7 @@ def _ripe(
 
 
 def _children(nodes: Iterable[LadderNode]) -> dict[UUID, list[LadderNode]]:
-    """Return the children of each digest. A pinned or hidden entry is nobody's child."""
+    """Return the children of each digest. A pinned or hidden entry is no child."""
     children = defaultdict(list)
     for node in nodes:
         if node.parent is not None and node.state in _OPEN and not node.pinned:

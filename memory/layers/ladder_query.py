@@ -32,11 +32,11 @@ def visible_nodes(project: Project) -> list[LadderNode]:
 
 
 def unsettled_nodes(project: Project) -> list[LadderNode]:
-    """Return all nodes that can affect the plan; all entries together would give the same plan.
+    """Return all nodes that can affect the plan. A plan from all entries would be the same.
 
     These are the visible and stale entries, the digests of their periods, and the children of all
-    digests that may be written. Because there are four layers, an entry between a stale entry and
-    a stale digest above it is the parent of the one or a child of the other.
+    digests that may be written. With four layers, an entry between a stale entry and a stale digest
+    is either the parent of the former or a child of the latter.
     """
     nodes = list(_read(project.entries.filter(state__in=[*VISIBLE, EntryStatus.STALE])))
     keys = defaultdict(set)

@@ -14,7 +14,7 @@ from memory.layers.entities import (
 )
 from memory.layers.entities.kinds import MAX_CHARS
 
-# The stored list of losses has at most so many items; the last one counts the rest.
+# The maximum number of items in the stored list of losses; the last item counts the rest.
 MAX_LISTED = 50
 MAX_LOSS_CHARS = 120
 # The kind of the item that counts the losses that are not listed.

@@ -44,7 +44,8 @@ class CallRecorder:
         read: Callable[[Completion], T],
         shape: OutputSchema | None = None,
     ) -> T:
-        """Call the model, in `shape` if that is given, and return what `read` makes of its answer.
+        """Call the model, with the output schema `shape` if that is given, and return the result of
+        `read` for its answer.
 
         The `Call` row is created before the request, outside of any transaction, so that it stays
         without an outcome when the worker dies meanwhile. Raises `LeaseLostError` before anything

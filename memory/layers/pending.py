@@ -1,4 +1,7 @@
-"""Pending work: waiting conversations, stale texts, and the daily token allowance."""
+"""Pending work: waiting conversations, stale texts, and the daily token allowance.
+
+`CursorQuerySet.pending` in memory/models/cursors.py defines when a conversation is idle.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

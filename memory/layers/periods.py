@@ -30,7 +30,7 @@ class Granularity(StrEnum):
 
     @property
     def older(self) -> "Granularity | None":
-        """The layer that this one rolls up into; None for the oldest."""
+        """The layer that this layer rolls up into; None for the oldest."""
         return next((layer for layer in Granularity if layer.depth == self.depth + 1), None)
 
 

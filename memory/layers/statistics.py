@@ -1,4 +1,4 @@
-"""Figures about a project's memory: its growth, what its digests carry, and its cost."""
+"""Figures about a project's memory: its growth, the particulars in its digests, and its cost."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ class WeekStatistics:
 class LayerStatistics:
     """The number of entries in a layer, and the share of particulars that its digests kept.
 
-    `kept` is None where that is unknown, or where the children hold no particulars.
+    `kept` is None if it is unknown, or if the children contain no particulars.
     """
 
     granularity: Granularity
@@ -134,7 +134,7 @@ def kept_by_layer(project: Project) -> dict[str, float]:
 class ParticularCounts:
     """Counts over the digests of one layer, by group and for `ALL` groups together.
 
-    `held` are the particulars of their children, `carried` those of them that the digests kept.
+    `held` are the particulars in their children, `carried` are those that the digests contain too.
     """
 
     digests: int = 0

@@ -73,7 +73,7 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
     except (Http404, DisallowedHost):
         await _send_error(send, 404, "Not found.")
         return
-    # For every log line from here on, including that of the request.
+    # Bound for all further log lines of the request.
     bind_contextvars(user_id=caller.user.pk, project_id=str(caller.project.pk))
     manager = StreamableHTTPSessionManager(SERVER, json_response=True, stateless=True)
     async with manager.run():

@@ -12,7 +12,7 @@ from memory.models.entries import Entry
 from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
-# Ids kept in `Activity.related`; `Activity.count` is the number of all of them.
+# The maximum number of ids in `Activity.related`; `Activity.count` is their full number.
 MAX_RELATED_IDS = 100
 
 

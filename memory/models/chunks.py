@@ -37,11 +37,12 @@ class Chunk(ProjectScopedModel):
     """A unit of the search index: consecutive messages of one speaker, or part of a long message.
 
     It is identified by its source (for a turn and a note the session) and its first `seq` there; a
-    chunk that grows is updated. Only its vectors reference it, so that the table can be
-    partitioned by project.
+    chunk that grows is updated. No other rows than its vectors reference it, so that the table can
+    be partitioned by project.
 
-    `terms` are hashes of the words of the text as full text search sees them, each hashed together
-    with the project, so that one index over all projects finds those of one project only.
+    `terms` are hashes of the words of the text, as full-text search normalises them. Each is hashed
+    together with the project, so that one index over all projects finds only the words of one
+    project.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -186,7 +187,7 @@ class Corpus(ProjectScopedModel):
     """Term statistics of a project: the number of chunks, and of the chunks that contain a term.
 
     They are recounted from time to time: `changes` is the number of chunks written since. A term
-    that is not among `terms` occurs in fewer than `floor` chunks.
+    that is not in `terms` occurs in fewer than `floor` chunks.
     """
 
     project = models.OneToOneField(

@@ -1,4 +1,7 @@
-"""The progress of memory: per session (`Cursor`) and per project (`Ladder`)."""
+"""The progress of memory: per session (`Cursor`) and per project (`Ladder`).
+
+`CursorQuerySet.pending` is the idle rule: it defines when a conversation is due for a summary.
+"""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -33,7 +36,7 @@ class CursorQuerySet(LeasedQuerySet):
         """Return the cursors to summarise at `now`, including those that are leased.
 
         Their session is closed, idle or full; they are neither backing off after a failure nor in
-        a project that used its tokens for today. `now` decides which sessions are idle; leases,
+        a project that used its tokens for today. Idle sessions are computed at `now`; leases,
         retries and allowances use the database clock.
         """
         idle_time = ExpressionWrapper(
@@ -51,8 +54,8 @@ class CursorQuerySet(LeasedQuerySet):
 class Cursor(LeasedModel):
     """The progress of summarising one session.
 
-    `summarised_through` is the last `seq` that an entry covers. The counts are those of the
-    messages after it that would contribute to a summary: at zero there is nothing to do.
+    `summarised_through` is the last `seq` that an entry covers. The counts are about the later
+    messages that would contribute to a summary; at zero there is nothing to do.
     """
 
     session = models.OneToOneField(
@@ -106,7 +109,7 @@ class Ladder(LeasedModel):
 class Nudge(ProjectScopedModel):
     """A mark that a project's layers changed since they were last processed.
 
-    Writers only insert rows and the worker deletes them, so that no two writers wait for each
+    Writers only insert rows, and only the worker deletes them, so that writers never wait for each
     other.
     """
 

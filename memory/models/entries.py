@@ -59,11 +59,11 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     def bank_candidates(self) -> "EntryQuerySet":
         """Return the candidates for the rendered bank.
 
-        These are live entries; faded ones, which may fit again; stale ones, which show their last
-        text until they are rewritten; and the children of a digest that is withheld or awaits
+        These are live entries; faded entries, which may fit again; stale entries, which show their
+        last text until they are rewritten; and the children of a digest that is withheld or awaits
         review, in place of that digest.
         """
-        # Two conditions that have an index each: most of a long history matches neither.
+        # Two conditions with an index each, because most entries of a long history match neither.
         own = self.filter(
             Q(state__in=(EntryStatus.LIVE, EntryStatus.FADED))
             | Q(state=EntryStatus.STALE, parent=None)
@@ -85,9 +85,9 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.filter(state=EntryStatus.STALE).exclude(granularity=CONVERSATION)
 
     def parents_of(self, projects: Collection[UUID], entries: Collection[UUID]) -> "EntryQuerySet":
-        """Return the digests that `entries` of `projects` are, or once were, children of.
+        """Return the present and former parents of `entries` of `projects`.
 
-        An earlier text of such a digest, or one that is not rewritten yet, may contain text of a
+        An earlier text of such a digest, or a text that is not rewritten yet, may contain text of a
         child that was pinned or hidden meanwhile.
         """
         # A trigger logs each parent that an entry gets.

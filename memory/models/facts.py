@@ -2,8 +2,8 @@
 
 A fact is bi-temporal: it is valid from `valid_from` until the next fact of its topic begins, and
 the project recorded it from `recorded_at` until `retired_at`. The end of its validity is not
-stored but computed in the query. So whatever happens to the next fact (forgotten, hidden, withheld
-with its summary, recorded late), the one before ends where it should.
+stored but computed in the query. Therefore the previous fact has the right end even if the next
+fact is forgotten, hidden, withheld with its summary, or recorded late.
 """
 
 import hashlib
@@ -57,11 +57,11 @@ def topic_key(user_id: object, subject: str, predicate: str) -> str:
 
 class FactQuerySet(models.QuerySet["Fact"]):
     def current(self) -> "FactQuerySet":
-        """Return the present versions, without earlier and withdrawn ones."""
+        """Return the present versions, without earlier and withdrawn versions."""
         return self.filter(retired_at=None)
 
     def as_of(self, moment: datetime | None) -> "FactQuerySet":
-        """Return the facts, in the versions, that were recorded at `moment`; None for now."""
+        """Return the facts in the versions that were recorded at `moment`; None means now."""
         if moment is None:
             return self.current()
         return self.filter(Q(retired_at=None) | Q(retired_at__gt=moment), recorded_at__lte=moment)

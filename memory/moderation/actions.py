@@ -1,6 +1,6 @@
 """Moderation: actions of people on one or many entries.
 
-Each entry is changed in a transaction of its own: an entry that cannot be changed does not hold up
+Each entry is changed in a transaction of its own: an entry that cannot be changed does not block
 the others. The caller passes an `Objection`, which checks permissions.
 """
 
@@ -19,7 +19,7 @@ from memory.moderation import entry_operations
 from projects.core.errors import DomainError, InvalidInputError, StaleVersionError
 from projects.models import Project
 
-# Nobody can have reviewed more than this at once.
+# A person cannot review more entries than this at once.
 MAX_ENTRIES_AT_ONCE = 200
 
 
@@ -59,14 +59,14 @@ DEFAULT_REASONS = {
     ModerationAction.REDACT: ModerationReason.PRIVATE,
     ModerationAction.FORGET: ModerationReason.PRIVATE,
 }
-# Decisions, and the state in which an entry is open for them.
+# Decisions, and the state of an entry in which they are possible.
 DECISIONS = {
     ModerationAction.APPROVE: EntryStatus.PROPOSED,
     ModerationAction.REJECT: EntryStatus.PROPOSED,
     ModerationAction.SHOW: EntryStatus.HIDDEN,
 }
 
-# Returns why the user may not do this to the entry; empty if they may.
+# Returns the reason why the user may not do this to the entry, or "".
 Objection = Callable[[Entry, ModerationAction], str]
 
 
@@ -142,7 +142,7 @@ def _change(request: ModerationRequest, entry: Entry, objection: Objection) -> N
 
 
 def selection_objection(action: ModerationAction, count: int) -> str:
-    """Return why the action cannot apply to `count` entries; empty if it can."""
+    """Return the reason why the action cannot apply to `count` entries, or ""."""
     if count > MAX_ENTRIES_AT_ONCE:
         return _("That is too much at once: at most %(most)s.") % {"most": MAX_ENTRIES_AT_ONCE}
     if action in TEXT_ACTIONS and count > 1:
@@ -151,7 +151,7 @@ def selection_objection(action: ModerationAction, count: int) -> str:
 
 
 def state_objection(action: ModerationAction, entry: Entry) -> str:
-    """Return why the state of the entry does not allow the action; empty if it does."""
+    """Return the reason why the state of the entry does not allow the action, or ""."""
     if action in DECISIONS and entry.state != DECISIONS[action]:
         return _("This was decided meanwhile.")
     needs_layers = (ModerationAction.HIDE, ModerationAction.PIN, ModerationAction.RESUMMARISE)

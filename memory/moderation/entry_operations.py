@@ -148,7 +148,7 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReas
 
     A hidden entry has no parent and is not pinned, and every digest above it is withheld until it
     is rewritten without it. A rejected entry of a private session is withheld itself: nobody else
-    has read it, and it must not be readable among the hidden entries.
+    has read it, and it must not be readable in the list of hidden entries.
     """
     entry = _locked(entry)
     was_proposed = entry.state == EntryStatus.PROPOSED
@@ -169,7 +169,7 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReas
         entry.state = EntryStatus.STALE if is_outdated else EntryStatus.LIVE
         entry.waits_because = ""
         entry.save(update_fields=["state", "waits_because"])
-        # A digest replaces its children, which the bank showed in its place.
+        # The digest now replaces its children in the bank.
         children = entry.children.filter(project=entry.project_id)
         children.filter(state__in=(EntryStatus.LIVE, EntryStatus.FADED)).update(
             state=EntryStatus.ABSORBED
@@ -249,9 +249,9 @@ def mark_stale(entry: Entry) -> None:
 def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: bool = False) -> None:
     """Withhold `entries` and the digests above them until they are rewritten.
 
-    Former parents, from which a pin or a moderator removed an entry, count as above it, since they
-    may not be rewritten yet. A former parent that is rewritten already becomes visible again
-    without a model call.
+    Former parents, which lost the entry by a pin or a moderator, are withheld too, because they may
+    not be rewritten yet. A former parent that is rewritten already becomes visible again without a
+    model call.
 
     Revisions, which may contain the withheld text, are deleted; with `keep_earlier` only those of
     former parents, because the present ancestors stay withheld as long as the entries. With

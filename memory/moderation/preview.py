@@ -60,8 +60,8 @@ class ModerationPreview:
     def total(self) -> ForgetReceipt | None:
         """Return the sum of the receipts; None if nothing would be forgotten.
 
-        An entry that awaits a rewrite counts once. A digest that would keep something after each
-        of the requests, but nothing after all of them, counts as awaiting a rewrite.
+        An entry that awaits a rewrite counts once. A digest counts as awaiting a rewrite if it
+        keeps sources after each single request, even if it keeps none after all of them.
         """
         receipts = self.outcome.receipts
         if not receipts:
@@ -127,7 +127,7 @@ def _preview_forgetting(
     ids = {entry.pk for entry in outcome.done}
     has_digest = any(entry.granularity != CONVERSATION for entry in outcome.done)
     for entry in outcome.done:
-        # An entry below another one is forgotten with it.
+        # An entry below another selected entry is forgotten with it.
         if not has_digest or not ids & set(entry_operations.ancestors(entry)):
             scope = forget_scope(request, entry)
             outcome.receipts.append(service.preview(entry.project, scope, request.by))
@@ -136,9 +136,9 @@ def _preview_forgetting(
 
 
 def _lock(project: Project, entries: Iterable[Entry]) -> set[UUID]:
-    """Lock all rows that the actions lock, at once and in the usual order: the project, then
-    entries from the finest layer upward by id. Several actions in one transaction might lock them
-    in another order. Return the digests above `entries`.
+    """Lock all rows that the actions lock, and return the digests above `entries`. The order is the
+    usual one: the project, then entries from the finest layer upward by id. Several actions in one
+    transaction could otherwise lock them in another order.
     """
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     ids = [entry.pk for entry in entries]

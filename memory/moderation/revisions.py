@@ -1,4 +1,4 @@
-"""The texts that an entry has and had, and the comparison of two of them."""
+"""The present and earlier texts of an entry, and the comparison of two of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

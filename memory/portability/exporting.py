@@ -55,7 +55,8 @@ def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
     All rows are from one moment, however long the export takes. Deleted messages are exported
     without their text, private sessions of others without text and title.
     """
-    # An importing server counts again; with current counts here both rank words the same way.
+    # The importing server counts terms again. With current counts here, both servers rank words in
+    # the same way.
     fulltext.recount(scope.project.pk)
     counts: dict[str, int] = {}
     with (

@@ -90,7 +90,7 @@ def import_project(
 def files_removed_on_error() -> Iterator[list[Attachment]]:
     """Yield a list for the images whose files were written, and delete these files on an error.
 
-    This includes a stop of the process: the rows go with the transaction, files do not.
+    This includes a stop of the process: the transaction removes the rows, but not the files.
     """
     written: list[Attachment] = []
     try:
@@ -117,7 +117,7 @@ def database_errors_refused() -> Iterator[None]:
 
 def import_table(table: ExportTable, rows: Iterator[tuple[Any, Row]], project: Project) -> None:
     if table.model is EntryState:
-        # The trigger noted the current state of the entries, which the export replaces.
+        # The trigger has logged the current state of the entries. The export contains the real log.
         EntryState.objects.filter(project=project).delete()
     instances = (instance for instance, _ in rows)
     while batch := list(islice(instances, BATCH_SIZE)):

@@ -38,7 +38,7 @@ IMPORTED = " (imported)"
 
 
 def derived_id(project: UUID, exported: UUID) -> UUID:
-    """Return the id in `project` of the row that an export calls `exported`, always the same.
+    """Return the id in `project` for the id `exported` in an export, always the same.
 
     So one file can be imported into several projects, and no line of a file can name a row outside
     of the file. The new id sorts among others as the exported one does.

@@ -24,7 +24,7 @@ class ContextText:
 
 
 def build_context_text(project: Project, user: Any, query: str, token_budget: int) -> ContextText:
-    """Return what memory adds to the prompt of `query`, within `token_budget` tokens.
+    """Return the memory sections of the prompt for `query`, within `token_budget` tokens.
 
     The text is that of a private conversation of `user` that begins with `query`. Nothing is
     written.

@@ -58,11 +58,11 @@ def is_bracket(char: str) -> bool:
 def is_tag(text: str, index: int) -> bool:
     """Return whether something that may be read as the name of a tag begins at `index`.
 
-    Spaces and slashes are skipped. A character outside ASCII may look like any letter or like none,
-    since no table of look-alikes is complete: six of them after a bracket may be a name. Only the
-    wide letters of East Asia, which follow brackets in many texts, look like no Latin letter.
+    Spaces and slashes are skipped. No table of look-alikes is complete, so a character outside
+    ASCII may stand for any letter or for none: six of them after a bracket may be a name. Only the
+    wide letters of East Asia, which often follow brackets, are known to look like no Latin letter.
     """
-    # What is left of each name.
+    # The rest of each name that still has to match.
     rests = set(TAGS)
     while rests and index < len(text):
         char = text[index]

@@ -1,7 +1,7 @@
 """The sources in a prompt's receipt, with the texts that a reader may see now.
 
 A receipt holds ids, revisions and sizes, but no texts. The texts are read from the database, so
-that receipts of old replies do not show what was forgotten, hidden or made private since.
+that receipts of old replies do not show text that was forgotten, hidden or made private since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,8 +73,8 @@ class ReceiptSource:
 
 @dataclass(frozen=True)
 class ReceiptSection:
-    """A section of the prompt with its sources, and the number of `unavailable` ones: deleted, or
-    not visible to this reader.
+    """A section of the prompt with its sources. `unavailable` is the number of sources that are
+    deleted, or not visible to this reader.
     """
 
     name: str

@@ -80,7 +80,9 @@ def memory_section(
 
 
 def room_for_texts(turn: Turn, opening: str, limit: int | None = None) -> int:
-    """Return the tokens for the texts of a section, without its opening and closing lines."""
+    """Return the number of tokens for the texts of a section, without its opening and closing
+    lines.
+    """
     budget = turn.budget - MESSAGE_OVERHEAD_TOKENS
     if limit is not None:
         budget = min(budget, limit)
@@ -90,8 +92,8 @@ def room_for_texts(turn: Turn, opening: str, limit: int | None = None) -> int:
 def eighths(limit: int, room: int) -> int:
     """Return the largest multiple of limit/8 that fits into `room`, at most `limit`, in tokens.
 
-    In a small context the size of a section thus changes in steps, and its text is not a different
-    one after each message.
+    In a small context, the size of a section then changes in steps, so that its text does not
+    change after each message.
     """
     return limit * min(max(8 * room // limit, 0), 8) // 8
 
@@ -266,7 +268,7 @@ def gists(turn: Turn) -> PromptSection | None:
     """Return the summaries of other conversations that resemble the message.
 
     They are the summaries that recall found, and those of the conversations whose excerpts it
-    found. Summaries that the bank shows already are left out.
+    found. Summaries that the bank already contains are left out.
     """
     found = recalled(turn)
     ranks: dict[UUID | None, int] = {key: rank for rank, key in enumerate(found.summaries)}

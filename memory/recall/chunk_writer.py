@@ -105,7 +105,7 @@ _UPSERT_CHUNKS = f"""
 def write_chunks(chunks: Sequence[Chunk]) -> None:
     """Insert the chunks, or update those that exist, and set their ids to those of the rows.
 
-    Another worker may have written a chunk, with another id, since its absence was read.
+    Another worker may have written the same chunk, with another id, meanwhile.
     """
     columns = [array_literal([getattr(chunk, name) for chunk in chunks]) for name in CHUNK_COLUMNS]
     with connection.cursor() as cursor:

@@ -16,10 +16,11 @@ from memory.models import Chunk, Corpus
 from projects.models import Project, in_project
 
 MAX_TERMS = 40
-# Rows that the terms of a query may match. The commonest terms beyond it are not searched for:
-# vectors find those rows.
+# The maximum number of rows that the terms of a query match together. The commonest terms beyond it
+# are not searched for, because vectors find those rows.
 MAX_MATCHES = 1_000
-# Statistics are counted again after so many changes, and after changes of this share of the chunks.
+# Statistics are counted again after this many changes, and after changes of this share of the
+# chunks.
 RECOUNT_CHANGES = 50
 RECOUNT_SHARE = 0.25
 # Projects that one run recounts.

@@ -2,8 +2,8 @@
 
 A change of a session increments `wanted` of its cursor, in the transaction of the change. Indexing
 claims the sessions that are behind, reads them, embeds outside of any transaction, and commits only
-what it still holds and what did not change meanwhile. The database is the source of truth: a lost
-task or a killed worker causes a delay, and loses nothing.
+the sessions that it still holds and that did not change meanwhile. The database is the source of
+truth: a lost task or a killed worker causes a delay, and loses nothing.
 """
 
 import logging

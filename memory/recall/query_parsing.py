@@ -46,7 +46,7 @@ MIN_NAME_PREFIX = 3
 
 @dataclass(frozen=True)
 class DateRange:
-    """Two (year, month, day), both inclusive. Without a year, the range exists in every year."""
+    """Two (year, month, day), both inclusive. Without a year, the range applies to every year."""
 
     first: tuple[int | None, int, int]
     last: tuple[int | None, int, int]
@@ -108,7 +108,7 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def remove_names(text: str, speakers: Iterable[str]) -> str:
-    """Return `text` without the names of `speakers`: who speaks is a signal of its own."""
+    """Return `text` without the names of `speakers`, because the speaker is a separate signal."""
     names = {name.lower() for speaker in speakers for name in _WORD.findall(speaker)}
 
     def is_name(word: str) -> bool:

@@ -142,7 +142,7 @@ def values_at(values: NDArray, indexes: Ints) -> NDArray:
 def word_signals(
     rows: CandidateRows, neighbours: Neighbours, idf: Floats, sizes: Ints
 ) -> dict[str, Floats]:
-    """Return how well the exact words of the query match the text near a row, and its session."""
+    """Return how well the exact words of the query match the text near a row, and the session."""
     matched = rows.matched.astype(np.float32)
     total = float(idf.sum()) or 1.0
     length = sizes.astype(np.float32) + 1
@@ -167,10 +167,11 @@ def bm25(counts: Floats, length: Floats, idf: Floats) -> NDArray[np.floating]:
 def meaning_signals(
     query_pieces: Ints, rows: CandidateRows, neighbours: Neighbours, ids: Ints, sizes: Ints
 ) -> dict[str, Floats]:
-    """Return how similar the most similar words of a row, and near it, are to those of the query.
+    """Return how similar the words of the query are to the most similar words in and near each row.
 
-    The words around a row only count as far as they match better than the words before them in
-    this order: the row, the row before, the row after, the rows beside those, the session.
+    The places are, in this order: the row, the row before, the row after, the rows beside those,
+    the session. Each place counts only as far as its words match better than those of the places
+    before it.
     """
     best = best_similarities(query_pieces, ids, sizes)
     share = (best > 0.6).mean(axis=0) if len(rows) else np.zeros(len(query_pieces))

@@ -1,8 +1,8 @@
 """Candidates from the database: chunks that are similar to the query or share its words, with the
 chunks around them.
 
-The permissions and all filters are conditions of the queries. Thus recall never reads what the
-viewer may not see, and a filter does not reduce the number of results.
+The permissions and all filters are conditions of the queries. Therefore recall never reads text
+that the viewer may not see, and filters do not reduce the number of results.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

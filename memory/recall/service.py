@@ -29,7 +29,8 @@ DEFAULT_LIMIT = 200
 MIN_SCORE = 9.0
 # Summaries have no neighbours that add to their score.
 MIN_SUMMARY_SCORE = 9.0
-# Results may score so much less than the best: they are e^-4 times as likely to be the answer.
+# The maximum difference to the best score. A row at this distance is e^-4 times as likely to be the
+# answer.
 MAX_SCORE_GAP = 4.0
 
 _WORDS = re.compile(r"[^\W\d_]+")
@@ -132,7 +133,7 @@ def _to_arrays(columns: Any, terms: int) -> CandidateRows:
     notes = np.array([kind == SourceType.NOTE for kind in columns.source_type])
     starts = np.array([True, *(source != other for source, other in pairwise(columns.source))])
     return CandidateRows(
-        # A note has no neighbours, whatever was noted before and after it.
+        # A note has no neighbours: notes before and after it are unrelated.
         source=np.cumsum(starts | notes) - 1,
         first_seq=np.where(notes, 1, columns.first_seq),
         last_seq=np.where(notes, 1, columns.last_seq),

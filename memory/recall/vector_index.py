@@ -22,13 +22,13 @@ from memory.recall.embedders import Embedder
 MAX_INDEXED_DIMENSIONS = 4_000
 # The embedder whose index is created by the migrations, and the name of that index.
 BUILT_IN, BUILT_IN_INDEX = "static-minilm-256", "vector_static_minilm_256"
-# In a project of up to so many chunks every vector is compared; a larger one uses the index.
+# Up to this number of chunks, every vector of a project is compared. Larger projects use the index.
 MAX_EXACT_CHUNKS = 10_000
 # Vectors of a large project that may wait: comparing them takes two milliseconds.
 MAX_UNINDEXED_VECTORS = 2_000
 # Vectors that are added together; their rows are locked for some tenths of a second.
 BATCH_SIZE = 200
-# The same while there is no index.
+# The same number while there is no index.
 BULK_BATCH_SIZE = 10_000
 
 _PROJECTS_BEHIND = """

@@ -18,7 +18,8 @@ from projects.permissions import membership
 def project_page(
     get: Collection[str] = MemberRole.values, post: Collection[str] = ()
 ) -> Callable[[Callable], Callable]:
-    """Call the view with the user's membership in place of the slug, in the project's time zone.
+    """Return a decorator: the view gets the user's membership instead of the slug, and runs in the
+    project's time zone.
 
     `get` and `post` are the roles that may use a method; a method without roles answers 405.
     """

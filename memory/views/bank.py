@@ -1,4 +1,4 @@
-"""The memory page: a chart of the layers, the rendered bank, and what waits for review."""
+"""The memory page: a chart of the layers, the rendered bank, and entries that wait for review."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -66,7 +66,7 @@ def _page(
     invalid_shelf: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Render the page, with an `invalid` form on the shelf it was meant for."""
+    """Render the page, with an `invalid` form on its shelf."""
     rows = list(Block.objects.visible_to(member).in_order())
     shelves = {PROJECT: [block for block in rows if block.user_id is None]}
     if member.may_write:

@@ -89,7 +89,9 @@ def _target(member: Membership, scope: ForgetScope) -> ForgetTarget:
 
 
 def _page_of(target: ForgetTarget, slug: str) -> str:
-    """Return the page of the target, which is where Cancel leads; without one, the memory."""
+    """Return the page to which Cancel leads: the page of the target, or the memory page without a
+    target.
+    """
     if target.message:
         seq = target.message.seq
         url = resolve_url("session", slug, target.message.session_id)
@@ -106,7 +108,7 @@ def _page_of(target: ForgetTarget, slug: str) -> str:
 def _origins(member: Membership, scope: ForgetScope) -> Origins:
     """Return the origins of the scope that the member may forget as a whole.
 
-    This is how everything that came from a poisoned source is removed.
+    With it, an owner removes everything that came from a poisoned source.
     """
     sources = find_origins(member.project, scope)
     ids = [session.pk for session in sources.sessions]

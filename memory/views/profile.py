@@ -1,4 +1,4 @@
-"""Pages about a member's data: what the project stores about the member, and exports of it."""
+"""Pages about a member: the data that the project stores about the member, and its export."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase

@@ -1,4 +1,4 @@
-"""The sources of a reply: what its prompt contained, as a page and as a drawer beside the chat."""
+"""The sources of a reply: the memories in its prompt, as a page and as a drawer beside the chat."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse

@@ -22,7 +22,7 @@ from memory.views import project_page, render_page
 from projects.models import Membership
 
 MAX_RESULTS = 30
-# Of summaries and of facts.
+# The maximum number of summaries, and of facts.
 MAX_SIDE_RESULTS = 20
 # Shorter words are too common to be searched or highlighted; numbers are kept.
 MIN_WORD_CHARS = 4

@@ -1,8 +1,8 @@
 """Send pending deliveries: one worker at a time for each webhook, in order.
 
-A failed delivery is retried after growing pauses, ten times in about a day. Meanwhile later ones
-are sent once the receiver has been left alone for a moment. A delivery that keeps failing is given
-up and stays in the log.
+A failed delivery is retried after growing pauses, ten times in about a day. Meanwhile, later
+deliveries are sent after a short pause for the receiver. A delivery that keeps failing is given up
+and stays in the log.
 """
 
 import json
@@ -33,11 +33,11 @@ TASK_BUDGET_S = 20.0
 FIRST_RETRY = timedelta(seconds=30)
 MAX_RETRY = timedelta(hours=6)
 MAX_ATTEMPTS = 10
-# A delivery of this age is given up too, though other failures left it fewer attempts.
+# A delivery of this age is given up too, even if it had fewer attempts.
 MAX_AGE = timedelta(hours=30)
-# A failing receiver is left alone for half a minute, then twice as long, up to this.
+# After a failure, the receiver gets a pause of half a minute, then twice as long, up to this.
 MAX_BACKOFF = timedelta(minutes=30)
-# A receiver that only failed for this long is switched off.
+# A webhook whose deliveries all failed for this long is switched off.
 SWITCH_OFF_AFTER = timedelta(days=3)
 LOG_RETENTION = timedelta(days=30)
 
@@ -50,7 +50,7 @@ HTTP_GONE = 410
 class DeliveryResult:
     """The result of one attempt. `error` is empty after success.
 
-    `retry_after_s`: seconds for which the receiver asked to be left alone.
+    `retry_after_s` is the pause in seconds that the receiver requested.
     """
 
     status_code: int | None
@@ -93,8 +93,8 @@ def _held(webhook: Webhook):
 def _deliver_next(webhook: Webhook) -> bool:
     """Send the delivery that has been due longest; untried ones in order, failed ones after them.
 
-    Return False if there is none, or the receiver has to be left alone. The attempt is recorded
-    before it is made, so that the attempt of a killed worker counts.
+    Return False if there is none, or if the receiver is in a pause. The attempt is recorded before
+    it is made, so that the attempt of a killed worker counts.
     """
     delivery = webhook.deliveries.due().order_by("next_try_at", "id").first()
     if delivery is None or not _begin(webhook, delivery):

@@ -113,7 +113,7 @@ def emit_activity(instance: Activity, **kwargs: object) -> None:
 
 
 def _activity_payload(act: Activity) -> Payload:
-    # The session that the act names, or whose message it names.
+    # The session that the act names, or the session of the message that it names.
     named = Q(messages=act.message_id) if act.message_id else Q(pk__in=[])
     if act.session_id:
         named |= Q(pk=act.session_id)

@@ -1,9 +1,9 @@
 """Entities in a text: names, dates, times, numbers, amounts, links, identifiers. Pure.
 
-They are what a reader would look for in a digest, and miss. Identifiers, ISO dates and numbers are
+They are the particulars that a reader expects in a digest. Identifiers, ISO dates and numbers are
 found in any language; names, written dates and units in English and German, the languages of the
-product. What cannot be distinguished from ordinary words is ignored. Each line is read by itself,
-so the entities of a text are those of its lines together.
+product. Text that cannot be distinguished from ordinary words is ignored. Each line is read
+separately, so the entities of a text are the entities of its lines.
 """
 
 import re
@@ -14,7 +14,8 @@ from memory.layers.entities.kinds import MAX_CHARS, Entity, EntityKind, EntityPa
 
 __all__ = ["Entity", "EntityKind", "find_all_entities", "find_entities"]
 
-# In this order: links contain dates, dates look like versions, and much begins with a number.
+# The order matters: links contain dates, dates look like versions, and many entities begin with a
+# number.
 _PATTERNS: tuple[EntityPattern, ...] = (
     *identifiers.ADDRESSES,
     *dates.PATTERNS,

@@ -4,7 +4,7 @@ import re
 
 from memory.layers.entities.kinds import WORDS, EntityKind, EntityPattern, Form
 
-# Written in capitals, but no identifiers.
+# Words in capitals that are no identifiers.
 _COMMON = frozenset(WORDS["identifiers"]["common"].split())
 _EXTENSIONS = (
     "py|js|mjs|ts|tsx|jsx|html|css|md|rst|txt|ya?ml|json|jsonl|toml|ini|cfg|conf|env|sql|sh|rs|java"
@@ -29,7 +29,7 @@ def _version(match: re.Match[str]) -> Form:
 def _capitals(match: re.Match[str]) -> Form:
     form = match[0].removesuffix("s").casefold()
     line = match.string
-    # A text in capitals names nothing with them.
+    # In a text in capitals, they identify nothing.
     is_shouted = sum(map(str.isupper, line[:400])) > sum(map(str.islower, line[:400]))
     return Form(form, form not in _COMMON and not is_shouted)
 

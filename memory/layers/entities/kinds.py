@@ -32,8 +32,8 @@ class EntityKind(StrEnum):
 class Entity:
     """`text` is the original spelling; `form` is the same for all spellings of one entity.
 
-    `significant` is false for an entity that nobody would miss, such as a bare 3. It counts only
-    in the text in which others are looked up.
+    `significant` is false for an entity whose loss does not matter, such as a bare 3. It is only
+    used in the text in which other entities are looked up.
     """
 
     kind: EntityKind

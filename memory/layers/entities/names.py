@@ -1,8 +1,8 @@
-"""Names: capitalised words, and runs of them, that are no ordinary words.
+"""Names: capitalised words, or runs of them, that are not ordinary words.
 
-A form is case-folded and without title and possessive. At the beginning of a sentence every word
-has a capital, and in German every noun has: there a word is a name only in a context in which
-ordinary words do not occur, such as "Ana asked" or "Frau Müller".
+A form is case-folded and without title and possessive. The first word of a sentence and every
+German noun have a capital. Such a word counts as a name only in a context in which ordinary words
+do not occur, such as "Ana asked" or "Frau Müller".
 """
 
 import re

@@ -1,8 +1,8 @@
 """Injection detection: find text that tries to instruct a model. Pure.
 
-Memory is quoted in prompts as data; text that tries to be more is not shown before somebody has
-reviewed it. A phrase counts where it is a command: at the beginning of a sentence, or after
-"please" and the like. "We decided to ignore the old rules" is a report, not a command.
+Memory is quoted in prompts as data. Text that reads like instructions is not shown before somebody
+has reviewed it. A phrase counts only as a command: at the beginning of a sentence, or after
+"please" and similar words. "We decided to ignore the old rules" is a report, not a command.
 
 The phrases are in phrases.toml.
 """
@@ -31,7 +31,7 @@ _PART = re.compile(r"\{([a-z][a-z_]*\d?)\}")
 
 
 class InjectionPatterns(NamedTuple):
-    """`phrases` are for the plain form of a text, `marks` for the text as it is."""
+    """`phrases` match the plain form of a text, `marks` the unchanged text."""
 
     phrases: list[re.Pattern[str]]
     marks: re.Pattern[str]

@@ -19,10 +19,10 @@ from memory.layers.summarising.transcript import count_words, sentences, shorten
 
 # In one part of a conversation.
 MAX_CLAIMS = 12
-# The confidence of a fact for which the answer gives none.
+# The confidence of a fact without a confidence in the answer.
 DEFAULT_CONFIDENCE = 0.7
 
-# The part of a model's answer that is read. Summaries and claims have a tenth of it.
+# The maximum length of an answer that is read. Usual answers have a tenth of it.
 MAX_ANSWER_CHARS = 50_000
 # Lines of preamble before a JSON document.
 MAX_LINES_BEFORE = 3
@@ -36,7 +36,7 @@ _FACTS_HEADING = re.compile(r"^[\s#*_]*facts[\s*_]*:?[\s*_]*$", re.IGNORECASE)
 _YES_OR_NO = {"yes": True, "no": False}
 _NO_DAY = ("", "-", "–", "—")
 
-# The beginning of a JSON document, and of no bullet, label or date in brackets.
+# The beginning of a JSON document, but not of a bullet, label or date in brackets.
 _JSON = re.compile(r"[{\[]\s*(?:[\"'{\[]|[}\]]\s*$)")
 _CODE_FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
 _BULLET = re.compile(r"^\s*(?:[-*+•–—]|\(?\d{1,2}[.)])\s+")

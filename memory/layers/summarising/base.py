@@ -34,7 +34,9 @@ class ConversationSummary:
 
 @dataclass(frozen=True)
 class Digest:
-    """The text of a period, and its losses: what it omits of its children (`Audit`)."""
+    """The text of a period, and its losses: the particulars of its children that it omits
+    (`Audit`).
+    """
 
     text: str
     losses: Sequence[dict[str, str]]

@@ -2,8 +2,8 @@
 
 It selects sentences by their salience: dates, numbers, names, decisions, recurring words. The
 weights were set by reading the sentences that they select on LoCoMo's conversations and on project
-talk. The words are in cues.toml. In languages that are not there, facts and the recurring words of
-a conversation decide.
+talk. The words are in cues.toml. For languages that are not in it, the score uses only facts and
+recurring words.
 """
 
 import math
@@ -37,9 +37,9 @@ _MAX_NAME_CHARS = 60
 # shorter.
 _MAX_READ_CHARS = 100_000
 _MAX_SCORED_CHARS = 1_000
-# Scores. A sentence below it is left out if there is a more informative one.
+# Scores. A sentence with a lower score is left out if there is a more informative one.
 _INFORMATIVE = 1.0
-# A sentence below it is a greeting, thanks or assent.
+# A sentence with a lower score is a greeting, thanks or assent.
 _MIN_SCORE = 0.3
 _QUESTION_MARKS = ("?", "？", "؟")
 # Two sentences that share this part of their terms say the same.
@@ -122,7 +122,7 @@ def conversation(lines: Sequence[TranscriptLine]) -> str:
     """Return one to three bullets of at most MAX_WORDS words that quote the best sentences.
 
     The assistant is quoted only if no person wrote anything informative. The result is empty only
-    for no lines at all.
+    if there are no lines.
     """
     if not lines:
         return ""
@@ -165,9 +165,9 @@ def _pool(people: list[ScoredSentence], assistant: list[ScoredSentence]) -> list
 def digest(children: Sequence[tuple[str, str]]) -> str:
     """Return two to four bullets of at most MAX_DIGEST_WORDS words from the children's bullets.
 
-    `children` are (label, summary), the oldest first. Each child gives one bullet before any gives
-    two; the best come first, then the newest. If the periods of the children differ, a bullet
-    names its period. The result is empty only if all summaries are.
+    `children` are (label, summary), the oldest first. Each child contributes one bullet before any
+    child contributes two; the best come first, then the newest. If the periods of the children
+    differ, a bullet names its period. The result is empty only if all summaries are.
     """
     periods = [" ".join(label.partition(SEPARATOR)[0].split()) for label, _ in children]
     scored = _scored(
@@ -195,7 +195,7 @@ def digest(children: Sequence[tuple[str, str]]) -> str:
     bullets = {}
     room = MAX_DIGEST_WORDS
     for number, sentence in enumerate(chosen, 1):
-        # The first may not take the room that the second needs.
+        # Leave room for the second bullet.
         share = room // 2 if number < min(MIN_DIGEST_BULLETS, len(chosen)) else room
         bullet = _bullet(sentence.text, periods[sentence.source] if is_dated else "", share)
         if count_words(bullet) <= room:
@@ -339,7 +339,9 @@ def _facts(text: str, speakers: Collection[str]) -> float:
 
 
 def _fitness(length: int, facts: float) -> float:
-    """Return a factor for the length: short sentences say little, long ones take much room."""
+    """Return a factor for the length: short sentences contain little, long sentences take much
+    room.
+    """
     if length < 4:
         return 0.75 if facts else 0.3
     if length < 7:

@@ -26,11 +26,11 @@ MAX_INSTRUCTION_TOKENS = 500
 PART_SHARE = 0.5
 # Longer parts are read less carefully (Liu et al., "Lost in the Middle", 2023).
 MAX_PART_TOKENS = 12_000
-# Three bullets of 80 words are some 150 tokens; a model that thinks aloud needs more.
+# Three bullets of 80 words are about 150 tokens; a model that reasons first needs more.
 MAX_ANSWER_TOKENS = 2_000
-# For a dozen facts beside it.
+# Room for a dozen facts besides the summary.
 MAX_FACT_TOKENS = 1_500
-# A longer answer comes from a model that ignores limits, and is not searched for a summary.
+# A longer answer comes from a model that ignores limits. It is rejected.
 MAX_ANSWER_CHARS = 50_000
 
 BROKE_OFF = "The model's summary broke off in the middle."
@@ -69,7 +69,8 @@ class ModelSummariser:
     ) -> SummaryAnswer:
         """Request a part's summary and facts in one call, as JSON if the model supports a schema.
 
-        A server that rejects the schema is asked again without it; that rejection costs nothing.
+        If the server rejects the schema, the request is repeated without it; a rejection costs
+        nothing.
         """
         kind, max_tokens = CallKind.CONVERSATION, MAX_ANSWER_TOKENS + MAX_FACT_TOKENS
         read = partial(_read_with_facts, clean)
@@ -78,7 +79,8 @@ class ModelSummariser:
             try:
                 return recorder.ask(self.name, kind, messages, max_tokens, read, prompts.SCHEMA)
             except OutputSchemaRejectedError:
-                # Recorded with its reason; this model is not offered a schema again.
+                # The rejection is recorded with its reason. Later calls send no schema to this
+                # model.
                 pass
         messages = prompts.conversation(part, previous)
         return recorder.ask(self.name, kind, messages, max_tokens, read)
@@ -86,8 +88,8 @@ class ModelSummariser:
     def digest(
         self, label: str, children: Sequence[tuple[str, str]], recorder: "CallRecorder"
     ) -> Digest:
-        """Ask once more for what the first answer omits, and return the answer with fewer losses,
-        of two equal ones the first.
+        """Request a digest. If it omits particulars, request it again, and return the answer with
+        fewer losses, or the first one.
         """
         clean = _cleaner(prompts.DIGEST, (summary for _, summary in children))
         messages = prompts.digest(label, children)
@@ -99,7 +101,7 @@ class ModelSummariser:
             retry = prompts.retry_digest(messages, first, [loss.text for loss in audit.missing])
             second = self._ask(recorder, CallKind.DIGEST_RETRY, retry, clean)
         except (ProviderError, UnusableSummaryError):
-            # Recorded with its reason. The first answer is a digest, if not the best.
+            # The failure is recorded with its reason. The first answer is good enough as a digest.
             return Digest.audited(first, audit)
         second_audit = losses.audit(children, second)
         if len(second_audit.missing) < len(audit.missing):

@@ -22,8 +22,8 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\u
 # A text with more characters a word, on average, counts as too long for its number of words.
 _MAX_CHARS_PER_WORD = 12
 _CONTINUED = " (continued)"
-# A text with more characters a token is too long without being counted: counting the rest of a
-# megabyte again for each part takes quadratic time.
+# A text with more characters per token is too long without being counted. Counting the rest of a
+# megabyte again for each part would take quadratic time.
 _MAX_CHARS_PER_TOKEN = 16
 
 
@@ -101,7 +101,7 @@ def count_words(text: str) -> int:
 
 def shorten(text: str, max_words: int) -> str:
     """Cut the line `text` to at most `max_words` words, between words, and add an ellipsis."""
-    # A word may have any length, and a summary is not the place for the longest.
+    # A single word may have any length, so the number of characters is limited too.
     cut = text[: max_words * _MAX_CHARS_PER_WORD]
     while count_words(cut) > max_words:
         head, space, _ = cut.rpartition(" ")

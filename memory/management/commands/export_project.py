@@ -1,4 +1,4 @@
-"""A project as a file, from the command line."""
+"""Management command: export a project to a file."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--project", metavar="SLUG", required=True)
-        parser.add_argument("--user", metavar="NAME", help="only what is this user's own")
+        parser.add_argument("--user", metavar="NAME", help="only this user's own data")
 
     def handle(self, *, file: Path, project: str, user: str | None, **options) -> None:
         source = find_project(project)

@@ -1,4 +1,4 @@
-"""Forgetting from the command line, as the API does it."""
+"""Management command: forget for good, as the API does."""
 
 import json
 from argparse import ArgumentParser

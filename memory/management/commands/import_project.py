@@ -1,4 +1,4 @@
-"""A project from the file that another Strata wrote."""
+"""Management command: create a project from an export of another Strata."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -17,12 +17,14 @@ from projects.command_arguments import find_user
 
 
 class Command(BaseCommand):
-    help = "Makes a project of a file that export_project wrote."
+    help = "Create a project from a file that export_project wrote."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE")
-        parser.add_argument("--owner", metavar="USERNAME", required=True, help="who owns it here")
-        parser.add_argument("--name", help="what it is called here (default: as it was)")
+        parser.add_argument(
+            "--owner", metavar="USERNAME", required=True, help="the owner of the new project"
+        )
+        parser.add_argument("--name", help="its name here (default: the name in the file)")
         parser.add_argument(
             "--members",
             action="store_true",

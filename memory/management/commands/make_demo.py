@@ -1,4 +1,4 @@
-"""A project to look around in, with two months of conversations."""
+"""Management command: create the demo project, with two months of conversations."""
 
 from argparse import ArgumentParser
 
@@ -14,7 +14,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--owner", metavar="USERNAME", help="who owns it (default: the first administrator)"
+            "--owner", metavar="USERNAME", help="the owner (default: the first administrator)"
         )
 
     def handle(self, *, owner: str | None, **options) -> None:

@@ -17,12 +17,12 @@ def instant(text: str) -> datetime:
 
 
 class Command(BaseCommand):
-    help = "Summarises what is due and lets the layers settle, as the beat does each minute."
+    help = "Run one memory cycle: summarise due conversations, update the layers."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", metavar="SLUG", help="only this project")
         parser.add_argument(
-            "--now", metavar="ISO8601", type=instant, help="act as if it were this instant"
+            "--now", metavar="ISO8601", type=instant, help="use this instant as the current time"
         )
 
     def handle(self, *args, **options) -> None:

@@ -43,7 +43,7 @@ def put(project: Project, user, name: str, content: str, by, version: int | None
     _lock(project)
     block = project.blocks.of(user).filter(name=name).first()
     if version and block is None:
-        raise InvalidInputError(_("This block is not here any more."), field="content")
+        raise InvalidInputError(_("This block was deleted."), field="content")
     _check_version(block, version)
     return _write(project, user, block, name, content, by, field="content")
 

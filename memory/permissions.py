@@ -70,7 +70,7 @@ def objection_of(member: Membership) -> Objection:
         # Redaction is final: it changes the earlier texts too.
         final = act in (ModerationAction.REDACT, ModerationAction.FORGET)
         if final and not may_forget(member, entry.session):
-            return _("Only owners have something forgotten.")
+            return _("Only owners may forget something.")
         return ""
 
     return objection

@@ -26,8 +26,8 @@ RETENTION = timedelta(days=90)
 SESSION_KEY = "invitation"
 CLOSED_REASONS = {
     InvitationStatus.EXPIRED: _("This invitation has expired."),
-    InvitationStatus.USED_UP: _("This invitation is used up: as many came in by it as may."),
-    InvitationStatus.REVOKED: _("This invitation was taken back."),
+    InvitationStatus.USED_UP: _("This invitation was used as often as it allows."),
+    InvitationStatus.REVOKED: _("This invitation was revoked."),
 }
 
 
@@ -82,9 +82,7 @@ def admit(invitation: Invitation, user) -> Membership:
     if link.state != InvitationStatus.OPEN:
         raise NotAdmittedError(CLOSED_REASONS[link.state])
     if link.spent.filter(user=user).exists():
-        raise NotAdmittedError(
-            _("You came in by this invitation before, and it takes nobody twice.")
-        )
+        raise NotAdmittedError(_("You have already used this invitation."))
     Invitation.objects.filter(pk=link.pk).update(uses=F("uses") + 1)
     SpentInvitation.objects.create(project_id=link.project_id, invitation=link, user=user)
     member = Membership.objects.create(project_id=link.project_id, user=user, role=link.role)

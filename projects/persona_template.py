@@ -120,9 +120,9 @@ def _check_nodes(tree: nodes.Template) -> None:
 
 def _reason_against(node: nodes.Node, depth: int, loops: int) -> str:
     if depth > MAX_NESTING_DEPTH:
-        return _("There is too much inside each other.")
+        return _("The template is nested too deeply.")
     if loops > MAX_LOOP_DEPTH:
-        return _("There are too many loops inside each other.")
+        return _("The loops are nested too deeply.")
     name = type(node).__name__
     is_allowed = isinstance(node, ALLOWED_NODES)
     match node:

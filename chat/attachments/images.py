@@ -126,7 +126,7 @@ def _check_size(data: bytes) -> None:
         raise ImageRejectedError(TOO_MANY_BYTES)
     # Entropy-coded data never contains this marker: there, 0xFF is followed by a zero.
     if data.startswith(b"\xff\xd8") and data.count(b"\xff\xda") > MAX_JPEG_SCANS:
-        raise ImageRejectedError(_("This JPEG is built in more passes than any camera makes."))
+        raise ImageRejectedError(_("This JPEG has too many scans."))
     if data.startswith(b"GIF8") and sum(1 for _ in _gif_frames(data)) > MAX_FRAMES:
         raise ImageRejectedError(TOO_MANY_FRAMES)
 
@@ -212,7 +212,7 @@ def _unsupported_reason(data: bytes) -> str:
     if head.startswith((b"<!doctype html", b"<html")):
         return gettext("This is a web page, not an image.")
     if b"<svg" in head:
-        return gettext("An SVG drawing can carry programs. Send it as PNG.")
+        return gettext("An SVG image can contain programs. Send it as PNG.")
     if data[4:8] == b"ftyp" and data[8:12] in (b"heic", b"heix", b"hevc", b"mif1", b"msf1"):
-        return gettext("HEIC photos cannot be read here. Send it as JPEG.")
-    return gettext("This is no PNG, JPEG, WebP or GIF image.")
+        return gettext("HEIC photos are not supported. Send it as JPEG.")
+    return gettext("This is not a PNG, JPEG, WebP or GIF image.")

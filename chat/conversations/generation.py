@@ -34,7 +34,7 @@ FINALISE_RETRIES_S = (0.5, 1, 2, 4, 8, 15)
 FLUSH_INTERVAL_S = 1.0
 SERVER_STOPPED = _("The server stopped while this was being written.")
 INTERNAL_ERROR = _("Strata itself failed while answering.")
-TRUNCATED = _("The model stopped here because its answer reached the longest it may give.")
+TRUNCATED = _("The model stopped here, because the answer reached its maximum length.")
 IMAGE_NOT_SEEN = _("The model could not see the image; it received its description.")
 IMAGES_NOT_SEEN = "The model could not see the {} images; it received their descriptions."
 # One statement for all replies of a project: separate writes of thirty streams took a tenth of the

@@ -11,7 +11,7 @@ def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) ->
     wait = getattr(error, "retry_after", None)
     if isinstance(error, exceptions.ModelRateLimitError):
         suffix = f" It asks for {wait:.0f} seconds of patience." if wait else ""
-        message = _("The model's provider takes no more requests just now.")
+        message = _("The model's provider does not accept more requests now.")
         return ProviderError(message + suffix, wait, 429, "rate_limit_exceeded")
     for kind, message, status, code in _TRANSLATIONS:
         if isinstance(error, kind):
@@ -28,7 +28,7 @@ _TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
     ),
     (
         exceptions.ModelQuotaExceededError,
-        _("The account with the model's provider is used up."),
+        _("The account with the model's provider has no credit left."),
         *(429, "insufficient_quota"),
     ),
     (

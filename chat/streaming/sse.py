@@ -35,7 +35,7 @@ PING_INTERVAL_S = 15.0
 PING = b": ping\n\n"
 # The time after which a page that watches a session has to connect again.
 WATCH_TIMEOUT_S = 600.0
-ACCESS_WITHDRAWN = "You may not listen to this any more."
+ACCESS_WITHDRAWN = "You no longer have access to this."
 END: Literal["end"] = "end"
 LAST_EVENT_ID = OpenApiParameter(
     "Last-Event-ID",

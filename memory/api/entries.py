@@ -36,9 +36,7 @@ from projects.permissions import project_for_reading
 
 log = logging.getLogger(__name__)
 
-BROKER_UNAVAILABLE = (
-    "It cannot be queued now. It is summarised once it has been silent for a while."
-)
+BROKER_UNAVAILABLE = "It cannot be queued now. It is summarised once it is idle."
 CHILDREN = Prefetch("children", Entry.objects.only("parent"))
 
 

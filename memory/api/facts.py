@@ -160,7 +160,7 @@ class FactSerializer(serializers.ModelSerializer):
         reason = validated_data.pop("reason", ModerationReason.OTHER)
         state = validated_data.pop("state", instance.state)
         if "user" in validated_data and validated_data.pop("user") != instance.user_id:
-            raise ValidationError({"user": ["Whom a fact is about stays as it is."]})
+            raise ValidationError({"user": ["The user that a fact is about cannot be changed."]})
         if validated_data:
             statement = _statement(validated_data, vars(Statement.of(instance)))
             instance = facts.edit(instance, statement, by, version, reason)

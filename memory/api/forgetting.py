@@ -123,7 +123,7 @@ def forget_data(
     project never had.
     """
     if not may_forget(member, scope):
-        raise NotAllowedError("Only owners of the project have this forgotten.")
+        raise NotAllowedError("Only owners of the project may forget this.")
     if error := missing_object(member.project, scope):
         raise NotFoundError(error)
     if preview:

@@ -56,7 +56,9 @@ class EntryActionSerializer(serializers.Serializer):
         if act in TEXT_ACTIONS and "text" not in attrs:
             raise serializers.ValidationError({"text": ["This action takes a text."]})
         if act in TEXT_ACTIONS and len(attrs["entries"]) > 1:
-            raise serializers.ValidationError({"entries": ["This is done to one at a time."]})
+            raise serializers.ValidationError(
+                {"entries": ["This action takes one entry at a time."]}
+            )
         attrs["action"] = act
         attrs.setdefault("reason", DEFAULT_REASONS.get(act, ModerationReason.OTHER))
         return attrs

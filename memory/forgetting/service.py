@@ -122,7 +122,7 @@ def _apply(
     project: Project, scope: ForgetScope, by, reason: str, write_tombstones: bool
 ) -> ForgetReceipt:
     if scope.is_empty:
-        raise InvalidInputError(_("Say what is to be forgotten: nothing was named."))
+        raise InvalidInputError(_("Name what to forget: the request has no condition."))
     # Importers take this lock first too, so that nothing is imported again meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     deletions = find_deletions(project, scope)

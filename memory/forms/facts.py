@@ -62,7 +62,7 @@ class FactForm(forms.Form):
         data = self.cleaned_data
         begin, end = data.get("valid_from"), data.get("valid_until")
         if begin and end and end <= begin:
-            self.add_error("valid_until", _("It would end before it begins."))
+            self.add_error("valid_until", _("The end is before the beginning."))
         return data
 
     def statement(self, user: Any) -> Statement:

@@ -60,12 +60,12 @@ class ForgetForm(forms.Form):
         users = get_user_model().objects.filter(Q(Exists(members)) | Q(Exists(messages)))
         user = users.filter(username=name).first()
         if user is None:
-            raise forms.ValidationError(_("Nobody of this name has been here."))
+            raise forms.ValidationError(_("This project has no member or author of this name."))
         return user
 
     def clean(self) -> dict[str, Any]:
         if not self.errors and self.scope().is_empty:
-            raise forms.ValidationError(_("Say what is to be forgotten."))
+            raise forms.ValidationError(_("Name at least one condition."))
         return self.cleaned_data
 
     def scope(self) -> ForgetScope:

@@ -287,7 +287,7 @@ def forget(caller: Caller, memory_id: MemoryId) -> ForgottenMemory:
     named: dict[str, Any] = {str(row._meta.model_name): row.pk}
     scope = service.ForgetScope(**named)
     if not may_forget(caller.member, scope):
-        raise NotAllowedError("Only owners of the project have this forgotten.")
+        raise NotAllowedError("Only owners of the project may forget this.")
     receipt = service.forget(caller.project, scope, caller.user, ModerationReason.OTHER)
     return ForgottenMemory(
         memory_id=memory_id,

@@ -144,9 +144,9 @@ def _change(request: ModerationRequest, entry: Entry, objection: Objection) -> N
 def selection_objection(action: ModerationAction, count: int) -> str:
     """Return the reason why the action cannot apply to `count` entries, or ""."""
     if count > MAX_ENTRIES_AT_ONCE:
-        return _("That is too much at once: at most %(most)s.") % {"most": MAX_ENTRIES_AT_ONCE}
+        return _("Select at most %(most)s entries.") % {"most": MAX_ENTRIES_AT_ONCE}
     if action in TEXT_ACTIONS and count > 1:
-        return _("This is done to one entry at a time.")
+        return _("This action takes one entry at a time.")
     return ""
 
 
@@ -156,7 +156,7 @@ def state_objection(action: ModerationAction, entry: Entry) -> str:
         return _("This was decided meanwhile.")
     needs_layers = (ModerationAction.HIDE, ModerationAction.PIN, ModerationAction.RESUMMARISE)
     if action in needs_layers and entry.state in entry_operations.OUTSIDE_LAYERS:
-        return _("This is not among what is remembered.")
+        return _("This entry is not part of memory now.")
     if action == ModerationAction.PIN and entry.pinned:
         return _("It is pinned already.")
     if action == ModerationAction.UNPIN and not entry.pinned:

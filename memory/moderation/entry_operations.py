@@ -82,7 +82,7 @@ def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVAT
     """
     entry = _locked(entry)
     if entry.withheld or not passage.strip() or passage not in entry.summary:
-        raise InvalidInputError(_("This text does not hold these words."))
+        raise InvalidInputError(_("The text does not contain these words."))
     redacted = entry.summary.replace(passage, REDACTION_MARK)
     entry_text.replace_text(entry, redacted, by.get_username(), timezone.now())
     entry.note = entry.note.replace(passage, REDACTION_MARK)
@@ -109,7 +109,7 @@ def request_rewrite(entry: Entry, by, reason: str = ModerationReason.OTHER) -> E
     entry = _locked(entry)
     if entry.state in OUTSIDE_LAYERS:
         raise InvalidInputError(
-            _("Decide on it first: an entry that awaits review is not rewritten.")
+            _("Review the entry first: entries that await review are not rewritten.")
         )
     entry.sources_hash, entry.state = "", EntryStatus.STALE
     entry.save(update_fields=["sources_hash", "state"])

@@ -50,7 +50,7 @@ def entry_action(request: HttpRequest, member: Membership) -> HttpResponse:
         messages.error(request, error)
         return redirect(_back(request, member, entries))
     if len(entries) < len(ids):
-        messages.warning(request, _("Some of them are no longer here."))
+        messages.warning(request, _("Some of the entries no longer exist."))
     if "confirmed" in request.POST:
         return _apply(
             request, member, EntryActionForm(ModerationAction(name), request.POST), entries

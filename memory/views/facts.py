@@ -207,7 +207,7 @@ def _close(request: HttpRequest, member: Membership, fact: Fact) -> HttpResponse
         end = midnight(day, zone) if day and day != today else timezone.now()
         _apply(request, lambda: facts.close(fact, end, request.user, reason))
     else:
-        messages.error(request, _("That is no day."))
+        messages.error(request, _("This is not a date."))
     return redirect("fact", member.project.slug, fact.pk)
 
 

@@ -35,7 +35,7 @@ class AccountAdapter(DefaultAccountAdapter):
         "cannot_remove_primary_email": gettext_lazy(
             "Make another address the main one before you remove this."
         ),
-        "duplicate_email": gettext_lazy("This address is among yours already."),
+        "duplicate_email": gettext_lazy("You have added this address already."),
         "email_taken": gettext_lazy("Somebody has an account with this address already."),
         "enter_current_password": gettext_lazy("This is not your present password."),
         "email_password_mismatch": gettext_lazy("The address or the password is wrong."),
@@ -78,7 +78,7 @@ class AccountAdapter(DefaultAccountAdapter):
             log.error("email_failed what=%s reason=%s", template_prefix, error)
             messages.error(
                 self.request,
-                _("The mail could not be sent. Try again later, or tell who runs this server."),
+                _("The mail could not be sent. Try again later, or contact the administrator."),
             )
             raise ImmediateHttpResponse(redirect(self.request.path)) from error
 

@@ -43,7 +43,7 @@ class InvalidInputError(DomainError):
 
     status = 400
     default_code = "invalid"
-    default_message: ClassVar[StrOrPromise] = _("This makes no sense here.")
+    default_message: ClassVar[StrOrPromise] = _("The input is invalid.")
 
 
 class NotAllowedError(DomainError):
@@ -67,7 +67,7 @@ class ConflictError(DomainError):
 
     status = 409
     default_code = "conflict"
-    default_message: ClassVar[StrOrPromise] = _("This is not possible as things are now.")
+    default_message: ClassVar[StrOrPromise] = _("This is not possible in the present state.")
 
 
 class StaleVersionError(ConflictError):
@@ -83,7 +83,7 @@ class LimitError(DomainError):
 
     status = 413
     default_code = "limit_exceeded"
-    default_message: ClassVar[StrOrPromise] = _("This is larger than what is taken at once.")
+    default_message: ClassVar[StrOrPromise] = _("This exceeds a limit.")
 
 
 class UnavailableError(DomainError):

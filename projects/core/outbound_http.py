@@ -74,8 +74,8 @@ class OutboundFailure(TextChoices):
     """The reason why nothing was sent, or no response came back."""
 
     MALFORMED = "malformed", _("This is not an http:// or https:// address.")
-    CREDENTIALS = "credentials", _("An address here carries no user name and no password.")
-    PORT = "port", _("Nothing that speaks HTTP should listen on this port.")
+    CREDENTIALS = "credentials", _("The address must not contain a user name or a password.")
+    PORT = "port", _("This port is reserved for another protocol.")
     INSIDE = "inside", _("This address does not lead to the public internet.")
     UNKNOWN_HOST = "unknown_host", _("No host of this name was found.")
     TIMEOUT = "timeout", _("The answer took too long.")

@@ -113,7 +113,7 @@ def test_a_link_is_closed_at_use_even_when_no_signal_was_sent(
         rows.update(role="editor")
     else:
         rows._raw_delete(rows.db)
-    with pytest.raises(invitations.NotAdmittedError, match="taken back"):
+    with pytest.raises(invitations.NotAdmittedError, match="was revoked"):
         invitations.admit(invitation, stranger)
     assert not Invitation.objects.open().exists()
     assert client.get(link, follow=True).status_code == 410

@@ -154,7 +154,7 @@ def test_what_an_image_says_of_itself_is_not_believed(session, asked, show, owne
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        ({"data": "AAAA"}, "This is no PNG"),
+        ({"data": "AAAA"}, "This is not a PNG"),
         ({"data": "ä"}, "It is not base64."),
         ({"data": ""}, "It has no data."),
         ({"data": None}, "It has no data."),

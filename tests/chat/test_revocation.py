@@ -154,7 +154,7 @@ def test_streams_end_for_whom_access_is_taken_from_and_go_on_for_others(strata, 
     assert all(one.ended is None for one in keeping)
     for (name, _), one in listening.items():
         if not name.startswith("kept") and "watching" not in name:
-            assert "You may not listen" in one.text.rpartition("event: error")[2]
+            assert "You no longer have access" in one.text.rpartition("event: error")[2]
 
     permits.release(len(WORDS))
     for number in range(2):

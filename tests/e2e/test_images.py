@@ -115,7 +115,7 @@ def test_what_is_refused_says_why_in_its_place(browser, sign_in, server, begin):
     refused = page.locator(".picture").get_by_role("alert")
     expect(refused).to_have_text("The image is damaged, or only a part of it arrived.")
     give(page, "drop", SVG, "drawing.png")
-    expect(refused.last).to_have_text("An SVG drawing can carry programs. Send it as PNG.")
+    expect(refused.last).to_have_text("An SVG image can contain programs. Send it as PNG.")
     for _ in range(2):
         page.get_by_role("button", name="Remove").first.click()
     expect(page.locator("[data-pictures]")).to_be_hidden()

@@ -139,7 +139,7 @@ def test_what_is_not_to_be_remembered_is_not(session, scripted):
     ("trouble", "reason"),
     [
         (lambda model: model.status(500), "error of its own"),
-        (lambda model: model.status(429, retry_after=7), "no more requests"),
+        (lambda model: model.status(429, retry_after=7), "not accept more requests"),
         (lambda model: model.nothing(), "returned nothing"),
         (lambda model: model.hang(), "in time"),
     ],

@@ -144,7 +144,7 @@ def test_a_fact_is_closed(give, post, see, editor):
     assert "the ledger team" not in see(editor)
     assert "the ledger team" in see(editor, f"{URL}?valid_at=2026-05-01")
     post(editor, f"{URL}{fact.pk}/change/", {"action": "close", "at": "2026-01-01"})
-    assert "would end before" in see(editor, f"{URL}{fact.pk}/")
+    assert "The end is before" in see(editor, f"{URL}{fact.pk}/")
 
 
 def test_the_history_of_one(give, see, viewer):

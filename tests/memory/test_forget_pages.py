@@ -116,9 +116,9 @@ def test_before_is_a_moment_in_the_projects_zone(forget, preview, owner, project
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ({"user": "nobody"}, "Nobody of this name has been here."),
+        ({"user": "nobody"}, "This project has no member or author of this name."),
         ({"before": "soon"}, "Enter a valid date/time."),
-        ({"user": "", "before": ""}, "Say what is to be forgotten."),
+        ({"user": "", "before": ""}, "Name at least one condition."),
     ],
 )
 def test_what_names_nothing_is_refused_beside_the_field(preview, owner, project, asked, complaint):
@@ -128,7 +128,7 @@ def test_what_names_nothing_is_refused_beside_the_field(preview, owner, project,
 
 
 def test_whether_somebody_elsewhere_has_an_account_is_not_told(preview, owner, project, stranger):
-    assert "Nobody of this name" in text_of(preview(owner, user="stan"))
+    assert "no member or author of this name" in text_of(preview(owner, user="stan"))
 
 
 def test_without_a_reason_of_ours_nothing_goes(forget, owner, told):

@@ -94,7 +94,7 @@ def test_a_summary_to_be_written_anew_is_counted_apart(entry, day, foresee):
 def test_what_would_be_refused_is_told_with_the_reason(three, foresee):
     impact = foresee(ModerationAction.HIDE, *three)
     assert [reason for _, reason in impact.outcome.refused] == [
-        "This is not among what is remembered."
+        "This entry is not part of memory now."
     ] * 3
     assert impact.digests == 0
 

@@ -193,7 +193,7 @@ def test_one_of_a_list_is_decided_by_its_own_button(client, owner, waiting):
         ({"action": "approve", "entries": "x"}, "Nothing was selected."),
         ({"action": "burn", "entries": [NOBODYS, NOBODYS]}, "There is no such action."),
         ({"action": "edit", "entries": [NOBODYS, NOBODYS]}, "one entry at a time"),
-        ({"action": "hide", "entries": [NOBODYS] * 201}, "too much at once"),
+        ({"action": "hide", "entries": [NOBODYS] * 201}, "Select at most 200"),
     ],
 )
 def test_what_makes_no_sense_is_told(client, owner, project, fields, complaint):
@@ -232,7 +232,7 @@ def test_who_was_overtaken_keeps_what_they_wrote_and_sees_the_text_of_now(client
 def test_words_are_redacted_by_an_owner(client, owner, editor, entry):
     sent = {"entries": entry.pk, "action": "redact", "text": "seven", "reason": "private"}
     text = ask(client, editor, **sent, confirmed="yes").content.decode()
-    assert "Only owners have something forgotten." in text
+    assert "Only owners may forget something." in text
     assert 'name="text"' in ask(client, owner, entries=entry.pk, action="redact").content.decode()
     ask(client, owner, **sent, confirmed="yes")
     assert Entry.objects.get(pk=entry.pk).summary == "- The replica stays […] days"
@@ -242,7 +242,7 @@ def test_words_that_are_not_there_are_refused_and_kept(client, owner, entry):
     sent = {"entries": entry.pk, "action": "redact", "text": "eleven", "reason": "private"}
     response = ask(client, owner, **sent)
     assert response.status_code == 400
-    assert "does not hold these words" in response.content.decode()
+    assert "does not contain these words" in response.content.decode()
     assert "eleven" in response.content.decode()
 
 

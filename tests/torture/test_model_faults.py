@@ -42,7 +42,7 @@ class Fault:
 
 FAULTS = {
     "a time-out": Fault(Answer(ending="hangs"), "in time"),
-    "429": Fault(Answer(status=429, headers={"Retry-After": "7"}), "no more requests"),
+    "429": Fault(Answer(status=429, headers={"Retry-After": "7"}), "not accept more requests"),
     "500": Fault(Answer(status=500), "error of its own"),
     "nothing": Fault(Answer(), "returned nothing"),
     "only space": Fault(Answer(" \n\t\n"), "returned nothing"),

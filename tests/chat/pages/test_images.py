@@ -80,7 +80,7 @@ def test_what_is_refused_says_why_and_keeps_the_words(
     response, _ = send(owner, path, {"content": "My words", "images": [file(SVG)]})
     assert response.status_code == 400
     text = response.content.decode()
-    assert "An SVG drawing can carry programs." in text
+    assert "An SVG image can contain programs." in text
     assert "My words" in text
     assert Session.objects.count() == 1
     assert not Message.objects.exists()
@@ -111,7 +111,7 @@ def test_an_upload_that_is_refused_says_why(client, owner, url):
     client.force_login(owner)
     answer = client.post(f"{url}images/", {"file": file(SVG)})
     assert answer.status_code == 400
-    assert answer.json()["detail"] == "An SVG drawing can carry programs. Send it as PNG."
+    assert answer.json()["detail"] == "An SVG image can contain programs. Send it as PNG."
     assert client.post(f"{url}images/").status_code == 400
 
 

@@ -31,10 +31,11 @@ MAX_OUTPUT_CHARS = 40_000
 MAX_TEMPLATE_TOKENS = 4_000
 MAX_NESTING_DEPTH = 50
 MAX_LOOP_DEPTH = 2
-# Each evaluated node is a step, and so are CHARS_PER_STEP characters of its value.
+# Each evaluated node counts as one step, and as one more for CHARS_PER_STEP characters of its
+# value.
 MAX_STEPS = 10_000
 CHARS_PER_STEP = 50
-# The part of an unknown name that an error repeats.
+# The maximum length of an unknown name in an error.
 MAX_NAME_CHARS = 100
 
 # The nodes that a template may contain, also in branches that are not taken. Assignments, macros,
@@ -136,9 +137,9 @@ def _reason_against(node: nodes.Node, depth: int, loops: int) -> str:
 
 
 class _Rendering:
-    """One evaluation of a tree: its steps and characters so far, and the line that it has reached.
+    """One evaluation of a tree: its steps and characters so far, and the current line.
 
-    A value is a text, a number, a flat list of these or, from the outside, a mapping.
+    A value is a text, a number or a flat list of these. The variables may also be mappings.
     """
 
     def __init__(self) -> None:
@@ -197,7 +198,7 @@ class _Rendering:
             yield from self.write(node.else_, scope)
 
     def value(self, node: nodes.Node, scope: Scope) -> Any:
-        """Evaluate an expression, which costs a step and more for a long value."""
+        """Evaluate an expression. It counts as one step, and as more for a long value."""
         result = self._evaluate(node, scope)
         size = len(result) if isinstance(result, str | list) else 0
         self.spend(1 + size // CHARS_PER_STEP)

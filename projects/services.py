@@ -67,8 +67,9 @@ def delete_project(project: Project) -> None:
     """Delete `project` and everything in it, for good. Raises `ProjectBusyError`.
 
     The project is locked first, which waits for everything that adds rows. Then all its rows are
-    locked without waiting: a process that holds one of them may wait for the project, as a memory
-    cycle does. Such an attempt releases its locks and is repeated, so there is no deadlock.
+    locked without waiting, because a process that has locked one of them, such as a memory cycle,
+    may wait for the project. Such an attempt releases its locks and is repeated, so there is no
+    deadlock.
     """
     deadline = time.monotonic() + DELETION_TIMEOUT_S
     while True:

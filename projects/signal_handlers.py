@@ -1,4 +1,4 @@
-"""Closure of invitations when their creator or their user loses access, on whatever path."""
+"""Closes invitations when their creator or their user loses access in any way."""
 
 from typing import Any
 

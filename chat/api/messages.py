@@ -286,7 +286,7 @@ class RevisionListView(generics.ListAPIView):
 
 
 class ReplyStreamView(APIView):
-    """A reply as events: while it is in progress, in any process, or complete."""
+    """A reply as events. The reply may be complete, or in progress in any process."""
 
     @extend_schema(
         parameters=[LAST_EVENT_ID],

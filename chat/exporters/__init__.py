@@ -12,7 +12,7 @@ from django.utils.text import slugify
 from chat.models import Session
 from projects.core.http.file_responses import FileChunks, stream_chunks
 
-# The least size of a chunk, so that a long session is not sent line by line.
+# The minimum size of a chunk, so that a long session is not sent line by line.
 MIN_CHUNK_BYTES = 64 * 1024
 
 

@@ -133,7 +133,7 @@ def _items(
     inner: str = "",
     convert: Callable[[Any], Any] | None = None,
 ) -> Iterator[Any]:
-    """Yield the items of the array that began with the event before."""
+    """Yield the items of the array that began with the last event."""
     for event in events:
         if event[0] == "end_array":
             return

@@ -224,7 +224,9 @@ def _number(fields: JSONObject, name: str) -> int | None:
 
 
 def _time(fields: JSONObject, name: str, otherwise: datetime | None) -> datetime | None:
-    """Return a plausible time, `otherwise` for another one; None if there is none."""
+    """Return the time in the field `name`, or `otherwise` if it is implausible; None without a
+    time.
+    """
     at = parse_time(fields.get(name))
     return at and first_plausible(at, otherwise)
 

@@ -1,7 +1,7 @@
 """The documents of an uploaded file: the file itself, or the files in a zip file.
 
-A zip file is checked by its directory before anything is unpacked. A file that is larger than the
-directory says is cut off at that size and then fails its checksum.
+A zip file is checked by its directory before anything is unpacked. A file that is larger than its
+size in the directory is cut off there, and then fails its checksum.
 """
 
 import re

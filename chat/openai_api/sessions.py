@@ -166,7 +166,7 @@ def _was_forgotten(key: SessionKey) -> bool:
 
 
 def _path_lines(session: Session, request_length: int) -> list[ComparedMessage]:
-    """Return the end of the active path, as far back as a request of that length may reach."""
+    """Return the end of the active path, of sufficient length to match a request."""
     limit = max(2 * request_length, MIN_PATH_MESSAGES)
     messages = list(session.messages.path_to(session, session.head_id, limit))  # type: ignore[attr-defined]
     digests: dict[UUID | None, tuple[str, ...]] = {}
@@ -189,7 +189,7 @@ def _path_lines(session: Session, request_length: int) -> list[ComparedMessage]:
 
 
 def _match_tool_results(session: Session | None, request: Sequence[ComparedMessage]) -> Match:
-    """Return where tool results belong: below the reply with their calls, wherever it is."""
+    """Return the place of tool results: below the reply with their calls, on any branch."""
     if session is None or not session.last_seq:
         return Continuation(0)
     replies = session.messages.filter(

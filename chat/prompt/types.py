@@ -113,7 +113,7 @@ class PromptMessage:
 
 @dataclass(frozen=True)
 class PromptItem:
-    """One thing that a section contains, by kind, id and revision, for receipts and pages."""
+    """One item of a section, by kind, id and revision, for receipts and pages."""
 
     kind: str
     id: UUID

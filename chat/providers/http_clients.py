@@ -201,7 +201,7 @@ def _parse(content: bytes) -> ParsedEvent:
     """Split an event of chat completions that only adds text. Any other event equals no other."""
     opaque = ParsedEvent(content, object())
     try:
-        # Takes a seventh of json's time for bytes, and this runs for each token.
+        # Faster than json, which takes seven times as long for bytes; this runs for each token.
         payload: dict[str, Any] = from_json(content.removeprefix(b"data:"))
         [choice] = payload["choices"]
         delta = choice["delta"]

@@ -2,9 +2,9 @@
 
 The format: https://html.spec.whatwg.org/multipage/server-sent-events.html
 
-The id of an event is the position in the reply after it, in characters. A reader who reconnects
-with `Last-Event-ID` gets the text from there; after the id END an EventSource is answered 204,
-which ends its attempts.
+The id of an event is the position in the reply after this event, in characters. A reader who
+reconnects with `Last-Event-ID` gets the text from there; after the id END an EventSource is
+answered 204, which ends its attempts.
 """
 
 import asyncio

@@ -37,7 +37,7 @@ MAX_MARKDOWN_CHARS = 40_000
 # at most LEXER_CHUNK_CHARS at a time, cut between lines, so that the time is linear. A string or
 # comment that spans two chunks may have the wrong colours. A chunk takes up to 0.1 s.
 LEXER_CHUNK_CHARS = 1_000
-# The code blocks of a message that are highlighted have so many characters together.
+# The maximum number of characters of code to highlight in one message.
 MAX_HIGHLIGHT_CHARS = 10_000
 # The languages that are highlighted. tests/bounds/test_markup_bounds.py measures their lexers.
 # Scala and reStructuredText are missing, because they take exponential time; HTTP and PostgreSQL,
@@ -71,7 +71,7 @@ BashLexer.tokens["data"] = [
     for rule in BashLexer.tokens["data"]
 ]
 MAX_MATH_CHARS = 2_000
-# The formulas of a message that are converted have so many characters together.
+# The maximum number of characters of formulas to convert in one message.
 MAX_MESSAGE_MATH_CHARS = 20_000
 # The types of maths tokens, and the token types that show the same text as code.
 CODE_FOR_MATHS = {

@@ -97,7 +97,7 @@ def session_page(request: HttpRequest, slug: str, pk) -> HttpResponse:
 @login_required
 @require_GET
 def session_events(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
-    """Stream each version of a chat above the one that its page shows."""
+    """Stream each version of a chat that is above the version of its open page."""
     chat_session = permissions.session_for_reading(request.user, pk, slug=slug)
     version = _parse_number(request.GET.get("version", "0"))
     grant = StreamGrant.for_request(request, chat_session)
@@ -297,7 +297,7 @@ def _render_update(request: HttpRequest, chat_session: Session) -> HttpResponse:
 
 
 def _note_url(notes: Session, through: str | None) -> str:
-    """Return the page of the note that links to chats name `through`."""
+    """Return the page of the note with the seq `through`, as in links to messages of chats."""
     if not through:
         return session_url(notes)
     note = _message_at(notes, through)

@@ -17,8 +17,8 @@ class PgmqChannel(pgmq.Channel):
     """kombu's channel, which lets several processes use a new queue for the first time."""
 
     def _maybe_enable_notify(self, queue, queue_name=None):
-        # Each consumer drops the queue's trigger and creates it again. If another one created it in
-        # between, the queue notifies: only the registration is left to do.
+        # Each consumer drops the queue's trigger and creates it again. If another consumer created
+        # the trigger meanwhile, only the registration is missing.
         try:
             super()._maybe_enable_notify(queue, queue_name)
         except DuplicateObject:

@@ -87,7 +87,7 @@ def _check_schema() -> Problems:
     global _migrations_applied
     if restore_marker.is_set():
         return {"database": "A restore was not finished: run manage.py restore again."}
-    # Once applied, this version of the code needs no others.
+    # Check only once: this version of the code needs no other migrations later.
     if _migrations_applied:
         return {}
     executor = MigrationExecutor(connection)

@@ -89,7 +89,7 @@ def is_set_aside(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> b
     try:
         _count_once_per_process()
         key = task_key(name, args, kwargs)
-        # The list may be older than a retry.
+        # The list may be older than a retry of the task.
         return key in _set_aside_keys() and CrashedTask.objects.set_aside().filter(pk=key).exists()
     except (DatabaseError, InterfaceError, OSError):
         log.warning("crash_check_failed", exc_info=True)

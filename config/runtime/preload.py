@@ -24,7 +24,7 @@ GC_THRESHOLD = 10_000
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Pause collection while modules load, when little becomes garbage; then freeze."""
+    """Pause collection while modules load, because little becomes garbage; then freeze."""
     gc.disable()
     try:
         yield

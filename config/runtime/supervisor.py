@@ -48,13 +48,15 @@ def die_with_parent(parent: int) -> None:
 
 @dataclass
 class Child:
-    """A process to keep alive. Its output goes to the file `log`, or through if `log` is None."""
+    """A process to keep alive. Its output goes to the file `log`; if `log` is None, to the output
+    of the supervisor.
+    """
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
-    # For a process that the others need.
+    # True for a process that the other processes need.
     stops_last: bool = False
     # Niceness: higher values get less processor time when it is scarce.
     nice: int = 0

@@ -50,9 +50,9 @@ class ServerVariables(Variables):
         "STRATA_URL",
         "",
         "an address without a path, https://strata.example.org",
-        "The address at which people reach the server. All links in mail, invitations and the API "
-        "begin with it; without it, with the host of the request. With `https://`, cookies, "
-        "redirects and HSTS require TLS.",
+        "The address at which people reach the server. Links in mail, invitations and the API "
+        "begin with this address, by default with the host of the request. With `https://`, "
+        "cookies, redirects and HSTS require TLS.",
         example="https://strata.example.org",
         in_readme=True,
     )

@@ -76,13 +76,15 @@ class ProjectExportView(APIView):
     """
 
     @extend_schema(
-        parameters=[OpenApiParameter("user", str, enum=["me"], description="Only your own data.")],
+        parameters=[
+            OpenApiParameter("user", str, enum=["me"], description="`me`: only your own data.")
+        ],
         responses={(200, MEDIA_TYPE): OpenApiTypes.BINARY},
     )
     def get(self, request, slug: str) -> HttpResponseBase:
         user = request.query_params.get("user", "")
         if user not in ("", "me"):
-            raise ValidationError({"user": ["Either me, or nothing."]})
+            raise ValidationError({"user": ["Use `me`, or omit the parameter."]})
         find = project_for_reading if user else project_for_owning
         project = find(request.user, slug, request.auth)
         return download(ExportScope(project, request.user, only_own=bool(user)))

@@ -1,4 +1,4 @@
-"""Creating facts: as a new row, or as another source of a fact that says the same."""
+"""Creating facts: as a new row, or as another source of an equal fact."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace

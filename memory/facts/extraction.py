@@ -41,7 +41,7 @@ from memory.models.activity import record_entry_activity
 from memory.models.facts import normalize_text
 from projects.models import Project, delete_rows
 
-# Lines before and after the cited one that may contain the words too.
+# The number of lines before and after the cited line that may contain the words too.
 NEIGHBOURS = 1
 # The maximum distance from its message of a day that is not written as a date ("since Monday").
 NEARBY = timedelta(days=31)
@@ -272,7 +272,7 @@ def _update_from_sources(facts: QuerySet[Fact]) -> None:
 
 
 def approve_with(entry: Entry) -> None:
-    """Make live the facts that waited with `entry`, except those that read like instructions."""
+    """Approve the facts that waited with `entry`, except those that read like instructions."""
     facts = Fact.objects.filter(project=entry.project_id)
     rows = facts.current().filter(state=FactStatus.PROPOSED, sources__entry=entry)
     waiting = rows.select_for_update(of=("self",)).order_by("pk")

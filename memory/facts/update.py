@@ -107,7 +107,7 @@ def _set_state(
     reason: str,
     version: int | None,
 ) -> Fact:
-    """Set the state of a fact. `verbs` are the allowed former states and what the log calls it."""
+    """Set the state of a fact. `verbs` maps the allowed former states to verbs of the log."""
     fact = _locked(fact, version)
     verb = verbs.get(FactStatus(fact.state))
     if verb is None:

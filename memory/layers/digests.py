@@ -159,7 +159,7 @@ class LayerUpdate:
 
     @transaction.atomic
     def finish(self, nudges: list[int]) -> None:
-        """Store when time alone makes the ladder due again, and delete the handled nudges."""
+        """Store the time of the next due roll-up, and delete the handled nudges."""
         self.lease.fence()
         nodes = ladder_query.visible_nodes(self.project)
         ripe_at = ladder.next_due_at(nodes, self.now, self.budget, self.thresholds)

@@ -18,7 +18,9 @@ ResultLimit = Annotated[int, Field(ge=1, le=50)]
 PageNumber = Annotated[int, Field(ge=1, le=1_000)]
 TokenBudget = Annotated[int, Field(ge=100, le=32_000)]
 Text = Annotated[str, Field(min_length=1, max_length=MAX_MESSAGE_CHARS)]
-MemoryId = Annotated[UUID, Field(description="As memory_id of search_memories and get_memories.")]
+MemoryId = Annotated[
+    UUID, Field(description="The id of an item, as search_memories and get_memories return it.")
+]
 
 
 class MemoryKind(StrEnum):

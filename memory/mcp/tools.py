@@ -94,7 +94,7 @@ class MemoryTool:
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
-        """The parameters of the function but `caller`, as a model."""
+        """The parameters of the function except `caller`, as a model."""
         _caller, *parameters = inspect.signature(self.handler).parameters.values()
         fields: dict[str, Any] = {
             parameter.name: (

@@ -31,7 +31,7 @@ class DiffRow:
 
 
 def diff_words(before: str, after: str) -> tuple[list[DiffPiece], list[DiffPiece]]:
-    """Return both texts in pieces, which joined are `before` and `after`."""
+    """Return the pieces of `before` and of `after`; joined, each list is the text again."""
     left, right = WORD.findall(before), WORD.findall(after)
     left_pieces: list[DiffPiece] = []
     right_pieces: list[DiffPiece] = []

@@ -73,7 +73,8 @@ class PreparedQuery:
 def is_deleted_meanwhile(error: BaseException) -> bool:
     """Return whether a request failed because somebody deleted what it found at its beginning.
 
-    It then looks again in vain, or adds a row to what is gone. Entry points answer 404.
+    The request then looks for the object again, or adds a row that refers to it. Entry points
+    answer 404.
     """
     violation = (
         getattr(error.__cause__, "sqlstate", "") if isinstance(error, IntegrityError) else ""

@@ -1,4 +1,4 @@
-"""Structlog processors: what of an event may be logged, and the form of its line, text or JSON.
+"""Structlog processors: they remove private data from events, and format lines as text or JSON.
 
 Lines contain no text that users or models wrote, and no secrets. An exception's message may quote
 a value, and a library's log line a whole request. Exceptions are therefore logged by class, number
@@ -28,7 +28,8 @@ KEY_PATTERN = (
     r"(?i:bearer|basic)\s+[\w.~+/=-]{16,}|\bstrata_\w{16,}|\bwhsec_[\w+/=]{8,}|\bsk-[\w-]{12,}"
 )
 LEADING_FIELDS = ("timestamp", "level", "logger", "event")
-# First parts of logger names whose messages quote nobody (`py` has Python's warnings).
+# First parts of the names of loggers whose messages contain no user text (`py` has Python's
+# warnings).
 TRUSTED_LOGGERS = (
     *("config", "projects", "chat", "memory", "django", "django_structlog", "uvicorn"),
     *("celery", "kombu", "psycopg", "py"),
@@ -55,7 +56,7 @@ MAX_CAUSES = 5
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the class of `error` and the parts of its message that quote nobody, in a line."""
+    """Return the class of `error` and the parts of its message without user text, in a line."""
     kind = type(error)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if details := " ".join(_safe_details(error)):

@@ -59,7 +59,7 @@ def without_year(form: str) -> str:
 def _date(match: re.Match[str]) -> Form | None:
     groups = match.groupdict()
     month = (groups.get("m") or "0").casefold()
-    # None for "aprıl", in which the expression takes a dotless ı for an i.
+    # None for "aprıl": the expression matches a dotless ı like an i.
     number = int(month) if month.isdigit() else _MONTHS.get(month)
     if number is None:
         return None

@@ -241,7 +241,8 @@ def _bullets(text: str) -> list[str]:
             is_preamble = _PREAMBLE.match(content)
             bullets.append(content.partition(":")[2].strip(" *_") if is_preamble else content)
         elif bullets and line[:1].isspace():
-            # An indented line continues its bullet; a line at the margin is chatter around them.
+            # An indented line continues its bullet; a line at the margin is not part of the
+            # summary.
             bullets[-1] += f" {content}"
     return [bullet for bullet in bullets if re.search(r"\w", bullet)]
 

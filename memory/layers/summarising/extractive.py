@@ -152,8 +152,9 @@ def conversation(lines: Sequence[TranscriptLine]) -> str:
 
 
 def _pool(people: list[ScoredSentence], assistant: list[ScoredSentence]) -> list[ScoredSentence]:
-    """Return the candidates for a quotation: informative sentences of people, else their better
-    ones; if these are all questions, also informative ones of the assistant.
+    """Return the candidates for a quotation: the informative sentences of people, or else their
+    other good sentences. If all of these are questions, add the informative sentences of the
+    assistant.
     """
     pool = [sentence for sentence in people if sentence.score >= _INFORMATIVE]
     pool = pool or [sentence for sentence in people if sentence.score >= _MIN_SCORE]
@@ -261,7 +262,7 @@ def _pick(pool: Iterable[ScoredSentence], number: int) -> list[ScoredSentence]:
 
 
 def _marginal_worth(sentence: ScoredSentence, picked: Iterable[ScoredSentence]) -> float:
-    """Return the worth of a sentence beside those picked; 0 if one of them says the same."""
+    """Return the value of a sentence beside the picked sentences; 0 if one of them is similar."""
     worth = sentence.score
     for other in picked:
         smaller = min(len(sentence.terms), len(other.terms))

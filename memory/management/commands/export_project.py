@@ -11,8 +11,8 @@ from projects.command_arguments import find_project, find_user
 
 class Command(BaseCommand):
     help = (
-        "Writes a project to a zip file that import_project takes in: all of it, private chats "
-        "included, or with --user what that user has in it."
+        "Write a project to a zip file for import_project, including private chats. With --user, "
+        "write only that user's data."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -28,8 +28,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--members",
             action="store_true",
-            help="its members who have an account of the same name here are members again and "
-            "keep their messages, chats and blocks",
+            help="add the members in the file who have an account with the same name here, with "
+            "their messages, chats and blocks",
         )
 
     def handle(self, *, file: Path, owner: str, name: str | None, members: bool, **options) -> None:

@@ -10,7 +10,7 @@ from chat.models import Message
 from projects.core import token_counting
 
 # Tokens of the text (cl100k_base).
-MAX_CHUNK_TOKENS = 256
+MAX_CHUNK_TOKENS = 128
 # A shorter message has too little content to be a useful result.
 MIN_MESSAGE_CHARS = 20
 INDEXED_ROLES = frozenset({"user", "assistant"})

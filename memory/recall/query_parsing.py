@@ -1,4 +1,4 @@
-"""Parsing of recall queries: whether they ask for a time or a name, and the dates they mention.
+"""Parsing of recall queries: the kind of answer they ask for, and the dates they mention.
 
 Pure functions.
 """
@@ -17,6 +17,15 @@ _WHEN = re.compile(
 _NAMES = re.compile(
     r"\bwho(?:se)?\b|\bwhere\b|\bnames?\b|\bcalled\b|\b(?:what|which) "
     r"(?:city|cities|country|countries|place|state|book|movie|game)",
+    re.IGNORECASE,
+)
+_LATEST = re.compile(
+    r"\b(?:now|latest|current|currently|still|these days|recent|recently|updated?|today|final)\b",
+    re.IGNORECASE,
+)
+_OVERVIEW = re.compile(
+    r"\b(?:order|sequence|timeline|summary|summarise|summarize|throughout|progress|across|total|all"
+    r"|list|comprehensive|overall|between)\b|\bhow (?:many|much)\b",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]+")
@@ -81,6 +90,8 @@ class ParsedQuery:
     text: str
     asks_when: bool
     asks_names: bool
+    asks_latest: bool
+    asks_overview: bool
     dates: tuple[DateRange, ...]
     words: frozenset[str]
 
@@ -102,6 +113,8 @@ def parse_query(text: str) -> ParsedQuery:
         text=text,
         asks_when=bool(_WHEN.search(text)),
         asks_names=bool(_NAMES.search(text)),
+        asks_latest=bool(_LATEST.search(text)),
+        asks_overview=bool(_OVERVIEW.search(text)),
         dates=tuple(find_dates(text)),
         words=frozenset(word.lower() for word in _WORD.findall(text)),
     )

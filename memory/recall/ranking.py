@@ -20,40 +20,50 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# The weights were fitted on labelled conversations (docs/recall.md). The score is linear; the
-# softmax of the scores of a query's rows is the fitted probability that a row answers it.
+# The weights were fitted on labelled conversations of three kinds, each kind with equal weight
+# (docs/recall.md). The score is linear; the softmax of the scores of a query's rows is the fitted
+# probability that a row answers it.
 WEIGHTS: Mapping[str, float] = {
-    # Exact words of the query: near the excerpt, and in its conversation.
-    "words_window": 1.395,
-    "words_session": 0.959,
+    # Exact words of the query: in the excerpt with its neighbours, after it, and in the best
+    # excerpt of its conversation.
+    "words_turn": 0.929,
+    "words_after": 0.566,
+    "words_window": 1.318,
+    "words_session": 1.893,
     # Words of the query, by the most similar word: in the excerpt, and those that only occur
     # before it, after it, further away, and elsewhere in its conversation.
-    "meaning": 6.537,
-    "meaning_rare": 4.753,
-    "meaning_before": 9.393,
-    "meaning_after": 3.688,
-    "meaning_further": 6.389,
-    "meaning_session": 1.38,
-    # The vectors of whole excerpts.
-    "likeness_near": 4.526,
-    "likeness_session": -0.929,
+    "meaning": 6.101,
+    "meaning_rare": 3.087,
+    "meaning_before": 5.176,
+    "meaning_after": 1.917,
+    "meaning_further": 4.793,
+    "meaning_session": 1.060,
+    # The vectors of whole excerpts: of this one, the next, both neighbours, and the best of its
+    # conversation.
+    "likeness": 1.156,
+    "likeness_after": 0.375,
+    "likeness_near": 1.094,
+    "likeness_session": 2.344,
     # The speaker and the form of the text.
-    "speaker": 1.901,
-    "asks": -0.477,
-    "answers": 0.817,
-    "of_self": -0.768,
-    "speaker_of_self": 1.246,
-    "to_other": -0.409,
-    "brief": -0.15,
-    "names": 0.779,
-    "asked_names": 2.254,
-    "opening": 1.002,
+    "speaker": 1.221,
+    "answers": 0.304,
+    "speaker_of_self": 1.531,
+    "asked_names": 1.903,
+    "opening": 0.301,
+    "length": -0.167,
+    "part": -1.352,
+    # The role: what people write decides, and assistants write much.
+    "assistant": -1.217,
+    "asked_overview": -0.441,
     # Time.
-    "asked_when": 2.104,
-    "day": 5.584,
-    "day_after": 4.504,
-    "day_before": 3.31,
+    "asked_when": 1.453,
+    "day": 4.077,
+    "day_after": 1.818,
+    "day_before": 1.457,
+    "asked_latest": 1.412,
 }
+# Of the logarithm of the tokens of an excerpt, when a budget is filled (docs/recall.md).
+PACKING_LENGTH_WEIGHT = 0.5
 # BM25's saturation and length normalisation.
 # https://doi.org/10.1561/1500000019, section 3
 K1, B = 1.2, 0.75
@@ -62,13 +72,32 @@ MAX_NEIGHBOUR_GAP = 4
 EPOCH = date(1970, 1, 1)
 
 
+def score_contributions(
+    signals: Mapping[str, Floats], weights: Mapping[str, float]
+) -> dict[str, Floats]:
+    """Return what each signal adds to the score of each row; nothing without rows."""
+    return {name: weight * signals[name] for name, weight in weights.items() if name in signals}
+
+
+def total_scores(contributions: Mapping[str, Floats]) -> Floats:
+    """Return the score of each row; a higher score is better."""
+    if not contributions:
+        return np.zeros(0, np.float32)
+    return np.sum(list(contributions.values()), axis=0)
+
+
+def scores_for_packing(scores: Floats, tokens: Ints) -> Floats:
+    """Return the scores by which excerpts are packed into a budget: short ones come earlier."""
+    return scores - PACKING_LENGTH_WEIGHT * np.log(np.maximum(tokens, 1)).astype(np.float32)
+
+
 @dataclass(frozen=True)
 class CandidateRows:
     """The candidates and their neighbours, one array or sequence for each column.
 
     `source` numbers the sources in order; `matched` has a column for each term of the query;
     `similarity` is the cosine of the vectors of the row and the query, 0 without a vector; `days`
-    count from 1 January 1970.
+    count from 1 January 1970; `parts` are the numbers of the parts of long messages.
     """
 
     source: Ints
@@ -78,6 +107,8 @@ class CandidateRows:
     similarity: Floats
     pieces: Sequence[bytes]
     days: Sequence[int]
+    by_assistant: Bools
+    parts: Ints
 
     def __len__(self) -> int:
         return len(self.source)
@@ -130,6 +161,7 @@ def measure_signals(
     signals |= vector_signals(rows, neighbours)
     signals |= speech_signals(query, rows, neighbours, count_kind, sizes, names, is_speaker)
     signals |= time_signals(query, rows, count_kind)
+    signals |= role_signals(query, rows)
     return {name: values.astype(np.float32) for name, values in signals.items()}
 
 
@@ -146,15 +178,19 @@ def word_signals(
     matched = rows.matched.astype(np.float32)
     total = float(idf.sum()) or 1.0
     length = sizes.astype(np.float32) + 1
+    alone = bm25(matched, length, idf) / total
     nearest = (neighbours.before, neighbours.after, neighbours.before2, neighbours.after2)
     window = (*nearest, neighbours.before3, neighbours.after3)
     counts = matched + sum(values_at(matched, indexes) for indexes in window)
     window_length = length + sum(values_at(length, indexes) for indexes in window)
-    session_counts = rows.combine_by_source(matched, np.add)
-    session_length = rows.combine_by_source(length, np.add)
+    beside = (neighbours.before, neighbours.after)
+    turn_counts = matched + sum(values_at(matched, indexes) for indexes in beside)
+    turn_length = length + sum(values_at(length, indexes) for indexes in beside)
     return {
+        "words_turn": bm25(turn_counts, turn_length, idf) / total,
+        "words_after": values_at(alone, neighbours.after),
         "words_window": bm25(counts, window_length, idf) / total,
-        "words_session": bm25(session_counts, session_length, idf) / total,
+        "words_session": rows.combine_by_source(alone, np.maximum),
     }
 
 
@@ -179,8 +215,8 @@ def meaning_signals(
     weights = wordpieces.vocabulary().weights[query_pieces]
     total, total_rarity = float(weights.sum()) or 1.0, float(rarity.sum()) or 1.0
     signals = {
-        "meaning": best @ weights / total,
-        "meaning_rare": best @ rarity / total_rarity,
+        "meaning": without_length(best @ weights / total, sizes),
+        "meaning_rare": without_length(best @ rarity / total_rarity, sizes),
     }
     further = np.maximum(values_at(best, neighbours.before2), values_at(best, neighbours.after2))
     levels = {
@@ -195,6 +231,18 @@ def meaning_signals(
         signals[name] = (better - reached) @ rarity / total_rarity
         reached = better
     return signals
+
+
+def without_length(values: Floats, sizes: Ints) -> Floats:
+    """Return `values` without what they gain, over these rows, with the logarithm of the length.
+
+    The best match among more words is better by chance. The slope is that of least squares, and
+    never negative.
+    """
+    length = np.log1p(sizes).astype(np.float32)
+    length -= length.mean()
+    slope = float(length @ (values - values.mean())) / max(float(length @ length), 1e-9)
+    return values - max(slope, 0.0) * length
 
 
 def best_similarities(query_pieces: Ints, ids: Ints, sizes: Ints) -> Floats:
@@ -226,10 +274,11 @@ def vector_signals(rows: CandidateRows, neighbours: Neighbours) -> dict[str, Flo
     beside = (neighbours.before, neighbours.after)
     near = similarity + sum(values_at(similarity, indexes) for indexes in beside)
     count = ones + sum(values_at(ones, indexes) for indexes in beside)
-    session_sum = rows.combine_by_source(similarity, np.add)
     return {
+        "likeness": similarity,
+        "likeness_after": values_at(similarity, neighbours.after),
         "likeness_near": near / count,
-        "likeness_session": session_sum / rows.combine_by_source(ones, np.add),
+        "likeness_session": rows.combine_by_source(similarity, np.maximum),
     }
 
 
@@ -264,13 +313,9 @@ def speech_signals(
     name_share = np.minimum(names.astype(np.float32), 4) / 4
     return {
         "speaker": speaks,
-        "asks": asks,
         "answers": values_at(asks, neighbours.before),
-        "of_self": of_self,
         "speaker_of_self": speaks * of_self,
-        "to_other": np.minimum(count_kind(PieceKind.SECOND_PERSON), 4) / 4,
-        "brief": np.minimum(sizes, 60).astype(np.float32) / 60,
-        "names": name_share,
+        "length": np.log1p(sizes).astype(np.float32),
         "asked_names": name_share * query.asks_names,
         "opening": (rows.first_seq <= 1).astype(np.float32),
     }
@@ -288,9 +333,23 @@ def time_signals(
         inside = np.maximum(inside, distance == 0)
         after = np.maximum(after, np.where(distance > 0, 1 - distance / 15, 0))
         before = np.maximum(before, np.where(distance < 0, 1 + distance / 45, 0))
+    # The place of each row in time: 0 is the oldest, 1 the latest.
+    order = np.argsort(np.argsort(rows.days, kind="stable"), kind="stable")
+    recency = order.astype(np.float32) / np.float32(max(len(rows) - 1, 1))
     return {
         "asked_when": mentions_time * query.asks_when,
         "day": inside,
         "day_after": after,
         "day_before": before,
+        "asked_latest": recency * query.asks_latest,
+    }
+
+
+def role_signals(query: ParsedQuery, rows: CandidateRows) -> dict[str, Floats]:
+    """Return the role of a row: people's words decide, and an assistant's are many."""
+    by_assistant = rows.by_assistant.astype(np.float32)
+    return {
+        "assistant": by_assistant,
+        "asked_overview": by_assistant * query.asks_overview,
+        "part": np.minimum(rows.parts, 4).astype(np.float32) / np.float32(4),
     }

@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from chat.models import Role
 from memory.metrics import RECALL
 from memory.models import SourceType
 from memory.prompt import quoting
@@ -26,9 +28,9 @@ MAX_QUERY_CHARS = 2_000
 # Results without a query if no limit is set.
 DEFAULT_LIMIT = 200
 # A score (see memory.recall.ranking) that few irrelevant excerpts reach.
-MIN_SCORE = 9.0
+MIN_SCORE = 8.5
 # Summaries have no neighbours that add to their score.
-MIN_SUMMARY_SCORE = 9.0
+MIN_SUMMARY_SCORE = 8.5
 # The maximum difference to the best score. A row at this distance is e^-4 times as likely to be the
 # answer.
 MAX_SCORE_GAP = 4.0
@@ -52,8 +54,8 @@ def recall(
         packed = pack_into_budget((row.tokens for row in latest), token_budget, limit)
         results = [latest[index]._replace(score=-index) for index in packed]
     else:
-        ranked = _find_ranked(scope, query)
-        order = ranked.order
+        ranked = find_ranked(scope, query)
+        order = ranked.order if token_budget is None else ranked.packing_order
         tokens = (ranked.rows[index].tokens for index in order)
         packed = pack_into_budget(tokens, token_budget, limit)
         results = ranked.results([order[rank] for rank in packed]) if packed else []
@@ -67,16 +69,33 @@ def in_time_order(results: Iterable[RecallResult]) -> list[RecallResult]:
 
 @dataclass(frozen=True)
 class RankedRows:
-    """The rows of a search with their scores, and the part of each signal in each score."""
+    """The rows of a search with their signals, and the weights by which they are ranked."""
 
     rows: Sequence[RecallResult]
-    scores: Floats
-    contributions: Mapping[str, Floats]
+    signals: Mapping[str, Floats]
+    weights: Mapping[str, float]
+
+    @cached_property
+    def contributions(self) -> dict[str, Floats]:
+        return ranking.score_contributions(self.signals, self.weights)
+
+    @cached_property
+    def scores(self) -> Floats:
+        return ranking.total_scores(self.contributions)
 
     @property
     def order(self) -> list[int]:
         """Return the indexes of the rows that are in the scope, best first."""
-        best_first = np.argsort(-self.scores, kind="stable").tolist()
+        return self._in_scope(self.scores)
+
+    @property
+    def packing_order(self) -> list[int]:
+        """Return the indexes as in `order`, with short excerpts preferred: more of them fit."""
+        tokens = np.array([row.tokens for row in self.rows])
+        return self._in_scope(ranking.scores_for_packing(self.scores, tokens))
+
+    def _in_scope(self, scores: Floats) -> list[int]:
+        best_first = np.argsort(-scores, kind="stable").tolist()
         return [index for index in best_first if self.rows[index].in_scope]
 
     def results(self, indexes: Sequence[int]) -> list[RecallResult]:
@@ -94,7 +113,8 @@ class RankedRows:
         ]
 
 
-def _find_ranked(scope: RecallScope, query: str) -> RankedRows:
+def find_ranked(scope: RecallScope, query: str) -> RankedRows:
+    """Return the candidates for `query`, ranked with the weights in use."""
     terms, size = fulltext.query_terms(scope.project, query)
     embedder = embedders.get()
     vector: Matrix | None = None
@@ -109,9 +129,9 @@ def _find_ranked(scope: RecallScope, query: str) -> RankedRows:
 
 
 def rank_rows(query: str, rows: Sequence[RecallResult], terms: Sequence[Term]) -> RankedRows:
-    """Return the scores of the rows; `terms` are the terms of the query."""
+    """Return the ranked rows; `terms` are the terms of the query."""
     if not rows:
-        return RankedRows([], np.zeros(0, np.float32), {})
+        return RankedRows([], {}, {})
     parsed = query_parsing.parse_query(query)
     columns: Any = RecallResult._make(zip(*rows, strict=True))
     speakers = {name for name in set(columns.speaker) if parsed.mentions(name)}
@@ -124,8 +144,7 @@ def rank_rows(query: str, rows: Sequence[RecallResult], terms: Sequence[Term]) -
     signals = ranking.measure_signals(
         parsed, pieces, _to_arrays(columns, len(terms)), idf, is_speaker
     )
-    contributions = {name: weight * signals[name] for name, weight in ranking.WEIGHTS.items()}
-    return RankedRows(rows, np.sum(list(contributions.values()), axis=0), contributions)
+    return RankedRows(rows, signals, ranking.WEIGHTS)
 
 
 def _to_arrays(columns: Any, terms: int) -> CandidateRows:
@@ -142,6 +161,8 @@ def _to_arrays(columns: Any, terms: int) -> CandidateRows:
         similarity=np.nan_to_num(np.array(columns.similarity, np.float32)),
         pieces=columns.pieces,
         days=(np.array(columns.occurred) // 86_400).astype(int).tolist(),
+        by_assistant=np.array([role == Role.ASSISTANT for role in columns.role]),
+        parts=np.array(columns.part),
     )
 
 

@@ -24,6 +24,6 @@ KNOWN: dict[str, str] = {
     "memory/recall/reindexing.py:index_until_done": COMMAND,
     "memory/recall/reindexing.py:_id_pages": COMMAND,
     "memory/recall/reindexing.py:replace_vectors": COMMAND,
-    "memory/recall/evaluation.py:temporary_project": GOES,
+    "memory/recall/evaluation/measures.py:temporary_project": GOES,
     "projects/services.py:delete_project": GOES,
 }

@@ -2,7 +2,9 @@
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
@@ -10,7 +12,11 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from chat.importers import ImportRejectedError
-from memory.recall import evaluation
+from memory.recall.evaluation import fitting, labelled, measures
+from memory.recall.evaluation.measures import Evaluation, RankedQuestion
+from memory.recall.ranking import WEIGHTS
+
+EACH_CONVERSATION = "conversations"
 
 
 def budgets(text: str) -> list[int]:
@@ -26,33 +32,87 @@ def budgets(text: str) -> list[int]:
 
 class Command(BaseCommand):
     help = (
-        "Imports LoCoMo conversations into a project of their own, searches for the answers to "
-        "their questions, removes them again and prints the share of the evidence that was found."
+        "Imports labelled conversations (recall sets and LoCoMo files, gzipped or not) into "
+        "projects of their own, searches for the answers to their questions, removes them again "
+        "and prints, for each set, the share of the evidence that was found."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
         parser.add_argument("--budgets", type=budgets, default=[500, 1000, 2000, 4000])
         parser.add_argument(
+            "--floor", action="store_true", help="also measure an unfitted ranker in the same run"
+        )
+        parser.add_argument(
+            "--leave-out",
+            metavar="SET",
+            help="measure this set only, with weights that are fitted on the other sets; "
+            f"“{EACH_CONVERSATION}” measures each conversation with weights fitted on the others",
+        )
+        parser.add_argument(
+            "--fit", action="store_true", help="fit weights on all files, measure and print them"
+        )
+        parser.add_argument(
             "--json", action="store_true", dest="as_json", help="the figures as JSON"
         )
 
-    def handle(self, *, paths: list[Path], budgets: list[int], as_json: bool, **_) -> None:
+    def handle(
+        self, *, paths: list[Path], budgets: list[int], as_json: bool, **options: Any
+    ) -> None:
         self._make_tables()
         try:
-            result = evaluation.evaluate(paths, budgets, self._progress)
+            evaluation = measures.collect(
+                map(labelled.read, paths), budgets, options["floor"], self._progress
+            )
         except ImportRejectedError as reason:
             raise CommandError(str(reason)) from reason
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}") from error
-        if not result.questions:
+        if not any(evaluation.questions.values()):
             raise CommandError("There is no question with evidence in these files.")
-        summary = result.summary()
-        if as_json:
-            self.stdout.write(json.dumps(summary))
-            return
-        for name, value in summary.items():
-            self.stdout.write(f"{name:>10}  {value:g}")
+        report: dict[str, Any] = {"sets": {}}
+        for name, by_weights in self._rankings(evaluation, options).items():
+            figures = measures.SetFigures()
+            for weights, questions in by_weights:
+                figures.extend(measures.measure(questions, weights, budgets))
+            report["sets"][name] = figures.summary()
+            if floors := evaluation.floors.get(name):
+                report["sets"][name]["floor"] = {
+                    floor: of_floor.summary() for floor, of_floor in floors.items()
+                }
+        report |= evaluation.time_percentiles()
+        if options["fit"]:
+            report["weights"] = fitting.fit_weights(evaluation.questions, list(WEIGHTS))
+        self._print(report, as_json)
+
+    def _rankings(
+        self, evaluation: Evaluation, options: Mapping[str, Any]
+    ) -> dict[str, list[tuple[Mapping[str, float], Sequence[RankedQuestion]]]]:
+        """Return the questions of each set to measure, with the weights to rank them by."""
+        sets, names, left_out = evaluation.questions, list(WEIGHTS), options["leave_out"]
+        if left_out == EACH_CONVERSATION:
+            return {
+                name: [
+                    (
+                        fitting.fit_weights(measures.without_conversation(sets, one), names),
+                        [question for question in questions if question.conversation == one],
+                    )
+                    for one in dict.fromkeys(question.conversation for question in questions)
+                ]
+                for name, questions in sets.items()
+            }
+        if left_out:
+            others = {name: questions for name, questions in sets.items() if name != left_out}
+            if left_out not in sets or not others:
+                known = ", ".join(sorted(sets))
+                raise CommandError(
+                    f"--leave-out takes one of the sets that are read ({known}), and needs another."
+                )
+            return {left_out: [(fitting.fit_weights(others, names), sets[left_out])]}
+        weights: Mapping[str, float] = WEIGHTS
+        if options["fit"]:
+            weights = fitting.fit_weights(sets, names)
+        return {name: [(weights, questions)] for name, questions in sets.items()}
 
     def _make_tables(self) -> None:
         """Create the tables of an empty database; never change those of an existing one."""
@@ -68,3 +128,28 @@ class Command(BaseCommand):
     def _progress(self, line: str) -> None:
         if self.stderr.isatty():
             self.stderr.write(line, style_func=str)
+
+    def _print(self, report: Mapping[str, Any], as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps(report))
+            return
+        for name, figures in report["sets"].items():
+            floors = figures.pop("floor", {})
+            spread, kinds = figures.pop("spread"), figures.pop(measures.KINDS)
+            self.stdout.write(f"{name}: {figures.pop('questions')} questions")
+            for figure, value in figures.items():
+                lowest, highest = spread[figure]
+                of_floors = "".join(
+                    f"   {floor} {of_floor[figure]:g}"
+                    for floor, of_floor in floors.items()
+                    if figure in of_floor
+                )
+                self.stdout.write(
+                    f"{figure:>16}  {value:g}  ({lowest:g} to {highest:g}){of_floors}"
+                )
+            for kind, value in kinds.items():
+                self.stdout.write(f"{measures.KINDS:>16}  {value:g}  {kind}")
+        for name in ("p50_ms", "p95_ms"):
+            self.stdout.write(f"{name:>16}  {report[name]:g}")
+        for name, weight in report.get("weights", {}).items():
+            self.stdout.write(f'    "{name}": {weight:.3f},')

@@ -1,0 +1,1 @@
+"""Evaluation of recall on labelled conversations: measures, the floor, the fit of the weights."""

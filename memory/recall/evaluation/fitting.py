@@ -1,0 +1,105 @@
+"""Fit the weights of the signals on labelled conversations.
+
+The model is a softmax over the candidates of a question: a weight vector is good if the rows with
+evidence are probable. Each set has the same weight, whatever its number of questions, and within
+a set each question. The penalty is that of ridge regression on standardised signals.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.recall.evaluation.measures import RankedQuestion
+
+# Of the squared weights. Chosen on conversations that the fit had not seen (docs/recall.md).
+PENALTY = 0.03
+# Finding the session of the evidence counts as much, compared with finding its message.
+SESSION_WEIGHT = 0.7
+STEPS = 400
+# Adam's parameters (https://arxiv.org/abs/1412.6980), with a larger step, since no sampling.
+STEP_SIZE, DECAY, SQUARE_DECAY = 0.05, 0.9, 0.999
+# A signal that varies less is constant and gets no weight.
+MIN_DEVIATION = 1e-4
+
+Doubles = NDArray[np.float64]
+
+
+class WeightFit:
+    """The fit of one collection of sets. `questions` are those of each set."""
+
+    def __init__(self, questions: Sequence[Sequence[RankedQuestion]], names: Sequence[str]) -> None:
+        self.names = names
+        matrices, owners, groups, weights = [], [], [], []
+        offset = 0
+        for of_set in questions:
+            usable = [question for question in of_set if _targets(question)]
+            for question in usable:
+                matrices.append(np.stack([question.signals[name] for name in names], axis=1))
+                targets = _targets(question)
+                total = sum(weight for _, weight in targets)
+                for rows, weight in targets:
+                    groups.append(rows + offset)
+                    weights.append(weight / total / len(usable) / len(questions))
+                    owners.append(len(matrices) - 1)
+                offset += len(question.messages)
+        signals = np.concatenate(matrices).astype(np.float64)
+        deviation = signals.std(axis=0)
+        is_constant = deviation < MIN_DEVIATION
+        self.deviation = np.where(is_constant, 1, deviation)
+        self.signals = (signals - signals.mean(axis=0)) / self.deviation * ~is_constant
+        sizes = [len(matrix) for matrix in matrices]
+        self.starts = np.cumsum([0, *sizes[:-1]])
+        self.question_of = np.repeat(np.arange(len(sizes)), sizes)
+        self.group_rows = np.concatenate(groups)
+        self.group_of = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+        self.group_starts = np.cumsum([0, *[len(group) for group in groups[:-1]]])
+        self.group_weights = np.array(weights)
+        self.group_questions = np.array(owners)
+
+    def gradient(self, weights: Doubles) -> Doubles:
+        """Return the gradient of the negative log-likelihood with its penalty."""
+        scores = self.signals @ weights
+        probability = _softmax(scores, self.starts, self.question_of)
+        within = _softmax(scores[self.group_rows], self.group_starts, self.group_of)
+        question_weights = np.bincount(
+            self.group_questions, self.group_weights, minlength=len(self.starts)
+        )
+        expected = self.signals.T @ (probability * question_weights[self.question_of])
+        observed = self.signals[self.group_rows].T @ (within * self.group_weights[self.group_of])
+        return expected - observed + 2 * PENALTY * weights
+
+    def run(self) -> dict[str, float]:
+        """Return the fitted weight of each signal, for signals that are not standardised."""
+        weights = np.zeros(len(self.names))
+        mean, square = np.zeros_like(weights), np.zeros_like(weights)
+        for step in range(1, STEPS + 1):
+            gradient = self.gradient(weights)
+            mean = DECAY * mean + (1 - DECAY) * gradient
+            square = SQUARE_DECAY * square + (1 - SQUARE_DECAY) * gradient**2
+            unbiased = mean / (1 - DECAY**step)
+            scale = np.sqrt(square / (1 - SQUARE_DECAY**step)) + 1e-8
+            weights -= STEP_SIZE / np.sqrt(1 + step / 50) * unbiased / scale
+        return dict(zip(self.names, (weights / self.deviation).tolist(), strict=True))
+
+
+def fit_weights(
+    sets: Mapping[str, Sequence[RankedQuestion]], names: Sequence[str]
+) -> dict[str, float]:
+    """Return the weights of the signals `names`, fitted on all questions with equal sets."""
+    return WeightFit(list(sets.values()), names).run()
+
+
+def _targets(question: RankedQuestion) -> list[tuple[NDArray[np.intp], float]]:
+    """Return the candidates that hold each message or session to find, and its weight."""
+    rows = [(np.flatnonzero(row), 1.0) for row in question.evidence]
+    rows += [(np.flatnonzero(row), SESSION_WEIGHT) for row in question.sessions]
+    return [(group, weight) for group, weight in rows if len(group)]
+
+
+def _softmax(scores: Doubles, starts: NDArray, group_of: NDArray) -> Doubles:
+    """Return the softmax within each group of consecutive scores."""
+    highest = np.maximum.reduceat(scores, starts)[group_of]
+    exponential = np.exp(scores - highest)
+    result: Doubles = exponential / np.add.reduceat(exponential, starts)[group_of]
+    return result

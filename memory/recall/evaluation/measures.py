@@ -1,0 +1,313 @@
+"""Measures of recall: labelled conversations are imported, indexed and searched like any others.
+
+R@k is the mean share of a question's evidence among the k best messages. A@b is the share of
+questions whose evidence is completely in the best excerpts that fit into b tokens, each with its
+date and speaker as in prompts; a long message counts as found with each of its parts. S@b is the
+same for sessions, where a set names them.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from statistics import fmean, quantiles
+from uuid import uuid4
+
+import numpy as np
+from django.contrib.auth import get_user_model
+from django.db import transaction
+
+from chat.importers.base import ImportResult
+from chat.importers.writer import ImportWriter
+from chat.models import Message, Role, Session
+from memory.recall import ranking, reindexing
+from memory.recall.evaluation import floor
+from memory.recall.evaluation.labelled import LabelledConversation, LabelledQuestion
+from memory.recall.ranking import Bools, Floats, Ints
+from memory.recall.search import RecallScope
+from memory.recall.service import find_ranked, pack_into_budget, recall
+from projects.models import Project
+from projects.services import create_project, delete_project, unused_slug
+
+RANKS = (5, 10)
+# The budget whose figures are given by kind of question, and for the assistant's share.
+MAIN_BUDGET = 2_000
+KINDS = f"A@{MAIN_BUDGET} by kind"
+FORMAT = "evaluation"
+
+
+@dataclass(frozen=True)
+class RankedQuestion:
+    """The candidates for a question: their signals, and which of them hold evidence.
+
+    `messages` has the keys of the messages of each row; `evidence` and `sessions` have a row for
+    each message or session to find and a column for each candidate.
+    """
+
+    conversation: str
+    kind: str
+    messages: Sequence[tuple[str, ...]]
+    signals: Mapping[str, Floats]
+    tokens: Ints
+    by_assistant: Bools
+    evidence: Bools
+    sessions: Bools
+
+    def scores(self, weights: Mapping[str, float]) -> Floats:
+        if not self.messages:
+            return np.zeros(0, np.float32)
+        return ranking.total_scores(ranking.score_contributions(self.signals, weights))
+
+
+@dataclass
+class SetFigures:
+    """The measurements of the questions of one set, by figure; each has its conversation."""
+
+    values: dict[str, list[tuple[str, float]]] = field(default_factory=lambda: defaultdict(list))
+    kinds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    questions: int = 0
+
+    def add(self, figure: str, conversation: str, value: float) -> None:
+        self.values[figure].append((conversation, value))
+
+    def extend(self, other: "SetFigures") -> None:
+        self.questions += other.questions
+        for figure, values in other.values.items():
+            self.values[figure] += values
+        for kind, shares in other.kinds.items():
+            self.kinds[kind] += shares
+
+    def summary(self) -> dict[str, object]:
+        """Return the means, those by kind of question, and the lowest and highest conversation."""
+        means: dict[str, object] = {"questions": self.questions}
+        spread = {}
+        for figure, values in self.values.items():
+            means[figure] = round(fmean(value for _, value in values), 4)
+            by_conversation = defaultdict(list)
+            for conversation, value in values:
+                by_conversation[conversation].append(value)
+            of_each = [fmean(conversation) for conversation in by_conversation.values()]
+            spread[figure] = [round(min(of_each), 4), round(max(of_each), 4)]
+        kinds = {kind: round(fmean(values), 4) for kind, values in sorted(self.kinds.items())}
+        return means | {KINDS: kinds, "spread": spread}
+
+
+def measure(
+    questions: Sequence[RankedQuestion], weights: Mapping[str, float], budgets: Sequence[int]
+) -> SetFigures:
+    """Return the figures of a set, ranked with `weights`."""
+    figures = SetFigures()
+    for question in questions:
+        scores = question.scores(weights)
+        order = np.argsort(-scores, kind="stable")
+        packing = np.argsort(-ranking.scores_for_packing(scores, question.tokens), kind="stable")
+        measure_order(figures, question, order, packing, budgets)
+    return figures
+
+
+def measure_order(
+    figures: SetFigures,
+    question: RankedQuestion,
+    order: Ints,
+    packing: Ints,
+    budgets: Sequence[int],
+) -> None:
+    """Add the figures of one question whose rows are in these orders, best first."""
+    figures.questions += 1
+    if len(question.evidence):
+        for k in RANKS:
+            rows = best_messages(question, order, k)
+            found = question.evidence[:, rows].any(axis=1)
+            figures.add(f"R@{k}", question.conversation, float(found.mean()))
+    tokens = question.tokens[packing].tolist()
+    for budget in budgets:
+        rows = packing[pack_into_budget(tokens, budget)]
+        for name, wanted in (("A", question.evidence), ("S", question.sessions)):
+            if len(wanted):
+                complete = float(wanted[:, rows].any(axis=1).all())
+                figures.add(f"{name}@{budget}", question.conversation, complete)
+                if name == "A" and budget == MAIN_BUDGET:
+                    figures.kinds[question.kind].append(complete)
+        if budget == MAIN_BUDGET and len(rows):
+            size = question.tokens[rows]
+            share = float(size[question.by_assistant[rows]].sum() / size.sum())
+            figures.add("assistant_share", question.conversation, share)
+            figures.add("tokens", question.conversation, float(size.sum()))
+
+
+def without_conversation(
+    sets: Mapping[str, Sequence[RankedQuestion]], conversation: str
+) -> dict[str, list[RankedQuestion]]:
+    """Return the questions of all sets except those of one conversation."""
+    others = {
+        name: [question for question in questions if question.conversation != conversation]
+        for name, questions in sets.items()
+    }
+    return {name: questions for name, questions in others.items() if questions}
+
+
+def best_messages(question: RankedQuestion, order: Ints, count: int) -> Ints:
+    """Return the first rows of `order` that hold `count` messages together."""
+    messages: set[str] = set()
+    for rank, row in enumerate(order):
+        messages.update(question.messages[row])
+        if len(messages) >= count:
+            return order[: rank + 1]
+    return order
+
+
+@dataclass
+class Evaluation:
+    """The ranked questions of each set, those ranked by the floors, and search times in ms."""
+
+    questions: dict[str, list[RankedQuestion]] = field(default_factory=lambda: defaultdict(list))
+    floors: dict[str, dict[str, SetFigures]] = field(default_factory=dict)
+    times: list[float] = field(default_factory=list)
+
+    def time_percentiles(self) -> dict[str, float]:
+        cuts = quantiles(self.times, n=100) if len(self.times) > 1 else [0.0] * 99
+        return {"p50_ms": round(cuts[49], 2), "p95_ms": round(cuts[94], 2)}
+
+
+def collect(
+    conversations: Iterator[LabelledConversation],
+    budgets: Sequence[int],
+    with_floor: bool = False,
+    report: Callable[[str], None] = lambda line: None,
+) -> Evaluation:
+    """Search for every question of every conversation, and return what was ranked."""
+    evaluation = Evaluation()
+    for conversation in conversations:
+        with temporary_project(conversation) as (project, owner):
+            keys = MessageKeys.of(project)
+            for question in conversation.questions:
+                scope = RecallScope(project, owner, until=question.until)
+                began = time.perf_counter()
+                recall(scope, question.text, token_budget=MAIN_BUDGET)
+                evaluation.times.append(1_000 * (time.perf_counter() - began))
+                evaluation.questions[conversation.set_name].append(
+                    rank_question(scope, conversation.name, question, keys)
+                )
+            if with_floor:
+                add_floor(evaluation, conversation, project, budgets)
+        report(f"{conversation.name}: {len(conversation.questions)} questions")
+    return evaluation
+
+
+def add_floor(
+    evaluation: Evaluation,
+    conversation: LabelledConversation,
+    project: Project,
+    budgets: Sequence[int],
+) -> None:
+    """Measure the unfitted floor over all turns and, where an assistant speaks, over people's."""
+    turns = floor.read_turns(project)
+    figures = evaluation.floors.setdefault(conversation.set_name, {})
+    names = ["all turns"]
+    if any(turns.by_assistant):
+        names.append("people's turns")
+    for question in conversation.questions:
+        rows, scores = floor.rank(turns, question)
+        ranked = label_rows(
+            conversation.name,
+            question,
+            [(turns.keys[row],) for row in rows],
+            [turns.sessions[row] for row in rows],
+            {},
+            turns.tokens[rows],
+            turns.by_assistant[rows],
+        )
+        for name in names:
+            kept = scores if name == "all turns" else scores - 1e6 * ranked.by_assistant
+            order = np.argsort(-kept, kind="stable")
+            if name != "all turns":
+                order = order[~ranked.by_assistant[order]]
+            measure_order(figures.setdefault(name, SetFigures()), ranked, order, order, budgets)
+
+
+@contextmanager
+def temporary_project(conversation: LabelledConversation) -> Iterator[tuple[Project, object]]:
+    """Import and index a conversation in a new project; delete it at the end.
+
+    Yields the project and its owner.
+    """
+    name = f"evaluation-{uuid4().hex[:12]}"
+    owner = get_user_model().objects.create_user(name, password=None, is_active=False)
+    try:
+        project = create_project(owner, name=name, slug=unused_slug(name))
+        try:
+            with transaction.atomic():
+                ImportWriter(project, owner).write(FORMAT, conversation.sessions, ImportResult())
+            reindexing.index_until_done(project)
+            yield project, owner
+        finally:
+            delete_project(project)
+    finally:
+        owner.delete()
+
+
+@dataclass(frozen=True)
+class MessageKeys:
+    """The keys of messages by session and `seq`, and those of sessions, in the labelled file."""
+
+    messages: Mapping[tuple[object, int], str]
+    sessions: Mapping[object, str]
+
+    @classmethod
+    def of(cls, project: Project) -> "MessageKeys":
+        rows = Message.objects.filter(project=project).values_list("session", "seq", "source_key")
+        sessions = Session.objects.filter(project=project).values_list("pk", "source_key")
+        return cls(
+            {(session, seq): key or "" for session, seq, key in rows},
+            {pk: (key or "").partition(":")[2] for pk, key in sessions},
+        )
+
+
+def rank_question(
+    scope: RecallScope, conversation: str, question: LabelledQuestion, keys: MessageKeys
+) -> RankedQuestion:
+    """Return the candidates for one question that are in the scope, with their signals."""
+    ranked = find_ranked(scope, question.text)
+    indexes = [index for index, row in enumerate(ranked.rows) if row.in_scope]
+    rows = [ranked.rows[index] for index in indexes]
+    return label_rows(
+        conversation,
+        question,
+        [
+            tuple(
+                key
+                for seq in range(row.first_seq, row.last_seq + 1)
+                if (key := keys.messages.get((row.session, seq)))
+            )
+            for row in rows
+        ],
+        [keys.sessions.get(row.session, "") for row in rows],
+        {name: values[indexes] for name, values in ranked.signals.items()},
+        np.array([row.tokens for row in rows], np.int64),
+        np.array([row.role == Role.ASSISTANT for row in rows], bool),
+    )
+
+
+def label_rows(
+    conversation: str,
+    question: LabelledQuestion,
+    messages: Sequence[tuple[str, ...]],
+    sessions: Sequence[str],
+    signals: Mapping[str, Floats],
+    tokens: Ints,
+    by_assistant: Bools,
+) -> RankedQuestion:
+    """Return the rows with the evidence that each holds."""
+    evidence = [[key in row for row in messages] for key in sorted(question.evidence)]
+    wanted = [[key == row for row in sessions] for key in sorted(question.evidence_sessions)]
+    return RankedQuestion(
+        conversation=conversation,
+        kind=question.kind,
+        messages=messages,
+        signals=signals,
+        tokens=tokens,
+        by_assistant=by_assistant,
+        evidence=np.array(evidence, bool).reshape(len(evidence), len(messages)),
+        sessions=np.array(wanted, bool).reshape(len(wanted), len(messages)),
+    )

@@ -1,0 +1,78 @@
+"""The signals of recall and their weights, without a database."""
+
+import random
+
+import numpy as np
+import pytest
+
+from memory.recall import query_parsing, ranking, wordpieces
+
+WORDS = (
+    "table river green engine letter market window simple carry yellow station bread paper tooth "
+    "doctor music stone basket winter finger shoulder bottle number cotton island pocket garden"
+).split()
+QUERY = "Which invoice does the warehouse settle?"
+
+
+def rows(texts, by_assistant=None):
+    """Return candidates that are each alone in their source."""
+    count = len(texts)
+    return ranking.CandidateRows(
+        source=np.arange(count),
+        first_seq=np.full(count, 2),
+        last_seq=np.full(count, 2),
+        matched=np.zeros((count, 1), bool),
+        similarity=np.zeros(count, np.float32),
+        pieces=wordpieces.pack(texts),
+        days=[0] * count,
+        by_assistant=np.zeros(count, bool) if by_assistant is None else np.array(by_assistant),
+        parts=np.zeros(count, np.int64),
+    )
+
+
+def signals_of(candidates, query=QUERY):
+    return ranking.measure_signals(
+        query_parsing.parse_query(query),
+        wordpieces.query_pieces(query),
+        candidates,
+        np.ones(1, np.float32),
+        np.zeros(len(candidates), bool),
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_signal_grows_with_the_length_of_an_excerpt_alone(seed):
+    choose = random.Random(seed)
+    sizes = [choose.randint(5, 120) for _ in range(300)]
+    texts = [" ".join(choose.choices(WORDS, k=size)) for size in sizes]
+    signals = signals_of(rows(texts))
+    lengths = np.log1p(np.array(sizes))
+    for name in ("meaning", "meaning_rare"):
+        assert abs(np.corrcoef(signals[name], lengths)[0, 1]) < 0.1, name
+    scores = ranking.total_scores(ranking.score_contributions(signals, ranking.WEIGHTS))
+    assert np.corrcoef(scores, lengths)[0, 1] < 0.1
+
+
+def test_what_a_person_wrote_comes_before_the_same_words_of_an_assistant():
+    texts = ["The warehouse settles the invoice of March."] * 2
+    signals = signals_of(rows(texts, by_assistant=[True, False]))
+    scores = ranking.total_scores(ranking.score_contributions(signals, ranking.WEIGHTS))
+    assert scores[1] > scores[0]
+
+
+def test_a_question_for_the_latest_prefers_later_excerpts():
+    candidates = rows(["The warehouse settles the invoice."] * 3)
+    candidates.days[:] = [1, 30, 60]
+    latest = signals_of(candidates, "Which invoice does the warehouse settle now?")["asked_latest"]
+    assert latest[0] < latest[1] < latest[2]
+    assert not signals_of(candidates)["asked_latest"].any()
+
+
+def test_a_short_excerpt_is_packed_before_an_equally_good_long_one():
+    scores = ranking.scores_for_packing(np.array([8.0, 8.0], np.float32), np.array([400, 40]))
+    assert scores[1] > scores[0]
+
+
+def test_every_weight_has_its_signal():
+    signals = signals_of(rows(["The warehouse settles the invoice."]))
+    assert set(signals) == set(ranking.WEIGHTS)

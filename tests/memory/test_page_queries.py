@@ -41,7 +41,7 @@ QUERIES = {
     "overview": 13,
     "project": 7,
     "project-settings": 10,
-    "projects": 3,
+    "projects": 4,
     "session": 14,
     "session-keep": 6,
     "session-prompt": 18,

@@ -69,7 +69,9 @@ class HtmlCache:
         return html
 
     def _drop(self, now: float) -> None:
-        """Drop what is too old, and the oldest entries while there are too many characters."""
+        """Drop entries that are too old, and then the oldest entries until the size is within the
+        limit.
+        """
         while self._entries:
             oldest = next(iter(self._entries.values()))
             if oldest.expires_at > now and self._chars <= CACHE_CHARS:

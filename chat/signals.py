@@ -21,8 +21,8 @@ session_made_private = Signal()
 session_deleted = Signal()
 # session: the Session that was restored.
 session_restored = Signal()
-# session: the deleted Session whose undo window is over. Receivers delete what they derived from
-# it; its row is deleted afterwards.
+# session: the deleted Session whose undo window is over. Receivers delete the data that they
+# derived from the session; its row is deleted afterwards.
 session_expired = Signal()
 # session, by: a private Session whose text a member of staff saw in the admin. Sent outside of any
 # transaction.
@@ -30,8 +30,8 @@ private_text_opened = Signal()
 # project, subjects: ids and source digests (chat.importers.base) of objects to import. Each
 # receiver returns the set of subjects that must not be imported.
 import_planned = Signal()
-# session, messages, source: new Messages that state what another program remembered, from the
-# format `source`; they are to be proposed as memories.
+# session, messages, source: new Messages with memories of another program, in the format `source`.
+# Memory proposes them as entries.
 memories_imported = Signal()
 # upload: the Import that ended, successfully or not.
 import_finished = Signal()

@@ -16,7 +16,7 @@ from memory.webhooks import delivery
 
 # A task that waits longer is dropped: the next periodic run has found the same work again.
 TASK_EXPIRES_S = 60
-# Time budgets of one task; what is left goes to the next task.
+# Time limits of one task; the next task continues.
 INDEXING_S = 240
 VECTOR_INDEX_S = 30
 RETENTION_S = 120
@@ -38,7 +38,7 @@ def run_cycle() -> None:
 
 @shared_task
 def summarise_session(session_id: str, force: bool = False) -> None:
-    """Summarise what is due in a session; with `force`, all unsummarised messages at once."""
+    """Summarise a session that is due; with `force`, even if it is not due."""
     start_layers(conversations.summarise(UUID(session_id), datetime.now(UTC), force=force))
 
 
@@ -70,7 +70,7 @@ def update_layers(project_id: str) -> None:
 
 @shared_task
 def run_indexing() -> None:
-    """Index what changed. Runs after each change, and every minute for what was missed."""
+    """Index changed sessions. Runs after each change, and every minute for missed changes."""
     indexing.catch_up(seconds=INDEXING_S)
     waits = vector_index.add_waiting(embedders.get(), seconds=VECTOR_INDEX_S)
     if waits or indexing.is_behind():
@@ -81,7 +81,7 @@ def run_indexing() -> None:
 def run_deliveries() -> None:
     """Start one delivery task for each webhook that has events to send.
 
-    Runs after each event, and every 20 seconds for retries and for what was missed.
+    Runs after each event, and every 20 seconds for retries and missed events.
     """
     for webhook_id in delivery.due():
         deliver.apply_async([str(webhook_id)], expires=TASK_EXPIRES_S)

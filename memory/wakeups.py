@@ -40,7 +40,7 @@ def _once_on_commit(send: Callable[[], None]) -> None:
 
 
 class ThrottledWakeup:
-    """Sends a task at most once in `WAKE_INTERVAL_S`, whatever the number of calls.
+    """Sends a task at most once in `WAKE_INTERVAL_S`, for any number of calls.
 
     The first call after a pause sends at once. Later calls share one task, which a timer sends at
     the end of the interval. The timer thread is not a daemon, so that a process that exits early
@@ -79,7 +79,7 @@ def _send_deliveries() -> None:
 
 
 def send(task: Task) -> None:
-    """Send `task`, or log that the broker does not answer; the caller's request goes on."""
+    """Send `task`, or log that the broker does not answer; the caller continues."""
     global _broker_retry_at
     if time.monotonic() < _broker_retry_at:
         return

@@ -130,8 +130,8 @@ class ProjectForm(forms.ModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["search_language"].widget = language_select()
-        # Changes are detected against the values that the page showed, so that an old page does not
-        # undo what another member saved meanwhile.
+        # Compare with the values that the page showed, so that an old page does not undo changes
+        # that another member saved meanwhile.
         for field in self.fields.values():
             field.show_hidden_initial = True
 

@@ -18,9 +18,9 @@ from projects.models import Invitation, InvitationStatus, Membership, Project, S
 from projects.signals import invitation_created, member_joined
 
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=7), timedelta(days=365)
-# For how long a user can accept an invitation by name.
+# The time in which a user can accept an invitation by name.
 PERSONAL_LIFETIME = timedelta(days=30)
-# For how long the page of a closed link gives the reason; then the link is unknown.
+# The time for which the page of a closed link shows the reason; afterwards the link is unknown.
 RETENTION = timedelta(days=90)
 # The key in a browser's session for the link that it opened, until the user is a member.
 SESSION_KEY = "invitation"
@@ -132,7 +132,7 @@ def set_pending_invitation(request: HttpRequest, invitation: Invitation) -> None
 
 
 def pending_invitation(request: HttpRequest) -> Invitation | None:
-    """Return the invitation that this browser opened, whatever its state."""
+    """Return the invitation that this browser opened, in any state."""
     pk = request.session.get(SESSION_KEY)
     if pk is None:
         return None

@@ -259,7 +259,9 @@ class ReceiptView(APIView):
     def get(self, request, pk) -> Response:
         message = permissions.message_for_reading(request.user, pk, request.auth)
         if not message.receipt:
-            raise NotFound("This message has no receipt: it is no reply, or not begun.")
+            raise NotFound(
+                "This message has no receipt: it is not a reply, or the reply has not begun."
+            )
         return Response(message.receipt)
 
 

@@ -133,7 +133,8 @@ def attachment_for_reading(user, pk: UUID, token=None) -> Attachment:
     """
     visible = Q(message__deleted_at=None, message__isnull=False) | Q(message=None, uploaded_by=user)
     attachment = Attachment.objects.filter(visible, pk=pk).first()
-    # Looked for also without an image: a missing one takes as many queries as a forbidden one.
+    # Check the session also without an image, so that a missing image takes as many queries as a
+    # forbidden image.
     session_id = attachment.session_id if attachment else new_id()
     session = permissions.session_for_reading(user, session_id, token)
     if attachment is None:

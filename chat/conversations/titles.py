@@ -1,6 +1,6 @@
 """Titles of chats: first the beginning of a message, then one that the system model writes.
 
-Where no model writes summaries, the beginning of the first message stays the title.
+If no model writes summaries, the beginning of the first message stays the title.
 """
 
 import logging

@@ -101,7 +101,7 @@ def _message(turn: object, at: datetime) -> ImportedMessage | None:
 
 
 def _identity(first: ImportedMessage) -> str:
-    """Return the identity of a conversation by its first message, whatever the file name."""
+    """Return the identity of a conversation: of its first message, not of its file name."""
     beginning = json.dumps([first.at.isoformat(), first.speaker, first.text])
     return sha256(beginning.encode()).hexdigest()[:32]
 

@@ -67,7 +67,7 @@ class MessageQuerySet(models.QuerySet["Message"]):
     def path_to(self, session: Session, head: UUID | None, limit: int) -> "MessageQuerySet":
         """Return the last `limit` messages of the path that ends at `head`, oldest first.
 
-        One recursive query follows the parents, however far back they are.
+        One recursive query follows the parents, at any distance.
         """
         if head is None:
             return self.none()

@@ -1,9 +1,9 @@
 """Decides whether a request continues a stored session, and where. Pure functions.
 
-Clients send what they have of a conversation with each request: all of it, its end, or only what is
-new. Their copy differs from the stored one: replies that were stopped are shorter, white space
-differs, and users may have edited messages. The stored messages are authoritative; the request
-only determines the position.
+With each request, clients send their copy of the conversation: all messages, the last ones, or only
+the new ones. Their copy differs from the stored one: replies that were stopped are shorter, white
+space differs, and users may have edited messages. The stored messages are authoritative; the
+request only determines the position.
 """
 
 import re

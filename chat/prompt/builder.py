@@ -31,10 +31,10 @@ T = TypeVar("T")
 class Turn:
     """The reply being prepared. `reply_to` is the last message on its path, None before any.
 
-    `reply_to` may be unsaved if its `seq` and its parent are set. `budget` is what the current
-    section may take, in tokens; `shown_ids` are the items of the sections before it. `system` is
-    the system text that an API client sends. For a request that is not stored, `stateless_history`
-    has the earlier messages and `stateless_images` the images by message.
+    `reply_to` may be unsaved if its `seq` and its parent are set. `budget` is the number of tokens
+    that the current section may take; `shown_ids` are the items of the sections before it. `system`
+    is the system text that an API client sends. For a request that is not stored,
+    `stateless_history` has the earlier messages and `stateless_images` the images by message.
     """
 
     session: Session
@@ -142,8 +142,8 @@ def run_sections(
 ) -> list[PromptSection]:
     """Return the sections that fit into `budget` tokens, of which `reserved` are taken.
 
-    Each section may take up to its ceiling, less the floors of later ones. What it does not use is
-    available to the sections after it.
+    Each section may take up to its ceiling, less the floors of later ones. Tokens that it does not
+    use are available to the sections after it.
     """
     left = budget - reserved
     sections: list[PromptSection] = []

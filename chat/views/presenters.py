@@ -121,7 +121,7 @@ def page_context(request: HttpRequest, chat_session: Session) -> dict[str, objec
 
 
 def session_context(chat_session: Session, member: Membership) -> dict[str, object]:
-    """Return what the templates of turns need besides the turn."""
+    """Return the variables that the templates of turns need besides the turn."""
     return {
         "project": chat_session.project,
         "membership": member,
@@ -136,7 +136,7 @@ def session_context(chat_session: Session, member: Membership) -> dict[str, obje
 def usage(chat_session: Session) -> dict[str, object]:
     """Return the `tokens` of all replies, on all branches, and their `cost` in US dollars.
 
-    `cost` is None where no price is known.
+    `cost` is None if no price is known.
     """
     read, written = Coalesce(Sum("input_tokens"), 0), Coalesce(Sum("output_tokens"), 0)
     return chat_session.messages.order_by().aggregate(tokens=read + written, cost=Sum("cost"))

@@ -28,7 +28,7 @@ Print = Callable[[str], None]
 
 @dataclass(frozen=True)
 class RestoreOptions:
-    """The backup, and the tombstone files to use beside the one of this installation."""
+    """The backup, and the tombstone files to use besides this installation's file."""
 
     file: Path
     tombstones: Sequence[Path] = ()

@@ -1,4 +1,4 @@
-"""Celery broker transport for Redis: kombu's, whose workers recover after Redis was away."""
+"""Celery broker transport for Redis, based on kombu's: workers recover when Redis is back."""
 
 from contextlib import contextmanager
 

@@ -19,7 +19,7 @@ from projects.core.errors import DomainError, NotFoundError
 
 log = logging.getLogger(__name__)
 
-# Paths that answer in JSON, whatever the client accepts.
+# Paths that always answer in JSON, independent of the Accept header.
 PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")
 
 

@@ -17,8 +17,8 @@ def web(port: int, host: str = "127.0.0.1") -> list[str]:
 def worker(*queues: str, pool: str = "prefork", concurrency: int = 2) -> list[str]:
     """Return the command of a worker that consumes these queues, `concurrency` tasks at a time.
 
-    The pool `threads` saves a process for each task, and serves tasks that wait. It has no time
-    limits: its tasks have their own.
+    The pool `threads` is for tasks that mostly wait, and needs no process for each of them. It has
+    no time limits; its tasks have their own limits.
     """
     return [
         *(*PYTHON, "celery", "-A", "config", "--quiet", "worker"),
@@ -29,5 +29,5 @@ def worker(*queues: str, pool: str = "prefork", concurrency: int = 2) -> list[st
 
 
 def beat() -> list[str]:
-    """Return the command of a beat. Several elect a leader: see config/broker/scheduler.py."""
+    """Return the command of beat. Several processes elect a leader: see config/broker/scheduler.py."""
     return [*PYTHON, "celery", "-A", "config", "--quiet", "beat", "--pidfile="]

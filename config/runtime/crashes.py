@@ -1,9 +1,9 @@
 """Crashes: tasks whose worker process died are counted, and set aside after three times.
 
 While a task runs, a file in STRATA_DATA_DIR/running names it, and its process holds a lock on the
-file. The kernel releases the lock when the process dies, however that happens. The first task of
-each new process reads the files of dead ones. Therefore counting needs no query per task, and works
-with every broker and pool. Without a database the files wait until it is back.
+file. The kernel releases the lock when the process dies for any reason. The first task of each new
+process reads the files of dead ones. Therefore counting needs no query per task, and works with
+every broker and pool. Without a database the files wait until it is back.
 """
 
 import fcntl

@@ -170,8 +170,8 @@ def declaration(field: FieldInfo) -> dict[str, Any]:
 def load(variables: type[T]) -> T:
     """Read and validate the environment.
 
-    Raises SystemExit with one line that names the variable and what it takes. The line never shows
-    the value, which may be a secret.
+    Raises SystemExit with one line that names the variable and its valid values. The line never
+    shows the value, which may be a secret.
     """
     load_dotenv(BASE_DIR / ".env")
     declared = {str(field.validation_alias): field for field in variables.model_fields.values()}

@@ -221,7 +221,7 @@ class EntryFilter(filters.FilterSet):
         fields = ("granularity", "state")
 
     def filter_session(self, entries: QuerySet[Entry], name: str, session) -> QuerySet[Entry]:
-        """Return the entries of a session; those of a private one to its creator only."""
+        """Return the entries of a session; the entries of a private session only to its creator."""
         shared = Q(session__visibility=Visibility.PROJECT)
         return entries.filter(shared | Q(session__creator=self.request.user), session=session)
 
@@ -292,7 +292,7 @@ class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAP
 
 
 class SummarizeView(APIView):
-    """Summarise the new messages of a session now, however recent they are.
+    """Summarise the new messages of a session now, even if the session is not idle.
 
     409 if there is nothing to summarise. If a summary is being written, none is queued. 503 while
     the broker is unavailable: then the session is summarised once it is idle.

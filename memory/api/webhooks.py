@@ -66,7 +66,7 @@ class WebhookSerializer(serializers.ModelSerializer):
             raise serializers.ValidationError(str(error)) from error
 
     def to_representation(self, instance: Webhook) -> dict[str, Any]:
-        # A set has no order; equal responses need one.
+        # Sorted, because a set has no order, and equal states must have equal responses.
         return super().to_representation(instance) | {"events": sorted(instance.events)}
 
     def update(self, instance: Webhook, validated_data: dict[str, Any]) -> Webhook:

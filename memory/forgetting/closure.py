@@ -182,7 +182,7 @@ def sessions_of(project: Project, messages: set[UUID]) -> set[UUID]:
 
 
 def delete_empty_sessions(project: Project, deletions: DeletionSet) -> None:
-    """Move the sessions in which no message would be left from `touched` to `sessions`."""
+    """Move sessions without a remaining message from the set `touched` to the set `sessions`."""
     for batch in id_batches(deletions.touched):
         remaining = Message.objects.filter(
             project=project, session=OuterRef("pk"), forgotten_at=None
@@ -193,7 +193,7 @@ def delete_empty_sessions(project: Project, deletions: DeletionSet) -> None:
 
 
 def find_entries(project: Project, deletions: DeletionSet) -> None:
-    """Set which entries are deleted and which are withheld; lock them from the finest layer up."""
+    """Find the entries to delete and to withhold; lock them from the finest layer up."""
     named = deletions.named_entries
     handwritten = entries_written_by(project, deletions.user)
     deleted = named | pks(project.entries.filter(session__in=deletions.sessions))

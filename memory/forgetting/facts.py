@@ -89,7 +89,9 @@ def all_versions(project: Project, facts: Iterable[UUID]) -> QuerySet[Fact]:
 
 
 def delete_facts(project: Project, deletions: DeletionSet) -> int:
-    """Delete the facts and their lost sources; return how many facts went, all versions counted."""
+    """Delete the facts and their lost sources; return the number of deleted facts, including
+    earlier versions.
+    """
     rows = Fact.objects.filter(project=project, pk__in=deletions.facts)
     deleted = rows.delete()[1].get(Fact._meta.label, 0)
     extraction.remove_sources(

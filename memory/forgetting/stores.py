@@ -171,7 +171,7 @@ def remove_imports(project: Project, deletions: DeletionSet) -> int:
     """Delete the imports. A running import stops at its next message.
 
     Other imports that brought forgotten messages, or are of the forgotten user, lose the name of
-    their file and their errors: both may quote what was in it.
+    their file and their errors: both may quote the file.
     """
     touched = list(deletions.sessions | deletions.touched)
     brought = ImportedStretch.objects.filter(project=project, session__in=touched)
@@ -189,7 +189,7 @@ def clear_rendered_bank(project: Project, deletions: DeletionSet) -> int:
 
 
 # In the order of deletion: facts before the messages and entries that they come from, revisions
-# before their entries, sessions last with what is left of them.
+# before their entries, and sessions last.
 STORES = (
     TextStore(
         "facts",
@@ -228,7 +228,7 @@ STORES = (
         {Block: ("name", "content")},
         lambda project, deletions: delete(project.blocks.filter(pk__in=deletions.blocks)),
     ),
-    # Before the sessions, with which the record goes of what each import brought.
+    # Before the sessions, because deleting a session deletes its records of imports.
     TextStore("imports", {Import: ("name", "errors")}, remove_imports),
     TextStore(
         "sessions",

@@ -212,7 +212,7 @@ class SummaryJob:
 
     @transaction.atomic
     def commit_rewritten(self, stale: Entry) -> Entry | None:
-        """Store the new text of a stale entry, and have the digests above it rewritten.
+        """Store the new text of a stale entry, and schedule a rewrite of the digests above it.
 
         Without a summary there is nothing left to remember, and the entry is deleted.
         """

@@ -35,7 +35,8 @@ class DueWork:
 
 
 def due(now: datetime, project: Project | None = None) -> DueWork:
-    """Return what is due at `now`, in all projects or in one; at most `MAX_DUE` ids of each kind.
+    """Return the work that is due at `now`, in all projects or in one; at most `MAX_DUE` ids of
+    each kind.
 
     This is one query. Its cost grows with the due work and not with the size of the database.
     """

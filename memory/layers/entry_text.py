@@ -16,8 +16,8 @@ TEXT_FIELDS = ("summary", "written_by", "written_at", "revision", "tokens", "wit
 def replace_text(entry: Entry, summary: str, written_by: str, at: datetime) -> None:
     """Set the text of `entry` in memory; the caller saves `TEXT_FIELDS`.
 
-    The earlier text becomes a revision. If it was withheld, it and all earlier ones are deleted
-    instead, because they may contain hidden or deleted text.
+    The earlier text becomes a revision. If the entry was withheld, all its earlier texts are
+    deleted instead, because they may contain hidden or deleted text.
     """
     if entry.withheld:
         entry.revisions.filter(project=entry.project_id).delete()

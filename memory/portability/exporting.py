@@ -52,7 +52,7 @@ def file_name(scope: ExportScope) -> str:
 def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
     """Write everything in `scope` to `file`; return the number of rows by table.
 
-    All rows are from one moment, however long the export takes. Deleted messages are exported
+    All rows are from one moment, even if the export takes long. Deleted messages are exported
     without their text, private sessions of others without text and title.
     """
     # The importing server counts terms again. With current counts here, both servers rank words in

@@ -15,11 +15,11 @@ _LINE_START = re.compile("^(?:[\\s\u200c\u200d]|[#＃]{2,}|[#＃](?=[\\s\u200c\u
 def quote(text: str) -> str:
     """Return `text` as lines that are safe between the tags; quoting twice changes nothing more.
 
-    A bracket that would open or close one of `TAGS` becomes "&lt;", however the tag is disguised
-    (case, spaces, digits for letters, letters of other scripts, marks between the letters).
-    Control characters, invisible characters and empty lines are removed, and runs of spaces become
-    one space. No line starts as a heading or with the bracket of a label: "## By day" becomes
-    "By day", and "[Thu …]" becomes "\\[Thu …]".
+    A bracket that would open or close one of `TAGS` becomes "&lt;", even if the tag is disguised
+    (case, spaces, digits for letters, letters of other scripts, marks between the letters). Control
+    characters, invisible characters and empty lines are removed, and runs of spaces become one
+    space. No line starts as a heading or with the bracket of a label: "## By day" becomes "By day",
+    and "[Thu …]" becomes "\\[Thu …]".
     """
     lines = (quote_line(line) for line in text.splitlines())
     return escape_tags("\n".join(line for line in lines if line))

@@ -14,7 +14,7 @@ MAX_CHUNK_TOKENS = 128
 # A shorter message has too little content to be a useful result.
 MIN_MESSAGE_CHARS = 20
 INDEXED_ROLES = frozenset({"user", "assistant"})
-# A message with one of these words is indexed however short it is.
+# A message with one of these words is indexed even if it is short.
 TASK_WORDS = frozenset(Path(__file__).with_name("task_words.txt").read_text().split())
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"')\]»”’]*\s+|\n+")

@@ -111,7 +111,7 @@ def catch_up(
     seconds: float = float("inf"),
     progress: IndexingProgress | None = None,
 ) -> IndexingProgress:
-    """Index what is due in one project or in all, for at most `seconds`.
+    """Index the due sessions of one project or of all, for at most `seconds`.
 
     Adds to `progress` and returns it; `report` is called after each batch of sessions.
     """

@@ -1,7 +1,7 @@
 """Reindexing of all sessions, and replacing of vectors after a change of the embedder.
 
 Both run beside a live system and continue where they were stopped: correct chunks and existing
-vectors are not written again, and search uses what is in the index meanwhile.
+vectors are not written again, and meanwhile search uses the present index.
 """
 
 import time
@@ -57,7 +57,7 @@ def reindex(project: Project | None, user, report: Report) -> IndexingProgress:
 def index_until_done(
     project: Project | None, report: Callable[[IndexingProgress], None] = lambda progress: None
 ) -> IndexingProgress:
-    """Index what is due and wait for other workers. Sessions that failed stay due."""
+    """Index all due sessions and wait for other workers. Sessions that failed stay due."""
     progress = IndexingProgress()
     while True:
         indexing.catch_up(project, report, progress=progress)

@@ -141,7 +141,7 @@ def _is_read(message: Message) -> bool:
 
 
 def chunking_rules(session: Session) -> ChunkingRules:
-    """Return the rules for a session. Each note is a chunk of its own, however short it is."""
+    """Return the rules for a session. Each note is a chunk of its own, even if it is short."""
     if session.is_notes:
         return ChunkingRules(min_chars=1, merge=False)
     return ChunkingRules(merge=settings.MERGE_TURNS)

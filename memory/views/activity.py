@@ -35,7 +35,7 @@ class ActivityRow:
 
 @project_page()
 def activity(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Show what was done, newest first, and what is due. `?part` returns the part that polls."""
+    """Show the log, newest first, and the due work. `?part` returns the part that polls."""
     form = ActivityForm(member.project, request.GET)
     acts = Activity.objects.filter(project=member.project)
     rows = activity_rows(member, form.apply(acts)) if form.is_valid() else []

@@ -130,7 +130,7 @@ def _origins(member: Membership, scope: ForgetScope) -> Origins:
 
 @project_page()
 def forget_receipt(request: HttpRequest, member: Membership, pk) -> HttpResponse:
-    """Show what was removed and what is pending; `?part` returns the latter alone."""
+    """Show the removed and the pending items; `?part` returns only the pending items."""
     acts = Activity.objects.filter(project=member.project, verb=ActivityVerb.FORGOTTEN)
     act = get_object_or_404(acts.select_related("by"), pk=pk)
     context = {

@@ -91,7 +91,7 @@ def current_chart(member: Membership) -> LayersChart:
 
 
 def chart_as_of(member: Membership, moment: datetime) -> LayersChart:
-    """Return the layers at `moment`, without what was forgotten or hidden since."""
+    """Return the layers at `moment`, without text that was forgotten or hidden since."""
     snapshots = history.bank_candidates(member.project, moment)
     visible = set(entries_for(member).filter(pk__in=snapshots).values_list("pk", flat=True))
     newest = sorted(

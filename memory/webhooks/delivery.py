@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 # Longer than one request can take. After this, the webhook of a killed worker is free again.
 LEASE = timedelta(seconds=60)
-# Seconds for which one task sends to one webhook, before another task goes on.
+# Seconds for which one task sends to one webhook, before another task continues.
 TASK_BUDGET_S = 20.0
 # 30 seconds, then four times as long each time, at most six hours: with ten attempts the last one
 # is some 27 hours after the first.
@@ -65,7 +65,7 @@ def due() -> list[UUID]:
 
 
 def deliver(webhook_id: UUID, budget_s: float = TASK_BUDGET_S) -> bool:
-    """Send what is due to one webhook for up to `budget_s`; return False if there is more."""
+    """Send due deliveries to one webhook for up to `budget_s`; return False if there are more."""
     deadline = time.monotonic() + budget_s
     while time.monotonic() < deadline:
         webhook = _claim(webhook_id)
@@ -125,7 +125,7 @@ def _begin(webhook: Webhook, delivery: Delivery) -> bool:
 
 
 def retry_delay(attempts: int) -> timedelta:
-    """Return the pause after this many attempts, give or take a fifth."""
+    """Return the pause after this many attempts, with a random variation of 20 %."""
     seconds = FIRST_RETRY.total_seconds() * 4.0 ** (attempts - 1)
     return timedelta(seconds=min(seconds, MAX_RETRY.total_seconds()) * random.uniform(0.8, 1.2))
 

@@ -117,7 +117,7 @@ class KeyUse:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Open a transaction that excludes others with this key. Raises `RequestRunningError`."""
-        # PostgreSQL releases the lock with the transaction, also when the process dies.
+        # PostgreSQL releases the lock with the transaction, even if the process dies.
         number = int.from_bytes(bytes.fromhex(self.key)[:8], signed=True)
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])

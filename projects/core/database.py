@@ -71,7 +71,7 @@ class PreparedQuery:
 
 
 def is_deleted_meanwhile(error: BaseException) -> bool:
-    """Return whether a request failed because somebody deleted what it found at its beginning.
+    """Return whether a request failed because an object was deleted after the request had found it.
 
     The request then looks for the object again, or adds a row that refers to it. Entry points
     answer 404.
@@ -99,8 +99,8 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 
 # The optional read replica lags by some moments. Rows from it must be read again by their ids in
-# the primary, which alone reflects what was forgotten or hidden since. When the replica is away,
-# the primary answers.
+# the primary, because only the primary reflects later forget requests and hidden entries. When the
+# replica is away, the primary answers.
 REPLICA_ALIAS = "replica"
 # After a failure the replica is not tried for this time, since each attempt takes time.
 REPLICA_RETRY_S = 30.0

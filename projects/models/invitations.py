@@ -63,7 +63,7 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         return usable.filter(_creator_is_owner())
 
     def for_link(self, slug: str, secret: str) -> "InvitationQuerySet":
-        """Return the invitation of a link, whatever its state."""
+        """Return the invitation of a link, in any state."""
         return self.filter(project__slug=slug, digest=secret_digest(secret))
 
 

@@ -59,7 +59,7 @@ class Command(BaseCommand):
         self.print_line("Stopped.")
 
     def run(self, port: int, with_demo: bool, stack: ExitStack) -> None:
-        """Run until a signal arrives. `stack` stops what was started."""
+        """Run until a signal arrives. `stack` stops the processes that were started."""
         try:
             stack.enter_context(data_dir_lock(settings.DATA_DIR))
             check_port(port)

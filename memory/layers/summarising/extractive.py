@@ -42,7 +42,7 @@ _INFORMATIVE = 1.0
 # A sentence with a lower score is a greeting, thanks or assent.
 _MIN_SCORE = 0.3
 _QUESTION_MARKS = ("?", "？", "؟")
-# Two sentences that share this part of their terms say the same.
+# Two sentences that share this part of their terms count as similar.
 _SAME = 0.6
 # A sentence worth less than this share of the best one is left out, even if there is room.
 _MIN_SHARE_OF_BEST = 0.25
@@ -244,8 +244,8 @@ def _scored(
 
 
 def _pick(pool: Iterable[ScoredSentence], number: int) -> list[ScoredSentence]:
-    """Return up to `number` of the best sentences that say different things, the best first
-    (maximal marginal relevance: Carbonell and Goldstein, 1998).
+    """Return up to `number` of the best sentences that are not similar, the best first (maximal
+    marginal relevance: Carbonell and Goldstein, 1998).
     """
     rest = sorted(pool, key=lambda sentence: (-sentence.score, sentence.place))[:_SHORTLIST_SIZE]
     picked = rest[:1]

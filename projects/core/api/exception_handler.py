@@ -1,4 +1,4 @@
-"""Error responses of the REST API: {"detail": …} or {"field": […]}, however deep the error lies."""
+"""Error responses of the REST API: {"detail": …} or {"field": […]}, even for nested errors."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Heartbeats of background processes, and which beat leads."""
+"""Heartbeats of background processes, the leader among the beats, and crashed tasks."""
 
 from datetime import timedelta
 from uuid import UUID

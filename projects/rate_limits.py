@@ -67,7 +67,7 @@ _COUNT = """
 
 @dataclass(frozen=True)
 class RateLimitState:
-    """The rate that is nearest to its end. After `reset_s` seconds all of it is available."""
+    """The rate nearest to its limit. After `reset_s` seconds, it is fully available again."""
 
     limit: int
     remaining: int
@@ -153,7 +153,7 @@ def _state(limit: int, span: int, used: float) -> RateLimitState:
 
 
 def delete_expired() -> int:
-    """Delete the buckets of which everything is available again; return how many."""
+    """Delete the buckets that are fully available again; return how many."""
     return Bucket.objects.filter(free_at__lt=Now()).delete()[0]
 
 

@@ -30,7 +30,7 @@ from chat.models import Attachment, FileRemoval, Import
 
 # The number of an advisory lock: "files".
 FILES_LOCK_ID = 0x66696C6573
-# Removals per sweep.
+# The number of removals per sweep.
 BATCH_SIZE = 1_000
 FIRST_WAIT, MAX_WAIT = timedelta(minutes=1), timedelta(hours=1)
 

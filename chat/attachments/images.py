@@ -158,13 +158,15 @@ def _gif_frames(data: bytes) -> Iterator[int]:
 
 
 def _decode(data: bytes) -> tuple[Image.Image, bool]:
-    """Return the first frame, upright and scaled, in RGB or RGBA, and if its format is lossless."""
+    """Return the first frame, upright and scaled, in RGB or RGBA, and whether its format is
+    lossless.
+    """
     with Image.open(io.BytesIO(data), formats=FORMATS) as file:
         # Pillow would read all frames of a GIF to count them; `_check_size` counted them.
         if file.format != "GIF" and getattr(file, "n_frames", 1) > MAX_FRAMES:
             raise ImageRejectedError(TOO_MANY_FRAMES)
         if file.mode in ("L", "RGB"):
-            # Before the conversion: a JPEG is then decoded at the smaller size.
+            # Before the conversion, so that a JPEG is decoded at the smaller size.
             file.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
         image = _to_rgb(file)
         lossless = file.format in ("PNG", "GIF")

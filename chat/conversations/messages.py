@@ -32,7 +32,7 @@ class PresetPlaces:
 
 
 def draft(text: str, **fields) -> Message:
-    """Return an unsaved message for `post_messages`, a user's unless `fields` has a role."""
+    """Return an unsaved message for `post_messages`; its role is user by default."""
     return Message(
         **{"role": Role.USER, "text": text, "tokens": token_counting.count(text)} | fields
     )

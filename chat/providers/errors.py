@@ -10,7 +10,7 @@ def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) ->
     """Return `error` in words for people. The provider's own text stays in the log."""
     wait = getattr(error, "retry_after", None)
     if isinstance(error, exceptions.ModelRateLimitError):
-        suffix = f" It asks for {wait:.0f} seconds of patience." if wait else ""
+        suffix = f" Try again in {wait:.0f} seconds." if wait else ""
         message = _("The model's provider does not accept more requests now.")
         return ProviderError(message + suffix, wait, 429, "rate_limit_exceeded")
     for kind, message, status, code in _TRANSLATIONS:

@@ -92,7 +92,7 @@ ATTRIBUTES = {
     "mfrac": {"linethickness"},
     "mtd": {"columnalign"},
 }
-# Pygments' short names, the language of a code block, and the alignment of a column.
+# The allowed classes: Pygments' short names, languages of code blocks, alignments of columns.
 CLASS_NAME = re.compile(r"[a-z][a-z0-9]{0,2}|language-[\w+#.-]{1,40}|left|center|right")
 # Absolute URLs only: a link in an answer never leads to a page of Strata.
 LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)

@@ -15,7 +15,7 @@ from chat.models.sessions import SessionStatus
 @login_required
 @require_POST
 def upload(request: HttpRequest, slug: str, pk) -> JsonResponse:
-    """Store an image for the next message; an invalid one is answered with the reason."""
+    """Store an image for the next message, or respond with the reason if the image is invalid."""
     chat_session = permissions.session_for_writing(request.user, pk, slug=slug)
     if chat_session.status == SessionStatus.CLOSED:
         raise Http404

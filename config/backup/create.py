@@ -17,7 +17,7 @@ from config.backup.file_stores import LEFT_OUT
 from config.backup.pg_tools import BackupError
 from config.backup.snapshot import DatabaseSnapshot, take_snapshot
 
-# Of a dump, held in memory at a time.
+# The bytes of a dump in memory at a time.
 CHUNK_BYTES = 8 * 2**20
 # The broker's schema holds messages that only wake workers. Extensions are created by name.
 DUMP_OPTIONS = (

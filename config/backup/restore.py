@@ -20,7 +20,7 @@ from memory.forgetting import tombstones
 from memory.forgetting.replay import replay
 from memory.models import Tombstone
 
-# Rows or files per query.
+# The number of rows or files per query.
 BATCH_SIZE = 1_000
 
 Print = Callable[[str], None]

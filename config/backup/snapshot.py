@@ -13,7 +13,7 @@ from chat.attachments import file_removal
 from config.backup import pg_tools
 from config.backup.file_stores import FileStore, file_store
 
-# Rows in memory at a time.
+# The number of rows in memory at a time.
 BATCH_SIZE = 5_000
 FILE_PATHS = """
     SELECT file FROM chat_attachment

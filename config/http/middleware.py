@@ -119,8 +119,8 @@ class RequestLogMiddleware(RequestMiddleware):
         try:
             return cast(HttpResponse, super().__call__(request))
         finally:
-            # The thread serves other requests next, unless it belongs to this request, whose
-            # stream continues in its context.
+            # Clear the context before the thread serves another request. A thread that belongs to
+            # this request keeps it, because the stream of the response continues.
             if SyncToAsync.thread_sensitive_context.get(None) is None:
                 structlog.contextvars.clear_contextvars()
 

@@ -29,5 +29,5 @@ def worker(*queues: str, pool: str = "prefork", concurrency: int = 2) -> list[st
 
 
 def beat() -> list[str]:
-    """Return the command of beat. Several processes elect a leader: see config/broker/scheduler.py."""
+    """Return the command of beat. Several beats elect a leader (config/broker/scheduler.py)."""
     return [*PYTHON, "celery", "-A", "config", "--quiet", "beat", "--pidfile="]

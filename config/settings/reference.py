@@ -61,7 +61,7 @@ def inserted(text: str, table: str) -> str:
 
 
 def documents() -> dict[str, str]:
-    """Return the generated files by path, as they should be."""
+    """Return the expected content of the generated files, by path."""
     # README.md has the variables that most installations set, docs/configuration.md all of them.
     rows = [row for group in GROUPS for row in declared(group) if row[2]["in_readme"]]
     groups = (

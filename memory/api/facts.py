@@ -234,8 +234,8 @@ def _replay(view: FactBaseView, request, ids) -> Response:
 
 class FactListView(FactBaseView, generics.ListCreateAPIView):
     """The facts of a project, newest first, including those that have ended. `valid_at` returns
-    the facts valid at a time, `recorded_at` what the project knew at a time, and `state` the facts
-    that wait for review or are hidden.
+    the facts valid at a time, `recorded_at` the facts that the project had recorded at a time, and
+    `state` the facts that wait for review or are hidden.
     """
 
     filterset_class = FactFilter

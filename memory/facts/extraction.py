@@ -109,11 +109,13 @@ def _subject(claim: FactClaim, message: Message) -> str:
 def _valid_from(
     day: date | None, sent_at: datetime, material: Sequence[str], project: Project
 ) -> datetime:
-    """Return the beginning of `day` if the text mentions it or it is near; else `sent_at`."""
+    """Return the beginning of `day` if the text mentions the day or the day is near; else
+    `sent_at`.
+    """
     if day is None or not date(1900, 1, 1) <= day <= date(2200, 1, 1):
         return sent_at
     if day == sent_at.astimezone(project.zone).date():
-        # Two statements on one day follow one another.
+        # Keep the order of two statements on the same day.
         return sent_at
     begin = datetime.combine(day, time.min, project.zone)
     is_supported = abs(begin - sent_at) <= NEARBY or _mentions(day, "\n".join(material))
@@ -217,7 +219,7 @@ def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) ->
     """Delete `sources`, which are filtered by project, and return how many facts were deleted with
     them.
 
-    A fact without any other source that nobody entered by hand is deleted, too; with `at` it is
+    A fact that nobody entered by hand is deleted with its last source. With `at`, the fact is
     retired at that moment instead, and can still be queried as it was. Earlier versions that
     predate all remaining sources are deleted.
     """

@@ -14,7 +14,8 @@ from memory.models import Tombstone, TombstoneKind
 from projects.models import Project
 from projects.services import delete_project
 
-# Records that are read together; those of one project are replayed in one transaction.
+# The number of records that are read together; the records of one project are replayed in one
+# transaction.
 BATCH_SIZE = 5_000
 
 

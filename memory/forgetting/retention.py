@@ -30,7 +30,7 @@ from memory.forgetting.service import forget
 from memory.models import Entry
 from projects.models import Project, in_project
 
-# Sessions that are looked up together.
+# The number of sessions that are looked up together.
 BATCH_SIZE = 500
 # The reason in the activity log, which pages translate.
 REASON = gettext_noop("The project keeps chats for a time only.")

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from memory.models import TombstoneKind
 
-# Ids in one query.
+# The number of ids in one query.
 ID_BATCH_SIZE = 5_000
 
 

@@ -20,7 +20,7 @@ from memory.models.entries import CONVERSATION
 from projects.models import Project
 
 WEEKS_SHOWN = 26
-# The groups of particulars that the audit report has columns for.
+# The groups of particulars, each a column of the audit report.
 GROUPS: Mapping[str, frozenset[EntityKind]] = {
     "identifiers": frozenset({EntityKind.IDENTIFIER, EntityKind.LINK, EntityKind.EMAIL}),
     "dates": frozenset({EntityKind.DATE, EntityKind.TIME}),

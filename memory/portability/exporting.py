@@ -39,7 +39,7 @@ from projects.models import Membership
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/zip"
-# Rows that are in memory at a time.
+# The number of rows in memory at a time.
 BATCH_SIZE = 500
 
 

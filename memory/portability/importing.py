@@ -29,7 +29,7 @@ from projects.models import MemberRole, Project
 
 __all__ = ["import_project", "recognises", "import_archive"]
 
-# Rows that are written together.
+# The number of rows that are written together.
 BATCH_SIZE = 1_000
 # The kinds of tombstones that messages and sessions of an import may have here.
 TOMBSTONE_KINDS = (TombstoneKind.MESSAGE, TombstoneKind.SESSION, TombstoneKind.SOURCE)

@@ -29,7 +29,8 @@ from projects.core import token_counting
 from projects.core.text import storable
 from projects.models import Project
 
-# The bits of a UUIDv7: the first half sorts it by time, the second half is random but for two.
+# The bits of a UUIDv7: the first half sorts it by time, the second half is random except for two
+# bits.
 TIME_BITS = ~((1 << 64) - 1)
 VARIANT = 0b10 << 62
 RANDOM_BITS = (1 << 62) - 1

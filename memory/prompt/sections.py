@@ -48,7 +48,7 @@ DETAIL_TOKENS = 600
 MAX_FACTS = 100
 MAX_GISTS = 3
 MAX_DETAILS = 8
-# Recall results considered for gists and details together.
+# The number of recall results for gists and details together.
 MAX_RECALLED = 60
 # Facts of a lower confidence are marked as uncertain.
 CERTAIN = 0.5

@@ -18,7 +18,7 @@ from projects.core import token_counting
 from projects.core.models import new_id
 from projects.models import delete_rows
 
-# Texts that are embedded together.
+# The number of texts that are embedded together.
 BATCH_SIZE = 512
 # The columns of a chunk with their PostgreSQL types: those that identify it, and the others.
 KEY_COLUMNS = {

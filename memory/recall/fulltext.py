@@ -23,7 +23,7 @@ MAX_MATCHES = 1_000
 # chunks.
 RECOUNT_CHANGES = 50
 RECOUNT_SHARE = 0.25
-# Projects that one run recounts.
+# The number of projects that one run recounts.
 MAX_RECOUNTS = 1_000
 # A term that occurs in a smaller share of the chunks is not counted: it is rare enough to be
 # searched for anyway.

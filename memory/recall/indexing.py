@@ -28,7 +28,7 @@ from projects.models import Project, delete_rows, in_project
 
 log = logging.getLogger(__name__)
 
-# Sessions that are indexed together.
+# The number of sessions that are indexed together.
 BATCH_SIZE = 50
 # Renewed before each batch of texts that is embedded. After a worker was killed, its sessions are
 # free again when the lease has expired.

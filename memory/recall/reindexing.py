@@ -20,9 +20,9 @@ from memory.recall.embedders.base import Matrix
 from memory.recall.indexing import IndexingProgress
 from projects.models import Project, in_project
 
-# Chunks that are embedded and committed together.
+# The number of chunks that are embedded and committed together.
 BATCH_SIZE = 500
-# Ids that are read together.
+# The number of ids that are read together.
 PAGE_SIZE = 5_000
 # The wait before checking again whether other workers are done.
 POLL_INTERVAL_S = 0.5

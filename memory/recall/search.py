@@ -23,7 +23,8 @@ from memory.recall.fulltext import Term
 from projects.core.database import query_replica
 from projects.models import Project
 
-# Candidates by vector, and as many by words. Each brings its neighbours on both sides.
+# The number of candidates by vectors, and the same number by words. Each adds its neighbours on
+# both sides.
 MAX_CANDIDATES = 80
 MAX_NEIGHBOURS = 3
 # Messages and notes, word for word.

@@ -25,7 +25,7 @@ from projects.core.text import storable
 log = logging.getLogger(__name__)
 
 MAX_QUERY_CHARS = 2_000
-# Results without a query if no limit is set.
+# The number of results without a query if no limit is set.
 DEFAULT_LIMIT = 200
 # A score (see memory.recall.ranking) that few irrelevant excerpts reach.
 MIN_SCORE = 8.5

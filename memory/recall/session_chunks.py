@@ -26,7 +26,8 @@ MESSAGE_COLUMNS = (
     *("session", "seq", "parent", "role", "author", "author_name", "text", "status"),
     *("remembered", "deleted_at", "copied_from", "created_at"),
 )
-# Messages of one session that are read together; a longer session is indexed in stretches.
+# The number of messages of a session that are read together; a longer session is indexed in
+# stretches.
 STRETCH_MESSAGES = 2_000
 # The columns that decide whether a chunk is written again. The others are computed from them.
 COMPARED_COLUMNS = chunk_writer.UPDATED_COLUMNS.keys() - {"tokens", "pieces"}
@@ -126,7 +127,7 @@ def _make_stretch(cursor: IndexCursor, start: int, messages: Sequence[Message]) 
 
 
 def _active_path(session: Session, start: int, messages: Sequence[Message]) -> set[UUID]:
-    """Return which of `messages`, those from `start` on, are on the active path."""
+    """Return the ids of the messages on the active path; `messages` begin at `start`."""
     tree: Iterable[Message] = messages
     if messages and session.last_seq > messages[-1].seq:
         rest = session.messages.filter(project=session.project_id, seq__gte=start)

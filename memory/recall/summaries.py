@@ -19,7 +19,7 @@ from projects.models import Project, delete_rows, in_project
 
 log = logging.getLogger(__name__)
 
-# Entries that are read, embedded and committed together.
+# The number of entries that are read, embedded and committed together.
 BATCH_SIZE = 500
 # The chunk of a summary has this `first_seq`, and the revision of its entry as `last_seq`.
 FIRST_SEQ = 1

@@ -24,9 +24,9 @@ MAX_INDEXED_DIMENSIONS = 4_000
 BUILT_IN, BUILT_IN_INDEX = "static-minilm-256", "vector_static_minilm_256"
 # Up to this number of chunks, every vector of a project is compared. Larger projects use the index.
 MAX_EXACT_CHUNKS = 10_000
-# Vectors of a large project that may wait: comparing them takes two milliseconds.
+# The number of vectors of a large project that may wait: comparing them takes two milliseconds.
 MAX_UNINDEXED_VECTORS = 2_000
-# Vectors that are added together; their rows are locked for some tenths of a second.
+# The number of vectors that are added together; their rows are locked for some tenths of a second.
 BATCH_SIZE = 200
 # The same number while there is no index.
 BULK_BATCH_SIZE = 10_000

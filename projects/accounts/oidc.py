@@ -98,6 +98,6 @@ def _run_view(request: HttpRequest, provider_id: str, view: type[OAuth2View]) ->
     try:
         return view.adapter_view(OIDCAdapter(request, provider_id))(request)
     except (RequestException, KeyError) as error:
-        # It cannot be reached, or its metadata is incomplete.
+        # The provider cannot be reached, or its metadata is incomplete.
         log.error("oidc_failed issuer=%s reason=%r", settings.OIDC_ISSUER, error)
         return render_authentication_error(request, None, exception=error)

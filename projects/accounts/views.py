@@ -70,7 +70,7 @@ class EmailAddressView(EmailView):
 
 
 class ForgottenPasswordView(PasswordResetView):
-    """The form for a forgotten password. On a server without mail, the page names who can help."""
+    """The form for a forgotten password. Without mail, the page names the administrators."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not settings.SENDS_MAIL:

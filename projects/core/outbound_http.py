@@ -40,7 +40,7 @@ MAX_URL_CHARS = 2000
 # link-local, …
 # https://www.iana.org/assignments/ipv6-unicast-address-assignments/
 UNICAST_IPV6 = ip_network("2000::/3")
-# Networks that Python's `is_global`, which differs by version, may report as global, of
+# Networks that `is_global` of some Python versions reports as global, although they are special:
 # https://www.iana.org/assignments/iana-ipv4-special-registry/ and iana-ipv6-special-registry/.
 SPECIAL = [
     ip_network(network)
@@ -175,7 +175,7 @@ def _parse(url: str) -> httpcore2.URL:
     except (httpx2.InvalidURL, UnicodeError, TypeError) as error:
         raise AddressNotAllowedError(OutboundFailure.MALFORMED) from error
     host = parsed.raw_host
-    # A percent sign would be an escape, or the zone of an address that is not public anyway.
+    # Reject percent signs: they begin an escape, or the zone of an address that is not public.
     if parsed.scheme not in ("http", "https") or not host or b"%" in host or b"\\" in host:
         raise AddressNotAllowedError(OutboundFailure.MALFORMED)
     if len(url) > MAX_URL_CHARS:

@@ -212,6 +212,6 @@ def _mask(value: object) -> object:
 
 @lru_cache(1)
 def _secret_pattern(count: int) -> re.Pattern[str]:
-    """Match each of the SECRETS, of which there are `count` now, and KEY_PATTERN."""
+    """Return a pattern for all SECRETS and KEY_PATTERN, cached by the `count` of SECRETS."""
     known = sorted(map(re.escape, SECRETS), key=len, reverse=True)
     return re.compile("|".join([*known, KEY_PATTERN]))

@@ -23,7 +23,7 @@ _PATTERNS: tuple[EntityPattern, ...] = (
     *numbers.PATTERNS,
     identifiers.CAPITALS,
 )
-# A bullet or a number at the beginning of a line; "3. März" is none.
+# A bullet or a number at the beginning of a line, but not the number of "3. März".
 _MARK = re.compile(rf"^\s*(?:[-*+•–—]|\(?\d{{1,2}}[.)](?!\s+{dates.MONTH}))\s+", re.IGNORECASE)
 # Replaces text that was matched: no letter, digit or space.
 _MATCHED = "\ue000"

@@ -83,7 +83,7 @@ def form(name: str) -> str:
 
 
 def required_words(name: str) -> list[str]:
-    """Return the words of a name that a text must contain to contain the name."""
+    """Return the words that must all occur in a text, so that the name counts as found."""
     return [word for word in name.split() if word.casefold() not in _BINDING]
 
 

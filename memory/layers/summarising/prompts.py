@@ -13,7 +13,7 @@ from memory.prompt import quoting
 
 
 class SummaryLimits(NamedTuple):
-    """The maximum of bullets, and of words in all, of a summary."""
+    """The maximum numbers of bullets and of words of a summary."""
 
     bullets: int
     words: int

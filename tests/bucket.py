@@ -16,36 +16,36 @@ class Bucket:
         # Whether nothing can be read.
         self.breaks = False
 
-    def __call__(self, asked: Received) -> Reply:
-        self.headers.append(asked.headers)
-        if not asked.headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 "):
+    def __call__(self, request: Received) -> Reply:
+        self.headers.append(request.headers)
+        if not request.headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 "):
             return Reply(403)
-        key = urlsplit(asked.path).path
-        if asked.method == "PUT":
-            self.objects[key] = asked.body
+        key = urlsplit(request.path).path
+        if request.method == "PUT":
+            self.objects[key] = request.body
             return Reply(headers={"ETag": '"1"'})
-        if asked.method == "DELETE" and self.refuses:
+        if request.method == "DELETE" and self.refuses:
             return Reply(self.refuses)
-        if asked.method == "DELETE":
+        if request.method == "DELETE":
             self.objects.pop(key, None)
             return Reply(204)
-        if asked.method == "GET" and "prefix" in parse_qs(urlsplit(asked.path).query):
-            return self._list(key.rstrip("/"), parse_qs(urlsplit(asked.path).query))
+        if request.method == "GET" and "prefix" in parse_qs(urlsplit(request.path).query):
+            return self._list(key.rstrip("/"), parse_qs(urlsplit(request.path).query))
         if key not in self.objects:
             return Reply(404)
-        if self.breaks and asked.method == "GET":
+        if self.breaks and request.method == "GET":
             return Reply(500)
         return Reply(headers={"ETag": '"1"'}, body=self.objects[key])
 
-    def _list(self, bucket: str, asked: dict[str, list[str]]) -> Reply:
+    def _list(self, bucket: str, request: dict[str, list[str]]) -> Reply:
         """Two at a time, so that there is a second page."""
-        [prefix] = asked["prefix"]
-        [after] = asked.get("marker", [""])
+        [prefix] = request["prefix"]
+        [after] = request.get("marker", [""])
         names = sorted(name.removeprefix(f"{bucket}/") for name in self.objects)
         names = [name for name in names if name.startswith(prefix) and name > after]
         more = f"<NextMarker>{names[1]}</NextMarker>" if names[2:] else ""
-        told = "".join(f"<Contents><Key>{name}</Key></Contents>" for name in names[:2])
+        text = "".join(f"<Contents><Key>{name}</Key></Contents>" for name in names[:2])
         whole = f"<IsTruncated>{str(bool(more)).lower()}</IsTruncated>"
         space = "http://s3.amazonaws.com/doc/2006-03-01/"
-        body = f'<ListBucketResult xmlns="{space}">{whole}{more}{told}</ListBucketResult>'
+        body = f'<ListBucketResult xmlns="{space}">{whole}{more}{text}</ListBucketResult>'
         return Reply(headers={"Content-Type": "application/xml"}, body=body.encode())

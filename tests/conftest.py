@@ -158,19 +158,19 @@ def django_db_modify_db_settings(
 
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
-    name, told = "strata_template", connection.settings_dict
-    with django_db_blocker.unblock(), (DATA_DIR / "template.lock").open("w") as held:
-        flock(held, LOCK_EX)
+    name, connection_settings = "strata_template", connection.settings_dict
+    with django_db_blocker.unblock(), (DATA_DIR / "template.lock").open("w") as lock_file:
+        flock(lock_file, LOCK_EX)
         with connection._nodb_cursor() as cursor:
-            there = connection.creation._database_exists(cursor, name)
-        if not there:
-            ours, test = told["NAME"], told["TEST"]["NAME"]
-            told["TEST"]["NAME"] = name
+            exists = connection.creation._database_exists(cursor, name)
+        if not exists:
+            ours, test = connection_settings["NAME"], connection_settings["TEST"]["NAME"]
+            connection_settings["TEST"]["NAME"] = name
             connection.creation.create_test_db(verbosity=0, serialize=False)
             connection.close()
             connection.close_pool()
-            told["NAME"], told["TEST"]["NAME"] = ours, test
-    told["TEST"]["TEMPLATE"] = name
+            connection_settings["NAME"], connection_settings["TEST"]["NAME"] = ours, test
+    connection_settings["TEST"]["TEMPLATE"] = name
 
 
 @pytest.fixture(autouse=True)
@@ -225,8 +225,8 @@ def connector(monkeypatch) -> Connector:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver() as made:
-        yield made
+    with Receiver() as new_receiver:
+        yield new_receiver
 
 
 @pytest.fixture
@@ -240,8 +240,8 @@ def bucket(receiver: Receiver, settings, monkeypatch) -> Bucket:
     settings.STORAGES = settings.STORAGES | {
         "default": in_bucket("strata", receiver.url, "eu-central-1")
     }
-    receiver.reply = made = Bucket()
-    return made
+    receiver.reply = new_bucket = Bucket()
+    return new_bucket
 
 
 @pytest.fixture
@@ -249,11 +249,11 @@ def empty_schedule(transactional_db) -> Iterator[None]:
     """No periodic tasks; what migrations wrote is back afterwards."""
     from django_celery_beat.models import PeriodicTask
 
-    kept = list(PeriodicTask.objects.all())
+    stored_tasks = list(PeriodicTask.objects.all())
     PeriodicTask.objects.all().delete()
     yield
     PeriodicTask.objects.all().delete()
-    PeriodicTask.objects.bulk_create(kept)
+    PeriodicTask.objects.bulk_create(stored_tasks)
 
 
 @pytest.fixture
@@ -307,10 +307,10 @@ def api() -> Callable:
     from projects.models import Token
 
     def client(user, **fields) -> APIClient:
-        made = APIClient()
+        api_client = APIClient()
         _, token = Token.issue(user, **{"last_used_at": timezone.now()} | fields)
-        made.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
-        return made
+        api_client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+        return api_client
 
     return client
 

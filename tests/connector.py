@@ -20,8 +20,8 @@ class Connector:
     """`seen`: the (address, port) of every try to connect; `asked`: how often each name was."""
 
     def __init__(self, monkeypatch) -> None:
-        self.seen: list[tuple[str, int]] = []
-        self.asked: Counter[str] = Counter()
+        self.connections: list[tuple[str, int]] = []
+        self.lookups: Counter[str] = Counter()
         self.receivers: set[tuple[str, int]] = set()
         self.names = dict(RESOLVER)
         broker = urlsplit(settings.CELERY_BROKER_URL)
@@ -29,17 +29,20 @@ class Connector:
         connector = self
         monkeypatch.setattr(socket, "getaddrinfo", self._look_up)
 
-        def connect(made: socket.socket, address):
-            connector._record(made, address)
-            return REAL_CONNECT(made, address)
+        def connect(connection: socket.socket, address):
+            connector._record(connection, address)
+            return REAL_CONNECT(connection, address)
 
         monkeypatch.setattr(socket.socket, "connect", connect)
         monkeypatch.setattr(socket.socket, "connect_ex", connect)
 
-    def _record(self, made: socket.socket, address) -> None:
-        if made.family not in (socket.AF_INET, socket.AF_INET6) or address[:2] == self._broker:
+    def _record(self, connection: socket.socket, address) -> None:
+        if (
+            connection.family not in (socket.AF_INET, socket.AF_INET6)
+            or address[:2] == self._broker
+        ):
             return
-        self.seen.append(address[:2])
+        self.connections.append(address[:2])
         if address[:2] not in self.receivers:
             raise ConnectionRefusedError("recorded, and not connected")
 
@@ -49,10 +52,10 @@ class Connector:
             # Only what is a number in some form: nobody's resolver is asked.
             return REAL_LOOK_UP(host, port, family, type, proto, flags | socket.AI_NUMERICHOST)
         answers = self.names[name.lower()]
-        number = min(self.asked[name.lower()], len(answers) - 1)
-        self.asked[name.lower()] += 1
+        number = min(self.lookups[name.lower()], len(answers) - 1)
+        self.lookups[name.lower()] += 1
         return [
-            found
+            result
             for address in answers[number]
-            for found in REAL_LOOK_UP(address.partition("%")[0], port, 0, type)
+            for result in REAL_LOOK_UP(address.partition("%")[0], port, 0, type)
         ]

@@ -44,7 +44,7 @@ def dealt(items: Sequence[T], root: Path, processes: int) -> list[T]:
         between, quick = quick[: max(room, 0)], quick[max(room, 0) :]
         for place, file in enumerate(hand):
             order += long[file]
-            begin, end = (len(between) * one // len(hand) for one in (place, place + 1))
+            begin, end = (len(between) * element // len(hand) for element in (place, place + 1))
             order += between[begin:end]
         order += [] if hand else between
     return order

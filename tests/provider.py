@@ -40,25 +40,25 @@ class Provider:
         self.claims: dict[str, Any] = {}
         self.userinfo: dict[str, Any] = {}
         self.signer = self.key
-        self.asked: dict[str, dict[str, str]] = {}
+        self.queries: dict[str, dict[str, str]] = {}
 
     def authorize(self, query: dict[str, str]) -> str:
         """Where a browser is led that came with `query`."""
         assert query["client_id"] == CLIENT
         assert "openid" in query["scope"].split()
         assert query["code_challenge_method"] == "S256"
-        code = f"code-{len(self.asked)}"
-        self.asked[code] = query
+        code = f"code-{len(self.queries)}"
+        self.queries[code] = query
         back = {"code": code, "state": query["state"]}
         return f"{query['redirect_uri']}?{urlencode(back)}"
 
     def token(self, form: dict[str, str]) -> dict[str, Any]:
         """For a code, once."""
-        asked = self.asked.pop(form["code"])
-        assert form["redirect_uri"] == asked["redirect_uri"]
+        query = self.queries.pop(form["code"])
+        assert form["redirect_uri"] == query["redirect_uri"]
         assert (form["client_id"], form["client_secret"]) == (CLIENT, SECRET)
         challenge = urlsafe_b64encode(sha256(form["code_verifier"].encode()).digest())
-        assert challenge.rstrip(b"=").decode() == asked["code_challenge"]
+        assert challenge.rstrip(b"=").decode() == query["code_challenge"]
         now = int(time.time())
         claims = {"iss": self.url, "aud": CLIENT, "iat": now, "exp": now + 300}
         claims |= self.person | self.claims
@@ -100,10 +100,10 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            self._answer(provider.token({one: all_[0] for one, all_ in parse_qs(body).items()}))
+            self._answer(provider.token({name: all_[0] for name, all_ in parse_qs(body).items()}))
 
-        def _answer(self, told: dict[str, Any]) -> None:
-            body = json.dumps(told).encode()
+        def _answer(self, claims: dict[str, Any]) -> None:
+            body = json.dumps(claims).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

@@ -52,19 +52,19 @@ class Answer:
 Behaviour = Answer | str | Callable[[Request], Answer | str]
 
 
-def echo(asked: Request) -> str:
+def echo(request: Request) -> str:
     """A behaviour: repeats the last message."""
-    return _said(asked)[-1]["content"]
+    return _messages(request)[-1]["content"]
 
 
-def echo_prompt(asked: Request) -> str:
+def echo_prompt(request: Request) -> str:
     """A behaviour: repeats every message, one a line, each after its role."""
-    return "\n".join(f"{message['role']}: {message['content']}" for message in _said(asked))
+    return "\n".join(f"{message['role']}: {message['content']}" for message in _messages(request))
 
 
-def _said(asked: Request) -> list[dict[str, str]]:
+def _messages(request: Request) -> list[dict[str, str]]:
     """The messages of a request, contents that come in parts put together."""
-    messages = asked["messages"]
+    messages = request["messages"]
     assert isinstance(messages, list)
     return [
         {"role": message["role"], "content": _text(message.get("content"))} for message in messages
@@ -163,14 +163,14 @@ class ScriptedModel:
         with self._lock:
             return list(self._requests)
 
-    def answer(self, asked: Request) -> tuple[Answer, threading.Event]:
+    def answer(self, request: Request) -> tuple[Answer, threading.Event]:
         """The next answer, with what is set when those that hang are let go."""
         with self._lock:
-            self._requests.append(asked)
+            self._requests.append(request)
             behaviour = self._queue.popleft() if self._queue else self.default
             released = self._released
         if callable(behaviour):
-            behaviour = behaviour(asked)
+            behaviour = behaviour(request)
             # What it asked of the database was asked in this thread, which goes now.
             connections.close_all()
         return (Answer(behaviour) if isinstance(behaviour, str) else behaviour), released
@@ -213,26 +213,26 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != "/v1/chat/completions":
             self._send(404, _error(404, "Not found"))
             return
-        asked = json.loads(body)
-        answer, released = self.server.model.answer(asked)
+        payload = json.loads(body)
+        answer, released = self.server.model.answer(payload)
         try:
-            self._answer(asked, answer, released)
+            self._answer(payload, answer, released)
         except ConnectionError:
             self.close_connection = True
             self.server.model.was_abandoned()
 
-    def _answer(self, asked: Request, answer: Answer, released: threading.Event) -> None:
+    def _answer(self, request: Request, answer: Answer, released: threading.Event) -> None:
         if answer.status != 200:
             self._send(answer.status, _error(answer.status, answer.text), answer.headers)
-        elif asked.get("stream"):
-            self._stream(asked, answer, released)
+        elif request.get("stream"):
+            self._stream(request, answer, released)
         else:
-            self._speak(asked, answer, released)
+            self._speak(request, answer, released)
 
-    def _speak(self, asked: Request, answer: Answer, released: threading.Event) -> None:
+    def _speak(self, request: Request, answer: Answer, released: threading.Event) -> None:
         """The answer in one piece, at the time its last piece would have come."""
         self._wait(answer.before + answer.delay * len(pieces(answer.text)), released)
-        body = json.dumps(_completion(asked, answer)).encode()
+        body = json.dumps(_completion(request, answer)).encode()
         if answer.ending == "garbage":
             body = answer.text.encode()
         if answer.ending == "hangs":
@@ -244,10 +244,10 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send_bytes(200, body)
 
-    def _stream(self, asked: Request, answer: Answer, released: threading.Event) -> None:
+    def _stream(self, request: Request, answer: Answer, released: threading.Event) -> None:
         self._begin(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
         self._wait(answer.before, released)
-        for event in _events(asked, answer):
+        for event in _events(request, answer):
             if event.is_piece:
                 self._wait(answer.delay, released)
                 self._wait_for(answer.permits, released)
@@ -307,9 +307,9 @@ def _error(code: int, message: str) -> dict[str, object]:
     return {"error": {"message": message, "type": "scripted", "param": None, "code": str(code)}}
 
 
-def _usage(asked: Request, answer: Answer) -> dict[str, int]:
+def _usage(request: Request, answer: Answer) -> dict[str, int]:
     """Tokens as this server counts them: pieces."""
-    prompt = sum(len(pieces(message["content"])) for message in _said(asked))
+    prompt = sum(len(pieces(message["content"])) for message in _messages(request))
     completion = len(pieces(answer.text))
     return {
         "prompt_tokens": prompt,
@@ -318,22 +318,22 @@ def _usage(asked: Request, answer: Answer) -> dict[str, int]:
     }
 
 
-def _envelope(asked: Request, kind: str) -> dict[str, object]:
+def _envelope(request: Request, kind: str) -> dict[str, object]:
     return {
         "id": "chatcmpl-scripted",
         "object": kind,
         "created": int(time.time()),
-        "model": asked.get("model", MODEL),
+        "model": request.get("model", MODEL),
     }
 
 
-def _completion(asked: Request, answer: Answer) -> dict[str, object]:
+def _completion(request: Request, answer: Answer) -> dict[str, object]:
     message: dict[str, object] = {"role": "assistant", "content": answer.text}
     if answer.calls:
-        message["tool_calls"] = [_call(one, one[2]) for one in answer.calls]
+        message["tool_calls"] = [_call(call, call[2]) for call in answer.calls]
     choice = {"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}
-    usage = {"usage": _usage(asked, answer)} if answer.tells_usage else {}
-    return _envelope(asked, "chat.completion") | {"choices": [choice]} | usage
+    usage = {"usage": _usage(request, answer)} if answer.tells_usage else {}
+    return _envelope(request, "chat.completion") | {"choices": [choice]} | usage
 
 
 def _call(call: tuple[str, str, str], arguments: str) -> dict[str, object]:
@@ -347,34 +347,34 @@ class _Event:
     is_piece: bool = False
 
 
-def _events(asked: Request, answer: Answer) -> Iterator[_Event]:
+def _events(request: Request, answer: Answer) -> Iterator[_Event]:
     """The events of a stream: the role, the pieces, the end, the usage if asked for, [DONE]."""
     if answer.ending == "garbage":
         yield _Event(answer.text)
         return
-    yield _event(asked, {"role": "assistant", "content": ""})
+    yield _event(request, {"role": "assistant", "content": ""})
     for piece in answer.parts or pieces(answer.text):
-        yield _event(asked, {"content": piece}, is_piece=True)
-    for number, one in enumerate(answer.calls):
-        head, tail = one[2][:5], one[2][5:]
-        yield _event(asked, {"tool_calls": [_call(one, head) | {"index": number}]})
+        yield _event(request, {"content": piece}, is_piece=True)
+    for number, call in enumerate(answer.calls):
+        head, tail = call[2][:5], call[2][5:]
+        yield _event(request, {"tool_calls": [_call(call, head) | {"index": number}]})
         more = {"index": number, "function": {"arguments": tail}}
-        yield _event(asked, {"tool_calls": [more]})
+        yield _event(request, {"tool_calls": [more]})
     if answer.ending != "whole":
         return
-    yield _event(asked, {}, finish=answer.finish)
-    options = asked.get("stream_options")
+    yield _event(request, {}, finish=answer.finish)
+    options = request.get("stream_options")
     if answer.tells_usage and isinstance(options, dict) and options.get("include_usage"):
-        chunk = _envelope(asked, "chat.completion.chunk")
-        yield _Event(json.dumps(chunk | {"choices": [], "usage": _usage(asked, answer)}))
+        chunk = _envelope(request, "chat.completion.chunk")
+        yield _Event(json.dumps(chunk | {"choices": [], "usage": _usage(request, answer)}))
     yield _Event("[DONE]")
 
 
 def _event(
-    asked: Request, delta: dict[str, object], finish: str | None = None, is_piece: bool = False
+    request: Request, delta: dict[str, object], finish: str | None = None, is_piece: bool = False
 ) -> _Event:
     choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-    chunk = _envelope(asked, "chat.completion.chunk") | {"choices": [choice]}
+    chunk = _envelope(request, "chat.completion.chunk") | {"choices": [choice]}
     return _Event(json.dumps(chunk), is_piece)
 
 

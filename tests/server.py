@@ -18,7 +18,7 @@ from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener, ur
 
 from tests.commands import ROOT, Commands
 from tests.shape import parts
-from tests.shape.ports import held_port
+from tests.shape.ports import reserved_port
 
 PASSWORD = "pass-word-1"
 # Where a data folder keeps a token of `admin`.
@@ -65,9 +65,9 @@ def installed(data_dir: Path, model: Model) -> Iterator[Installation]:
         environment = _environment(data_dir, model.base_url)
         if parts.is_wanted():
             environment |= stack.enter_context(parts.in_front_of(data_dir))
-        made = Installation(data_dir, environment)
-        stack.callback(made.commands.end)
-        yield made
+        new_installation = Installation(data_dir, environment)
+        stack.callback(new_installation.commands.end)
+        yield new_installation
 
 
 def migrated_into(data_dir: Path) -> None:
@@ -81,19 +81,19 @@ def _migrated() -> Path:
     from config.postgres import server
 
     folder = Path(os.environ["STRATA_TEST_DATA"]) / "migrated"
-    with folder.with_suffix(".lock").open("w") as held:
-        flock(held, LOCK_EX)
+    with folder.with_suffix(".lock").open("w") as lock_file:
+        flock(lock_file, LOCK_EX)
         if not folder.exists():
             draft = folder.with_suffix(".new")
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir()
             with server.attached(draft):
-                made = Installation(draft, _environment(draft, ""))
-                made.manage("migrate", "--verbosity=0")
+                new_installation = Installation(draft, _environment(draft, ""))
+                new_installation.manage("migrate", "--verbosity=0")
                 account = ("--username=admin", "--email=admin@example.org")
-                made.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
-                (draft / TOKEN).write_text(made.manage("create_token", "admin"))
-                made.commands.end()
+                new_installation.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
+                (draft / TOKEN).write_text(new_installation.manage("create_token", "admin"))
+                new_installation.commands.end()
             draft.rename(folder)
     return folder
 
@@ -127,7 +127,7 @@ class Web:
     ) -> None:
         self._installation = installation
         self._variables = variables
-        self._held, self.port = held_port()
+        self._reservation, self.port = reserved_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = installation.data_dir / "web.log"
         way = ["nice", "-n", str(nice)] if nice else []
@@ -141,7 +141,7 @@ class Web:
     def __exit__(self, *_) -> None:
         self._process.terminate()
         self._process.wait(20)
-        self._held.close()
+        self._reservation.close()
 
     def start(self) -> None:
         """Starts it and waits for its first answer."""

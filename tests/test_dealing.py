@@ -45,7 +45,7 @@ def test_each_process_begins_with_what_takes_long_and_ends_with_what_is_quick():
 
 def test_what_shares_a_browser_is_dealt_to_one_process():
     order = dealt(TESTS, ROOT, 4)
-    places = [place for place, one in enumerate(order) if one.path.parent.name == "e2e"]
+    places = [place for place, item in enumerate(order) if item.path.parent.name == "e2e"]
     assert max(places) < len(TESTS) // 4
 
 

@@ -90,7 +90,8 @@ def test_no_modules_import_each_other():
     assert "memory.forgetting.scope" in paths
     imports = {
         module: {
-            taken if (taken := f"{other}.{name}") in paths else other for other, name in named(path)
+            imported_name if (imported_name := f"{other}.{name}") in paths else other
+            for other, name in named(path)
         }
         & paths.keys() - {module}
         for module, path in paths.items()

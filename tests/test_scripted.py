@@ -34,8 +34,8 @@ def model():
 def client(model):
     with openai.OpenAI(
         base_url=model.base_url, api_key="none", max_retries=0, timeout=PATIENCE
-    ) as made:
-        yield made
+    ) as client:
+        yield client
 
 
 def ask(client, messages=HELLO):
@@ -55,10 +55,10 @@ async def through_pydantic(model, streamed: bool, patience: float = PATIENCE):
     provider = OpenAIProvider(base_url=model.base_url, api_key="none")
     chat = OpenAIChatModel("m", provider=provider)
     settings = ModelSettings(timeout=patience, max_retries=0)
-    asked = [ModelRequest(parts=[UserPromptPart("Hello")])]
+    messages = [ModelRequest(parts=[UserPromptPart("Hello")])]
     if not streamed:
-        return await model_request(chat, asked, model_settings=settings)
-    async with model_request_stream(chat, asked, model_settings=settings) as response:
+        return await model_request(chat, messages, model_settings=settings)
+    async with model_request_stream(chat, messages, model_settings=settings) as response:
         async for _ in response:
             pass
         return response.get()
@@ -93,12 +93,12 @@ def test_an_answer_can_be_cut_off_by_its_length(model, client):
 
 def test_pieces_arrive_while_the_rest_is_still_to_come(model, client):
     permits = model.dictate("One two three")
-    heard = []
+    received = []
     for chunk in stream(client):
-        heard += words([chunk])
+        received += words([chunk])
         # Without another, nothing more comes.
         permits.release()
-    assert heard == ["", "One", " two", " three", ""]
+    assert received == ["", "One", " two", " three", ""]
 
 
 def test_a_model_can_be_slow(model, client):
@@ -110,7 +110,7 @@ def test_a_model_can_be_slow(model, client):
 
 def test_behaviours_come_in_their_order_and_then_the_default(model, client):
     model.say("First")
-    model.queue("Second", lambda asked: asked["model"].upper())
+    model.queue("Second", lambda messages: messages["model"].upper())
     model.default = echo
     assert [ask(client).choices[0].message.content for _ in range(4)] == [
         "First",
@@ -121,7 +121,7 @@ def test_behaviours_come_in_their_order_and_then_the_default(model, client):
 
 
 def test_a_function_may_answer_with_trouble(model, client):
-    model.queue(lambda asked: Answer(status=503))
+    model.queue(lambda messages: Answer(status=503))
     with pytest.raises(openai.InternalServerError):
         ask(client)
 
@@ -163,11 +163,11 @@ def test_a_busy_model_says_how_long_to_wait(model, client):
 
 def test_half_an_answer_is_heard_before_the_connection_breaks(model, client):
     model.half("One two")
-    heard = []
+    received = []
     with pytest.raises(openai.APIConnectionError):
         for chunk in stream(client):
-            heard += words([chunk])
-    assert heard == ["", "One", " two"]
+            received += words([chunk])
+    assert received == ["", "One", " two"]
 
 
 def test_nothing_is_an_answer_without_content(model, client):
@@ -239,11 +239,11 @@ def test_a_caller_who_leaves_is_noticed(model, client):
 def test_many_are_answered_at_once(model, client):
     together = Barrier(20)
 
-    def once_all_are_here(asked) -> str:
+    def after_all_arrive(messages) -> str:
         together.wait(PATIENCE)
         return "One"
 
-    model.default = once_all_are_here
+    model.default = after_all_arrive
     with ThreadPoolExecutor(20) as crowd:
         list(crowd.map(lambda _: ask(client), range(20)))
     assert len(model.requests) == 20

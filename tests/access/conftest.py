@@ -14,10 +14,10 @@ def world(django_db_setup, django_db_blocker, tmp_path_factory) -> Iterator:
 
     usual = override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files"))
     with django_db_blocker.unblock(), usual, transaction.atomic():
-        made = World()
+        created_world = World()
         # What was forgotten in it has them checked at once from then on.
         connection.cursor().execute("SET CONSTRAINTS ALL DEFERRED")
-        yield made
+        yield created_world
         transaction.set_rollback(True)
 
 

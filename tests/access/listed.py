@@ -46,9 +46,9 @@ def write(**more) -> Door:
     return Door({"POST": WRITERS}, **more)
 
 
-def form(who: Who = WRITERS, **more) -> Door:
+def form(role: Who = WRITERS, **more) -> Door:
     """A page that asks before it does something."""
-    return Door({"GET": who, "POST": who}, **more)
+    return Door({"GET": role, "POST": role}, **more)
 
 
 OPEN = {

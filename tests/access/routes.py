@@ -34,14 +34,14 @@ class Route:
 
 def routes() -> list[Route]:
     """All of them but the admin's."""
-    return [one for one in _below(get_resolver().url_patterns, "") if not _is_admin(one)]
+    return [child for child in _below(get_resolver().url_patterns, "") if not _is_admin(child)]
 
 
 def admin_routes() -> list[Route]:
     """Those that let in nobody but the staff."""
-    found = [one for one in _below(get_resolver().url_patterns, "") if _is_admin(one)]
+    routes_found = [child for child in _below(get_resolver().url_patterns, "") if _is_admin(child)]
     # Who leaves is shown out.
-    return [one for one in found if one.pattern != "admin/logout/"]
+    return [item for item in routes_found if item.pattern != "admin/logout/"]
 
 
 def _is_admin(route: Route) -> bool:
@@ -49,9 +49,9 @@ def _is_admin(route: Route) -> bool:
 
 
 def _below(patterns: list[URLPattern | URLResolver], beginning: str) -> Iterator[Route]:
-    for one in patterns:
-        pattern = beginning + str(one.pattern)
-        if isinstance(one, URLResolver):
-            yield from _below(one.url_patterns, pattern)
+    for item in patterns:
+        pattern = beginning + str(item.pattern)
+        if isinstance(item, URLResolver):
+            yield from _below(item.url_patterns, pattern)
         else:
-            yield Route(one.name or pattern, pattern, one.callback)
+            yield Route(item.name or pattern, pattern, item.callback)

@@ -64,13 +64,13 @@ def test_an_outsider_cannot_tell_what_exists(route, world):
     door = DOORS[route.name]
     path, absent = world.address(route, door.values), missing_world(world)
     elsewhere = absent.address(route, door.values)
-    for who, client in world.outsiders(route.is_api).items():
+    for outsider, client in world.outsiders(route.is_api).items():
         for method in door.methods:
             # The first request of a client notes that its session or token is used.
             outcome(client, route, door, method, elsewhere)
             present = outcome(client, route, door, method, path)
             missing = outcome(client, route, door, method, elsewhere)
-            assert differences(present, missing) == {}, (who, method)
+            assert differences(present, missing) == {}, (outsider, method)
 
 
 def test_a_member_cannot_tell_that_a_private_chat_of_another_exists(world):
@@ -79,15 +79,15 @@ def test_a_member_cannot_tell_that_a_private_chat_of_another_exists(world):
     )
     secret = post_message(private, "The salary is 93,500.", author=world.editor)
     reply = post_message(private, "It is high.", role="assistant")
-    there, absent = SimpleNamespace(**vars(world)), missing_world(world)
-    there.session, there.asked, there.reply = private, secret, reply
-    there.deleted_session = Session.objects.create(
+    existing, absent = SimpleNamespace(**vars(world)), missing_world(world)
+    existing.session, existing.question, existing.reply = private, secret, reply
+    existing.deleted_session = Session.objects.create(
         project=world.project,
         creator=world.editor,
         visibility=Visibility.PRIVATE,
         deleted_at=timezone.now(),
     )
-    there.address = World.address.__get__(there)
+    existing.address = World.address.__get__(existing)
     compared = 0
     for route in OF_A_PROJECT:
         door = DOORS[route.name]
@@ -95,7 +95,7 @@ def test_a_member_cannot_tell_that_a_private_chat_of_another_exists(world):
         if not needed or door.streams:
             continue
         absent.project = world.project
-        path, elsewhere = there.address(route, door.values), absent.address(route, door.values)
+        path, elsewhere = existing.address(route, door.values), absent.address(route, door.values)
         client = token_of(world.owner) if route.is_api else signed_in(world.owner)
         for method in door.methods:
             outcome(client, route, door, method, elsewhere)

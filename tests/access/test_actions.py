@@ -12,10 +12,10 @@ NAMES = {route.name: route for route in routes()}
 @pytest.mark.parametrize("page", sorted({*PAGES} - OF_THE_BROWSER))
 def test_what_a_page_does_has_a_route_in_the_api(page):
     """A page that is new, or has a new method, has to be put on the list."""
-    assert {one.method for one in ACTIONS if one.page == page} == set(PAGES[page].methods)
+    assert {action.method for action in ACTIONS if action.page == page} == set(PAGES[page].methods)
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda one: f"{one.page} {one.action}".strip())
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda item: f"{item.page} {item.action}".strip())
 def test_the_route_is_there_and_open_to_the_same_people(action):
     assert action.by in API[action.api].methods
     assert NAMES[action.api].is_api
@@ -23,7 +23,7 @@ def test_the_route_is_there_and_open_to_the_same_people(action):
 
 
 def actions_of(page: str) -> set[str]:
-    return {one.action for one in ACTIONS if one.page == page and one.method == "POST"}
+    return {action.action for action in ACTIONS if action.page == page and action.method == "POST"}
 
 
 def test_what_several_actions_share_a_page_are_all_listed():

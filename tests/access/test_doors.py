@@ -31,8 +31,8 @@ def named(route: Route) -> str:
 
 
 def is_of_a_project(route: Route) -> bool:
-    who = DOORS[route.name].methods.values() if route.name in DOORS else ()
-    return bool({*who} - {ANYBODY, USERS})
+    allowed = DOORS[route.name].methods.values() if route.name in DOORS else ()
+    return bool({*allowed} - {ANYBODY, USERS})
 
 
 # What is not listed fails the first test, and has no place in the others.
@@ -45,8 +45,8 @@ def nothing_is_written() -> Iterator[None]:
     written = []
 
     def watch(execute, sql, params, many, context):
-        found = re.match(r'\s*(?:INSERT INTO|UPDATE|DELETE FROM) "(\w+)"', sql)
-        if found and found[1] not in TRACES:
+        match = re.match(r'\s*(?:INSERT INTO|UPDATE|DELETE FROM) "(\w+)"', sql)
+        if match and match[1] not in TRACES:
             written.append(sql)
         return execute(sql, params, many, context)
 
@@ -71,7 +71,7 @@ def test_every_route_is_listed():
     assert sorted(route.name for route in ROUTES) == sorted(DOORS)
 
 
-@pytest.mark.parametrize("route", [one for one in ROUTES if one.methods], ids=named)
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.methods], ids=named)
 def test_a_route_is_listed_with_its_methods(route):
     if route.is_api and route.name in DOORS:
         assert set(DOORS[route.name].methods) == route.methods
@@ -81,15 +81,15 @@ def test_a_route_is_listed_with_its_methods(route):
 def test_who_is_unknown_is_asked_who_they_are(route, world):
     door = DOORS[route.name]
     path = world.address(route, door.values)
-    for who, client in world.unknown(route.is_api).items():
+    for visitor, client in world.unknown(route.is_api).items():
         for method in door.methods:
             with nothing_is_written():
                 answer = ask(client, route, door, method, path)
             if route.is_api:
-                assert answer.status_code == 401, (who, method)
+                assert answer.status_code == 401, (visitor, method)
                 assert answer.headers["WWW-Authenticate"] == "Bearer"
             else:
-                assert answer.status_code == 302, (who, method)
+                assert answer.status_code == 302, (visitor, method)
                 assert answer.headers["Location"].startswith("/accounts/login/?next=")
 
 
@@ -97,14 +97,14 @@ def test_who_is_unknown_is_asked_who_they_are(route, world):
 def test_an_outsider_gets_404(route, world):
     door = DOORS[route.name]
     path = world.address(route, door.values)
-    for who, client in world.outsiders(route.is_api).items():
+    for outsider, client in world.outsiders(route.is_api).items():
         for method in door.methods:
             with nothing_is_written():
                 answer = ask(client, route, door, method, path)
-            assert answer.status_code == 404, (who, method)
+            assert answer.status_code == 404, (outsider, method)
             if route.is_api:
-                said = "error" if route.name in OPENAI else "detail"
-                assert list(answer.json()) == [said], (who, method)
+                error_key = "error" if route.name in OPENAI else "detail"
+                assert list(answer.json()) == [error_key], (outsider, method)
 
 
 @of_a_project
@@ -112,8 +112,8 @@ def test_members_do_what_their_role_allows(route, world):
     door = DOORS[route.name]
     path = world.address(route, door.values)
     for role, client in world.members(route.is_api).items():
-        for method, who in door.methods.items():
-            if role not in ROLES[who]:
+        for method, username in door.methods.items():
+            if role not in ROLES[username]:
                 with nothing_is_written():
                     answer = ask(client, route, door, method, path)
                 assert answer.status_code in (403, 404), (role, method)
@@ -134,7 +134,7 @@ def test_other_methods_are_refused(route, world):
         assert answer.status_code == (302 if method in door.shut else 405), method
 
 
-@pytest.mark.parametrize("route", [one for one in OF_A_PROJECT if not one.is_api], ids=named)
+@pytest.mark.parametrize("route", [route for route in OF_A_PROJECT if not route.is_api], ids=named)
 def test_no_other_site_acts_for_its_reader(route, world):
     door = DOORS[route.name]
     path = world.address(route, door.values)
@@ -144,7 +144,7 @@ def test_no_other_site_acts_for_its_reader(route, world):
             assert ask(client, route, door, method, path).status_code == 403, method
 
 
-@pytest.mark.parametrize("route", [one for one in OF_A_PROJECT if one.is_api], ids=named)
+@pytest.mark.parametrize("route", [route for route in OF_A_PROJECT if route.is_api], ids=named)
 def test_a_token_does_what_its_scopes_allow(route, world):
     door = DOORS[route.name]
     path = world.address(route, door.values)

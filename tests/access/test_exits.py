@@ -38,9 +38,9 @@ def exits(owner, leaver, admin_client) -> Exits:
 
 @pytest.fixture
 def visitor(leaver) -> Client:
-    made = Client()
-    made.force_login(leaver)
-    return made
+    client = Client()
+    client.force_login(leaver)
+    return client
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def link_of(project) -> Callable:
 
     def make(user) -> str:
         until = timezone.now() + timedelta(days=7)
-        _made, secret = invitations.invite(project, user, role="owner", expires_at=until)
+        _invitation, secret = invitations.invite(project, user, role="owner", expires_at=until)
         return f"/join/billing/{secret}/"
 
     return make

@@ -60,15 +60,15 @@ def test_nonsense_is_refused_with_the_reason(route, world):
     if door.streams:
         return
     path, client = world.address(route, door.values), token_of(world.owner)
-    for what, (kind, body) in NONSENSE.items():
+    for label, (kind, body) in NONSENSE.items():
         for method in {*door.methods} - {"GET", "DELETE"}:
             with transaction.atomic():
                 answer = client.generic(method, path, body, kind)
                 transaction.set_rollback(True)
-            assert answer.status_code < 500, (method, what)
+            assert answer.status_code < 500, (method, label)
             if answer.status_code >= 400:
-                assert answer.status_code in (400, 404, 409, 413, 415), (method, what)
-                assert is_problem(answer.json()), (method, what, answer.json())
+                assert answer.status_code in (400, 404, 409, 413, 415), (method, label)
+                assert is_problem(answer.json()), (method, label, answer.json())
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
@@ -92,15 +92,15 @@ def test_nonsense_in_the_address_is_refused_or_passed_over(route, world):
             assert is_problem(answer.json()), (query, answer.json())
 
 
-def is_problem(told: object) -> bool:
+def is_problem(reason: object) -> bool:
     """Whether it is {"detail": …} or {"field": […]}."""
-    if not isinstance(told, dict) or not told:
+    if not isinstance(reason, dict) or not reason:
         return False
-    if isinstance(told.get("detail"), str):
+    if isinstance(reason.get("detail"), str):
         return True
     return all(
-        isinstance(reasons, list) and reasons and all(isinstance(one, str) for one in reasons)
-        for reasons in told.values()
+        isinstance(reasons, list) and reasons and all(isinstance(item, str) for item in reasons)
+        for reasons in reason.values()
     )
 
 

@@ -29,7 +29,7 @@ NAMED_BEFORE = {
     "projects": "project",
     "sessions": "session",
     "chats": "session",
-    "messages": "asked",
+    "messages": "question",
     "attachments": "image",
     "images": "image",
     "imports": "upload",
@@ -82,14 +82,14 @@ class World(SimpleNamespace):
         self.deleted_session = Session.objects.create(
             project=project, creator=editor, deleted_at=timezone.now()
         )
-        self.asked = post_message(self.session, "When is the cutover?", author=editor)
+        self.question = post_message(self.session, "When is the cutover?", author=editor)
         self.reply = post_message(self.session, "In May.", role="assistant")
         self.reply.receipt = {"budget": 1_000, "sections": []}
         self.reply.save(update_fields=["receipt"])
         self.image = attachments.upload_image(
             self.session, editor, "plan.png", io.BytesIO(picture())
         )
-        attachments.claim_uploads(self.asked, [self.image.pk], editor)
+        attachments.claim_uploads(self.question, [self.image.pk], editor)
         forgotten = post_message(self.session, "Forget this.", author=editor)
         receipt = service.forget(project, ForgetScope(message=forgotten.pk), self.owner)
         self.receipt = SimpleNamespace(pk=receipt.id)
@@ -108,14 +108,14 @@ class World(SimpleNamespace):
             message_count=2,
             first_seq=1,
             last_seq=2,
-            first_source_at=self.asked.created_at,
+            first_source_at=self.question.created_at,
             last_source_at=self.reply.created_at,
             written_by="scripted",
             sources_hash="of its sources",
         )
         member = self.project.memberships.get(user=self.owner)
-        told = Statement("Billing", "is owned by", "the platform team", timezone.now())
-        self.fact = facts.create_fact(member, told)[0]
+        statement = Statement("Billing", "is owned by", "the platform team", timezone.now())
+        self.fact = facts.create_fact(member, statement)[0]
         self.block = blocks.put(self.project, None, "persona", "Be brief.", self.owner)
 
     def address(self, route: Route, values: dict[str, str]) -> str:

@@ -29,7 +29,9 @@ class Row:
 
     def __str__(self) -> str:
         bound = "" if self.bound is None else f"{self.bound:.2f}"
-        line = f"{self.what:<58} {_told(self.base):>20} {_told(self.against):>20}"
+        line = (
+            f"{self.what:<58} {_format_seconds(self.base):>20} {_format_seconds(self.against):>20}"
+        )
         return f"{line} {self.ratio:>6.2f} {bound:>6}"
 
 
@@ -45,7 +47,7 @@ def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
         terminalreporter.write_line(str(row))
 
 
-def _told(seconds: list[float]) -> str:
+def _format_seconds(seconds: list[float]) -> str:
     """The median and the distance between the quartiles, in milliseconds."""
     middle = statistics.median(seconds) * 1000
     if len(seconds) < 2:
@@ -69,12 +71,12 @@ def compare(request) -> Callable[..., float]:
 
 
 @pytest.fixture
-def told(request) -> Callable[..., None]:
+def report_figures(request) -> Callable[..., None]:
     """Puts figures into the table that are no comparison of times."""
 
     def put(what: str, *figures: float, unit: str = "") -> None:
-        shown = "  ".join(f"{figure:,.3f}".rstrip("0").rstrip(".") for figure in figures)
-        request.config.stash[ROWS].append(f"{what:<58} {shown} {unit}")
+        text = "  ".join(f"{figure:,.3f}".rstrip("0").rstrip(".") for figure in figures)
+        request.config.stash[ROWS].append(f"{what:<58} {text} {unit}")
 
     return put
 
@@ -85,7 +87,7 @@ def p95s() -> Callable[[list[float], int], list[float]]:
 
     def cut(times: list[float], block: int) -> list[float]:
         blocks = (times[start : start + block] for start in range(0, len(times), block))
-        return [statistics.quantiles(one, n=20)[-1] for one in blocks]
+        return [statistics.quantiles(item, n=20)[-1] for item in blocks]
 
     return cut
 

@@ -69,7 +69,7 @@ def _write(owner, batch: list[tuple[Project, list[str]]], large: set[UUID]) -> N
     texts = [text for _, talk in batch for text in talk]
     vectors = halfvecs(get_static_embedder().embed_documents(texts))
     packed = iter(zip(texts, wordpieces.pack(texts), vectors, strict=True))
-    sessions, chunks, kept = [], [], []
+    sessions, chunks, chunk_rows = [], [], []
     for project, talk in batch:
         session = Session(project=project, creator=owner, last_seq=len(talk))
         sessions.append(session)
@@ -94,12 +94,12 @@ def _write(owner, batch: list[tuple[Project, list[str]]], large: set[UUID]) -> N
             }
             chunks.append(tuple(chunk[name] for name in CHUNK_COLUMNS))
             stands = project.pk in large
-            kept.append(
+            chunk_rows.append(
                 (new_id(), project.pk, chunk["id"], get_static_embedder().name, vector, stands)
             )
     Session.objects.bulk_create(sessions)
     copy("memory_chunk", CHUNK_COLUMNS, chunks)
-    copy("memory_vector", VECTOR, kept)
+    copy("memory_vector", VECTOR, chunk_rows)
 
 
 def halfvecs(vectors: NDArray[np.float32]) -> list[bytes]:
@@ -129,18 +129,20 @@ def without_indexes() -> Iterator[None]:
             " AND tablename IN ('memory_chunk', 'memory_vector')"
             " AND NOT EXISTS (SELECT FROM pg_constraint WHERE conname = indexname)"
         )
-        made = dict(cursor.fetchall())
-        for name in made:
+        facts_by_key = dict(cursor.fetchall())
+        for name in facts_by_key:
             cursor.execute(f"DROP INDEX {name}")
         yield
         cursor.execute("SET maintenance_work_mem = '2GB'")
         cursor.execute("SET max_parallel_maintenance_workers = 3")
-        for statement in made.values():
+        for statement in facts_by_key.values():
             cursor.execute(statement)
         cursor.execute("RESET maintenance_work_mem")
 
 
-def distances(kept: list[bytes], asked: NDArray[np.float32]) -> NDArray[np.float32]:
+def distances(chunk_rows: list[bytes], request: NDArray[np.float32]) -> NDArray[np.float32]:
     """The cosine distance of each vector, as COPY gives it, and each question (columns)."""
-    rows = np.stack([np.frombuffer(one, ">f2", offset=4) for one in kept]).astype(np.float32)
-    return 1 - normalise(rows) @ asked.T
+    rows = np.stack([np.frombuffer(chunk_row, ">f2", offset=4) for chunk_row in chunk_rows]).astype(
+        np.float32
+    )
+    return 1 - normalise(rows) @ request.T

@@ -61,19 +61,23 @@ def talks(seed: int, texts: int, each: int) -> Iterator[list[str]]:
         count = int(lengths.sum())
         about = np.repeat(mine[chance.integers(AT_A_TIME, size=each)], lengths, axis=0)
         kind = chance.random(count)
-        telling = about[np.arange(count), (WORDS_OF_ONE * chance.random(count) ** 1.3).astype(int)]
+        telling_words = about[
+            np.arange(count), (WORDS_OF_ONE * chance.random(count) ** 1.3).astype(int)
+        ]
         other = FUNCTION_WORDS + (COMMON_WORDS * chance.random(count) ** 2).astype(int)
         empty = (FUNCTION_WORDS * chance.random(count) ** 2).astype(int)
-        picked = np.where(kind < TELLING, telling, np.where(kind < TELLING + OTHERS, other, empty))
-        said = [known[place] for place in picked.tolist()]
+        picked = np.where(
+            kind < TELLING, telling_words, np.where(kind < TELLING + OTHERS, other, empty)
+        )
+        messages = [known[place] for place in picked.tolist()]
         ends = np.cumsum(lengths).tolist()
         yield [
-            " ".join(said[end - length : end]).capitalize() + "."
+            " ".join(messages[end - length : end]).capitalize() + "."
             for end, length in zip(ends, lengths.tolist(), strict=True)
         ]
 
 
 def question(text: str) -> str:
     """What somebody might ask who remembers three words of `text`."""
-    told = sorted(text.lower().strip(".").split(), key=rank().__getitem__)
-    return f"What was said about {told[-1]}, {told[-2]} and {told[-4]}?"
+    sorted_words = sorted(text.lower().strip(".").split(), key=rank().__getitem__)
+    return f"What was said about {sorted_words[-1]}, {sorted_words[-2]} and {sorted_words[-4]}?"

@@ -42,20 +42,20 @@ def model() -> Iterator[Speaking]:
 
 @pytest.fixture
 def strata(model, tmp_path) -> Iterator[Whole]:
-    with installed(tmp_path, model) as made, Whole(made) as running:
+    with installed(tmp_path, model) as installation, Whole(installation) as running:
         yield running
 
 
 def spent(strata: Whole) -> dict[str, float]:
     """Seconds of processor that each part took since it began."""
     postmaster = int((strata.data_dir / "postgres/postmaster.pid").read_text().split("\n")[0])
-    found = {"database": sum(map(_seconds, _family(psutil.Process(postmaster))))}
+    usage = {"database": sum(map(_seconds, _family(psutil.Process(postmaster))))}
     for child in psutil.Process(strata.pid).children():
         command = " ".join(child.cmdline())
         for part, word in PARTS.items():
             if f" {word}" in command:
-                found[part] = found.get(part, 0) + sum(map(_seconds, _family(child)))
-    return found
+                usage[part] = usage.get(part, 0) + sum(map(_seconds, _family(child)))
+    return usage
 
 
 def _family(process: psutil.Process) -> list[psutil.Process]:
@@ -80,7 +80,7 @@ def sizes(data_dir: Path) -> tuple[int, int]:
         """).fetchone()
 
 
-def test_what_a_machine_carries(strata, told):
+def test_what_a_machine_carries(strata, report_figures):
     api = Api(strata.url, strata.installation.token)
     api.call("POST", "projects/", {"name": "Billing", "slug": SLUG, "idle_minutes": 1})
     sessions = [
@@ -89,26 +89,28 @@ def test_what_a_machine_carries(strata, told):
     ]
     crowd = readers.Crowd(SECONDS, WORDS, webs=[strata.url], token=api.token, sessions=sessions)
     before, empty = spent(strata), sizes(strata.data_dir)
-    seen = readers.figures(readers.start(crowd))
-    assert seen.wrong == []
+    figures = readers.figures(readers.start(crowd))
+    assert figures.wrong == []
     assert eventually(lambda: waiting(api, SLUG) == 0, 600) is not None
     after, full = spent(strata), sizes(strata.data_dir)
-    messages = 2 * seen.replies
+    messages = 2 * figures.replies
     cost = {part: (after[part] - before[part]) / messages for part in after}
     stored, searched = ((end - begin) / messages for begin, end in zip(empty, full, strict=True))
     for part, seconds in cost.items():
-        told(f"{part}: processor for each message", seconds * 1000, unit="ms")
-    told("database and what recall looks into, each message", stored, searched, unit="bytes")
+        report_figures(f"{part}: processor for each message", seconds * 1000, unit="ms")
+    report_figures(
+        "database and what recall looks into, each message", stored, searched, unit="bytes"
+    )
 
     a_day = int((os.cpu_count() or 1) * BUSY * HOURS * 3600 / sum(cost.values()))
     by_memory = int(psutil.virtual_memory().total * OF_MEMORY / searched)
     by_disk = int(shutil.disk_usage(strata.data_dir).free / stored)
-    told(f"a day of {HOURS} hours carries: messages", a_day)
-    told("    projects of ten people who ask thirty times each", a_day // PROJECT)
-    told("the memory carries: sessions of twenty messages", by_memory // SESSION)
-    told("the disk carries: sessions of twenty messages", by_disk // SESSION)
+    report_figures(f"a day of {HOURS} hours carries: messages", a_day)
+    report_figures("    projects of ten people who ask thirty times each", a_day // PROJECT)
+    report_figures("the memory carries: sessions of twenty messages", by_memory // SESSION)
+    report_figures("the disk carries: sessions of twenty messages", by_disk // SESSION)
     first = max(cost, key=lambda part: cost[part])
     share = cost[first] / sum(cost.values())
-    told(f"gives way first: the processor, of which {first} take a share of", share)
+    report_figures(f"gives way first: the processor, of which {first} take a share of", share)
     room = min(by_memory, by_disk) / a_day
-    told("    and after so many full days, memory or disk", room)
+    report_figures("    and after so many full days, memory or disk", room)

@@ -71,9 +71,9 @@ def projects(owner):
 def make_due() -> None:
     """DUE sessions wait to be summarised, and as many other projects to be looked through."""
     picked = list(Cursor.objects.order_by("pk")[:DUE])
-    Cursor.objects.filter(pk__in=[one.pk for one in picked]).update(unsummarised_messages=4)
-    others = Project.objects.exclude(pk__in=[one.project_id for one in picked])
-    Nudge.objects.bulk_create(Nudge(project=one) for one in others[:DUE])
+    Cursor.objects.filter(pk__in=[item.pk for item in picked]).update(unsummarised_messages=4)
+    others = Project.objects.exclude(pk__in=[item.project_id for item in picked])
+    Nudge.objects.bulk_create(Nudge(project=other_item) for other_item in others[:DUE])
 
 
 def look(timed) -> list[float]:
@@ -105,8 +105,8 @@ def talk(owner, sessions: int, name: str) -> Project:
         session = Session.objects.create(
             project=project, creator=owner, created_at=at, last_activity_at=at
         )
-        said = f"Build {number} takes {number % 90} minutes and is owned by team {number % 7}."
-        post_messages(session, [draft(said, author=owner, created_at=at) for _ in range(4)])
+        text = f"Build {number} takes {number % 90} minutes and is owned by team {number % 7}."
+        post_messages(session, [draft(text, author=owner, created_at=at) for _ in range(4)])
     return project
 
 

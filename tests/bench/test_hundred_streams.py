@@ -30,12 +30,17 @@ def model() -> Iterator[Speaking]:
 @pytest.fixture(scope="module")
 def strata(model, tmp_path_factory) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("strata")
-    with installed(folder, model) as made, worker(made, "--concurrency=2", nice=WORKER_NICENESS):
-        yield made
+    with (
+        installed(folder, model) as installation,
+        worker(installation, "--concurrency=2", nice=WORKER_NICENESS),
+    ):
+        yield installation
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_hundred_replies_are_hardly_slower_than_the_model(model, strata, processes, told):
+def test_a_hundred_replies_are_hardly_slower_than_the_model(
+    model, strata, processes, report_figures
+):
     with ExitStack() as stack:
         webs = [stack.enter_context(Web(strata)).url for _ in range(processes)]
         api = Api(webs[0], strata.token)
@@ -48,17 +53,26 @@ def test_a_hundred_replies_are_hardly_slower_than_the_model(model, strata, proce
         through = readers.Crowd(SECONDS, WORDS, "", webs, api.token, sessions)
         # What processes load for their first message and the first work after it.
         readers.figures(readers.start(replace(through, seconds=0)))
-        seen = [
+        figures = [
             [readers.figures(readers.start(crowd)) for crowd in (direct, through)]
             for _ in range(ROUNDS)
         ]
-    heard = list(zip(*seen, strict=True))
-    words = [sum(one.words for one in rounds) for rounds in heard]
-    firsts = [median([first for one in rounds for first in one.firsts]) for rounds in heard]
-    assert [one.wrong for rounds in heard for one in rounds if one.wrong] == []
+    pairs = list(zip(*figures, strict=True))
+    words = [sum(round_figures.words for round_figures in rounds) for rounds in pairs]
+    firsts = [
+        median([first for round_figures in rounds for first in round_figures.firsts])
+        for rounds in pairs
+    ]
+    assert [
+        round_figures.wrong for rounds in pairs for round_figures in rounds if round_figures.wrong
+    ] == []
     name = f"{STREAMS} replies at a time, {processes} web"
-    told(f"{name}: words, model and Strata", *(n / SECONDS / ROUNDS for n in words), unit="/s")
-    told(f"{name}: first word", *(seconds * 1000 for seconds in firsts), unit="ms")
-    told(f"{name}: words ≥ .9, first word ≤ 1.15", words[1] / words[0], firsts[1] / firsts[0])
+    report_figures(
+        f"{name}: words, model and Strata", *(n / SECONDS / ROUNDS for n in words), unit="/s"
+    )
+    report_figures(f"{name}: first word", *(seconds * 1000 for seconds in firsts), unit="ms")
+    report_figures(
+        f"{name}: words ≥ .9, first word ≤ 1.15", words[1] / words[0], firsts[1] / firsts[0]
+    )
     assert words[1] >= 0.9 * words[0]
     assert firsts[1] <= 1.15 * firsts[0]

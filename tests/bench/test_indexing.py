@@ -50,10 +50,10 @@ class Watched:
         self.seconds, self.texts = 0.0, 0
 
     def documents(self, texts):
-        made = []
-        self.seconds += self._timed(lambda: made.append(self._real.embed_documents(texts)))
+        created = []
+        self.seconds += self._timed(lambda: created.append(self._real.embed_documents(texts)))
         self.texts += len(texts)
-        return made[0]
+        return created[0]
 
 
 def copied(table: str, columns: tuple[str, ...], project: Project) -> bytes:
@@ -69,7 +69,7 @@ def copy_back(table: str, columns: tuple[str, ...], rows: bytes) -> None:
 
 
 def test_indexing_is_a_third_as_quick_as_a_copy_of_its_rows(
-    owner, timed, compare, told, monkeypatch
+    owner, timed, compare, report_figures, monkeypatch
 ):
     embedder = Watched(timed)
     monkeypatch.setattr(embedders, "get", lambda: embedder)
@@ -90,12 +90,12 @@ def test_indexing_is_a_third_as_quick_as_a_copy_of_its_rows(
 
         copying.append(timed(both))
     assert embedder.texts == Vector.objects.count() == ROUNDS * MESSAGES
-    told("embedding", embedder.texts / embedder.seconds, unit="texts a second")
-    what = f"{MESSAGES:,} chunks: a COPY of the rows, indexing without embedding"
-    assert compare(what, copying, written, 1 / 0.3) <= 1 / 0.3
+    report_figures("embedding", embedder.texts / embedder.seconds, unit="texts a second")
+    label = f"{MESSAGES:,} chunks: a COPY of the rows, indexing without embedding"
+    assert compare(label, copying, written, 1 / 0.3) <= 1 / 0.3
 
 
-def test_a_year_of_talk_is_imported_and_indexed_in_three_minutes(owner, timed, told):
+def test_a_year_of_talk_is_imported_and_indexed_in_three_minutes(owner, timed, report_figures):
     project = create_project(owner, name="A year")
     file = export(99, A_YEAR)
     imported = timed(lambda: import_file(project, owner, "year.jsonl", file, "jsonl"))
@@ -103,7 +103,7 @@ def test_a_year_of_talk_is_imported_and_indexed_in_three_minutes(owner, timed, t
     assert Corpus.objects.get(pk=project.pk).chunks == A_YEAR
     filled = timed(lambda: vector_index.add_all(embedders.get()))
     assert not vector_index.projects_behind(embedders.get())
-    told(
+    report_figures(
         "a year of talk: imported, indexed, its vectors' index built",
         imported,
         indexed,

@@ -47,30 +47,38 @@ def questions(seed: int, texts: int) -> list[str]:
     return [made_up.question(text) for talk in made_up.talks(seed, texts, 50) for text in talk[::5]]
 
 
-def searched(timed, project: Project, owner, asked: list[str]) -> list[float]:
+def searched(timed, project: Project, owner, request: list[str]) -> list[float]:
     return [
-        timed(lambda one=one: recall(RecallScope(project, owner), one, limit=10)) for one in asked
+        timed(lambda item=message: recall(RecallScope(project, owner), item, limit=10))
+        for message in request
     ]
 
 
 def test_search_among_a_million_takes_at_most_twice_as_long(
-    small, owner, timed, compare, told, p95s
+    small, owner, timed, compare, report_figures, p95s
 ):
     beside, little = small
     ours = connections["default"]
     projects = filling.fill(owner, LARGE, seed=2)
     largest, smallest = projects[0], projects[-1]
-    asked = {little: questions(1, 500), largest: questions(2, 500), smallest: questions(2, 500)}
-    times: dict[Project, list[float]] = {project: [] for project in asked}
+    questions_by_project = {
+        little: questions(1, 500),
+        largest: questions(2, 500),
+        smallest: questions(2, 500),
+    }
+    times: dict[Project, list[float]] = {project: [] for project in questions_by_project}
     for block in range(-1, BLOCKS):
-        for project, texts in asked.items():
+        for project, texts in questions_by_project.items():
             connections["default"] = beside if project == little else ours
             took = searched(timed, project, owner, texts[:BLOCK])
             # The first time, what is on disk is read.
             times[project] += took if block >= 0 else []
     connections["default"] = ours
-    exact = shares(largest, owner, asked[largest]), shares(smallest, owner, asked[smallest])
-    told("exact top ten, largest and smallest of 1,001", *exact)
+    exact = (
+        shares(largest, owner, questions_by_project[largest]),
+        shares(smallest, owner, questions_by_project[smallest]),
+    )
+    report_figures("exact top ten, largest and smallest of 1,001", *exact)
     base = p95s(times[little], BLOCK)
     of_largest = compare(
         "p95: search in 1 of 10,000, 500 of 1,000 thousand", base, p95s(times[largest], BLOCK), 2
@@ -82,22 +90,22 @@ def test_search_among_a_million_takes_at_most_twice_as_long(
     assert max(of_largest, of_smallest) <= 2
 
 
-def shares(project: Project, owner, asked: list[str]) -> float:
+def shares(project: Project, owner, request: list[str]) -> float:
     """Of the ten vectors nearest to each question, how many search finds, or others as near."""
-    vectors = get_static_embedder().embed_documents(asked[:ASKED])
+    vectors = get_static_embedder().embed_documents(request[:ASKED])
     tenth = np.sort(distances(project, vectors), axis=0)[9]
     size = Corpus.objects.get(pk=project.pk).chunks
-    found = []
+    ranks = []
     for vector, most in zip(vectors, tenth, strict=True):
         rows = search.find_candidates(
             RecallScope(project, owner), [], size, get_static_embedder().name, vector
         )
         nearest = sorted(1 - (row.similarity or 0) for row in rows)[:10]
-        found.append(sum(one <= most + ALIKE for one in nearest) / 10)
-    return float(np.mean(found))
+        ranks.append(sum(chunk <= most + ALIKE for chunk in nearest) / 10)
+    return float(np.mean(ranks))
 
 
-def distances(project: Project, asked: NDArray[np.float32]) -> NDArray[np.float32]:
+def distances(project: Project, request: NDArray[np.float32]) -> NDArray[np.float32]:
     """The cosine distance of each vector of the project (rows) and each question (columns)."""
     parts = []
     with connection.cursor() as cursor:
@@ -105,9 +113,9 @@ def distances(project: Project, asked: NDArray[np.float32]) -> NDArray[np.float3
         with cursor.copy(f"COPY ({rows}) TO STDOUT (FORMAT BINARY)") as stream:
             stream.set_types(["bytea"])
             batch: list[bytes] = []
-            for (one,) in stream.rows():
-                batch.append(one)
+            for (item,) in stream.rows():
+                batch.append(item)
                 if len(batch) == 50_000:
-                    parts.append(filling.distances(batch, asked))
+                    parts.append(filling.distances(batch, request))
                     batch = []
-    return np.concatenate([*parts, filling.distances(batch, asked)] if batch else parts)
+    return np.concatenate([*parts, filling.distances(batch, request)] if batch else parts)

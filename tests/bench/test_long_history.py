@@ -32,7 +32,7 @@ def settled(owner, conversations: int, name: str) -> Project:
     """
     project = create_project(owner, name=name, bank_max_tokens=300)
     digests: dict[tuple[Granularity, str], Entry] = {}
-    talks = list(told(project, owner, END - timedelta(days=60), conversations))
+    talks = list(create_entries(project, owner, END - timedelta(days=60), conversations))
     for entry in talks:
         entry.state, entry.parent = EntryStatus.ABSORBED, above(entry, digests)
     for digest in digests.values():
@@ -59,7 +59,9 @@ def above(entry: Entry, digests: dict[tuple[Granularity, str], Entry]) -> Entry 
     return digests[place]
 
 
-def told(project: Project, owner, before: datetime, conversations: int) -> Iterator[Entry]:
+def create_entries(
+    project: Project, owner, before: datetime, conversations: int
+) -> Iterator[Entry]:
     """Conversation entries, A_DAY of them on each day before a moment; nothing is saved."""
     for number in range(conversations):
         at = before - timedelta(days=1 + number // A_DAY, minutes=number % A_DAY)
@@ -88,7 +90,7 @@ def written(project: Project, layer: Granularity, key: str, at: datetime) -> Ent
 
 
 def a_day_more(project: Project, owner, now: datetime) -> None:
-    for entry in told(project, owner, now, A_DAY):
+    for entry in create_entries(project, owner, now, A_DAY):
         entry.session.save()
         entry.save()
     mark_layers_changed(project.pk)

@@ -65,26 +65,26 @@ def filled(owner, messages: int) -> Project:
 
 def paths(project: Project) -> dict[str, str]:
     chat = project.sessions.order_by("created_at").first()
-    found = {name: reverse(name, args=[project.slug]) for name in PAGES}
-    found["memory-search"] += "?q=who+owns+the+plan"
-    return {"a chat": reverse("session", args=[project.slug, chat.pk])} | found
+    urls = {name: reverse(name, args=[project.slug]) for name in PAGES}
+    urls["memory-search"] += "?q=who+owns+the+plan"
+    return {"a chat": reverse("session", args=[project.slug, chat.pk])} | urls
 
 
-def test_a_large_project_has_quick_pages(small, large, owner, compare, told):
+def test_a_large_project_has_quick_pages(small, large, owner, compare, report_figures):
     client = Client()
     client.force_login(owner)
     for name, path in paths(small).items():
         other = paths(large)[name]
-        said = {path: client.get(path), other: client.get(other)}
-        assert {answer.status_code for answer in said.values()} == {200}
+        responses = {path: client.get(path), other: client.get(other)}
+        assert {answer.status_code for answer in responses.values()} == {200}
         seconds: dict[str, list[float]] = {path: [], other: []}
         for _ in range(ROUNDS):
-            for one in seconds:
+            for sample in seconds:
                 began = time.perf_counter()
-                client.get(one)
-                seconds[one].append(time.perf_counter() - began)
+                client.get(sample)
+                seconds[sample].append(time.perf_counter() - began)
         compare(f"{name}: {FEW} messages, {MANY}", seconds[path], seconds[other])
-        size = len(said[other].content)
-        told("    bytes of each", len(said[path].content), size)
+        size = len(responses[other].content)
+        report_figures("    bytes of each", len(responses[path].content), size)
         if name == "a chat":
             assert size < LARGEST

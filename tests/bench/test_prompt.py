@@ -32,13 +32,13 @@ def project(owner, settings):
     settings.CHAT_MODEL = "openai-chat:scripted"
     project = create_project(owner, name="Billing", system_model="extractive")
     for number, talk in enumerate(made_up.talks(1, SESSIONS * EACH, EACH)):
-        tell(project, owner, talk, AT + timedelta(days=number))
+        create_chat(project, owner, talk, AT + timedelta(days=number))
     indexing.catch_up()
     cycle.run(LATER, project)
     return project
 
 
-def tell(project: Project, owner, talk: list[str], at: datetime) -> Session:
+def create_chat(project: Project, owner, talk: list[str], at: datetime) -> Session:
     session = Session.objects.create(project=project, creator=owner, title="A chat", created_at=at)
     roles = (Role.USER, Role.ASSISTANT)
     drafts = [
@@ -50,19 +50,19 @@ def tell(project: Project, owner, talk: list[str], at: datetime) -> Session:
 
 
 @pytest.fixture
-def asked(project, owner):
+def question_message(project, owner):
     """A question at the end of a chat that fills the window."""
     [talk] = made_up.talks(2, 200, 200)
-    session = tell(project, owner, talk, AT + timedelta(days=SESSIONS))
-    asked = post_message(session, made_up.question(talk[3]), author=owner)
+    session = create_chat(project, owner, talk, AT + timedelta(days=SESSIONS))
+    question = post_message(session, made_up.question(talk[3]), author=owner)
     # As PostgreSQL does by itself within a minute.
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    return asked
+    return question
 
 
-def assembled(asked) -> None:
-    build(Turn(asked.session, asked))
+def assembled(request) -> None:
+    build(Turn(request.session, request))
 
 
 def eight_queries(project: Project) -> None:
@@ -71,21 +71,21 @@ def eight_queries(project: Project) -> None:
 
 
 def test_a_prompt_without_search_costs_little_more_than_eight_queries(
-    project, asked, settings, timed, compare, p95s
+    project, question_message, settings, timed, compare, p95s
 ):
     settings.CHAT_PROMPT_SECTIONS = [
         path for path in settings.CHAT_PROMPT_SECTIONS if path not in SEARCH
     ]
-    assembled(asked)
+    assembled(question_message)
     base, against = [], []
     for _ in range(ROUNDS):
         base.append(timed(lambda: eight_queries(project)))
-        against.append(timed(lambda: assembled(asked)))
-    what = "p95: eight trivial queries, a prompt without search"
-    assert compare(what, p95s(base, BLOCK), p95s(against, BLOCK), 1.5) <= 1.5
+        against.append(timed(lambda: assembled(question_message)))
+    label = "p95: eight trivial queries, a prompt without search"
+    assert compare(label, p95s(base, BLOCK), p95s(against, BLOCK), 1.5) <= 1.5
 
 
-def test_search_is_told_apart(project, asked, owner, timed, compare, p95s):
+def test_search_is_told_apart(project, question_message, owner, timed, compare, p95s):
     questions = [
         made_up.question(text) for talk in made_up.talks(1, SESSIONS * EACH, EACH) for text in talk
     ]
@@ -98,25 +98,29 @@ def test_search_is_told_apart(project, asked, owner, timed, compare, p95s):
     compare("p95: eight trivial queries, a search", p95s(base, BLOCK), p95s(against, BLOCK))
 
 
-def test_a_prompt_takes_at_most_eight_queries(asked, django_assert_max_num_queries):
-    assembled(asked)
+def test_a_prompt_takes_at_most_eight_queries(question_message, django_assert_max_num_queries):
+    assembled(question_message)
     with django_assert_max_num_queries(8):
-        assembled(asked)
+        assembled(question_message)
 
 
-def memory_tokens(asked) -> dict[str, int]:
+def memory_tokens(request) -> dict[str, int]:
     """The tokens of each section that memory adds."""
-    told = build(Turn(asked.session, asked)).sections
-    return {one.name: one.tokens for one in told if one.name not in CHATS_OWN}
+    sections = build(Turn(request.session, request)).sections
+    return {section.name: section.tokens for section in sections if section.name not in CHATS_OWN}
 
 
-def test_memory_takes_no_more_of_a_prompt_however_long_the_history(owner, project, asked, told):
-    few = memory_tokens(asked)
+def test_memory_takes_no_more_of_a_prompt_however_long_the_history(
+    owner, project, question_message, report_figures
+):
+    few = memory_tokens(question_message)
     for number, talk in enumerate(made_up.talks(3, 9 * SESSIONS * EACH, EACH)):
-        tell(project, owner, talk, AT - timedelta(days=number + 1))
+        create_chat(project, owner, talk, AT - timedelta(days=number + 1))
     indexing.catch_up()
     cycle.run(LATER, project)
-    many = memory_tokens(asked)
-    told("memory's tokens in a prompt: after 60 talks, 600", sum(few.values()), sum(many.values()))
+    many = memory_tokens(question_message)
+    report_figures(
+        "memory's tokens in a prompt: after 60 talks, 600", sum(few.values()), sum(many.values())
+    )
     assert many["bank"] <= project.bank_max_tokens + MESSAGE_OVERHEAD_TOKENS
     assert sum(many.values()) <= project.bank_max_tokens + GIST_TOKENS + DETAIL_TOKENS + 600

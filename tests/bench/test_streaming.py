@@ -26,18 +26,21 @@ def model() -> Iterator[ScriptedModel]:
 @pytest.fixture(scope="module")
 def strata(model, tmp_path_factory) -> Iterator[tuple[Web, str, str]]:
     """A running web process, an owner's token, and the address of a session with a past."""
-    with installed(tmp_path_factory.mktemp("strata"), model) as made, Web(made) as web:
-        token = made.token
-        yield web, token, session(web, token, made)
+    with (
+        installed(tmp_path_factory.mktemp("strata"), model) as installation,
+        Web(installation) as web,
+    ):
+        token = installation.token
+        yield web, token, session(web, token, installation)
 
 
-def session(web: Web, token: str, made: Installation) -> str:
+def session(web: Web, token: str, installation: Installation) -> str:
     project = post(f"{web.url}/api/v1/projects/", token, {"name": "Billing"})
     begun = post(f"{web.url}/api/v1/projects/{project['slug']}/sessions/", token, {})
     messages = f"{web.url}/api/v1/sessions/{begun['id']}/messages/"
     for number in range(30):
-        said = {"content": f"Build {number} takes {number} minutes.", "reply": False}
-        post(messages, token, said)
+        body = {"content": f"Build {number} takes {number} minutes.", "reply": False}
+        post(messages, token, body)
     return messages
 
 
@@ -69,15 +72,15 @@ def first(url: str, token: str, content: dict, sign: bytes) -> float:
 
 def test_the_first_word_comes_hardly_later_than_from_the_model(model, strata, compare):
     web, token, messages = strata
-    asked = {"content": "How long does build 7 take?"}
+    body = {"content": "How long does build 7 take?"}
     directly = {
         "model": "scripted",
         "stream": True,
-        "messages": [{"role": "user", "content": asked["content"]}],
+        "messages": [{"role": "user", "content": body["content"]}],
     }
-    first(messages, token, asked, b"event: delta")
+    first(messages, token, body, b"event: delta")
     base, against = [], []
     for _ in range(ROUNDS):
         base.append(first(f"{model.base_url}/chat/completions", "x", directly, b'"content": "So"'))
-        against.append(first(messages, token, asked, b"event: delta"))
+        against.append(first(messages, token, body, b"event: delta"))
     assert compare("first word: from the model, through Strata", base, against, 2) <= 2

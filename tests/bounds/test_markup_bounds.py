@@ -134,14 +134,16 @@ def test_a_growing_reply_is_split_within_seconds(unit):
 def own_literals(name: str) -> list[str]:
     """Return the literals of a lexer's rules that are no words."""
     lexer = get_lexer_by_name(name)
-    found: set[str] = set()
+    matches: set[str] = set()
     for rules in getattr(lexer, "_tokens", {}).values():
         for rule in rules:
             pattern = getattr(rule[0], "__self__", None)
             if isinstance(pattern, re.Pattern):
-                found.update(literals(_parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE)))
+                matches.update(
+                    literals(_parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE))
+                )
     return sorted(
-        (text for text in found if not text.isalnum()), key=lambda text: (len(text), text)
+        (text for text in matches if not text.isalnum()), key=lambda text: (len(text), text)
     )
 
 
@@ -218,8 +220,8 @@ def test_a_text_that_is_too_long_is_shown_without_formatting():
 
 def test_long_code_is_highlighted_without_a_change():
     code = "def f():\n    return '''a\n\nb'''\n\n\n" * 90
-    shown = re.sub(r"<[^>]*>", "", markup.highlight(code, "python")).replace("&#39;", "'")
-    assert shown == code
+    text = re.sub(r"<[^>]*>", "", markup.highlight(code, "python")).replace("&#39;", "'")
+    assert text == code
 
 
 def test_tables_beyond_the_budget_are_shown_as_they_are():

@@ -11,14 +11,14 @@ def session(project, editor):
 
 
 @pytest.fixture
-def asked(session, editor):
+def question(session, editor):
     from chat.conversations.messages import post_message
 
     return post_message(session, "When is the cutover?", author=editor)
 
 
 @pytest.fixture
-def answered(session, asked):
+def stored_reply(session, question):
     from chat.conversations.messages import post_message
 
     return post_message(session, "In May.", role="assistant")

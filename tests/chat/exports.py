@@ -14,7 +14,7 @@ def node(parent: str | None, message: dict | None = None, children: tuple[str, .
     return {"parent": parent, "message": message, "children": list(children)}
 
 
-def said(role: str, *parts: object, at: float | None = BEGAN, **fields) -> dict:
+def chatgpt_message(role: str, *parts: object, at: float | None = BEGAN, **fields) -> dict:
     """A message as ChatGPT's export has it; `content` and `metadata` may be given too."""
     kind = "text" if all(isinstance(part, str) for part in parts) else "multimodal_text"
     message = {
@@ -48,7 +48,7 @@ BRANCHES = {
         "void": None,
         "sys": node(
             "root",
-            said(
+            chatgpt_message(
                 "system",
                 "Never say so.",
                 at=None,
@@ -56,15 +56,17 @@ BRANCHES = {
             ),
             ("u1a", "u1b"),
         ),
-        "u1a": node("sys", said("user", "Where is the cap?", at=BEGAN + 1), ("a1x",)),
-        "a1x": node("u1a", said("assistant", "Which cap?", at=BEGAN + 2)),
-        "u1b": node("sys", said("user", "Where is the cape?", at=BEGAN + 60), ("a1", "t0")),
-        "a1": node("u1b", said("assistant", "In the north.", at=BEGAN + 61)),
-        "a2": node("u1b", said("assistant", "Perhaps in the west.", at=BEGAN + 62)),
+        "u1a": node("sys", chatgpt_message("user", "Where is the cap?", at=BEGAN + 1), ("a1x",)),
+        "a1x": node("u1a", chatgpt_message("assistant", "Which cap?", at=BEGAN + 2)),
+        "u1b": node(
+            "sys", chatgpt_message("user", "Where is the cape?", at=BEGAN + 60), ("a1", "t0")
+        ),
+        "a1": node("u1b", chatgpt_message("assistant", "In the north.", at=BEGAN + 61)),
+        "a2": node("u1b", chatgpt_message("assistant", "Perhaps in the west.", at=BEGAN + 62)),
         # A thought, a call and its result stand between the question and what the page shows.
         "t0": node(
             "u1b",
-            said(
+            chatgpt_message(
                 "assistant",
                 at=BEGAN + 63,
                 content={"content_type": "thoughts", "thoughts": [{"summary": "Hm"}]},
@@ -73,13 +75,13 @@ BRANCHES = {
         ),
         "t1": node(
             "t0",
-            said("assistant", "search('cape')", at=None, recipient="web.run"),
+            chatgpt_message("assistant", "search('cape')", at=None, recipient="web.run"),
             ("t2",),
         ),
-        "t2": node("t1", said("tool", "cape: south", at=BEGAN + 64), ("a3",)),
+        "t2": node("t1", chatgpt_message("tool", "cape: south", at=BEGAN + 64), ("a3",)),
         "a3": node(
             "t2",
-            said(
+            chatgpt_message(
                 "assistant",
                 "It lies in the south\ue200cite\ue202turn0search0\ue201.",
                 # Before the question: the clock ran backward.
@@ -90,7 +92,7 @@ BRANCHES = {
         ),
         "u2": node(
             "a3",
-            said(
+            chatgpt_message(
                 "user",
                 IMAGE,
                 "Draw its lighthouse on this.",
@@ -106,7 +108,7 @@ BRANCHES = {
         ),
         "d1": node(
             "u2",
-            said(
+            chatgpt_message(
                 "tool",
                 IMAGE
                 | {"asset_pointer": "sediment://x", "metadata": {"dalle": {"prompt": "A tower"}}},
@@ -114,12 +116,12 @@ BRANCHES = {
             ),
             ("u3",),
         ),
-        "u3": node("d1", said("user", "And how high is it?", at=BEGAN + 80), ("a4",)),
-        "a4": node("u3", said("assistant", "Forty metres.", at=BEGAN + 81)),
+        "u3": node("d1", chatgpt_message("user", "And how high is it?", at=BEGAN + 80), ("a4",)),
+        "a4": node("u3", chatgpt_message("assistant", "Forty metres.", at=BEGAN + 81)),
         # A circle beside the path, and a node whose parent is gone.
-        "c1": node("c2", said("user", "Round", at=BEGAN + 90), ("c2",)),
-        "c2": node("c1", said("assistant", "and round", at=BEGAN + 91), ("c1",)),
-        "lost": node("nowhere", said("user", "Lost", at=None)),
+        "c1": node("c2", chatgpt_message("user", "Round", at=BEGAN + 90), ("c2",)),
+        "c2": node("c1", chatgpt_message("assistant", "and round", at=BEGAN + 91), ("c1",)),
+        "lost": node("nowhere", chatgpt_message("user", "Lost", at=None)),
     },
     "moderation_results": [],
     "current_node": "a4",
@@ -221,9 +223,9 @@ def file_of(*conversations: object) -> io.BytesIO:
 
 def zip_of(files: dict[str, bytes], **options) -> io.BytesIO:
     """A zip file of these."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, **options) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, **options) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    made.seek(0)
-    return made
+    buffer.seek(0)
+    return buffer

@@ -21,8 +21,8 @@ def token(editor) -> Token:
 @pytest.fixture
 def grants(editor, session, token) -> set[StreamGrant]:
     """As a program of the editor has it, and as a page of theirs."""
-    shown = StreamGrant(editor.pk, session.project_id, session.pk, token.pk)
-    return {shown, StreamGrant(editor.pk, session.project_id, session.pk)}
+    grant = StreamGrant(editor.pk, session.project_id, session.pk, token.pk)
+    return {grant, StreamGrant(editor.pk, session.project_id, session.pk)}
 
 
 def test_what_holds_is_not_withdrawn(grants):
@@ -33,17 +33,17 @@ def test_what_holds_is_not_withdrawn(grants):
 def test_a_revoked_token_ends_its_own(grants, token):
     revoked = token.pk
     token.delete()
-    assert {one.token for one in withdrawn_grants(grants)} == {revoked}
+    assert {grant.token for grant in withdrawn_grants(grants)} == {revoked}
 
 
 def test_an_expired_token_ends_its_own(grants, token):
     Token.objects.update(expiry=timezone.now() - timedelta(seconds=1))
-    assert {one.token for one in withdrawn_grants(grants)} == {token.pk}
+    assert {grant.token for grant in withdrawn_grants(grants)} == {token.pk}
 
 
 def test_a_token_that_opens_another_project_now_ends_its_own(grants, token, owner):
     Token.objects.update(project=create_project(owner, name="Support"))
-    assert {one.token for one in withdrawn_grants(grants)} == {token.pk}
+    assert {grant.token for grant in withdrawn_grants(grants)} == {token.pk}
 
 
 def test_a_token_for_this_very_project_holds(grants, project):

@@ -45,23 +45,25 @@ def test_an_image_is_uploaded_and_sent(api, owner, url, messages, scripted):
     client = api(owner)
     answer = client.post(url, file() | {"description": "The plan"})
     assert answer.status_code == 201
-    made = answer.json()
-    kept = Attachment.objects.get()
-    assert made == {
-        "id": str(kept.pk),
+    payload = answer.json()
+    attachment = Attachment.objects.get()
+    assert payload == {
+        "id": str(attachment.pk),
         "name": "plan.png",
         "media_type": "image/png",
         "width": 40,
         "height": 30,
-        "size": kept.size,
+        "size": attachment.size,
         "description": "The plan",
-        "url": f"/api/v1/attachments/{kept.pk}/",
+        "url": f"/api/v1/attachments/{attachment.pk}/",
     }
-    answer = client.post(messages, {"content": "Look", "attachments": [made["id"]]}, format="json")
+    answer = client.post(
+        messages, {"content": "Look", "attachments": [payload["id"]]}, format="json"
+    )
     assert answer.status_code == 201
-    assert answer.json()["message"]["attachments"] == [made]
+    assert answer.json()["message"]["attachments"] == [payload]
     assert answer.json()["reply"]["attachments"] == []
-    assert client.get(messages).json()["results"][0]["attachments"] == [made]
+    assert client.get(messages).json()["results"][0]["attachments"] == [payload]
     parts = scripted.requests[-1]["messages"][-1]["content"]
     assert [part["type"] for part in parts] == ["image_url", "text"]
 
@@ -96,7 +98,7 @@ def test_the_words_beside_an_image_may_be_taken_away(api, owner, session, messag
     client = api(owner)
     body = {"content": "Look", "attachments": [inline()]}
     exchange = client.post(messages, body, format="json").json()
-    message, reply = (f"/api/v1/messages/{exchange[one]['id']}/" for one in ("message", "reply"))
+    message, reply = (f"/api/v1/messages/{exchange[name]['id']}/" for name in ("message", "reply"))
     answer = client.patch(message, {"content": ""}, format="json")
     assert answer.status_code == 200
     assert (answer.json()["content"], len(answer.json()["attachments"])) == ("", 1)
@@ -104,9 +106,9 @@ def test_the_words_beside_an_image_may_be_taken_away(api, owner, session, messag
     assert client.patch(message, {"content": " \n"}, format="json").status_code == 200
     refused = client.patch(reply, {"content": ""}, format="json")
     assert (refused.status_code, list(refused.json())) == (400, ["content"])
-    again = client.post(f"{message}rerun/", {"content": ""}, format="json")
-    assert again.status_code == 201
-    assert len(again.json()["message"]["attachments"]) == 1
+    response = client.post(f"{message}rerun/", {"content": ""}, format="json")
+    assert response.status_code == 201
+    assert len(response.json()["message"]["attachments"]) == 1
 
 
 def test_what_was_said_elsewhere_may_have_images_too(api, owner, messages):
@@ -180,56 +182,56 @@ def test_readers_upload_nothing_and_strangers_see_nothing(api, viewer, stranger,
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 def test_an_image_is_served_as_what_it_is_and_runs_nothing(api, owner, url):
-    made = api(owner).post(url, file()).json()
-    answer = api(owner).get(made["url"], HTTP_ACCEPT="image/webp,image/*")
+    payload = api(owner).post(url, file()).json()
+    answer = api(owner).get(payload["url"], HTTP_ACCEPT="image/webp,image/*")
     assert answer.status_code == 200
     assert answer["Content-Type"] == "image/png"
-    assert answer["Content-Disposition"] == f'attachment; filename="{made["id"]}.png"'
+    assert answer["Content-Disposition"] == f'attachment; filename="{payload["id"]}.png"'
     assert answer["Content-Security-Policy"] == "default-src 'none'; sandbox"
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert answer["Cache-Control"] == "private, no-cache"
-    assert int(answer["Content-Length"]) == made["size"]
+    assert int(answer["Content-Length"]) == payload["size"]
     data = content(answer)
     assert opened(data).size == (40, 30)
     assert answer["ETag"] == f'"{hashlib.sha256(data).hexdigest()}"'
-    again = api(owner).get(made["url"], HTTP_IF_NONE_MATCH=answer["ETag"])
-    assert (again.status_code, again.content) == (304, b"")
-    assert again["Cache-Control"] == "private, no-cache"
+    response = api(owner).get(payload["url"], HTTP_IF_NONE_MATCH=answer["ETag"])
+    assert (response.status_code, response.content) == (304, b"")
+    assert response["Cache-Control"] == "private, no-cache"
 
 
 def test_an_image_is_for_who_may_see_its_session(
     api, owner, editor, viewer, stranger, url, messages, scripted
 ):
-    made = api(owner).post(url, file()).json()
-    assert api(editor).get(made["url"]).status_code == 404
-    body = {"content": "Look", "attachments": [made["id"]]}
+    payload = api(owner).post(url, file()).json()
+    assert api(editor).get(payload["url"]).status_code == 404
+    body = {"content": "Look", "attachments": [payload["id"]]}
     api(owner).post(messages, body, format="json")
     for user, code in ((owner, 200), (editor, 200), (viewer, 200), (stranger, 404)):
-        assert api(user).get(made["url"]).status_code == code
+        assert api(user).get(payload["url"]).status_code == code
     Session.objects.update(visibility=Visibility.PRIVATE)
     for user, code in ((owner, 200), (editor, 404), (viewer, 404)):
-        assert api(user).get(made["url"]).status_code == code
+        assert api(user).get(payload["url"]).status_code == code
 
 
 def test_a_token_for_another_project_opens_no_image(api, owner, url):
     from projects.services import create_project
 
-    made = api(owner).post(url, file()).json()
+    payload = api(owner).post(url, file()).json()
     other = create_project(owner, name="Other", slug="other")
-    assert api(owner, project=other).get(made["url"]).status_code == 404
+    assert api(owner, project=other).get(payload["url"]).status_code == 404
     assert api(owner, project=other).post(url, file()).status_code == 404
 
 
 def test_without_a_token_there_is_nothing(client, api, owner, url):
-    made = api(owner).post(url, file()).json()
+    payload = api(owner).post(url, file()).json()
     client.force_login(owner)
-    assert client.get(made["url"]).status_code == 401
+    assert client.get(payload["url"]).status_code == 401
     assert client.post(url, file()).status_code == 401
 
 
 def test_an_image_that_is_not_there_is_404(api, owner, url):
-    made = api(owner).post(url, file()).json()
+    payload = api(owner).post(url, file()).json()
     assert api(owner).get(f"/api/v1/attachments/{uuid4()}/").json() == {"detail": "Not found."}
-    kept = Attachment.objects.get()
-    kept.file.storage.delete(kept.file.name)
-    assert api(owner).get(made["url"]).status_code == 404
+    attachment = Attachment.objects.get()
+    attachment.file.storage.delete(attachment.file.name)
+    assert api(owner).get(payload["url"]).status_code == 404

@@ -10,9 +10,11 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def again(session, asked, answered) -> Message:
-    [made] = post_messages(session, [draft("In June.", role="assistant")], at=NewBranch(asked.pk))
-    return made
+def other_reply(session, question, stored_reply) -> Message:
+    [message] = post_messages(
+        session, [draft("In June.", role="assistant")], at=NewBranch(question.pk)
+    )
+    return message
 
 
 def url(message: Message) -> str:
@@ -20,34 +22,36 @@ def url(message: Message) -> str:
 
 
 def test_the_path_goes_on_to_the_end_of_the_branch(
-    api, editor, session, asked, answered, again, fresh
+    api, editor, session, question, stored_reply, other_reply, fresh
 ):
-    told = api(editor).get(f"/api/v1/messages/{again.pk}/").json()
-    assert told["siblings"] == [str(answered.pk), str(again.pk)]
+    payload = api(editor).get(f"/api/v1/messages/{other_reply.pk}/").json()
+    assert payload["siblings"] == [str(stored_reply.pk), str(other_reply.pk)]
     last = post_message(session, "Thanks.", author=editor)
     before = fresh(session).version
-    answer = api(editor).post(url(answered))
+    answer = api(editor).post(url(stored_reply))
     assert answer.status_code == 200
     assert answer.json()["version"] == before + 1
     assert answer.json()["last_role"] == "assistant"
-    assert fresh(session).head_id == answered.pk
-    api(editor).post(url(again))
+    assert fresh(session).head_id == stored_reply.pk
+    api(editor).post(url(other_reply))
     assert fresh(session).head_id == last.pk
 
 
-def test_viewers_and_strangers_choose_nothing(api, viewer, stranger, session, answered, again):
-    assert api(viewer).post(url(answered)).status_code == 404
-    assert api(stranger).post(url(answered)).status_code == 404
+def test_viewers_and_strangers_choose_nothing(
+    api, viewer, stranger, session, stored_reply, other_reply
+):
+    assert api(viewer).post(url(stored_reply)).status_code == 404
+    assert api(stranger).post(url(stored_reply)).status_code == 404
     session.refresh_from_db()
-    assert session.head_id == again.pk
+    assert session.head_id == other_reply.pk
 
 
-def test_what_is_not_there_is_404(api, editor, answered):
-    Message.objects.filter(pk=answered.pk).delete()
-    assert api(editor).post(url(answered)).status_code == 404
+def test_what_is_not_there_is_404(api, editor, stored_reply):
+    Message.objects.filter(pk=stored_reply.pk).delete()
+    assert api(editor).post(url(stored_reply)).status_code == 404
 
 
-def test_a_deleted_sibling_is_no_longer_among_them(api, editor, answered, again):
-    delete(answered)
-    told = api(editor).get(f"/api/v1/messages/{again.pk}/").json()
-    assert told["siblings"] == [str(again.pk)]
+def test_a_deleted_sibling_is_no_longer_among_them(api, editor, stored_reply, other_reply):
+    delete(stored_reply)
+    payload = api(editor).get(f"/api/v1/messages/{other_reply.pk}/").json()
+    assert payload["siblings"] == [str(other_reply.pk)]

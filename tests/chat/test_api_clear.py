@@ -12,34 +12,36 @@ def url(session: Session) -> str:
     return f"/api/v1/sessions/{session.pk}/clear/"
 
 
-def test_everything_is_deleted_and_the_version_goes_on(api, editor, session, asked, answered):
+def test_everything_is_deleted_and_the_version_goes_on(
+    api, editor, session, question, stored_reply
+):
     answer = api(editor).post(url(session))
     assert answer.status_code == 200
-    told = answer.json()
-    assert (told["message_count"], told["last_role"], told["version"]) == (0, None, 3)
+    payload = answer.json()
+    assert (payload["message_count"], payload["last_role"], payload["version"]) == (0, None, 3)
     assert not session.messages.filter(deleted_at=None).exists()
     session.refresh_from_db()
-    again = post_message(session, "Anew.", author=editor)
-    assert (again.seq, again.parent_id) == (3, None)
-    told = api(editor).get(f"/api/v1/messages/{again.pk}/").json()
-    assert told["siblings"] == [str(again.pk)]
+    second_question = post_message(session, "Anew.", author=editor)
+    assert (second_question.seq, second_question.parent_id) == (3, None)
+    payload = api(editor).get(f"/api/v1/messages/{second_question.pk}/").json()
+    assert payload["siblings"] == [str(second_question.pk)]
 
 
-def test_not_while_a_reply_is_being_said(api, editor, session, asked):
-    begin_reply(asked)
+def test_not_while_a_reply_is_being_said(api, editor, session, question):
+    begin_reply(question)
     answer = api(editor).post(url(session))
     assert answer.status_code == 409
     assert "Stop it first" in answer.json()["detail"]
     assert session.messages.filter(deleted_at=None).count() == 2
 
 
-def test_an_owner_does_and_others_do_not(api, owner, viewer, stranger, person, session, asked):
+def test_an_owner_does_and_others_do_not(api, owner, viewer, stranger, person, session, question):
     assert api(viewer).post(url(session)).status_code == 404
     assert api(stranger).post(url(session)).status_code == 404
     Session.objects.update(creator=owner)
     assert api(owner).post(url(session)).status_code == 200
 
 
-def test_another_editor_does_not(api, owner, editor, session, asked):
+def test_another_editor_does_not(api, owner, editor, session, question):
     Session.objects.update(creator=owner)
     assert api(editor).post(url(session)).status_code == 404

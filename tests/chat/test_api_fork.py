@@ -17,37 +17,39 @@ def fork(client, session: Session, **body):
     return client.post(url(session), body, format="json")
 
 
-def test_it_begins_with_the_path_down_to_the_message(api, owner, editor, session, asked, answered):
+def test_it_begins_with_the_path_down_to_the_message(
+    api, owner, editor, session, question, stored_reply
+):
     post_message(session, "At what time?", author=editor)
-    answer = fork(api(owner), session, message=str(answered.pk))
+    answer = fork(api(owner), session, message=str(stored_reply.pk))
     assert answer.status_code == 201
-    told = answer.json()
-    assert (told["creator"], told["title"]) == ("olive", "The cutover")
-    assert (told["message_count"], told["last_role"]) == (2, "assistant")
-    made = Session.objects.get(pk=told["id"])
-    copies = list(made.messages.order_by("seq"))
-    assert [one.text for one in copies] == [asked.text, answered.text]
-    assert [one.copied_from_id for one in copies] == [asked.pk, answered.pk]
+    payload = answer.json()
+    assert (payload["creator"], payload["title"]) == ("olive", "The cutover")
+    assert (payload["message_count"], payload["last_role"]) == (2, "assistant")
+    chat_session = Session.objects.get(pk=payload["id"])
+    copies = list(chat_session.messages.order_by("seq"))
+    assert [copy.text for copy in copies] == [question.text, stored_reply.text]
+    assert [copy.copied_from_id for copy in copies] == [question.pk, stored_reply.pk]
     assert session.messages.count() == 3
 
 
-def test_without_a_message_it_takes_all_of_the_path(api, editor, session, asked, answered):
+def test_without_a_message_it_takes_all_of_the_path(api, editor, session, question, stored_reply):
     assert fork(api(editor), session).json()["message_count"] == 2
 
 
-def test_what_was_deleted_is_left_out(api, editor, session, asked, answered):
-    delete(asked)
+def test_what_was_deleted_is_left_out(api, editor, session, question, stored_reply):
+    delete(question)
     assert fork(api(editor), session).json()["message_count"] == 1
 
 
 @pytest.mark.parametrize("message", ["x", 7, None, "01a1fd94-aff6-71b6-8bd0-91ac1672867b"])
-def test_what_is_no_message_of_it_is_refused(api, editor, session, asked, message):
+def test_what_is_no_message_of_it_is_refused(api, editor, session, question, message):
     answer = fork(api(editor), session, message=message)
     assert answer.status_code == 400
     assert list(answer.json()) == ["message"]
 
 
-def test_a_message_of_another_session_is_refused(api, editor, project, session, asked):
+def test_a_message_of_another_session_is_refused(api, editor, project, session, question):
     other = Session.objects.create(project=project, creator=editor)
     theirs = post_message(other, "Elsewhere.", author=editor)
     assert fork(api(editor), session, message=str(theirs.pk)).status_code == 400
@@ -55,7 +57,7 @@ def test_a_message_of_another_session_is_refused(api, editor, project, session, 
 
 
 def test_viewers_strangers_and_who_may_not_see_it_get_404(
-    api, viewer, owner, stranger, session, asked
+    api, viewer, owner, stranger, session, question
 ):
     assert fork(api(viewer), session).status_code == 404
     assert fork(api(stranger), session).status_code == 404

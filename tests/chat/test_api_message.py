@@ -19,58 +19,62 @@ def patch(client, message, content="In June.", **headers):
     return client.patch(url(message), {"content": content}, format="json", headers=headers)
 
 
-def test_a_reader_gets_it_with_its_version_as_entity_tag(api, viewer, asked):
-    answer = api(viewer).get(url(asked))
-    told = answer.json()
+def test_a_reader_gets_it_with_its_version_as_entity_tag(api, viewer, question):
+    answer = api(viewer).get(url(question))
+    payload = answer.json()
     assert answer.headers["ETag"].startswith('"1.')
-    assert (told["content"], told["author"], told["version"]) == (asked.text, "edgar", 1)
-    assert (told["edited_at"], told["deleted_at"]) == (None, None)
-    assert (told["reactions"], told["siblings"]) == ([], [str(asked.pk)])
+    assert (payload["content"], payload["author"], payload["version"]) == (
+        question.text,
+        "edgar",
+        1,
+    )
+    assert (payload["edited_at"], payload["deleted_at"]) == (None, None)
+    assert (payload["reactions"], payload["siblings"]) == ([], [str(question.pk)])
 
 
-def test_its_author_edits_it_and_the_earlier_text_stays(api, editor, session, asked, fresh):
-    answer = patch(api(editor), asked, "When is the migration?")
+def test_its_author_edits_it_and_the_earlier_text_stays(api, editor, session, question, fresh):
+    answer = patch(api(editor), question, "When is the migration?")
     assert answer.status_code == 200
     assert answer.headers["ETag"].startswith('"2.')
-    assert answer.json()["content"] == fresh(asked).text == "When is the migration?"
+    assert answer.json()["content"] == fresh(question).text == "When is the migration?"
     assert answer.json()["edited_at"]
     assert MessageRevision.objects.get().text == "When is the cutover?"
     assert fresh(session).version == 2
 
 
 @pytest.mark.parametrize("tag", ["1", '"1"', 'W/"1"', "*"])
-def test_an_edit_of_the_version_that_was_read_is_made(api, editor, asked, tag):
-    assert patch(api(editor), asked, **{"If-Match": tag}).status_code == 200
+def test_an_edit_of_the_version_that_was_read_is_made(api, editor, question, tag):
+    assert patch(api(editor), question, **{"If-Match": tag}).status_code == 200
 
 
-def test_a_stale_edit_gets_412_and_the_message_as_it_is(api, editor, asked, fresh):
-    edit(asked, "Somebody was quicker.", editor)
-    answer = patch(api(editor), asked, "Mine.", **{"If-Match": '"1"'})
+def test_a_stale_edit_gets_412_and_the_message_as_it_is(api, editor, question, fresh):
+    edit(question, "Somebody was quicker.", editor)
+    answer = patch(api(editor), question, "Mine.", **{"If-Match": '"1"'})
     assert answer.status_code == 412
     assert answer.headers["ETag"].startswith('"2.')
     assert answer.json()["detail"] == "The message was changed in the meantime."
     assert answer.json()["message"]["content"] == "Somebody was quicker."
-    assert fresh(asked).text == "Somebody was quicker."
-    deletion = api(editor).delete(url(asked), headers={"If-Match": "1"})
+    assert fresh(question).text == "Somebody was quicker."
+    deletion = api(editor).delete(url(question), headers={"If-Match": "1"})
     assert deletion.status_code == 412
-    assert fresh(asked).deleted_at is None
+    assert fresh(question).deleted_at is None
 
 
 @pytest.mark.parametrize("tag", ["x", '"1', "1, 2", "-1", "9" * 12])
-def test_what_is_no_version_is_refused(api, editor, asked, tag):
-    assert patch(api(editor), asked, **{"If-Match": tag}).status_code == 400
+def test_what_is_no_version_is_refused(api, editor, question, tag):
+    assert patch(api(editor), question, **{"If-Match": tag}).status_code == 400
 
 
 @pytest.mark.parametrize("content", [None, "", " \n", "x" * 500_001, ["a"]])
-def test_what_is_no_text_is_refused(api, editor, asked, content):
-    answer = patch(api(editor), asked, content)
+def test_what_is_no_text_is_refused(api, editor, question, content):
+    answer = patch(api(editor), question, content)
     assert answer.status_code == 400
     assert list(answer.json()) == ["content"]
 
 
-def test_any_writer_changes_what_the_assistant_said(api, owner, editor, answered):
-    assert patch(api(editor), answered).status_code == 200
-    assert patch(api(owner), answered).status_code == 200
+def test_any_writer_changes_what_the_assistant_said(api, owner, editor, stored_reply):
+    assert patch(api(editor), stored_reply).status_code == 200
+    assert patch(api(owner), stored_reply).status_code == 200
 
 
 def test_the_words_of_others_are_changed_by_owners_only(api, owner, editor, person, session):
@@ -84,17 +88,17 @@ def test_the_words_of_others_are_changed_by_owners_only(api, owner, editor, pers
     assert patch(api(owner), recorded).status_code == 200
 
 
-def test_viewers_and_strangers_change_nothing(api, viewer, stranger, asked, answered):
+def test_viewers_and_strangers_change_nothing(api, viewer, stranger, question, stored_reply):
     for user in (viewer, stranger):
-        assert patch(api(user), asked).status_code == 404
-        assert api(user).delete(url(answered)).status_code == 404
-    assert api(stranger).get(url(asked)).status_code == 404
+        assert patch(api(user), question).status_code == 404
+        assert api(user).delete(url(stored_reply)).status_code == 404
+    assert api(stranger).get(url(question)).status_code == 404
 
 
-def test_a_token_that_may_only_read_changes_nothing(api, editor, asked):
+def test_a_token_that_may_only_read_changes_nothing(api, editor, question):
     client = api(editor, scopes=["read"])
-    assert client.get(url(asked)).status_code == 200
-    assert patch(client, asked).status_code == 403
+    assert client.get(url(question)).status_code == 200
+    assert patch(client, question).status_code == 403
 
 
 def test_what_is_not_there_is_404(api, editor, session):
@@ -102,24 +106,24 @@ def test_what_is_not_there_is_404(api, editor, session):
     assert api(editor).delete(NOWHERE).status_code == 404
 
 
-def test_a_deleted_message_keeps_its_place_and_loses_its_words(api, editor, session, asked):
-    edit(asked, "Again?", editor)
-    answer = api(editor).delete(url(asked))
+def test_a_deleted_message_keeps_its_place_and_loses_its_words(api, editor, session, question):
+    edit(question, "Again?", editor)
+    answer = api(editor).delete(url(question))
     assert answer.status_code == 204
     assert answer.headers["ETag"] == '"3"'
-    told = api(editor).get(url(asked)).json()
-    assert (told["content"], told["seq"]) == ("", 1)
-    assert told["deleted_at"]
+    payload = api(editor).get(url(question)).json()
+    assert (payload["content"], payload["seq"]) == ("", 1)
+    assert payload["deleted_at"]
     [listed] = api(editor).get(f"/api/v1/sessions/{session.pk}/messages/").json()["results"]
     assert listed["content"] == ""
-    assert api(editor).get(f"{url(asked)}revisions/").json()["results"] == []
-    assert api(editor).delete(url(asked)).status_code == 204
+    assert api(editor).get(f"{url(question)}revisions/").json()["results"] == []
+    assert api(editor).delete(url(question)).status_code == 204
 
 
-def test_what_is_deleted_or_still_being_said_is_not_edited(api, editor, asked, answered):
-    delete(answered)
-    assert patch(api(editor), answered).status_code == 409
-    reply = begin_reply(asked)
+def test_what_is_deleted_or_still_being_said_is_not_edited(api, editor, question, stored_reply):
+    delete(stored_reply)
+    assert patch(api(editor), stored_reply).status_code == 409
+    reply = begin_reply(question)
     answer = api(editor).delete(url(reply))
     assert answer.status_code == 409
     assert answer.json()["detail"] == "This reply is still being written."

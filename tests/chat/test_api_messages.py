@@ -52,12 +52,12 @@ def test_without_a_reply_it_is_only_recorded(api, owner, url, scripted):
 
 def test_a_program_records_what_was_said_elsewhere(api, owner, url):
     client = api(owner)
-    said = [
+    messages = [
         {"content": "Hi", "author": "Caroline", "created_at": "2023-05-08T13:56:00Z"},
         {"content": "Hello, Caroline", "role": "assistant", "created_at": "2023-05-08T13:57:00Z"},
     ]
-    for one in said:
-        assert client.post(url, one | {"reply": False}, format="json").status_code == 201
+    for message in messages:
+        assert client.post(url, message | {"reply": False}, format="json").status_code == 201
     first, second = client.get(url).json()["results"]
     assert (first["author"], first["created_at"]) == ("Caroline", "2023-05-08T13:56:00Z")
     assert (second["author"], second["role"]) == ("Assistant", "assistant")
@@ -127,8 +127,8 @@ def test_messages_come_in_order_page_by_page(api, owner, session, url):
     client = api(owner)
     first = client.get(url, {"page_size": 3}).json()
     second = client.get(first["next"]).json()
-    told = [one["content"] for one in first["results"] + second["results"]]
-    assert told == ["0", "1", "2", "3", "4"]
+    contents = [result["content"] for result in first["results"] + second["results"]]
+    assert contents == ["0", "1", "2", "3", "4"]
     assert second["next"] is None
     assert client.get(url, {"cursor": "cD1hYmM="}).status_code == 404
 

@@ -26,15 +26,15 @@ def url(note) -> str:
 def listed(client, query: str = "") -> list[str]:
     answer = client.get(URL + query)
     assert answer.status_code == 200
-    return [one["text"] for one in answer.json()["results"]]
+    return [result["text"] for result in answer.json()["results"]]
 
 
 def test_a_note_is_written_down(api, editor):
     answer = api(editor).post(URL, {"text": f" {CUTOVER}\n"}, format="json")
     assert answer.status_code == 201
     assert answer.headers["ETag"].startswith('"1.')
-    told = answer.json()
-    assert told.keys() == {
+    payload = answer.json()
+    assert payload.keys() == {
         "id",
         "text",
         "author",
@@ -44,29 +44,31 @@ def test_a_note_is_written_down(api, editor):
         "created_at",
         "edited_at",
     }
-    assert (told["text"], told["author"], told["seq"]) == (f" {CUTOVER}\n", "edgar", 1)
-    assert (told["version"], told["edited_at"]) == (1, None)
-    assert api(editor).get(f"{URL}{told['id']}/").json() == told
-    assert api(editor).get(f"/api/v1/messages/{told['id']}/").json()["content"] == told["text"]
+    assert (payload["text"], payload["author"], payload["seq"]) == (f" {CUTOVER}\n", "edgar", 1)
+    assert (payload["version"], payload["edited_at"]) == (1, None)
+    assert api(editor).get(f"{URL}{payload['id']}/").json() == payload
+    assert (
+        api(editor).get(f"/api/v1/messages/{payload['id']}/").json()["content"] == payload["text"]
+    )
 
 
 def test_it_may_be_of_another_time_that_makes_sense(api, editor):
-    given = {"text": CUTOVER, "created_at": "2023-05-08T13:56:00Z"}
-    assert api(editor).post(URL, given, format="json").json()["created_at"] == given["created_at"]
+    fields = {"text": CUTOVER, "created_at": "2023-05-08T13:56:00Z"}
+    assert api(editor).post(URL, fields, format="json").json()["created_at"] == fields["created_at"]
     for at in ("1969-12-31T00:00:00Z", "2999-01-01T00:00:00Z", "yesterday"):
-        answer = api(editor).post(URL, given | {"created_at": at}, format="json")
+        answer = api(editor).post(URL, fields | {"created_at": at}, format="json")
         assert answer.status_code == 400
         assert answer.json().keys() == {"created_at"}
     assert Message.objects.count() == 1
 
 
 @pytest.mark.parametrize(
-    "given",
+    "value",
     [{}, {"text": ""}, {"text": " \n "}, {"text": "x" * (MAX_MESSAGE_CHARS + 1)}, {"text": []}],
 )
-def test_what_is_no_note_is_refused(api, editor, url, given):
+def test_what_is_no_note_is_refused(api, editor, url, value):
     client = api(editor)
-    for answer in (client.post(URL, given, format="json"), client.patch(url, given, format="json")):
+    for answer in (client.post(URL, value, format="json"), client.patch(url, value, format="json")):
         assert answer.status_code == 400
         assert answer.json().keys() == {"text"}
     assert Message.objects.count() == 1
@@ -78,12 +80,12 @@ def test_pages_of_the_list_hold_each_note_once(api, editor, project):
     # Two that were written at one instant.
     Message.objects.filter(seq=2).update(created_at=Message.objects.get(seq=3).created_at)
     client = api(editor)
-    found, page = [], client.get(URL + "?page_size=2").json()
-    found += page["results"]
+    matches, page = [], client.get(URL + "?page_size=2").json()
+    matches += page["results"]
     while page["next"]:
         page = client.get(page["next"]).json()
-        found += page["results"]
-    assert [one["text"] for one in found] == [f"Note {number}" for number in (4, 3, 2, 1, 0)]
+        matches += page["results"]
+    assert [match["text"] for match in matches] == [f"Note {number}" for number in (4, 3, 2, 1, 0)]
     assert client.get(URL + "?cursor=cD14").status_code == 404
 
 
@@ -149,8 +151,8 @@ def test_beyond_the_boundary_there_is_nothing(api, owner, stranger, project, url
     other = create_project(stranger, name="Other", slug="other")
     client = api(stranger)
     elsewhere = url.replace("billing", "other")
-    for one in (URL, url, elsewhere):
-        assert client.get(one).status_code == 404
+    for address in (URL, url, elsewhere):
+        assert client.get(address).status_code == 404
     assert client.patch(elsewhere, {"text": "Mine."}, format="json").status_code == 404
     assert client.delete(elsewhere).status_code == 404
     assert api(owner, project=create_project(owner, name="Third")).get(URL).status_code == 404
@@ -158,8 +160,8 @@ def test_beyond_the_boundary_there_is_nothing(api, owner, stranger, project, url
 
 
 def test_neither_private_notes_nor_chats_are_notes_of_others(api, owner, session, url, note):
-    said = post_message(session, "This is no note.")
-    assert api(owner).get(f"{URL}{said.pk}/").status_code == 404
+    posted = post_message(session, "This is no note.")
+    assert api(owner).get(f"{URL}{posted.pk}/").status_code == 404
     sessions.update_session(note.session, visibility=Visibility.PRIVATE)
     assert listed(api(owner)) == []
     assert api(owner).get(url).status_code == 404

@@ -23,49 +23,51 @@ def test_it_is_what_is_sent_to_the_letter(api, owner, project, session, url, scr
     project.save()
     post_message(session, "The cutover is on 3 March.", author=owner)
     post_message(session, "Noted.", role="assistant")
-    told = api(owner).get(url, {"content": "When is it?"}).json()
+    payload = api(owner).get(url, {"content": "When is it?"}).json()
     messages = f"/api/v1/sessions/{session.pk}/messages/"
     api(owner).post(messages, {"content": "When is it?"}, format="json")
     sent = scripted.requests[-1]["messages"]
-    assert told["messages"] == [{"role": one["role"], "content": one["content"]} for one in sent]
-    assert [section["name"] for section in told["sections"]] == ["persona", "history", "message"]
-    assert told["sections"][0]["text"] == "You are brief."
-    assert told["tokens"] == sum(section["tokens"] for section in told["sections"])
-    assert told["tokens"] < told["budget"]
-    assert told["model"] == "openai-chat:scripted"
+    assert payload["messages"] == [
+        {"role": message["role"], "content": message["content"]} for message in sent
+    ]
+    assert [section["name"] for section in payload["sections"]] == ["persona", "history", "message"]
+    assert payload["sections"][0]["text"] == "You are brief."
+    assert payload["tokens"] == sum(section["tokens"] for section in payload["sections"])
+    assert payload["tokens"] < payload["budget"]
+    assert payload["model"] == "openai-chat:scripted"
 
 
 def test_asking_writes_nothing(api, owner, session, url):
     before = Session.objects.values().get()
-    told = api(owner).get(url, {"content": "Hello"}).json()
-    assert told["messages"][-1] == {"role": "user", "content": "Hello"}
-    assert told["sections"][-1]["items"][0]["id"] is None
+    payload = api(owner).get(url, {"content": "Hello"}).json()
+    assert payload["messages"][-1] == {"role": "user", "content": "Hello"}
+    assert payload["sections"][-1]["items"][0]["id"] is None
     assert Session.objects.values().get() == before
     assert not Message.objects.exists()
 
 
 def test_without_content_it_is_the_answer_to_what_waits(api, owner, session, url):
     waiting = post_message(session, "When is the cutover?", author=owner)
-    told = api(owner).get(url).json()
-    assert told["messages"][-1] == {"role": "user", "content": "When is the cutover?"}
-    [item] = told["sections"][-1]["items"]
+    payload = api(owner).get(url).json()
+    assert payload["messages"][-1] == {"role": "user", "content": "When is the cutover?"}
+    [item] = payload["sections"][-1]["items"]
     assert (item["kind"], item["id"], item["revision"]) == ("message", str(waiting.pk), 1)
 
 
 def test_without_anything_to_answer_it_is_what_stands_before(api, owner, session, url):
-    assert [one["name"] for one in api(owner).get(url).json()["sections"]] == ["persona"]
+    assert [section["name"] for section in api(owner).get(url).json()["sections"]] == ["persona"]
     post_message(session, "Hi", author=owner)
     post_message(session, "Hello.", role="assistant")
-    told = api(owner).get(url).json()
-    assert [one["name"] for one in told["sections"]] == ["persona", "history"]
-    assert told["messages"][-1] == {"role": "assistant", "content": "Hello."}
+    payload = api(owner).get(url).json()
+    assert [section["name"] for section in payload["sections"]] == ["persona", "history"]
+    assert payload["messages"][-1] == {"role": "assistant", "content": "Hello."}
 
 
 def test_speakers_are_named_where_several_talk(api, owner, editor, session, url):
     post_message(session, "Hi", author=owner)
     post_message(session, "Hello.", role="assistant")
-    told = api(editor).get(url, {"content": "And me?"}).json()
-    assert told["messages"][-1]["content"] == "edgar: And me?"
+    payload = api(editor).get(url, {"content": "And me?"}).json()
+    assert payload["messages"][-1]["content"] == "edgar: And me?"
 
 
 def test_readers_may_look_and_strangers_may_not(api, viewer, stranger, url):

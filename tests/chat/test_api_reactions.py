@@ -9,8 +9,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def url(answered) -> str:
-    return f"/api/v1/messages/{answered.pk}/reactions/"
+def url(stored_reply) -> str:
+    return f"/api/v1/messages/{stored_reply.pk}/reactions/"
 
 
 def give(client, url: str, emoji: object = "👍"):
@@ -64,8 +64,8 @@ def test_what_is_no_emoji_is_refused_by_field(api, editor, url, emoji):
     assert not Reaction.objects.exists()
 
 
-def test_words_from_earlier_versions_are_shown_and_can_be_removed(api, editor, answered, url):
-    reaction = {"message": answered, "project": answered.project, "user": editor}
+def test_words_from_earlier_versions_are_shown_and_can_be_removed(api, editor, stored_reply, url):
+    reaction = {"message": stored_reply, "project": stored_reply.project, "user": editor}
     Reaction.objects.create(emoji="обязательно!", **reaction)
     assert api(editor).get(url).json() == [{"emoji": "обязательно!", "count": 1, "mine": True}]
     assert api(editor).delete(f"{url}?emoji=обязательно!").json() == []
@@ -84,7 +84,7 @@ def test_viewers_see_and_strangers_do_not(api, viewer, stranger, url):
 
 
 def test_a_list_takes_the_same_queries_however_many_were_given(
-    api, owner, editor, session, answered, url, django_assert_num_queries
+    api, owner, editor, session, stored_reply, url, django_assert_num_queries
 ):
     for emoji in ("👍", "🎉", "👀"):
         give(api(owner), url, emoji)
@@ -93,5 +93,5 @@ def test_a_list_takes_the_same_queries_however_many_were_given(
         post_message(session, str(number), author=owner)
     client = api(owner)
     with django_assert_num_queries(6):
-        told = client.get(f"/api/v1/sessions/{session.pk}/messages/").json()["results"]
-    assert [one["count"] for one in told[1]["reactions"]] == [2, 2, 2]
+        results = client.get(f"/api/v1/sessions/{session.pk}/messages/").json()["results"]
+    assert [reaction["count"] for reaction in results[1]["reactions"]] == [2, 2, 2]

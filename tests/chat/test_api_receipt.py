@@ -18,19 +18,19 @@ def url(pk: object) -> str:
 
 
 def test_it_names_the_sections_and_what_stood_in_them(api, viewer, reply):
-    told = api(viewer).get(url(reply)).json()
-    assert told["budget"] > 0
-    names = [section["name"] for section in told["sections"]]
+    payload = api(viewer).get(url(reply)).json()
+    assert payload["budget"] > 0
+    names = [section["name"] for section in payload["sections"]]
     assert (names[0], names[-1]) == ("persona", "message")
-    [item] = told["sections"][-1]["items"]
-    asked = Message.objects.get(role="user")
-    assert (item["kind"], item["id"], item["revision"]) == ("message", str(asked.pk), 1)
-    assert "When?" not in str(told)
+    [item] = payload["sections"][-1]["items"]
+    message = Message.objects.get(role="user")
+    assert (item["kind"], item["id"], item["revision"]) == ("message", str(message.pk), 1)
+    assert "When?" not in str(payload)
 
 
 def test_what_is_no_reply_has_none(api, viewer, reply):
-    asked = Message.objects.get(role="user")
-    assert api(viewer).get(url(asked.pk)).status_code == 404
+    message = Message.objects.get(role="user")
+    assert api(viewer).get(url(message.pk)).status_code == 404
 
 
 def test_strangers_get_404(api, stranger, reply):

@@ -17,24 +17,24 @@ def rerun(client, message: Message, content: object = "When is the rehearsal?"):
 
 
 def test_a_sibling_is_asked_and_answered_and_counts(
-    api, editor, session, asked, answered, scripted, fresh
+    api, editor, session, question, stored_reply, scripted, fresh
 ):
     scripted.say("On Friday.")
-    answer = rerun(api(editor), asked)
+    answer = rerun(api(editor), question)
     assert answer.status_code == 201
     message, reply = answer.json()["message"], answer.json()["reply"]
     assert (message["content"], message["parent"]) == ("When is the rehearsal?", None)
-    assert message["siblings"] == [str(asked.pk), message["id"]]
+    assert message["siblings"] == [str(question.pk), message["id"]]
     assert (reply["content"], reply["parent"]) == ("On Friday.", message["id"])
     assert str(fresh(session).head_id) == reply["id"]
-    assert fresh(asked).text == "When is the cutover?"
+    assert fresh(question).text == "When is the cutover?"
     # The model is asked as if the first question had not been.
     assert "cutover" not in str(scripted.requests[-1]["messages"])
 
 
-def test_it_streams_when_events_are_accepted(api, editor, asked, answered, scripted):
+def test_it_streams_when_events_are_accepted(api, editor, question, stored_reply, scripted):
     answer = api(editor).post(
-        url(asked), {"content": "And?"}, format="json", headers={"Accept": "text/event-stream"}
+        url(question), {"content": "And?"}, format="json", headers={"Accept": "text/event-stream"}
     )
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "text/event-stream"
@@ -42,35 +42,35 @@ def test_it_streams_when_events_are_accepted(api, editor, asked, answered, scrip
 
 
 @pytest.mark.parametrize("content", [None, "", " ", "x" * 500_001])
-def test_what_is_no_text_is_refused(api, editor, asked, content):
-    assert rerun(api(editor), asked, content).status_code == 400
+def test_what_is_no_text_is_refused(api, editor, question, content):
+    assert rerun(api(editor), question, content).status_code == 400
     assert Message.objects.count() == 1
 
 
-def test_only_what_a_person_said_is_asked_again(api, editor, answered):
-    assert rerun(api(editor), answered).status_code == 409
+def test_only_what_a_person_said_is_asked_again(api, editor, stored_reply):
+    assert rerun(api(editor), stored_reply).status_code == 409
 
 
-def test_viewers_and_strangers_get_404(api, viewer, stranger, asked):
-    assert rerun(api(viewer), asked).status_code == 404
-    assert rerun(api(stranger), asked).status_code == 404
+def test_viewers_and_strangers_get_404(api, viewer, stranger, question):
+    assert rerun(api(viewer), question).status_code == 404
+    assert rerun(api(stranger), question).status_code == 404
     assert Message.objects.count() == 1
 
 
-def test_a_message_that_is_not_there_is_404(api, editor, session, asked):
+def test_a_message_that_is_not_there_is_404(api, editor, session, question):
     Message.objects.all().delete()
-    assert rerun(api(editor), asked).status_code == 404
+    assert rerun(api(editor), question).status_code == 404
 
 
-def test_a_closed_session_stays_as_it_is(api, editor, asked):
+def test_a_closed_session_stays_as_it_is(api, editor, question):
     Session.objects.update(status="closed")
-    assert rerun(api(editor), asked).status_code == 409
+    assert rerun(api(editor), question).status_code == 409
 
 
-def test_the_history_before_it_stays(api, editor, session, asked, answered, scripted):
+def test_the_history_before_it_stays(api, editor, session, question, stored_reply, scripted):
     second = post_message(session, "At what time?", author=editor)
     post_message(session, "At nine.", role="assistant")
     rerun(api(editor), second, "On which day?")
-    said = str(scripted.requests[-1]["messages"])
-    assert "In May." in said
-    assert "At nine." not in said
+    text = str(scripted.requests[-1]["messages"])
+    assert "In May." in text
+    assert "At nine." not in text

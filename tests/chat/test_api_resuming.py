@@ -33,24 +33,24 @@ def bearer(owner) -> dict[str, str]:
 
 
 @pytest.fixture
-def said(session, owner) -> Message:
+def finished_reply(session, owner) -> Message:
     """A reply that is over."""
-    asked = post_message(session, "When?", author=owner)
-    return post_message(session, TEXT, role="assistant", parent=asked)
+    question = post_message(session, "When?", author=owner)
+    return post_message(session, TEXT, role="assistant", parent=question)
 
 
 def events(text: str) -> list[tuple[str, str | None, dict]]:
     """(event, id, data) of each."""
-    found = []
+    events_found = []
     for block in text.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.splitlines() if line[:1] != ":")
         if fields:
-            found.append((fields["event"], fields.get("id"), json.loads(fields["data"])))
-    return found
+            events_found.append((fields["event"], fields.get("id"), json.loads(fields["data"])))
+    return events_found
 
 
-def words(told: list) -> str:
-    return "".join(data["text"] for event, _, data in told if event == "delta")
+def words(stream_events: list) -> str:
+    return "".join(data["text"] for event, _, data in stream_events if event == "delta")
 
 
 async def whole(response) -> str:
@@ -82,21 +82,21 @@ def test_the_ids_are_positions_in_characters(session, bearer, scripted):
         await live_replies.wait_for_all()
         return text
 
-    told = events(async_to_sync(talk)())
-    assert [told[0][:2], told[-1][:2]] == [("message", "0"), ("done", "end")]
-    heard = ""
-    for _, id, data in told[1:-1]:
-        heard += data["text"]
-        assert int(id) == len(heard)
-    assert heard == TEXT
+    stream_events = events(async_to_sync(talk)())
+    assert [stream_events[0][:2], stream_events[-1][:2]] == [("message", "0"), ("done", "end")]
+    text = ""
+    for _, id, data in stream_events[1:-1]:
+        text += data["text"]
+        assert int(id) == len(text)
+    assert text == TEXT
 
 
 @pytest.mark.parametrize("position", range(0, len(TEXT) + 1, 3))
-def test_who_comes_back_to_what_is_over_gets_the_rest(said, bearer, position):
-    told = follow(said, bearer | {"Last-Event-ID": str(position)})
-    assert words(told) == TEXT[position:]
-    assert (told[-1][0], told[-1][2]["content"]) == ("done", TEXT)
-    assert "message" not in {event for event, *_ in told}
+def test_who_comes_back_to_what_is_over_gets_the_rest(finished_reply, bearer, position):
+    stream_events = follow(finished_reply, bearer | {"Last-Event-ID": str(position)})
+    assert words(stream_events) == TEXT[position:]
+    assert (stream_events[-1][0], stream_events[-1][2]["content"]) == ("done", TEXT)
+    assert "message" not in {event for event, *_ in stream_events}
 
 
 def test_who_comes_back_while_it_is_said_misses_nothing(session, owner, bearer, scripted):
@@ -105,26 +105,26 @@ def test_who_comes_back_while_it_is_said_misses_nothing(session, owner, bearer, 
 
     async def some(headers, number: int) -> list:
         """So many pieces, and the connection breaks."""
-        response, heard = await get(reply, headers), []
+        response, received = await get(reply, headers), []
         async for part in response.streaming_content:
-            heard += events(part.decode())
-            if len(heard) >= number:
+            received += events(part.decode())
+            if len(received) >= number:
                 await response.streaming_content.aclose()
                 break
-        return heard
+        return received
 
     async def talk() -> list:
         await live_replies.start(reply)
-        told, last = [], {}
-        while not told or told[-1][0] != "done":
-            told += await some(bearer | last, 2)
-            last = {"Last-Event-ID": told[-1][1]}
+        stream_events, last = [], {}
+        while not stream_events or stream_events[-1][0] != "done":
+            stream_events += await some(bearer | last, 2)
+            last = {"Last-Event-ID": stream_events[-1][1]}
         await live_replies.wait_for_all()
-        return told
+        return stream_events
 
-    told = async_to_sync(talk)()
-    assert words(told) == TEXT
-    assert told[-1][2]["content"] == TEXT
+    stream_text = async_to_sync(talk)()
+    assert words(stream_text) == TEXT
+    assert stream_text[-1][2]["content"] == TEXT
 
 
 def test_who_comes_back_to_what_another_process_says_misses_nothing(
@@ -150,38 +150,38 @@ def test_who_comes_back_to_what_another_process_says_misses_nothing(
         await speaking
         return text
 
-    told = events(async_to_sync(talk)())
-    assert words(told) == TEXT[7:]
-    assert len(told) > 3
-    assert told[-1][2]["content"] == TEXT
+    stream_events = events(async_to_sync(talk)())
+    assert words(stream_events) == TEXT[7:]
+    assert len(stream_events) > 3
+    assert stream_events[-1][2]["content"] == TEXT
 
 
-def test_who_heard_the_end_is_told_to_ask_no_more(said, bearer):
+def test_who_heard_the_end_is_told_to_ask_no_more(finished_reply, bearer):
     async def talk():
-        return await get(said, bearer | {"Last-Event-ID": "end"})
+        return await get(finished_reply, bearer | {"Last-Event-ID": "end"})
 
     assert async_to_sync(talk)().status_code == 204
 
 
-def test_who_heard_more_than_was_kept_gets_the_end_alone(said, bearer):
-    told = follow(said, bearer | {"Last-Event-ID": "999"})
-    assert [event for event, *_ in told] == ["done"]
-    assert told[0][2]["content"] == TEXT
+def test_who_heard_more_than_was_kept_gets_the_end_alone(finished_reply, bearer):
+    stream_events = follow(finished_reply, bearer | {"Last-Event-ID": "999"})
+    assert [event for event, *_ in stream_events] == ["done"]
+    assert stream_events[0][2]["content"] == TEXT
 
 
 @pytest.mark.parametrize("id", ["-1", "1.5", "x", "²", "9" * 10])
-def test_what_is_no_place_is_told_so(said, bearer, id):
+def test_what_is_no_place_is_told_so(finished_reply, bearer, id):
     async def talk():
-        return await get(said, bearer | {"Last-Event-ID": id.encode().decode("latin-1")})
+        return await get(finished_reply, bearer | {"Last-Event-ID": id.encode().decode("latin-1")})
 
     response = async_to_sync(talk)()
     assert response.status_code == 400
     assert "Last-Event-ID" in json.loads(response.content)["detail"]
 
 
-def test_a_stranger_gets_404_and_a_viewer_all_of_it(said, viewer, stranger):
+def test_a_stranger_gets_404_and_a_viewer_all_of_it(finished_reply, viewer, stranger):
     async def talk(user):
-        return await get(said, {"Authorization": f"Bearer {user.secret}"})
+        return await get(finished_reply, {"Authorization": f"Bearer {user.secret}"})
 
     for user in (viewer, stranger):
         user.secret = Token.issue(user)[1]
@@ -193,16 +193,18 @@ def test_a_stranger_gets_404_and_a_viewer_all_of_it(said, viewer, stranger):
     assert words(events(async_to_sync(read)())) == TEXT
 
 
-def test_a_deleted_reply_tells_no_word(said, bearer):
-    edits.delete(said)
-    text = str(follow(said, bearer))
+def test_a_deleted_reply_tells_no_word(finished_reply, bearer):
+    edits.delete(finished_reply)
+    text = str(follow(finished_reply, bearer))
     assert "March" not in text
     assert "'done'" in text
 
 
-def test_a_failed_reply_ends_as_it_ended(said, bearer):
-    Message.objects.filter(pk=said.pk).update(status=Status.FAILED, error="The model is away.")
-    event, id, data = follow(said, bearer)[-1]
+def test_a_failed_reply_ends_as_it_ended(finished_reply, bearer):
+    Message.objects.filter(pk=finished_reply.pk).update(
+        status=Status.FAILED, error="The model is away."
+    )
+    event, id, data = follow(finished_reply, bearer)[-1]
     assert (event, id, data["detail"]) == ("error", "end", "The model is away.")
 
 
@@ -247,9 +249,9 @@ def test_the_same_request_without_events_awaits_the_same_reply(session, bearer, 
         return first, second, await whole(third)
 
     first, second, streamed = async_to_sync(all_of_it)()
-    answers = [json.loads(one.content) for one in (first, second) if one.status_code == 201]
+    answers = [json.loads(item.content) for item in (first, second) if item.status_code == 201]
     assert {first.status_code, second.status_code} <= {201, 409}
-    assert {one["reply"]["content"] for one in answers} == {TEXT}
+    assert {answer["reply"]["content"] for answer in answers} == {TEXT}
     assert words(events(streamed)) == TEXT
     assert session.messages.count() == 2
 
@@ -262,7 +264,7 @@ def test_a_reply_that_failed_is_told_again_and_not_tried_again(session, bearer, 
         first = await post(session, plain)
         return first, await post(session, plain)
 
-    first, again = async_to_sync(talk)()
-    assert (first.status_code, again.status_code) == (201, 201)
-    assert json.loads(first.content) == json.loads(again.content)
-    assert json.loads(again.content)["reply"]["status"] == "failed"
+    first, second = async_to_sync(talk)()
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert json.loads(first.content) == json.loads(second.content)
+    assert json.loads(second.content)["reply"]["status"] == "failed"

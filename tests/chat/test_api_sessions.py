@@ -29,29 +29,41 @@ def private(project, editor) -> Session:
     )
 
 
-def one(session: Session) -> str:
+def session_url(session: Session) -> str:
     return f"/api/v1/sessions/{session.pk}/"
 
 
 def listen(signal, request) -> list[Session]:
-    heard: list[Session] = []
+    received: list[Session] = []
 
     def hear(session, **kwargs):
-        heard.append(session.pk)
+        received.append(session.pk)
 
     signal.connect(hear)
     request.addfinalizer(lambda: signal.disconnect(hear))
-    return heard
+    return received
 
 
 def test_a_writer_opens_a_session(api, editor):
     answer = api(editor).post(URL, {"title": "Plans", "visibility": "private"}, format="json")
     assert answer.status_code == 201
-    told = answer.json()
-    assert (told["project"], told["creator"], told["title"]) == ("billing", "edgar", "Plans")
-    assert (told["visibility"], told["remembered"], told["status"]) == ("private", True, "active")
-    assert (told["message_count"], told["unsummarized_count"], told["last_role"]) == (0, 0, None)
-    assert told["history_limit"] is None
+    payload = answer.json()
+    assert (payload["project"], payload["creator"], payload["title"]) == (
+        "billing",
+        "edgar",
+        "Plans",
+    )
+    assert (payload["visibility"], payload["remembered"], payload["status"]) == (
+        "private",
+        True,
+        "active",
+    )
+    assert (payload["message_count"], payload["unsummarized_count"], payload["last_role"]) == (
+        0,
+        0,
+        None,
+    )
+    assert payload["history_limit"] is None
 
 
 def test_a_viewer_and_a_stranger_open_none(api, viewer, stranger):
@@ -60,9 +72,9 @@ def test_a_viewer_and_a_stranger_open_none(api, viewer, stranger):
     assert api(stranger).get(URL).status_code == 404
 
 
-@pytest.mark.parametrize(("asked", "stored"), [(1, 50), (50, 50), (500, 500), (10**12, 1000)])
-def test_the_history_limit_is_moved_into_its_range(api, editor, asked, stored):
-    answer = api(editor).post(URL, {"history_limit": asked}, format="json")
+@pytest.mark.parametrize(("query", "stored"), [(1, 50), (50, 50), (500, 500), (10**12, 1000)])
+def test_the_history_limit_is_moved_into_its_range(api, editor, query, stored):
+    answer = api(editor).post(URL, {"history_limit": query}, format="json")
     assert answer.json()["history_limit"] == stored
     assert Session.objects.get().history_limit == stored
 
@@ -83,30 +95,30 @@ def test_what_a_session_cannot_be_is_refused_by_field(api, editor, fields, field
 
 
 def test_others_see_the_shared_and_only_the_shared(api, owner, editor, viewer, shared, private):
-    def seen(user) -> list[str]:
-        return [told["title"] for told in api(user).get(URL).json()["results"]]
+    def visible_titles(user) -> list[str]:
+        return [result["title"] for result in api(user).get(URL).json()["results"]]
 
-    assert seen(editor) == ["Mine", "Plans"]
-    assert seen(owner) == seen(viewer) == ["Plans"]
-    assert api(owner).get(one(private)).status_code == 404
-    assert api(viewer).get(one(shared)).status_code == 200
+    assert visible_titles(editor) == ["Mine", "Plans"]
+    assert visible_titles(owner) == visible_titles(viewer) == ["Plans"]
+    assert api(owner).get(session_url(private)).status_code == 404
+    assert api(viewer).get(session_url(shared)).status_code == 200
 
 
 def test_a_session_tells_what_was_said_and_what_is_not_summarised(api, editor, shared):
     post_message(shared, "The cutover is on 3 March.", author=editor)
     post_message(shared, "Noted.", role="assistant")
-    told = api(editor).get(one(shared)).json()
-    assert (told["message_count"], told["unsummarized_count"]) == (2, 2)
-    assert (told["last_role"], told["version"]) == ("assistant", 2)
+    payload = api(editor).get(session_url(shared)).json()
+    assert (payload["message_count"], payload["unsummarized_count"]) == (2, 2)
+    assert (payload["last_role"], payload["version"]) == ("assistant", 2)
 
 
 def test_sessions_are_told_of_where_there_is_no_memory(api, editor, shared, settings):
     settings.CHAT_SESSION_COUNTS = []
     post_message(shared, "The cutover is on 3 March.", author=editor)
     with CaptureQueriesContext(connection) as captured:
-        told = api(editor).get(one(shared)).json()
-        assert api(editor).get(URL).json()["results"] == [told]
-    assert (told["message_count"], told["unsummarized_count"]) == (1, 0)
+        payload = api(editor).get(session_url(shared)).json()
+        assert api(editor).get(URL).json()["results"] == [payload]
+    assert (payload["message_count"], payload["unsummarized_count"]) == (1, 0)
     assert "memory_cursor" not in str(captured.captured_queries)
 
 
@@ -125,7 +137,9 @@ def test_listing_takes_the_same_queries_for_many(
 
 def test_its_creator_changes_it_and_the_version_rises(api, editor, private):
     answer = api(editor).patch(
-        one(private), {"title": "Ours", "visibility": "project", "version": 99}, format="json"
+        session_url(private),
+        {"title": "Ours", "visibility": "project", "version": 99},
+        format="json",
     )
     assert answer.status_code == 200
     private.refresh_from_db()
@@ -134,61 +148,63 @@ def test_its_creator_changes_it_and_the_version_rises(api, editor, private):
 
 def test_a_change_leaves_what_was_said_meanwhile(api, editor, private):
     post_message(private, "Hello", author=editor)
-    api(editor).patch(one(private), {"title": "Ours"}, format="json")
+    api(editor).patch(session_url(private), {"title": "Ours"}, format="json")
     private.refresh_from_db()
     assert (private.last_seq, private.version) == (1, 2)
 
 
 def test_an_owner_manages_a_shared_session_and_others_do_not(api, owner, viewer, person, shared):
-    assert api(owner).patch(one(shared), {"title": "New"}, format="json").status_code == 200
-    assert api(viewer).patch(one(shared), {"title": "No"}, format="json").status_code == 404
-    assert api(viewer).delete(one(shared)).status_code == 404
-    assert api(viewer).post(f"{one(shared)}close/").status_code == 404
+    assert api(owner).patch(session_url(shared), {"title": "New"}, format="json").status_code == 200
+    assert api(viewer).patch(session_url(shared), {"title": "No"}, format="json").status_code == 404
+    assert api(viewer).delete(session_url(shared)).status_code == 404
+    assert api(viewer).post(f"{session_url(shared)}close/").status_code == 404
 
 
 def test_closing_is_told_once_and_a_patch_reopens(api, editor, shared, request):
-    heard = listen(session_closed, request)
+    received = listen(session_closed, request)
     client = api(editor)
-    assert client.post(f"{one(shared)}close/").json()["status"] == "closed"
-    assert client.post(f"{one(shared)}close/").status_code == 200
-    assert heard == [shared.pk]
-    assert client.patch(one(shared), {"status": "active"}, format="json").status_code == 200
+    assert client.post(f"{session_url(shared)}close/").json()["status"] == "closed"
+    assert client.post(f"{session_url(shared)}close/").status_code == 200
+    assert received == [shared.pk]
+    assert client.patch(session_url(shared), {"status": "active"}, format="json").status_code == 200
     shared.refresh_from_db()
     assert shared.status == "active"
 
 
 def test_deleting_is_told_before_it_is_gone(api, owner, shared, request):
-    heard = listen(session_deleted, request)
+    received = listen(session_deleted, request)
     post_message(shared, "Hello")
-    assert api(owner).delete(one(shared)).status_code == 204
-    assert heard == [shared.pk]
-    assert api(owner).get(one(shared)).status_code == 404
+    assert api(owner).delete(session_url(shared)).status_code == 204
+    assert received == [shared.pk]
+    assert api(owner).get(session_url(shared)).status_code == 404
 
 
 def test_a_token_for_another_project_sees_nothing(api, editor, shared):
     client = api(editor, project=create_project(editor, name="Other"))
     assert client.get(URL).status_code == 404
-    assert client.get(one(shared)).status_code == 404
+    assert client.get(session_url(shared)).status_code == 404
 
 
 def test_it_is_pinned_archived_and_taken_out_again(api, editor, private, fresh):
     client = api(editor)
-    told = client.patch(one(private), {"pinned": True, "archived": True}, format="json").json()
-    assert (told["pinned"], told["archived"], told["version"]) == (True, True, 1)
+    payload = client.patch(
+        session_url(private), {"pinned": True, "archived": True}, format="json"
+    ).json()
+    assert (payload["pinned"], payload["archived"], payload["version"]) == (True, True, 1)
     since = fresh(private).archived_at
-    told = client.patch(one(private), {"archived": True}, format="json").json()
-    assert (told["archived"], told["version"]) == (True, 1)
+    payload = client.patch(session_url(private), {"archived": True}, format="json").json()
+    assert (payload["archived"], payload["version"]) == (True, 1)
     assert fresh(private).archived_at == since is not None
-    told = client.patch(one(private), {"archived": False}, format="json").json()
-    assert (told["archived"], fresh(private).archived_at) == (False, None)
+    payload = client.patch(session_url(private), {"archived": False}, format="json").json()
+    assert (payload["archived"], fresh(private).archived_at) == (False, None)
 
 
 def test_the_list_is_filtered_by_archived(api, editor, shared, private):
     client = api(editor)
-    client.patch(one(shared), {"archived": True}, format="json")
+    client.patch(session_url(shared), {"archived": True}, format="json")
 
     def titles(query: str) -> list[str]:
-        return [told["title"] for told in client.get(f"{URL}{query}").json()["results"]]
+        return [result["title"] for result in client.get(f"{URL}{query}").json()["results"]]
 
     assert titles("") == ["Mine", "Plans"]
     assert titles("?archived=true") == ["Plans"]
@@ -197,17 +213,17 @@ def test_the_list_is_filtered_by_archived(api, editor, shared, private):
 
 
 def test_a_title_that_was_given_is_by_hand(api, editor, fresh):
-    told = api(editor).post(URL, {}, format="json").json()
-    made = Session.objects.get(pk=told["id"])
-    assert not made.title_by_hand
-    api(editor).patch(one(made), {"title": "Ours"}, format="json")
-    assert fresh(made).title_by_hand
-    api(editor).patch(one(made), {"title": ""}, format="json")
-    assert not fresh(made).title_by_hand
+    payload = api(editor).post(URL, {}, format="json").json()
+    chat_session = Session.objects.get(pk=payload["id"])
+    assert not chat_session.title_by_hand
+    api(editor).patch(session_url(chat_session), {"title": "Ours"}, format="json")
+    assert fresh(chat_session).title_by_hand
+    api(editor).patch(session_url(chat_session), {"title": ""}, format="json")
+    assert not fresh(chat_session).title_by_hand
 
 
 def test_what_changes_nothing_leaves_the_version(api, editor, private, fresh):
-    api(editor).patch(one(private), {"title": "Mine", "status": "active"}, format="json")
+    api(editor).patch(session_url(private), {"title": "Mine", "status": "active"}, format="json")
     assert fresh(private).version == 0
 
 
@@ -215,34 +231,34 @@ def test_counts_are_of_what_stands(api, editor, shared):
     first = post_message(shared, "When?", author=editor)
     reply = post_message(shared, "In May.", role="assistant")
     post_message(shared, "A note.", role="system")
-    told = api(editor).get(one(shared)).json()
-    assert (told["message_count"], told["last_role"]) == (2, "assistant")
+    payload = api(editor).get(session_url(shared)).json()
+    assert (payload["message_count"], payload["last_role"]) == (2, "assistant")
     delete(reply)
-    told = api(editor).get(one(shared)).json()
-    assert (told["message_count"], told["last_role"]) == (1, "user")
+    payload = api(editor).get(session_url(shared)).json()
+    assert (payload["message_count"], payload["last_role"]) == (1, "user")
     delete(first)
-    told = api(editor).get(one(shared)).json()
-    assert (told["message_count"], told["last_role"]) == (0, None)
+    payload = api(editor).get(session_url(shared)).json()
+    assert (payload["message_count"], payload["last_role"]) == (0, None)
 
 
 def test_the_last_role_is_that_of_the_path(api, editor, shared):
     first = post_message(shared, "When?", author=editor)
     post_message(shared, "In May.", role="assistant")
-    [again] = post_messages(
+    [message] = post_messages(
         shared, [draft("And now?", author=editor)], at=NewBranch(first.parent_id)
     )
-    told = api(editor).get(one(shared)).json()
-    assert (told["message_count"], told["last_role"]) == (3, "user")
+    payload = api(editor).get(session_url(shared)).json()
+    assert (payload["message_count"], payload["last_role"]) == (3, "user")
     choose(first)
-    assert api(editor).get(one(shared)).json()["last_role"] == "assistant"
-    assert again.seq == 3
+    assert api(editor).get(session_url(shared)).json()["last_role"] == "assistant"
+    assert message.seq == 3
 
 
 @pytest.mark.parametrize("query", ["plan", "PLANS", "cutover is", "the cut", "march 3"])
 def test_words_are_found_in_titles_and_in_what_was_said(api, viewer, editor, shared, query):
     post_message(shared, "The cutover is on 3 March, isn't it?", author=editor)
-    [told] = api(viewer).get(URL, {"q": query}).json()["results"]
-    assert told["title"] == "Plans"
+    [result] = api(viewer).get(URL, {"q": query}).json()["results"]
+    assert result["title"] == "Plans"
 
 
 @pytest.mark.parametrize("query", ["cutover april", "utover", "Mine", "'", "a:* | b", "!x", "\\"])

@@ -16,9 +16,9 @@ def url(message: Message) -> str:
     return f"/api/v1/messages/{message.pk}/stop/"
 
 
-def test_what_was_said_so_far_stays(editor, asked, scripted, fresh):
+def test_what_was_said_so_far_stays(editor, question, scripted, fresh):
     scripted.say(" ".join(f"word{number}" for number in range(500)), delay=0.02)
-    reply = begin_reply(asked)
+    reply = begin_reply(question)
     headers = {"Authorization": f"Bearer {Token.objects.create(user=editor)[1]}"}
 
     async def talk() -> int:
@@ -36,29 +36,29 @@ def test_what_was_said_so_far_stays(editor, asked, scripted, fresh):
     assert "word499" not in ended.text
 
 
-def test_another_process_is_asked_to(api, editor, asked, fresh):
-    reply = begin_reply(asked)
+def test_another_process_is_asked_to(api, editor, question, fresh):
+    reply = begin_reply(question)
     answer = api(editor).post(url(reply))
     assert answer.status_code == 202
     assert answer.json()["id"] == str(reply.pk)
     assert fresh(reply).stop_requested
 
 
-def test_what_is_complete_is_not_stopped(api, editor, asked, answered):
-    for message in (asked, answered):
+def test_what_is_complete_is_not_stopped(api, editor, question, stored_reply):
+    for message in (question, stored_reply):
         answer = api(editor).post(url(message))
         assert answer.status_code == 409
         assert "complete" in answer.json()["detail"]
 
 
-def test_viewers_and_strangers_stop_nothing(api, viewer, stranger, asked, fresh):
-    reply = begin_reply(asked)
+def test_viewers_and_strangers_stop_nothing(api, viewer, stranger, question, fresh):
+    reply = begin_reply(question)
     assert api(viewer).post(url(reply)).status_code == 404
     assert api(stranger).post(url(reply)).status_code == 404
     assert not fresh(reply).stop_requested
 
 
-def test_what_is_not_there_is_404(api, editor, asked):
-    reply = begin_reply(asked)
+def test_what_is_not_there_is_404(api, editor, question):
+    reply = begin_reply(question)
     Message.objects.filter(pk=reply.pk).delete()
     assert api(editor).post(url(reply)).status_code == 404

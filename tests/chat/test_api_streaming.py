@@ -57,13 +57,13 @@ async def nothing(response) -> None:
 
 
 def events(text: str) -> list[tuple[str, dict]]:
-    found = []
+    events_found = []
     for block in text.split("\n\n"):
         if block.startswith("event: "):
             head, _, data = block.partition("\ndata: ")
             event = head.splitlines()[0].removeprefix("event: ")
-            found.append((event, json.loads(data)))
-    return found
+            events_found.append((event, json.loads(data)))
+    return events_found
 
 
 def test_a_reply_streams_as_it_is_said(send, owner, url, scripted):
@@ -73,16 +73,16 @@ def test_a_reply_streams_as_it_is_said(send, owner, url, scripted):
     assert response.headers["Content-Type"] == "text/event-stream"
     assert response.headers["Cache-Control"] == "no-cache"
     assert response.headers["X-Accel-Buffering"] == "no"
-    told = events(text)
-    names = [name for name, _ in told]
+    stream_events = events(text)
+    names = [name for name, _ in stream_events]
     assert names[0] == "message"
     assert names[-1] == "done"
     assert set(names[1:-1]) == {"delta"}
     assert len(names) > 3
-    assert told[0][1]["content"] == "When?"
-    said = "".join(data["text"] for name, data in told if name == "delta")
-    assert said == told[-1][1]["content"] == "On 3 March,\n\nat nine."
-    assert told[-1][1]["status"] == "complete"
+    assert stream_events[0][1]["content"] == "When?"
+    message_text = "".join(data["text"] for name, data in stream_events if name == "delta")
+    assert message_text == stream_events[-1][1]["content"] == "On 3 March,\n\nat nine."
+    assert stream_events[-1][1]["status"] == "complete"
 
 
 def test_a_failure_ends_the_stream_with_its_reason(send, owner, url, scripted):
@@ -166,7 +166,7 @@ def test_each_line_has_a_field_of_its_own(text):
 def test_the_first_event_does_not_wait_for_the_model(send, owner, url, scripted):
     came, waited = threading.Event(), []
 
-    def late(asked) -> str:
+    def late(request) -> str:
         waited.append(came.wait(20))
         return "Late."
 

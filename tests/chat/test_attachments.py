@@ -54,11 +54,11 @@ def bytes_of(attachment: Attachment) -> bytes:
 
 
 def say(reply: Message) -> None:
-    async def said() -> None:
+    async def consume() -> None:
         async for _ in generation.stream_reply(reply):
             pass
 
-    async_to_sync(said)()
+    async_to_sync(consume)()
 
 
 def pictures_sent(request: dict) -> list[bytes]:
@@ -82,18 +82,18 @@ def words_sent(request: dict) -> str:
 
 
 def test_an_upload_is_stored_under_its_project_by_its_id(session, upload, settings):
-    kept = upload(description="The plan")
-    assert kept.file.name == f"attachments/{session.project_id}/{kept.pk}"
-    assert default_storage.path(kept.file.name).startswith(str(settings.MEDIA_ROOT))
-    assert (kept.name, kept.description, kept.message) == ("plan.png", "The plan", None)
-    assert (kept.media_type, kept.width, kept.height) == ("image/png", 40, 30)
-    assert len(bytes_of(kept)) == kept.size
+    uploaded = upload(description="The plan")
+    assert uploaded.file.name == f"attachments/{session.project_id}/{uploaded.pk}"
+    assert default_storage.path(uploaded.file.name).startswith(str(settings.MEDIA_ROOT))
+    assert (uploaded.name, uploaded.description, uploaded.message) == ("plan.png", "The plan", None)
+    assert (uploaded.media_type, uploaded.width, uploaded.height) == ("image/png", 40, 30)
+    assert len(bytes_of(uploaded)) == uploaded.size
 
 
 def test_a_name_is_a_name_and_no_path(session, owner):
     names = {"../../etc/passwd": "passwd", "a\nb\0c.png": "a b c.png", "x" * 300: "x" * 200}
-    for given, kept in names.items():
-        assert upload_image(session, owner, given, io.BytesIO(picture())).name == kept
+    for given_name, stored_name in names.items():
+        assert upload_image(session, owner, given_name, io.BytesIO(picture())).name == stored_name
 
 
 def test_what_is_refused_leaves_nothing(session, owner):
@@ -112,10 +112,10 @@ def test_only_free_uploads_of_the_same_user_and_session_are_claimed(
     session, owner, editor, upload, project
 ):
     elsewhere = Session.objects.create(project=project, creator=owner)
-    taken = upload()
-    ask(session, "Look", owner, attachments=[taken.pk])
+    second_upload = upload()
+    ask(session, "Look", owner, attachments=[second_upload.pk])
     before = Message.objects.count()
-    for other in (upload(editor), upload(chat=elsewhere), taken):
+    for other in (upload(editor), upload(chat=elsewhere), second_upload):
         with pytest.raises(ImageRejectedError, match="not there"):
             ask(session, "Look", owner, attachments=[upload().pk, other.pk])
     with pytest.raises(ImageRejectedError, match="at most 10"):
@@ -240,26 +240,26 @@ def test_a_model_that_refuses_images_is_asked_again_without(
 def test_the_reader_is_told_what_the_model_could_not_see(
     client, api, session, owner, upload, scripted
 ):
-    def answered(images: list[Attachment], refusal: bool = True) -> str:
+    def reply_error(images: list[Attachment], refusal: bool = True) -> str:
         scripted.reset()
         if refusal:
             scripted.status(400)
         scripted.say("A plan.", finish="length" if len(images) == 2 else "stop")
-        _, reply = ask(session, "Look", owner, attachments=[one.pk for one in images])
+        _, reply = ask(session, "Look", owner, attachments=[image.pk for image in images])
         say(reply)
-        told = api(owner).get(f"/api/v1/messages/{reply.pk}/").json()
-        assert (told["status"], told["content"]) == ("complete", "A plan.")
-        return told["error"]
+        payload = api(owner).get(f"/api/v1/messages/{reply.pk}/").json()
+        assert (payload["status"], payload["content"]) == ("complete", "A plan.")
+        return payload["error"]
 
-    assert answered([], refusal=False) == ""
-    assert answered([upload()], refusal=False) == ""
+    assert reply_error([], refusal=False) == ""
+    assert reply_error([upload()], refusal=False) == ""
     session.messages.update(deleted_at=timezone.now())
-    one = "The model could not see the image; it received its description."
-    assert answered([upload()]) == one
+    text = "The model could not see the image; it received its description."
+    assert reply_error([upload()]) == text
     client.force_login(owner)
     page = f"/projects/billing/chats/{session.pk}/"
-    assert one in client.get(page).content.decode()
-    several = answered([upload(), upload()])
+    assert text in client.get(page).content.decode()
+    several = reply_error([upload(), upload()])
     assert several.startswith("The model could not see the 3 images; it received their desc")
     assert several.endswith(generation.TRUNCATED)
     assert several in client.get(page).content.decode()
@@ -278,10 +278,10 @@ def test_a_whole_answer_is_given_to_images_too(session, owner, upload, scripted)
     from chat import providers
 
     message, _ = ask(session, "Look", owner, attachments=[upload().pk])
-    said = builder.build(builder.Turn(session, message)).messages
+    prompt_messages = builder.build(builder.Turn(session, message)).messages
     scripted.status(400)
     scripted.say("A plan.")
-    answer = providers.get_provider("openai-chat:scripted", "reply").complete(said, 50)
+    answer = providers.get_provider("openai-chat:scripted", "reply").complete(prompt_messages, 50)
     assert (answer.text, answer.finished.unseen) == ("A plan.", 1)
     assert [len(pictures_sent(request)) for request in scripted.requests] == [1, 0]
 
@@ -302,11 +302,15 @@ def test_images_leave_room_for_words(session, owner, upload, settings, scripted)
     message = session.messages.filter(role=Role.USER).last()
     built = builder.build(builder.Turn(session, message))
     assert built.tokens <= built.budget
-    shown = [len(said.images) for said in built.messages if said.role == "user"]
-    assert shown[-1] == 1
-    text = "\n".join(said.text for said in built.messages)
+    image_counts = [
+        len(prompt_message.images)
+        for prompt_message in built.messages
+        if prompt_message.role == "user"
+    ]
+    assert image_counts[-1] == 1
+    text = "\n".join(prompt_message.text for prompt_message in built.messages)
     assert all(f"Number {number}" in text for number in range(4))
-    assert text.count("[image") == 8 - sum(shown)
+    assert text.count("[image") == 8 - sum(image_counts)
 
 
 def test_a_prompt_takes_one_query_for_all_images(
@@ -317,7 +321,7 @@ def test_a_prompt_takes_one_query_for_all_images(
     turn = builder.Turn(Session.objects.select_related("project").get(), message)
     path = turn.path
     with django_assert_max_num_queries(1):
-        assert len(turn.images) == len([one for one in path if one.role == Role.USER])
+        assert len(turn.images) == len([item for item in path if item.role == Role.USER])
 
 
 def test_the_images_of_a_session_go_with_it(session, owner, upload):
@@ -346,13 +350,17 @@ def test_a_copy_shows_the_same_images_until_the_last_is_gone(session, owner, upl
     with transaction.atomic():
         [copy] = post_messages(fork, [draft("Look", author=owner)])
         copy_attachments([(original.pk, copy)])
-    [image], [shown] = original.attachments.all(), copy.attachments.all()
-    assert (shown.session, shown.description, shown.file.name) == (fork, "It", image.file.name)
-    assert shown.pk != image.pk
+    [image], [copied_image] = original.attachments.all(), copy.attachments.all()
+    assert (copied_image.session, copied_image.description, copied_image.file.name) == (
+        fork,
+        "It",
+        image.file.name,
+    )
+    assert copied_image.pk != image.pk
     session.delete()
-    assert bytes_of(shown)
+    assert bytes_of(copied_image)
     fork.delete()
-    assert not default_storage.exists(shown.file.name)
+    assert not default_storage.exists(copied_image.file.name)
 
 
 def test_the_sweep_removes_what_was_never_sent(session, owner, upload):
@@ -406,13 +414,17 @@ def test_who_may_see_an_image(session, owner, editor, viewer, stranger, upload):
 def test_no_connection_is_asked_for_the_bytes(session, upload, owner):
     image = upload()
     message, _ = ask(session, "Look", owner, attachments=[image.pk])
-    [shown] = attachments.prompt_images_by_message([message])[message.pk]
+    [prompt_image] = attachments.prompt_images_by_message([message])[message.pk]
     connection.close()
-    assert attachments.read_images([shown]) == {image.pk: bytes_of(image)}
+    assert attachments.read_images([prompt_image]) == {image.pk: bytes_of(image)}
     assert connection.connection is None
 
 
 def test_an_image_made_anew_is_kept_as_it_is(session, owner):
-    made = images.reencode(picture("JPEG"))
-    kept = store_image(session, owner, "", made)
-    assert (bytes_of(kept), kept.sha256, str(kept)) == (made.data, made.sha256, str(kept.pk))
+    encoded = images.reencode(picture("JPEG"))
+    attachment = store_image(session, owner, "", encoded)
+    assert (bytes_of(attachment), attachment.sha256, str(attachment)) == (
+        encoded.data,
+        encoded.sha256,
+        str(attachment.pk),
+    )

@@ -50,7 +50,7 @@ def test_an_image_lies_in_the_bucket_and_is_served_by_the_view(image, bucket, ap
 
 
 def test_nothing_in_the_bucket_is_public(image, bucket):
-    assert not [one for one in bucket.headers if "x-amz-acl" in one]
+    assert not [header for header in bucket.headers if "x-amz-acl" in header]
 
 
 def test_a_forgotten_image_is_gone_from_the_bucket(image, bucket, project, owner, session):

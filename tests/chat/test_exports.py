@@ -31,10 +31,10 @@ def session(project, owner) -> Session:
 @pytest.fixture
 def talk(session, owner) -> Session:
     """Two answers to one question, of which the first counts, and a question after it."""
-    asked = post_message(session, "When?", author=owner, created_at=NOON)
+    question = post_message(session, "When?", author=owner, created_at=NOON)
     later = NOON + timedelta(minutes=1)
-    first = draft("At nine.", role=Role.ASSISTANT, parent=asked, created_at=later, model="x:y")
-    second = draft("At ten.", role=Role.ASSISTANT, parent=asked, created_at=later)
+    first = draft("At nine.", role=Role.ASSISTANT, parent=question, created_at=later, model="x:y")
+    second = draft("At ten.", role=Role.ASSISTANT, parent=question, created_at=later)
     post_messages(session, [first, second], at=PresetPlaces(first.pk))
     post_message(session, "Sure?", author_name="Ann", created_at=later)
     session.refresh_from_db()
@@ -46,7 +46,7 @@ def exported(session: Session, format: str = "json") -> bytes:
     return b"".join(exporters.export(session, format))
 
 
-def told(session: Session) -> dict:
+def exported_fields(session: Session) -> dict:
     """What its JSON says, with places for ids."""
     fields = json.loads(exported(session))
     places = {message["id"]: place for place, message in enumerate(fields["messages"])}
@@ -66,7 +66,7 @@ def brought(project: Project, user, written: bytes) -> Session:
 @pytest.mark.django_db
 def test_json_tells_everything_with_its_versions(talk):
     fields = json.loads(exported(talk))
-    [asked, first, second, sure] = fields["messages"]
+    [message, first, second, sure] = fields["messages"]
     assert (fields["format"], fields["version"]) == ("strata-session", 1)
     assert fields["session"] == {
         "id": str(talk.pk),
@@ -82,16 +82,16 @@ def test_json_tells_everything_with_its_versions(talk):
         "history_limit": None,
         "head": sure["id"],
     }
-    assert (asked["author"], asked["content"], asked["parent"]) == ("olive", "When?", None)
-    assert first["parent"] == second["parent"] == asked["id"]
+    assert (message["author"], message["content"], message["parent"]) == ("olive", "When?", None)
+    assert first["parent"] == second["parent"] == message["id"]
     assert (sure["parent"], sure["author"], first["model"]) == (first["id"], "Ann", "x:y")
 
 
 @pytest.mark.django_db
 def test_of_what_was_deleted_only_its_place_is_told(talk):
     talk.messages.filter(text="When?").update(deleted_at=NOON)
-    asked = json.loads(exported(talk))["messages"][0]
-    assert (asked["content"], asked["deleted_at"]) == ("", "2025-03-03T12:00:00+00:00")
+    payload = json.loads(exported(talk))["messages"][0]
+    assert (payload["content"], payload["deleted_at"]) == ("", "2025-03-03T12:00:00+00:00")
     page = exported(talk, "markdown").decode()
     assert "When?" not in page
     assert "*This message was deleted on 2025-03-03 12:00 UTC.*" in page
@@ -147,7 +147,7 @@ def test_it_comes_back_as_it_was(talk, owner, person):
         status=Status.FAILED, error="Too late.", edited_at=NOON, remembered=False
     )
     copy = brought(other, owner, exported(talk))
-    assert told(copy) == told(talk)
+    assert exported_fields(copy) == exported_fields(talk)
     assert (copy.creator, copy.last_seq) == (owner, 4)
     assert copy.messages.get(text="When?").author == owner
 
@@ -157,9 +157,9 @@ def test_who_is_no_member_keeps_the_name(talk, person):
     stan = person("stan")
     elsewhere = create_project(stan, name="Elsewhere", slug="elsewhere")
     copy = brought(elsewhere, stan, exported(talk))
-    assert told(copy) == told(talk)
-    asked = copy.messages.get(text="When?")
-    assert (asked.author, asked.author_name) == (None, "olive")
+    assert exported_fields(copy) == exported_fields(talk)
+    question = copy.messages.get(text="When?")
+    assert (question.author, question.author_name) == (None, "olive")
 
 
 @pytest.mark.django_db
@@ -170,8 +170,8 @@ def test_it_adds_nothing_where_it_is_already(talk, owner):
     assert Session.objects.count() == 1
     other = create_project(owner, name="Other", slug="other")
     brought(other, owner, written)
-    again = import_file(other, owner, "chat.json", io.BytesIO(written))
-    assert (again.imported, again.skipped) == (0, 4)
+    repeated_import = import_file(other, owner, "chat.json", io.BytesIO(written))
+    assert (repeated_import.imported, repeated_import.skipped) == (0, 4)
 
 
 @pytest.mark.django_db
@@ -251,17 +251,17 @@ SESSIONS = st.fixed_dictionaries(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(SESSIONS, st.lists(DRAFTS, min_size=1, max_size=6), st.data())
-def test_whatever_was_said_comes_back_as_it_was(project, owner, fields, said, data):
+def test_whatever_was_said_comes_back_as_it_was(project, owner, fields, lines, data):
     session = Session.objects.create(project=project, creator=owner, **fields)
     drafts: list[Message] = []
-    for one in said:
+    for line in lines:
         parent = data.draw(st.sampled_from([None, *drafts]))
-        drafts.append(draft(**one, parent=parent))
+        drafts.append(draft(**line, parent=parent))
     head = data.draw(st.sampled_from([None, *drafts]))
     post_messages(session, drafts, at=PresetPlaces(head.pk if head else None))
     other = create_project(owner, name="Other")
     copy = brought(other, owner, exported(session))
-    assert told(copy) == told(session)
+    assert exported_fields(copy) == exported_fields(session)
     other.delete()
 
 

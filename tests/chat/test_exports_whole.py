@@ -21,7 +21,7 @@ from chat.models import Attachment, Message, MessageRevision, Reaction, Session
 from projects.models import Membership, Project
 from projects.services import create_project
 from tests.chat.pictures import picture
-from tests.chat.test_exports import exported, told
+from tests.chat.test_exports import exported, exported_fields
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +30,7 @@ NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 
 @pytest.fixture
 def session(project, owner) -> Session:
-    made = Session.objects.create(
+    chat_session = Session.objects.create(
         project=project,
         creator=owner,
         title="The cutover",
@@ -40,11 +40,11 @@ def session(project, owner) -> Session:
         history_limit=70,
         created_at=NOON,
     )
-    asked = post_message(made, "Wehn?", author=owner, created_at=NOON)
-    edits.edit(asked, "Whne?", owner)
-    edits.edit(asked, "When?", owner)
+    question = post_message(chat_session, "Wehn?", author=owner, created_at=NOON)
+    edits.edit(question, "Whne?", owner)
+    edits.edit(question, "When?", owner)
     post_message(
-        made,
+        chat_session,
         "At nine.",
         role="assistant",
         created_at=NOON,
@@ -53,14 +53,14 @@ def session(project, owner) -> Session:
         cost=Decimal("0.0012"),
         first_token_ms=310,
     )
-    edits.react(asked, owner, "👍", wanted=True)
-    edits.react(asked, owner, "🎉", wanted=True)
-    made.refresh_from_db()
-    return made
+    edits.react(question, owner, "👍", wanted=True)
+    edits.react(question, owner, "🎉", wanted=True)
+    chat_session.refresh_from_db()
+    return chat_session
 
 
 @pytest.fixture
-def asked(session) -> Message:
+def question(session) -> Message:
     return session.messages.get(seq=1)
 
 
@@ -72,9 +72,11 @@ def other(owner) -> Project:
 @pytest.fixture
 def show(owner) -> Callable[[Message, bytes], Attachment]:
     def show(message: Message, data: bytes, name: str = "map.png") -> Attachment:
-        made = attachments.upload_image(message.session, owner, name, io.BytesIO(data), "A map")
-        attachments.claim_uploads(message, [made.pk], owner)
-        return made
+        attachment = attachments.upload_image(
+            message.session, owner, name, io.BytesIO(data), "A map"
+        )
+        attachments.claim_uploads(message, [attachment.pk], owner)
+        return attachment
 
     return show
 
@@ -101,23 +103,23 @@ def changed(written: bytes, number: int, **fields) -> bytes:
     return json.dumps(whole).encode()
 
 
-def test_all_of_it_comes_back_as_it_was(session, asked, show, owner, other):
-    show(asked, photo(), "photo.jpg")
-    show(asked, picture("PNG", mode="RGBA"))
+def test_all_of_it_comes_back_as_it_was(session, question, show, owner, other):
+    show(question, photo(), "photo.jpg")
+    show(question, picture("PNG", mode="RGBA"))
     copy, result = brought(other, owner, exported(session))
-    assert told(copy) == told(session)
+    assert exported_fields(copy) == exported_fields(session)
     assert result.errors == []
-    told_again = told(copy)["messages"][0]
-    assert [one["content"] for one in told_again["revisions"]] == ["Whne?", "Wehn?"]
-    assert [one["emoji"] for one in told_again["reactions"]] == ["👍", "🎉"]
-    assert [one["name"] for one in told_again["images"]] == ["photo.jpg", "map.png"]
-    assert told(copy)["messages"][1]["cost"] == "0.001200"
+    exported_copy = exported_fields(copy)["messages"][0]
+    assert [revision["content"] for revision in exported_copy["revisions"]] == ["Whne?", "Wehn?"]
+    assert [reaction["emoji"] for reaction in exported_copy["reactions"]] == ["👍", "🎉"]
+    assert [image["name"] for image in exported_copy["images"]] == ["photo.jpg", "map.png"]
+    assert exported_fields(copy)["messages"][1]["cost"] == "0.001200"
     settings = ("title_by_hand", "pinned", "archived_at", "history_limit")
     assert [getattr(copy, name) for name in settings] == [True, True, NOON, 70]
 
 
-def test_it_adds_nothing_where_it_is_already(session, asked, show, owner, other):
-    show(asked, photo())
+def test_it_adds_nothing_where_it_is_already(session, question, show, owner, other):
+    show(question, photo())
     written = exported(session)
     for project in (session.project, other, other):
         import_file(project, owner, "chat.json", io.BytesIO(written))
@@ -125,27 +127,27 @@ def test_it_adds_nothing_where_it_is_already(session, asked, show, owner, other)
     assert counts == [4, 4, 4, 2]
 
 
-def test_an_image_of_ours_is_not_made_anew_and_any_other_is(session, asked, show, owner, other):
-    made = show(asked, photo())
+def test_an_image_of_ours_is_not_made_anew_and_any_other_is(session, question, show, owner, other):
+    attachment = show(question, photo())
     written = exported(session)
     copy, _ = brought(other, owner, written)
     [image] = Attachment.objects.filter(session=copy)
-    assert stored(image) == stored(made)
+    assert stored(image) == stored(attachment)
     image.message.session.delete()
-    [told] = json.loads(written)["messages"][0]["images"]
-    forged = changed(written, 0, images=[told | {"seal": "x" + told["seal"]}])
+    [image_fields] = json.loads(written)["messages"][0]["images"]
+    forged = changed(written, 0, images=[image_fields | {"seal": "x" + image_fields["seal"]}])
     copy, _ = brought(other, owner, forged)
     [image] = Attachment.objects.filter(session=copy)
-    assert stored(image) != stored(made)
+    assert stored(image) != stored(attachment)
     assert (image.media_type, image.width, image.height) == ("image/jpeg", 320, 240)
 
 
-def test_what_an_image_says_of_itself_is_not_believed(session, asked, show, owner, other):
-    show(asked, photo())
+def test_what_an_image_says_of_itself_is_not_believed(session, question, show, owner, other):
+    show(question, photo())
     written = exported(session)
-    [told] = json.loads(written)["messages"][0]["images"]
+    [image_fields] = json.loads(written)["messages"][0]["images"]
     lies = {"media_type": "text/html", "width": 1, "name": "../../x\n.png"}
-    copy, result = brought(other, owner, changed(written, 0, images=[told | lies]))
+    copy, result = brought(other, owner, changed(written, 0, images=[image_fields | lies]))
     [image] = Attachment.objects.filter(session=copy)
     assert (image.media_type, image.width, image.name) == ("image/jpeg", 320, "x .png")
     assert result.errors == []
@@ -161,11 +163,11 @@ def test_what_an_image_says_of_itself_is_not_believed(session, asked, show, owne
         ({"data": "A" * 30_000_000}, "An image may have at most 20 MB."),
     ],
 )
-def test_a_damaged_image_costs_only_itself(session, asked, show, owner, other, damage, reason):
-    show(asked, photo())
+def test_a_damaged_image_costs_only_itself(session, question, show, owner, other, damage, reason):
+    show(question, photo())
     written = exported(session)
-    [told] = json.loads(written)["messages"][0]["images"]
-    images = [told | damage, 7, "older exports have their names alone", told]
+    [image_fields] = json.loads(written)["messages"][0]["images"]
+    images = [image_fields | damage, 7, "older exports have their names alone", image_fields]
     copy, result = brought(other, owner, changed(written, 0, images=images))
     assert Attachment.objects.filter(session=copy, message__text="When?").count() == 1
     assert (result.imported, result.refused) == (2, 1)
@@ -173,25 +175,25 @@ def test_a_damaged_image_costs_only_itself(session, asked, show, owner, other, d
     assert reason in result.errors[0]
 
 
-def test_more_images_than_a_message_takes_are_left_out(session, asked, show, owner, other):
-    show(asked, picture())
+def test_more_images_than_a_message_takes_are_left_out(session, question, show, owner, other):
+    show(question, picture())
     written = exported(session)
-    [told] = json.loads(written)["messages"][0]["images"]
-    copy, result = brought(other, owner, changed(written, 0, images=[told] * 11))
+    [image_fields] = json.loads(written)["messages"][0]["images"]
+    copy, result = brought(other, owner, changed(written, 0, images=[image_fields] * 11))
     assert Attachment.objects.filter(session=copy).count() == 10
     assert result.errors == ["“The cutover”: A message takes at most 10 images."]
 
 
-def test_an_image_whose_file_is_gone_is_told_of(session, asked, show, owner, other):
-    default_storage.delete(show(asked, picture()).file.name)
+def test_an_image_whose_file_is_gone_is_told_of(session, question, show, owner, other):
+    default_storage.delete(show(question, picture()).file.name)
     _, result = brought(other, owner, exported(session))
     assert result.errors == ["Conversation 1: Message 1: Image “map.png”: It has no data."]
 
 
 def test_an_import_that_ended_between_two_images_is_carried_on(
-    session, asked, show, owner, other, monkeypatch
+    session, question, show, owner, other, monkeypatch
 ):
-    show(asked, photo())
+    show(question, photo())
     show(session.messages.get(seq=2), picture())
     written = exported(session)
     steps = iter([None, None, OSError])
@@ -203,21 +205,21 @@ def test_an_import_that_ended_between_two_images_is_carried_on(
     with pytest.raises(OSError):
         import_file(other, owner, "chat.json", io.BytesIO(written), progress=stop)
     copy = Session.objects.get(project=other)
-    assert [one.attachments.count() for one in copy.messages.order_by("seq")] == [1, 0]
+    assert [message.attachments.count() for message in copy.messages.order_by("seq")] == [1, 0]
     brought(other, owner, written)
-    assert told(copy) == told(session)
+    assert exported_fields(copy) == exported_fields(session)
     assert not Attachment.objects.filter(message=None).exists()
 
 
-def test_two_imports_at_once_show_an_image_once(session, asked, show, owner, other, monkeypatch):
-    show(asked, picture())
+def test_two_imports_at_once_show_an_image_once(session, question, show, owner, other, monkeypatch):
+    show(question, picture())
     written = exported(session)
     claim = imported_images._claim
 
-    def late(one, kept) -> None:
+    def late(item, expected_count) -> None:
         monkeypatch.setattr(imported_images, "_claim", claim)
         brought(other, owner, written)
-        claim(one, kept)
+        claim(item, expected_count)
 
     monkeypatch.setattr(imported_images, "_claim", late)
     copy, _ = brought(other, owner, written)
@@ -225,12 +227,12 @@ def test_two_imports_at_once_show_an_image_once(session, asked, show, owner, oth
 
 
 def test_who_is_no_member_reacts_to_nothing_and_edited_as_nobody(
-    session, asked, person, owner, other
+    session, question, person, owner, other
 ):
     stan = person("stan")
     Membership.objects.create(project=session.project, user=stan, role="editor")
-    edits.edit(asked, "When, then?", stan)
-    edits.react(asked, stan, "🎈", wanted=True)
+    edits.edit(question, "When, then?", stan)
+    edits.react(question, stan, "🎈", wanted=True)
     copy, result = brought(other, owner, exported(session))
     assert set(Reaction.objects.filter(message__session=copy).values_list("emoji", flat=True)) == {
         "👍",
@@ -241,9 +243,9 @@ def test_who_is_no_member_reacts_to_nothing_and_edited_as_nobody(
     assert result.errors == []
 
 
-def test_what_was_deleted_keeps_only_its_place(session, asked, show, owner, other):
-    show(asked, picture())
-    edits.delete(asked)
+def test_what_was_deleted_keeps_only_its_place(session, question, show, owner, other):
+    show(question, picture())
+    edits.delete(question)
     written = exported(session)
     place = json.loads(written)["messages"][0]
     assert [place[name] for name in ("content", "revisions", "reactions", "images")] == [
@@ -261,11 +263,11 @@ def test_what_was_deleted_keeps_only_its_place(session, asked, show, owner, othe
         images=[{"name": "x", "data": "AAAA"}],
     )
     copy, _ = brought(other, owner, forged)
-    assert told(copy) == told(session)
+    assert exported_fields(copy) == exported_fields(session)
 
 
 @pytest.mark.parametrize(
-    "made_up",
+    "random_session",
     [
         {"version": -1},
         {"version": 2**40},
@@ -284,8 +286,10 @@ def test_what_was_deleted_keeps_only_its_place(session, asked, show, owner, othe
         {"edited_at": "9999-01-01T00:00:00Z"},
     ],
 )
-def test_what_is_made_up_is_left_out_and_the_message_kept(session, asked, owner, other, made_up):
-    copy, result = brought(other, owner, changed(exported(session), 0, **made_up))
+def test_what_is_made_up_is_left_out_and_the_message_kept(
+    session, question, owner, other, random_session
+):
+    copy, result = brought(other, owner, changed(exported(session), 0, **random_session))
     assert (result.imported, result.refused) == (2, 0)
     message = copy.messages.get(seq=1)
     # It can be worked with as any other.
@@ -293,10 +297,10 @@ def test_what_is_made_up_is_left_out_and_the_message_kept(session, asked, owner,
     assert message.revisions.count() in (1, 2, 3)
 
 
-@pytest.mark.parametrize("made_up", [{"history_limit": 7}, {"history_limit": 10**9}])
-def test_a_history_limit_stays_in_its_range(session, owner, other, made_up):
+@pytest.mark.parametrize("random_session", [{"history_limit": 7}, {"history_limit": 10**9}])
+def test_a_history_limit_stays_in_its_range(session, owner, other, random_session):
     whole = json.loads(exported(session))
-    whole["session"] |= made_up
+    whole["session"] |= random_session
     copy, _ = brought(other, owner, json.dumps(whole).encode())
     assert copy.history_limit in (50, 1_000)
 
@@ -310,17 +314,17 @@ def test_an_older_export_has_none_of_it(session, owner, other):
             del message[name]
         message["images"] = ["A map"]
     copy, result = brought(other, owner, json.dumps(whole).encode())
-    assert [one.text for one in copy.messages.order_by("seq")] == ["When?", "At nine."]
+    assert [item.text for item in copy.messages.order_by("seq")] == ["When?", "At nine."]
     assert (copy.pinned, copy.history_limit, result.errors) == (False, None, [])
 
 
-def test_an_older_import_gets_its_images_from_a_newer_file(session, asked, show, owner, other):
+def test_an_older_import_gets_its_images_from_a_newer_file(session, question, show, owner, other):
     without = exported(session)
-    show(asked, picture())
+    show(question, picture())
     brought(other, owner, without)
     copy, result = brought(other, owner, exported(session))
     assert (result.imported, result.skipped) == (0, 2)
-    assert told(copy) == told(session)
+    assert exported_fields(copy) == exported_fields(session)
 
 
 def test_several_exports_in_one_file_are_read(session, owner, other):
@@ -331,12 +335,12 @@ def test_several_exports_in_one_file_are_read(session, owner, other):
     assert (result.sessions, result.imported) == (2, 3)
 
 
-def test_the_order_and_the_spaces_of_a_file_do_not_matter(session, asked, show, owner, other):
-    show(asked, photo())
+def test_the_order_and_the_spaces_of_a_file_do_not_matter(session, question, show, owner, other):
+    show(question, photo())
     whole = json.loads(exported(session))
     turned = {"format": whole.pop("format")} | dict(reversed(whole.items()))
     copy, _ = brought(other, owner, json.dumps(turned, indent=4).encode())
-    assert told(copy) == told(session)
+    assert exported_fields(copy) == exported_fields(session)
 
 
 def test_images_go_out_and_come_in_again_in_bounded_memory(project, owner, other, tmp_path):
@@ -344,8 +348,8 @@ def test_images_go_out_and_come_in_again_in_bounded_memory(project, owner, other
     data = b"x" * 2**20
     image = EncodedImage(data, "image/png", 9, 9, sha256(data).hexdigest())
     for message in post_messages(session, [draft("Look", created_at=NOON) for _ in range(40)]):
-        kept = attachments.store_image(session, owner, "large.png", image)
-        attachments.claim_uploads(message, [kept.pk], owner)
+        attachment = attachments.store_image(session, owner, "large.png", image)
+        attachments.claim_uploads(message, [attachment.pk], owner)
     path = tmp_path / "many.json"
 
     def write() -> None:
@@ -356,8 +360,8 @@ def test_images_go_out_and_come_in_again_in_bounded_memory(project, owner, other
         with path.open("rb") as file:
             import_file(other, owner, path.name, file)
 
-    taken = megabytes(write), megabytes(read)
-    assert max(taken) < 12
+    peaks = megabytes(write), megabytes(read)
+    assert max(peaks) < 12
     assert path.stat().st_size > 50 * 2**20
     assert Attachment.objects.filter(project=other).count() == 40
 
@@ -377,12 +381,14 @@ def test_what_was_asked_of_tools_comes_back_with_their_answers(session, owner, o
     post_message(session, "", role="assistant", created_at=NOON, tool_calls=calls)
     post_message(session, "Nine.", role="tool", created_at=NOON, tool_call_id="call_1")
     copy, result = brought(other, owner, exported(session))
-    assert (told(copy), result.errors) == (told(session), [])
-    kept = list(copy.messages.values_list("tool_calls", "tool_call_id"))
-    assert kept[-2:] == [(calls, ""), ([], "call_1")]
+    assert (exported_fields(copy), result.errors) == (exported_fields(session), [])
+    tool_fields = list(copy.messages.values_list("tool_calls", "tool_call_id"))
+    assert tool_fields[-2:] == [(calls, ""), ([], "call_1")]
 
 
-@pytest.mark.parametrize("made_up", [None, "x", {"id": 1}, [7], [{"name": "look"}], [{"id": ""}]])
-def test_calls_that_are_made_up_are_left_out(session, owner, other, made_up):
-    copy, _ = brought(other, owner, changed(exported(session), 1, tool_calls=made_up))
+@pytest.mark.parametrize(
+    "random_session", [None, "x", {"id": 1}, [7], [{"name": "look"}], [{"id": ""}]]
+)
+def test_calls_that_are_made_up_are_left_out(session, owner, other, random_session):
+    copy, _ = brought(other, owner, changed(exported(session), 1, tool_calls=random_session))
     assert copy.messages.get(seq=2).tool_calls == []

@@ -28,23 +28,23 @@ class Away:
     """The storage deletes nothing while it `fails`, and counts how often it was asked to."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.request_count = 0
         self.fails: type[BaseException] | None = ConnectionError
 
 
 @pytest.fixture
 def away(monkeypatch) -> Away:
-    made = Away()
+    unavailable_storage = Away()
     delete = FileSystemStorage.delete
 
     def try_to(storage: FileSystemStorage, path: str) -> None:
-        made.asked += 1
-        if made.fails:
-            raise made.fails
+        unavailable_storage.request_count += 1
+        if unavailable_storage.fails:
+            raise unavailable_storage.fails
         delete(storage, path)
 
     monkeypatch.setattr(FileSystemStorage, "delete", try_to)
-    return made
+    return unavailable_storage
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_what_could_not_go_is_tried_until_it_is_gone(send, project, session, own
     assert (left.path, left.act, left.attempts) == (image.file.name, receipt.id, 1)
     assert left.last_error == "ConnectionError"
     tasks.sweep_removals()
-    assert away.asked == 1, "not before a minute is over"
+    assert away.request_count == 1, "not before a minute is over"
     for _ in range(3):
         long_ago()
         tasks.sweep_removals()
@@ -104,7 +104,7 @@ def test_whoever_forgets_much_waits_for_one_failure_alone(send, project, session
     for _ in range(3):
         send()
     assert forget(project, ForgetScope(session=session.pk), owner).awaiting_files == 3
-    assert away.asked == 1
+    assert away.request_count == 1
     away.fails = None
     long_ago()
     tasks.sweep_removals()
@@ -117,7 +117,7 @@ def test_a_sweep_ends_with_the_first_that_fails(send, project, session, owner, a
     forget(project, ForgetScope(session=session.pk), owner)
     long_ago()
     tasks.sweep_removals()
-    assert away.asked == 2
+    assert away.request_count == 2
 
 
 def test_a_process_that_dies_over_it_leaves_it_to_the_sweep(send, project, session, owner, away):
@@ -162,8 +162,10 @@ def test_the_receipt_tells_of_it_as_long_as_it_is_so(
 ):
     send()
     wish = {"session": str(session.pk)}
-    told = api(owner).post(f"/api/v1/projects/{project.slug}/forget/", wish, format="json").json()
-    assert told["awaiting_files"] == 1
+    payload = (
+        api(owner).post(f"/api/v1/projects/{project.slug}/forget/", wish, format="json").json()
+    )
+    assert payload["awaiting_files"] == 1
     act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     client.force_login(owner)
     page = reverse("memory-receipt", args=[project.slug, act.pk])
@@ -183,11 +185,11 @@ def test_who_runs_it_sees_what_is_left(send, project, session, owner, admin_clie
     listed = admin_client.get(reverse("admin:chat_fileremoval_changelist")).content.decode()
     assert str(image.file.name) in listed and "ConnectionError" in listed
     count, age = pending()
-    told = {one.labels["kind"]: one.value for one in count.samples}
-    assert told["files"] == 1
-    assert {one.labels["kind"]: one.value for one in age.samples}["files"] >= 0
+    waiting_by_kind = {sample.labels["kind"]: sample.value for sample in count.samples}
+    assert waiting_by_kind["files"] == 1
+    assert {sample.labels["kind"]: sample.value for sample in age.samples}["files"] >= 0
     [family] = retrying()
-    assert {one.labels["kind"]: one.value for one in family.samples}["files"] == 1
+    assert {sample.labels["kind"]: sample.value for sample in family.samples}["files"] == 1
 
 
 def test_a_failure_is_logged(send, project, session, owner, away, caplog):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def asked(project, owner):
+def make_pending_replies(project, owner):
     """So many pending replies of the project, each in a chat of its own."""
 
     def make(number: int, project: Project = project) -> list[Message]:
@@ -29,71 +29,71 @@ def asked(project, owner):
     return make
 
 
-def said(*replies: Message, text: str = "On 3 March.") -> list:
+def text_updates(*replies: Message, text: str = "On 3 March.") -> list:
     return [(reply.project_id, reply.pk, text) for reply in replies]
 
 
-def kept(*replies: Message) -> list[tuple[str, str]]:
+def stored_replies(*replies: Message) -> list[tuple[str, str]]:
     rows = Message.objects.in_bulk([reply.pk for reply in replies])
     return [(rows[reply.pk].text, rows[reply.pk].status) for reply in replies]
 
 
-def test_those_of_a_project_are_written_by_one_statement(asked, owner):
+def test_those_of_a_project_are_written_by_one_statement(make_pending_replies, owner):
     other = Project.objects.create(name="Other", slug="other")
     Membership.objects.create(project=other, user=owner, role=MemberRole.OWNER)
-    replies = [*asked(3), *asked(2, other)]
+    replies = [*make_pending_replies(3), *make_pending_replies(2, other)]
     before = [reply.heartbeat_at for reply in Message.objects.unfinished().order_by("pk")]
     with CaptureQueriesContext(connection) as queries:
-        generation.flush(said(*replies))
+        generation.flush(text_updates(*replies))
     assert len(queries) == 2
-    assert kept(*replies) == [("On 3 March.", "streaming")] * 5
+    assert stored_replies(*replies) == [("On 3 March.", "streaming")] * 5
     after = [reply.heartbeat_at for reply in Message.objects.unfinished().order_by("pk")]
     assert all(early < late for early, late in zip(before, after, strict=True))
 
 
-def test_a_silent_one_shows_that_it_lives_and_stays_pending(asked):
-    [reply] = asked(1)
+def test_a_silent_one_shows_that_it_lives_and_stays_pending(make_pending_replies):
+    [reply] = make_pending_replies(1)
     before = Message.objects.get(pk=reply.pk).heartbeat_at
-    generation.flush(said(reply, text=""))
-    assert kept(reply) == [("", "pending")]
+    generation.flush(text_updates(reply, text=""))
+    assert stored_replies(reply) == [("", "pending")]
     assert Message.objects.get(pk=reply.pk).heartbeat_at > before
 
 
-def test_what_was_finalised_meanwhile_is_left_as_it_is(asked):
-    done, grows = asked(2)
+def test_what_was_finalised_meanwhile_is_left_as_it_is(make_pending_replies):
+    done, grows = make_pending_replies(2)
     finalise(done, "All of it.", Status.COMPLETE, {})
-    generation.flush(said(done, grows))
-    assert kept(done, grows) == [("All of it.", "complete"), ("On 3 March.", "streaming")]
+    generation.flush(text_updates(done, grows))
+    assert stored_replies(done, grows) == [("All of it.", "complete"), ("On 3 March.", "streaming")]
 
 
-def test_a_row_that_somebody_holds_is_not_waited_for(asked):
-    held, free = asked(2)
+def test_a_row_that_somebody_holds_is_not_waited_for(make_pending_replies):
+    locked_reply, free = make_pending_replies(2)
 
     def write() -> None:
         try:
-            generation.flush(said(held, free))
+            generation.flush(text_updates(locked_reply, free))
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(1) as pool, transaction.atomic():
-        Message.objects.select_for_update().get(pk=held.pk)
+        Message.objects.select_for_update().get(pk=locked_reply.pk)
         pool.submit(write).result(timeout=30)
-    assert kept(held, free) == [("", "pending"), ("On 3 March.", "streaming")]
-    generation.flush(said(held))
-    assert kept(held) == [("On 3 March.", "streaming")]
+    assert stored_replies(locked_reply, free) == [("", "pending"), ("On 3 March.", "streaming")]
+    generation.flush(text_updates(locked_reply))
+    assert stored_replies(locked_reply) == [("On 3 March.", "streaming")]
 
 
-def test_a_project_whose_write_fails_takes_no_other_along(asked, caplog):
-    [reply] = asked(1)
+def test_a_project_whose_write_fails_takes_no_other_along(make_pending_replies, caplog):
+    [reply] = make_pending_replies(1)
     nowhere = (UUID(int=0), UUID(int=0), "What PostgreSQL refuses: \0")
-    generation.flush([nowhere, *said(reply)])
-    assert kept(reply) == [("On 3 March.", "streaming")]
+    generation.flush([nowhere, *text_updates(reply)])
+    assert stored_replies(reply) == [("On 3 March.", "streaming")]
     assert "flush_failed" in caplog.text
 
 
-def test_all_that_grow_are_written_until_they_end(asked, monkeypatch):
+def test_all_that_grow_are_written_until_they_end(make_pending_replies, monkeypatch):
     monkeypatch.setattr(generation, "FLUSH_INTERVAL_S", 0.05)
-    first, second = asked(2)
+    first, second = make_pending_replies(2)
 
     async def grow() -> None:
         words: list[str] = []
@@ -108,18 +108,21 @@ def test_all_that_grow_are_written_until_they_end(asked, monkeypatch):
         assert not generation._flush_tasks
 
     async_to_sync(grow)()
-    assert kept(first, second) == [("On 3 March.", "streaming"), ("Another.", "streaming")]
+    assert stored_replies(first, second) == [
+        ("On 3 March.", "streaming"),
+        ("Another.", "streaming"),
+    ]
 
 
-def test_no_failure_ends_the_writing(asked, monkeypatch):
+def test_no_failure_ends_the_writing(make_pending_replies, monkeypatch):
     monkeypatch.setattr(generation, "FLUSH_INTERVAL_S", 0.05)
-    [reply] = asked(1)
+    [reply] = make_pending_replies(1)
     write, failures = generation.flush, [RuntimeError("Nobody thought of this.")]
 
-    def flush(said: list) -> None:
+    def flush(text: list) -> None:
         if failures:
             raise failures.pop()
-        write(said)
+        write(text)
 
     monkeypatch.setattr(generation, "flush", flush)
 

@@ -40,10 +40,10 @@ from tests.chat.pictures import (
     ],
 )
 def test_known_images_are_made_anew(form, mode, media_type):
-    made = reencode(picture(form, mode=mode))
-    assert (made.media_type, made.width, made.height) == (media_type, 40, 30)
-    assert made.sha256 == hashlib.sha256(made.data).hexdigest()
-    image = opened(made.data)
+    encoded = reencode(picture(form, mode=mode))
+    assert (encoded.media_type, encoded.width, encoded.height) == (media_type, 40, 30)
+    assert encoded.sha256 == hashlib.sha256(encoded.data).hexdigest()
+    image = opened(encoded.data)
     assert (image.get_format_mimetype(), image.size) == (media_type, (40, 30))
     assert image.mode == "RGB"
 
@@ -51,38 +51,38 @@ def test_known_images_are_made_anew(form, mode, media_type):
 def test_what_is_transparent_stays_so():
     image = Image.new("RGBA", (40, 30), (255, 0, 0, 0))
     for form in ("PNG", "WEBP"):
-        made = opened(reencode(saved(image, form, lossless=True)).data)
-        assert made.convert("RGBA").getpixel((5, 5))[3] == 0
+        encoded = opened(reencode(saved(image, form, lossless=True)).data)
+        assert encoded.convert("RGBA").getpixel((5, 5))[3] == 0
 
 
 def test_a_large_picture_without_loss_becomes_a_photo():
     noise = Image.effect_noise((1500, 1500), 90)
     assert reencode(saved(noise.convert("RGB"), "PNG")).media_type == "image/jpeg"
     noise = Image.merge("RGBA", (noise, noise, noise, noise))
-    made = reencode(saved(noise, "PNG"))
-    assert made.media_type == "image/webp"
-    assert opened(made.data).mode == "RGBA"
+    encoded = reencode(saved(noise, "PNG"))
+    assert encoded.media_type == "image/webp"
+    assert opened(encoded.data).mode == "RGBA"
 
 
 def test_sixteen_bits_of_grey_are_not_white():
-    made = reencode(saved(Image.new("I;16", (10, 10), 128 * 256), "PNG"))
-    assert opened(made.data).getpixel((5, 5)) == (128, 128, 128)
+    encoded = reencode(saved(Image.new("I;16", (10, 10), 128 * 256), "PNG"))
+    assert opened(encoded.data).getpixel((5, 5)) == (128, 128, 128)
 
 
 def test_it_is_scaled_to_the_longest_side():
-    made = reencode(picture("JPEG", size=(5000, 3000)))
-    assert (made.width, made.height) == (2048, 1229)
-    made = reencode(picture("PNG", size=(10, 9000)))
-    assert (made.width, made.height) == (2, 2048)
+    encoded = reencode(picture("JPEG", size=(5000, 3000)))
+    assert (encoded.width, encoded.height) == (2048, 1229)
+    encoded = reencode(picture("PNG", size=(10, 9000)))
+    assert (encoded.width, encoded.height) == (2, 2048)
 
 
 @pytest.mark.parametrize(("orientation", "top_left"), [(1, "red"), (3, "blue"), (6, "blue")])
 def test_it_is_turned_upright(orientation, top_left):
     exif = Image.Exif()
     exif[ExifTags.Base.Orientation] = orientation
-    made = reencode(picture("JPEG", exif=exif))
-    assert (made.width, made.height) == ((30, 40) if orientation == 6 else (40, 30))
-    red, _, blue = opened(made.data).getpixel((2, 2))
+    encoded = reencode(picture("JPEG", exif=exif))
+    assert (encoded.width, encoded.height) == ((30, 40) if orientation == 6 else (40, 30))
+    red, _, blue = opened(encoded.data).getpixel((2, 2))
     assert (red > blue) == (top_left == "red")
 
 
@@ -102,11 +102,11 @@ def test_nothing_but_the_picture_is_left():
     for file in files:
         file += b"<script>SECRET</script>"
         assert b"SECRET" in file
-        made = reencode(file).data
-        assert b"SECRET" not in made
-        assert b"script" not in made
-        assert not opened(made).getexif()
-        assert not {"icc_profile", "comment", "xmp", "exif"} & set(opened(made).info)
+        encoded = reencode(file).data
+        assert b"SECRET" not in encoded
+        assert b"script" not in encoded
+        assert not opened(encoded).getexif()
+        assert not {"icc_profile", "comment", "xmp", "exif"} & set(opened(encoded).info)
 
 
 def test_only_the_first_frame_of_an_animation_is_taken():
@@ -206,9 +206,9 @@ def test_a_damaged_file_is_refused_or_read_and_nothing_else(file, changes, cut):
         data[at % len(data)] = value
     data = data[: len(data) - cut % (len(data) // 2)]
     try:
-        made = reencode(bytes(data))
+        encoded = reencode(bytes(data))
     except ImageRejectedError as refused:
         assert str(refused)
     else:
-        assert opened(made.data).size == (made.width, made.height)
-        assert max(made.width, made.height) <= images.MAX_SIDE_PIXELS
+        assert opened(encoded.data).size == (encoded.width, encoded.height)
+        assert max(encoded.width, encoded.height) <= images.MAX_SIDE_PIXELS

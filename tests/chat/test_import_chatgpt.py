@@ -12,7 +12,7 @@ from chat.conversations.messages import post_message
 from chat.importers import FileResult, ImportRejectedError, chatgpt, import_file
 from chat.importers.base import ImportedSession
 from chat.models import Message, Session
-from tests.chat.exports import BEGAN, BRANCHES, document, file_of, node, said, zip_of
+from tests.chat.exports import BEGAN, BRANCHES, chatgpt_message, document, file_of, node, zip_of
 
 BEGUN = datetime.fromtimestamp(BEGAN, UTC)
 PAGE = [
@@ -41,8 +41,8 @@ def conversation(mapping: dict, current: object = None, **fields) -> dict:
 
 
 def page(session: Session) -> list[tuple[str, str]]:
-    shown = path_to(session.messages.select_related("author"), session.head_id)
-    return [(message.speaker, message.text) for message in shown]
+    active_messages = path_to(session.messages.select_related("author"), session.head_id)
+    return [(message.speaker, message.text) for message in active_messages]
 
 
 @pytest.mark.django_db
@@ -59,10 +59,10 @@ def test_a_conversation_with_branches_becomes_what_its_page_showed(project, owne
 def test_the_same_file_again_adds_nothing(project, owner):
     import_file(project, owner, "conversations.json", file_of(BRANCHES))
     before = list(Session.objects.values())
-    again = import_file(
+    repeated_import = import_file(
         project, owner, "export.zip", zip_of({"conversations.json": file_of(BRANCHES).read()})
     )
-    assert (again.imported, again.skipped) == (0, 13)
+    assert (repeated_import.imported, repeated_import.skipped) == (0, 13)
     assert list(Session.objects.values()) == before
 
 
@@ -70,8 +70,8 @@ def test_the_same_file_again_adds_nothing(project, owner):
 def test_versions_are_siblings(project, owner):
     import_file(project, owner, "conversations.json", file_of(BRANCHES))
     by_key = {message.source_key: message for message in Message.objects.all()}
-    asked = by_key["u1b"]
-    versions = Message.objects.filter(parent=asked).order_by("seq")
+    question = by_key["u1b"]
+    versions = Message.objects.filter(parent=question).order_by("seq")
     assert {it.text for it in versions} == {
         "In the north.",
         "Perhaps in the west.",
@@ -87,7 +87,7 @@ def test_what_was_continued_here_keeps_counting_when_the_source_has_more(project
     session = Session.objects.get()
     ours = post_message(session, "And how old?", author=owner)
     longer = deepcopy(BRANCHES)
-    longer["mapping"]["u4"] = node("a4", said("user", "Thanks", at=BEGAN + 100))
+    longer["mapping"]["u4"] = node("a4", chatgpt_message("user", "Thanks", at=BEGAN + 100))
     longer["current_node"] = "u4"
     assert import_file(project, owner, "conversations.json", file_of(longer)).imported == 1
     session.refresh_from_db()
@@ -99,7 +99,7 @@ def test_what_was_continued_here_keeps_counting_when_the_source_has_more(project
 def test_a_longer_export_moves_the_path_on(project, owner):
     import_file(project, owner, "conversations.json", file_of(BRANCHES))
     longer = deepcopy(BRANCHES)
-    longer["mapping"]["u4"] = node("a4", said("user", "Thanks", at=BEGAN + 100))
+    longer["mapping"]["u4"] = node("a4", chatgpt_message("user", "Thanks", at=BEGAN + 100))
     longer["current_node"] = "u4"
     import_file(project, owner, "conversations.json", file_of(longer))
     assert page(Session.objects.get()) == [*PAGE, ("olive", "Thanks")]
@@ -121,10 +121,10 @@ def test_the_model_is_kept():
 
 def test_a_circle_on_the_path_ends_it():
     circle = {
-        "a": node("b", said("user", "A")),
-        "b": node("a", said("assistant", "B")),
-        "c": node("b", said("user", "C")),
-        "self": node("self", said("user", "Me")),
+        "a": node("b", chatgpt_message("user", "A")),
+        "b": node("a", chatgpt_message("assistant", "B")),
+        "c": node("b", chatgpt_message("user", "C")),
+        "self": node("self", chatgpt_message("user", "Me")),
     }
     [session], _ = read(conversation(circle, "c"))
     parents = {message.key: message.parent for message in session.messages}
@@ -135,16 +135,18 @@ def test_a_circle_on_the_path_ends_it():
 @pytest.mark.parametrize("current", [None, "gone", 7, {"no": "name"}])
 def test_without_a_current_node_the_latest_counts(current):
     talk = {
-        "a": node(None, said("user", "A")),
-        "b": node("a", said("assistant", "B", at=BEGAN + 1)),
+        "a": node(None, chatgpt_message("user", "A")),
+        "b": node("a", chatgpt_message("assistant", "B", at=BEGAN + 1)),
     }
     [session], _ = read(conversation(talk, current))
     assert session.head == "b"
 
 
 def test_a_deep_conversation_is_no_recursion():
-    talk = {"0": node(None, said("user", "0"))}
-    talk |= {str(n): node(str(n - 1), said("user", str(n), at=None)) for n in range(1, 5000)}
+    talk = {"0": node(None, chatgpt_message("user", "0"))}
+    talk |= {
+        str(n): node(str(n - 1), chatgpt_message("user", str(n), at=None)) for n in range(1, 5000)
+    }
     [session], _ = read(conversation(talk, "4999"))
     assert len(session.messages) == 5000
     assert session.head == "4999"
@@ -153,24 +155,28 @@ def test_a_deep_conversation_is_no_recursion():
 @pytest.mark.parametrize(
     "hidden",
     [
-        said("system", "You are"),
-        said("tool", "42"),
-        said("assistant", "x", recipient="python"),
-        said("assistant", "x", channel="analysis"),
-        said("assistant", "x", metadata={"is_visually_hidden_from_conversation": True}),
-        said("assistant", content={"content_type": "code", "text": "1 + 1"}),
-        said("assistant", content={"content_type": "reasoning_recap", "content": "Thought"}),
-        said("user", content={"content_type": "user_editable_context", "user_profile": "x"}),
-        said("assistant", ""),
-        said("user", {"content_type": "audio_asset_pointer"}),
+        chatgpt_message("system", "You are"),
+        chatgpt_message("tool", "42"),
+        chatgpt_message("assistant", "x", recipient="python"),
+        chatgpt_message("assistant", "x", channel="analysis"),
+        chatgpt_message("assistant", "x", metadata={"is_visually_hidden_from_conversation": True}),
+        chatgpt_message("assistant", content={"content_type": "code", "text": "1 + 1"}),
+        chatgpt_message(
+            "assistant", content={"content_type": "reasoning_recap", "content": "Thought"}
+        ),
+        chatgpt_message(
+            "user", content={"content_type": "user_editable_context", "user_profile": "x"}
+        ),
+        chatgpt_message("assistant", ""),
+        chatgpt_message("user", {"content_type": "audio_asset_pointer"}),
         None,
     ],
 )
 def test_what_the_page_hides_is_left_out(hidden):
     talk = {
-        "u": node(None, said("user", "Hi")),
+        "u": node(None, chatgpt_message("user", "Hi")),
         "h": node("u", hidden),
-        "a": node("h", said("assistant", "Hello", at=BEGAN + 1)),
+        "a": node("h", chatgpt_message("assistant", "Hello", at=BEGAN + 1)),
     }
     [session], result = read(conversation(talk, "a"))
     assert [(it.text, it.parent) for it in session.messages] == [("Hi", None), ("Hello", "u")]
@@ -179,13 +185,13 @@ def test_what_the_page_hides_is_left_out(hidden):
 
 def test_what_was_said_aloud_stands_as_text():
     spoken = {"content_type": "audio_transcription", "text": "Good morning"}
-    [session], _ = read(conversation({"a": node(None, said("user", spoken))}, "a"))
+    [session], _ = read(conversation({"a": node(None, chatgpt_message("user", spoken))}, "a"))
     assert session.messages[0].text == "Good morning"
 
 
 def test_a_reference_shows_what_the_page_shows():
     mark = '\ue200entity\ue202["city","Bern"]\ue201'
-    text = said(
+    text = chatgpt_message(
         "assistant",
         f"In {mark} it rains.",
         metadata={"content_references": [{"matched_text": mark, "alt": "Bern"}, 7]},
@@ -200,9 +206,9 @@ def test_a_reference_shows_what_the_page_shows():
 )
 def test_a_damaged_message_costs_only_itself(damaged):
     talk = {
-        "u": node(None, said("user", "Hi")),
+        "u": node(None, chatgpt_message("user", "Hi")),
         "x": damaged,
-        "a": node("x", said("assistant", "Hello", at=BEGAN + 1)),
+        "a": node("x", chatgpt_message("assistant", "Hello", at=BEGAN + 1)),
     }
     [session], result = read(conversation(talk, "a"))
     assert [it.text for it in session.messages] == ["Hi", "Hello"]
@@ -211,8 +217,10 @@ def test_a_damaged_message_costs_only_itself(damaged):
 
 
 def test_a_damaged_conversation_costs_only_itself():
-    good = conversation({"a": node(None, said("user", "Hi"))}, "a")
-    timeless = conversation({"a": node(None, said("user", "Hi", at=None))}, "a", create_time=None)
+    good = conversation({"a": node(None, chatgpt_message("user", "Hi"))}, "a")
+    timeless = conversation(
+        {"a": node(None, chatgpt_message("user", "Hi", at=None))}, "a", create_time=None
+    )
     sessions, result = read(None, {}, {"mapping": []}, timeless, good, [])
     assert [session.key for session in sessions] == ["c"]
     assert len(result.errors) == 5

@@ -51,13 +51,13 @@ def whole():
 def test_a_conversation_is_imported_with_its_times_and_speakers(project, owner):
     import_file(project, owner, "conversations.json", file_of(CLAUDE))
     session = Session.objects.get()
-    [asked, told] = session.messages.order_by("seq")
-    assert (session.title, session.head_id) == ("Bread", told.pk)
-    assert (asked.author, asked.created_at) == (
+    [question, reply] = session.messages.order_by("seq")
+    assert (session.title, session.head_id) == ("Bread", reply.pk)
+    assert (question.author, question.created_at) == (
         owner,
         datetime(2025, 3, 3, 10, 0, 1, tzinfo=UTC),
     )
-    assert (told.role, told.parent_id, told.speaker) == ("assistant", asked.pk, "Assistant")
+    assert (reply.role, reply.parent_id, reply.speaker) == ("assistant", question.pk, "Assistant")
 
 
 def test_thoughts_and_tools_are_left_out_and_files_are_noted(export):
@@ -110,10 +110,10 @@ def test_the_format_is_recognised_by_its_content():
 
 @pytest.mark.django_db
 def test_memories_become_a_conversation_and_whoever_listens_hears_of_it(project, owner, whole):
-    heard = []
+    received = []
 
-    def hear(**told):
-        heard.append(told)
+    def hear(**text):
+        received.append(text)
 
     memories_imported.connect(hear)
     try:
@@ -132,8 +132,12 @@ def test_memories_become_a_conversation_and_whoever_listens_hears_of_it(project,
         "Instructions of the project Bakery: Be brief.",
     ]
     assert {(it.role, it.speaker) for it in messages} == {("assistant", "Claude")}
-    [told] = heard
-    assert (told["session"], told["messages"], told["source"]) == (session, messages, "claude")
+    [report] = received
+    assert (report["session"], report["messages"], report["source"]) == (
+        session,
+        messages,
+        "claude",
+    )
 
 
 @pytest.mark.django_db

@@ -135,8 +135,8 @@ def test_an_assistant_is_never_a_member(project, owner):
 def test_names_longer_than_their_columns_are_cut(project, owner):
     content = lines("One", session="s" * 400, author="a" * 400)
     import_file(project, owner, "x.jsonl", io.BytesIO(content.encode()))
-    again = import_file(project, owner, "x.jsonl", io.BytesIO(content.encode()))
-    assert again.skipped == 1
+    repeated_import = import_file(project, owner, "x.jsonl", io.BytesIO(content.encode()))
+    assert repeated_import.skipped == 1
     assert len(Session.objects.get().title) == 200
     assert len(Message.objects.get().author_name) == 120
 
@@ -225,12 +225,12 @@ def test_a_terminal_sees_a_bar_that_goes_away(project, standup):
 
 
 def test_progress_is_told_in_messages(project, owner):
-    told = []
+    reports = []
     content = "".join(lines("One", "Two", session=str(n)) for n in range(600)).encode()
     import_file(
-        project, owner, "x.jsonl", io.BytesIO(content), progress=lambda *step: told.append(step)
+        project, owner, "x.jsonl", io.BytesIO(content), progress=lambda *step: reports.append(step)
     )
-    assert told == [(1000, 1200), (1200, 1200)]
+    assert reports == [(1000, 1200), (1200, 1200)]
 
 
 def test_many_conversations_take_few_queries(project, owner, django_assert_max_num_queries):

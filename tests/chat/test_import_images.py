@@ -27,7 +27,7 @@ def brought(project: Project, owner, files: dict[str, bytes]) -> FileResult:
     return import_file(project, owner, "export.zip", whole)
 
 
-def asked() -> Message:
+def question() -> Message:
     return Message.objects.get(source_key="u2")
 
 
@@ -37,7 +37,7 @@ def asked() -> Message:
 def test_an_image_that_lies_in_the_zip_is_shown(project, owner, name):
     result = brought(project, owner, {name: picture("PNG", size=(40, 30))})
     assert result.errors == []
-    message = asked()
+    message = question()
     [image] = message.attachments.all()
     assert (message.text, image.name) == (SHOWN, "map.png")
     assert (image.width, image.height, image.uploaded_by) == (40, 30, owner)
@@ -63,13 +63,13 @@ def test_what_was_drawn_keeps_what_it_was_drawn_from(project, owner):
 @pytest.mark.parametrize("data", [HTML, b"", b"\0" * 100])
 def test_what_is_no_image_stays_a_note(project, owner, data):
     result = brought(project, owner, {"file-Map1-map.png": data})
-    assert (asked().text, result.errors) == (NOTED, [])
+    assert (question().text, result.errors) == (NOTED, [])
     assert not Attachment.objects.exists()
 
 
 def test_what_is_not_in_the_zip_stays_a_note(project, owner):
     brought(project, owner, {"file-Map2-map.png": picture(), "map.png": picture()})
-    assert asked().text == NOTED
+    assert question().text == NOTED
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ class Chunked(io.BytesIO):
 
 def elements(written: bytes, size: int = 3, max_bytes: int = 1000) -> list:
     """The elements, read `size` bytes at a time; errors as their text."""
-    found = iter_elements(Chunked(written, size), max_bytes=max_bytes)
-    return [str(it) if isinstance(it, InvalidItemError) else it for it in found]
+    matches = iter_elements(Chunked(written, size), max_bytes=max_bytes)
+    return [str(it) if isinstance(it, InvalidItemError) else it for it in matches]
 
 
 @given(st.lists(CONTAINERS, max_size=4), st.integers(1, 9), st.booleans(), st.booleans())

@@ -48,7 +48,10 @@ def test_conversations_that_interleave_are_told_apart():
         line(session="b", content="2"),
         line(session="a", content="3", role="assistant"),
     )
-    assert {one.key: texts(one) for one in sessions} == {"a": ["1", "3"], "b": ["2"]}
+    assert {chat_session.key: texts(chat_session) for chat_session in sessions} == {
+        "a": ["1", "3"],
+        "b": ["2"],
+    }
     assert [message.role for message in sessions[0].messages] == ["user", "assistant"]
     assert result.errors == []
 
@@ -147,7 +150,9 @@ def test_a_file_without_any_message_is_refused(content):
 def test_a_message_keeps_its_key_in_a_longer_export():
     [short], _ = read(line(content="1"), line(content="2"))
     [longer], _ = read(line(content="0"), line(content="1"), line(content="2"), line(content="3"))
-    assert [one.key for one in longer.messages][1:3] == [one.key for one in short.messages]
+    assert [message.key for message in longer.messages][1:3] == [
+        message.key for message in short.messages
+    ]
 
 
 def test_equal_messages_at_the_same_instant_have_keys_of_their_own():
@@ -156,14 +161,14 @@ def test_equal_messages_at_the_same_instant_have_keys_of_their_own():
 
 
 def test_the_same_instant_written_otherwise_is_the_same_message():
-    [one], _ = read(line(created_at=1741003200))
+    [first_item], _ = read(line(created_at=1741003200))
     [other], _ = read(line(created_at="2025-03-03T14:00:00+02:00"))
-    assert one.messages == other.messages
+    assert first_item.messages == other.messages
 
 
 def test_a_number_names_a_session_like_its_text():
     sessions, _ = read(line(session=7), line(session="7"))
-    assert [one.key for one in sessions] == ["7"]
+    assert [chat_session.key for chat_session in sessions] == ["7"]
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,6 @@ def test_what_was_remembered_twice_is_told_once():
     class Owner:
         pk = 7
 
-    told = memories.memories_session("Claude", Owner, ["Bakes.", "Sails.", "Bakes."])
-    assert [message.text for message in told.messages] == ["Bakes.", "Sails."]
-    assert (told.key, told.title) == ("memories:7", "Memories from Claude")
+    imported_session = memories.memories_session("Claude", Owner, ["Bakes.", "Sails.", "Bakes."])
+    assert [message.text for message in imported_session.messages] == ["Bakes.", "Sails."]
+    assert (imported_session.key, imported_session.title) == ("memories:7", "Memories from Claude")

@@ -24,11 +24,11 @@ def export() -> dict:
 def test_a_chat_is_imported_with_its_versions(project, owner):
     result = import_file(project, owner, "chat-export.json", file_of(OPENWEBUI))
     session = Session.objects.get()
-    [asked, vega, sirius] = session.messages.order_by("seq")
+    [question, vega, sirius] = session.messages.order_by("seq")
     assert (result.imported, session.title) == (3, "Stars")
-    assert (asked.text, asked.author) == ("Name a star.\n\n[image]", owner)
-    assert (vega.text, vega.model, vega.parent_id) == ("Vega.", "llama3.2:3b", asked.pk)
-    assert sirius.parent_id == asked.pk
+    assert (question.text, question.author) == ("Name a star.\n\n[image]", owner)
+    assert (vega.text, vega.model, vega.parent_id) == ("Vega.", "llama3.2:3b", question.pk)
+    assert sirius.parent_id == question.pk
     assert session.head_id == vega.pk
 
 

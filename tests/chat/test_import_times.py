@@ -17,7 +17,7 @@ from chat.importers.base import (
     with_plausible_times,
 )
 from chat.models import Message, Session
-from tests.chat.exports import BEGAN, CLAUDE, OPENWEBUI, file_of, node, said
+from tests.chat.exports import BEGAN, CLAUDE, OPENWEBUI, chatgpt_message, file_of, node
 from tests.chat.test_import_locomo import TALK
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
@@ -26,8 +26,8 @@ LONG_AGO = datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)
 FAR_OFF = datetime(9999, 12, 31, tzinfo=UTC)
 
 
-def times(*said: datetime, begun: datetime | None = None) -> list[datetime]:
-    messages = [ImportedMessage(str(place), "user", "Hi", at) for place, at in enumerate(said)]
+def times(*message: datetime, begun: datetime | None = None) -> list[datetime]:
+    messages = [ImportedMessage(str(place), "user", "Hi", at) for place, at in enumerate(message)]
     return [message.at for message in with_plausible_times(messages, begun)]
 
 
@@ -63,9 +63,9 @@ def test_times_that_run_backward_stay_as_they_are():
     assert times(NOON, earlier, NOON) == [NOON, earlier, NOON]
 
 
-def jsonl(*said: tuple[str, object]) -> io.BytesIO:
+def jsonl(*message: tuple[str, object]) -> io.BytesIO:
     lines = (
-        {"session": "s", "role": "user", "content": text, "created_at": at} for text, at in said
+        {"session": "s", "role": "user", "content": text, "created_at": at} for text, at in message
     )
     return io.BytesIO("\n".join(map(json.dumps, lines)).encode())
 
@@ -83,16 +83,16 @@ def test_lines_keep_their_place_and_a_second_import_adds_nothing(project, owner)
     messages = Message.objects.order_by("seq")
     assert [message.text for message in messages] == ["1", "2", "3", "4", "5"]
     assert [message.created_at.hour for message in messages] == [12, 12, 13, 13, 14]
-    again = import_file(project, owner, "x.jsonl", jsonl(*talk))
-    assert (again.imported, again.skipped) == (0, 5)
+    repeated_import = import_file(project, owner, "x.jsonl", jsonl(*talk))
+    assert (repeated_import.imported, repeated_import.skipped) == (0, 5)
 
 
 def chatgpt() -> io.BytesIO:
     mapping = {
-        "a": node(None, said("user", "A", at=-5e9)),
-        "b": node("a", said("assistant", "B", at=BEGAN + 60)),
-        "c": node("b", said("user", "C", at=9e10)),
-        "d": node("c", said("assistant", "D", at=BEGAN + 90)),
+        "a": node(None, chatgpt_message("user", "A", at=-5e9)),
+        "b": node("a", chatgpt_message("assistant", "B", at=BEGAN + 60)),
+        "c": node("b", chatgpt_message("user", "C", at=9e10)),
+        "d": node("c", chatgpt_message("assistant", "D", at=BEGAN + 90)),
     }
     return file_of(
         {
@@ -135,9 +135,9 @@ def locomo() -> io.BytesIO:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("made", [jsonl, chatgpt, claude, openwebui, locomo])
-def test_no_format_brings_a_time_that_cannot_be(project, owner, made: Callable):
-    file = made(("1", "9000-01-01T00:00:00Z")) if made is jsonl else made()
+@pytest.mark.parametrize("build", [jsonl, chatgpt, claude, openwebui, locomo])
+def test_no_format_brings_a_time_that_cannot_be(project, owner, build: Callable):
+    file = build(("1", "9000-01-01T00:00:00Z")) if build is jsonl else build()
     result = import_file(project, owner, "talk.json", file)
     assert result.imported > 0
     assert result.refused == 0

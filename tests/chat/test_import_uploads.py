@@ -26,11 +26,11 @@ PAGE = "/projects/billing/imports/"
 @pytest.fixture(autouse=True)
 def sent(monkeypatch) -> list[str]:
     """The imports that a worker was told of."""
-    told: list[str] = []
+    reports: list[str] = []
     monkeypatch.setattr(
-        "chat.importers.jobs.current_app.send_task", lambda name, args: told.append(args[0])
+        "chat.importers.jobs.current_app.send_task", lambda name, args: reports.append(args[0])
     )
-    return told
+    return reports
 
 
 def upload(content: bytes = b"", name: str = "conversations.json") -> SimpleUploadedFile:
@@ -42,8 +42,8 @@ def waiting(project, editor) -> Import:
     return jobs.create_import(project, editor, upload())
 
 
-def stored(one: Import) -> bool:
-    return default_storage.exists(f"imports/{one.project_id}/{one.pk}")
+def stored(import_job: Import) -> bool:
+    return default_storage.exists(f"imports/{import_job.project_id}/{import_job.pk}")
 
 
 @pytest.mark.django_db
@@ -54,16 +54,16 @@ class TestApi:
         with django_capture_on_commit_callbacks(execute=True):
             answer = api(editor).post(URL, {"file": upload()}, format="multipart")
         assert answer.status_code == 202
-        told = answer.json()
-        assert (told["state"], told["progress"], told["name"]) == (
+        payload = answer.json()
+        assert (payload["state"], payload["progress"], payload["name"]) == (
             "waiting",
             0,
             "conversations.json",
         )
-        assert sent == [told["id"]]
-        tasks.run_import(told["id"])
-        done = api(editor).get(f"{URL}{told['id']}/").json()
-        assert done == told | {
+        assert sent == [payload["id"]]
+        tasks.run_import(payload["id"])
+        done = api(editor).get(f"{URL}{payload['id']}/").json()
+        assert done == payload | {
             "state": "done",
             "progress": 100,
             "sessions": 1,
@@ -71,7 +71,9 @@ class TestApi:
             "finished_at": done["finished_at"],
         }
         assert done["finished_at"]
-        assert [one["id"] for one in api(editor).get(URL).json()["results"]] == [told["id"]]
+        assert [result["id"] for result in api(editor).get(URL).json()["results"]] == [
+            payload["id"]
+        ]
 
     def test_a_zip_file_and_a_named_format(self, api, project, owner):
         whole = zip_of({"conversations.json": file_of(BRANCHES).read()}).read()
@@ -148,18 +150,23 @@ class TestTask:
         assert Message.objects.count() == 13
 
     def test_one_that_is_gone_is_passed_over(self, waiting):
-        told = str(waiting.pk)
+        import_id = str(waiting.pk)
         waiting.delete()
-        tasks.run_import(told)
+        tasks.run_import(import_id)
         assert not Message.objects.exists()
 
     def test_reasons_are_told(self, project, owner):
         content = lines("One").encode() + b"nonsense\n" * 120
-        one = jobs.create_import(project, owner, upload(content, "talk.jsonl"))
-        jobs.run_import(one.pk)
-        one.refresh_from_db()
-        assert (one.state, one.imported, one.refused, len(one.errors)) == ("done", 1, 120, 100)
-        assert one.errors[0] == "Line 2: It is not JSON."
+        import_job = jobs.create_import(project, owner, upload(content, "talk.jsonl"))
+        jobs.run_import(import_job.pk)
+        import_job.refresh_from_db()
+        assert (
+            import_job.state,
+            import_job.imported,
+            import_job.refused,
+            len(import_job.errors),
+        ) == ("done", 1, 120, 100)
+        assert import_job.errors[0] == "Line 2: It is not JSON."
 
     def test_what_a_reason_quotes_can_be_stored(self, project, owner):
         damaged = {
@@ -168,22 +175,24 @@ class TestTask:
             "mapping": {"a\0\ud800" + "x" * 999: {"message": 7}},
         }
         content = json.dumps([damaged | {"children": 1}, BRANCHES]).encode()
-        one = jobs.create_import(project, owner, upload(content), "chatgpt")
-        jobs.run_import(one.pk)
-        one.refresh_from_db()
-        assert (one.state, one.imported, len(one.errors)) == ("done", 13, 1)
-        assert len(one.errors[0]) == 300
+        import_job = jobs.create_import(project, owner, upload(content), "chatgpt")
+        jobs.run_import(import_job.pk)
+        import_job.refresh_from_db()
+        assert (import_job.state, import_job.imported, len(import_job.errors)) == ("done", 13, 1)
+        assert len(import_job.errors[0]) == 300
 
     def test_a_file_that_holds_nothing_fails_with_the_reason(
         self, project, owner, django_capture_on_commit_callbacks
     ):
-        one = jobs.create_import(project, owner, upload(b'[{"mapping": {"children": 1', "x.json"))
+        import_job = jobs.create_import(
+            project, owner, upload(b'[{"mapping": {"children": 1', "x.json")
+        )
         with django_capture_on_commit_callbacks(execute=True):
-            jobs.run_import(one.pk)
-        one.refresh_from_db()
-        assert (one.state, one.imported) == ("failed", 0)
-        assert one.errors[0].startswith("It contains no conversation.")
-        assert not stored(one)
+            jobs.run_import(import_job.pk)
+        import_job.refresh_from_db()
+        assert (import_job.state, import_job.imported) == ("failed", 0)
+        assert import_job.errors[0].startswith("It contains no conversation.")
+        assert not stored(import_job)
 
     def test_a_file_that_is_gone_fails_with_the_reason(self, waiting):
         default_storage.delete(waiting.file.name)
@@ -213,19 +222,19 @@ class TestTask:
         self, project, owner, sent, monkeypatch
     ):
         content = "".join(lines("One", "Two", session=str(n)) for n in range(600)).encode()
-        one = jobs.create_import(project, owner, upload(content, "talk.jsonl"))
+        import_job = jobs.create_import(project, owner, upload(content, "talk.jsonl"))
         clock = iter([0.0, 1.0, 700.0])
         monkeypatch.setattr(
             "chat.importers.jobs.time", SimpleNamespace(monotonic=lambda: next(clock))
         )
-        tasks.run_import(str(one.pk))
-        one.refresh_from_db()
-        assert (one.state, one.imported, one.progress) == ("running", 1000, 83)
-        assert sent == [str(one.pk)]
+        tasks.run_import(str(import_job.pk))
+        import_job.refresh_from_db()
+        assert (import_job.state, import_job.imported, import_job.progress) == ("running", 1000, 83)
+        assert sent == [str(import_job.pk)]
         clock = iter([0.0, 1.0, 2.0])
-        jobs.run_import(one.pk)
-        one.refresh_from_db()
-        assert (one.state, one.imported, one.skipped) == ("done", 1200, 0)
+        jobs.run_import(import_job.pk)
+        import_job.refresh_from_db()
+        assert (import_job.state, import_job.imported, import_job.skipped) == ("done", 1200, 0)
         assert Message.objects.count() == 1200
 
     def test_a_refused_file_is_not_kept(self, project, owner):

@@ -123,10 +123,10 @@ def test_a_locked_zip_file_is_refused():
 
 @pytest.mark.parametrize("way", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
 def test_other_ways_of_packing_are_refused(way):
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", way) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", way) as archive:
         archive.writestr("conversations.json", TALK)
-    assert "not supported" in refusal(made)
+    assert "not supported" in refusal(buffer)
 
 
 def test_more_than_may_be_unpacked_is_refused(monkeypatch):
@@ -222,11 +222,11 @@ def test_one_endless_text_is_refused_in_bounded_memory(tmp_path):
 @pytest.mark.process
 def test_a_long_export_is_read_in_bounded_memory(tmp_path):
     path = tmp_path / "conversations.json"
-    one = json.dumps(BRANCHES | {"safe_urls": ["https://example.org"] * 10_000})
+    first_item = json.dumps(BRANCHES | {"safe_urls": ["https://example.org"] * 10_000})
     with path.open("w") as file:
-        file.write("[" + one)
-        for _ in range(100_000_000 // len(one)):
-            file.write("," + one)
+        file.write("[" + first_item)
+        for _ in range(100_000_000 // len(first_item)):
+            file.write("," + first_item)
         file.write("]")
     ending, megabytes = reading(path)
     assert ending == "read"

@@ -15,29 +15,35 @@ TAGGED = re.compile(r"\[deleted 20\d\d-\d\d-\d\d \d\d:\d\d\] edgar: When is the 
 
 
 @pytest.fixture
-def gone(asked, answered, editor) -> Message:
+def deleted_question(question, stored_reply, editor) -> Message:
     """A question that was deleted after its answer."""
-    edits.delete(asked)
-    return asked
+    edits.delete(question)
+    return question
 
 
-def told(api, user, session) -> str:
+def prompt_text(api, user, session) -> str:
     return str(api(user).get(f"/api/v1/sessions/{session.pk}/prompt/").json()["messages"])
 
 
-def test_without_it_the_next_prompt_has_nothing_of_a_deleted_message(api, owner, session, gone):
-    assert "cutover" not in told(api, owner, session)
+def test_without_it_the_next_prompt_has_nothing_of_a_deleted_message(
+    api, owner, session, deleted_question
+):
+    assert "cutover" not in prompt_text(api, owner, session)
 
 
-def test_by_the_api_the_next_prompt_has_the_deleted_message_tagged(api, owner, session, gone):
+def test_by_the_api_the_next_prompt_has_the_deleted_message_tagged(
+    api, owner, session, deleted_question
+):
     project = "/api/v1/projects/billing/"
     assert api(owner).get(project).json()["keep_deleted"] is False
     answer = api(owner).patch(project, {"keep_deleted": True}, format="json")
     assert answer.json()["keep_deleted"] is True
-    assert TAGGED.search(told(api, owner, session))
+    assert TAGGED.search(prompt_text(api, owner, session))
 
 
-def test_by_the_page_the_next_prompt_has_the_deleted_message_tagged(client, owner, session, gone):
+def test_by_the_page_the_next_prompt_has_the_deleted_message_tagged(
+    client, owner, session, deleted_question
+):
     client.force_login(owner)
     page = client.get(SETTINGS).content.decode()
     assert "The assistant still sees deleted messages" in page
@@ -49,7 +55,7 @@ def test_by_the_page_the_next_prompt_has_the_deleted_message_tagged(client, owne
     assert TAGGED.search(prompt)
 
 
-def test_what_follows_is_asked_with_it(api, owner, session, gone, scripted):
+def test_what_follows_is_asked_with_it(api, owner, session, deleted_question, scripted):
     api(owner).patch("/api/v1/projects/billing/", {"keep_deleted": True}, format="json")
     url = f"/api/v1/sessions/{session.pk}/messages/"
     api(owner).post(url, {"content": "What did I ask?"}, format="json")
@@ -66,8 +72,8 @@ def test_every_member_reads_that_it_is_so(client, viewer, project):
 
 
 def test_a_message_that_waits_for_its_answer_is_deleted_like_any_other(
-    api, owner, editor, session, answered
+    api, owner, editor, session, stored_reply
 ):
     waiting = post_message(session, "My password is tulip.", author=editor)
     edits.delete(waiting)
-    assert "tulip" not in told(api, owner, session)
+    assert "tulip" not in prompt_text(api, owner, session)

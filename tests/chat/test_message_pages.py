@@ -35,19 +35,23 @@ def shows(client, path: str) -> str:
     return answer.content.decode()
 
 
-def test_a_turn_offers_what_its_reader_may_do(client, editor, viewer, session, asked, answered):
+def test_a_turn_offers_what_its_reader_may_do(
+    client, editor, viewer, session, question, stored_reply
+):
     client.force_login(editor)
     text = shows(client, chat(session))
-    for what in ("edit", "delete", "fork"):
-        assert url(asked, what) in text
-    assert url(answered, "regenerate") in text
+    for action in ("edit", "delete", "fork"):
+        assert url(question, action) in text
+    assert url(stored_reply, "regenerate") in text
     client.force_login(viewer)
     text = shows(client, chat(session))
-    for what in ("edit", "delete", "fork", "regenerate", "choose"):
-        assert f"/{what}/" not in text
+    for action in ("edit", "delete", "fork", "regenerate", "choose"):
+        assert f"/{action}/" not in text
 
 
-def test_the_words_of_others_are_asked_again_but_not_changed(client, owner, editor, session, asked):
+def test_the_words_of_others_are_asked_again_but_not_changed(
+    client, owner, editor, session, question
+):
     theirs = post_message(session, "Mine alone.", author=owner)
     client.force_login(editor)
     assert url(theirs, "delete") not in shows(client, chat(session))
@@ -58,114 +62,118 @@ def test_the_words_of_others_are_asked_again_but_not_changed(client, owner, edit
     assert client.get(url(theirs, "delete")).status_code == 403
 
 
-def test_a_text_is_edited_by_way_of_a_page(as_editor, session, asked):
-    assert "When is the cutover?" in shows(as_editor, url(asked, "edit"))
-    assert "<html" not in shows(as_editor, f"{url(asked, 'edit')}?part=turn")
-    answer = as_editor.post(url(asked, "edit"), {"content": "When, please?", "version": 1})
+def test_a_text_is_edited_by_way_of_a_page(as_editor, session, question):
+    assert "When is the cutover?" in shows(as_editor, url(question, "edit"))
+    assert "<html" not in shows(as_editor, f"{url(question, 'edit')}?part=turn")
+    answer = as_editor.post(url(question, "edit"), {"content": "When, please?", "version": 1})
     assert answer["Location"] == f"{chat(session)}#m1"
     text = shows(as_editor, chat(session))
     assert "When, please?" in text
-    assert url(asked, "revisions") in text
-    assert "When is the cutover?" in shows(as_editor, url(asked, "revisions"))
+    assert url(question, "revisions") in text
+    assert "When is the cutover?" in shows(as_editor, url(question, "revisions"))
 
 
-def test_who_was_overtaken_gets_both_texts_and_saves_then(as_editor, owner, asked, fresh):
-    edit(asked, "Theirs.", owner)
-    answer = as_editor.post(url(asked, "edit"), {"content": "Mine.", "version": 1})
+def test_who_was_overtaken_gets_both_texts_and_saves_then(as_editor, owner, question, fresh):
+    edit(question, "Theirs.", owner)
+    answer = as_editor.post(url(question, "edit"), {"content": "Mine.", "version": 1})
     assert answer.status_code == 412
     text = answer.content.decode()
     assert "Theirs." in text
     assert ">Mine.</textarea>" in text
     assert 'name="version" value="2"' in text
-    as_editor.post(url(asked, "edit"), {"content": "Mine.", "version": 2})
-    assert fresh(asked).text == "Mine."
+    as_editor.post(url(question, "edit"), {"content": "Mine.", "version": 2})
+    assert fresh(question).text == "Mine."
 
 
 @pytest.mark.parametrize("form", [{}, {"content": " "}, {"content": "x", "version": "y"}])
-def test_what_is_no_text_is_refused_with_its_reason(as_editor, asked, fresh, form):
-    answer = as_editor.post(url(asked, "edit"), form)
+def test_what_is_no_text_is_refused_with_its_reason(as_editor, question, fresh, form):
+    answer = as_editor.post(url(question, "edit"), form)
     assert answer.status_code == 400
     assert 'class="error"' in answer.content.decode()
-    assert fresh(asked).version == 1
+    assert fresh(question).version == 1
 
 
-def test_what_is_too_long_says_so_and_stays_in_the_box(as_editor, asked, fresh):
+def test_what_is_too_long_says_so_and_stays_in_the_box(as_editor, question, fresh):
     long = "x" * 500_001
-    for what in ("edit", "rerun"):
-        text = as_editor.post(url(asked, what), {"content": long, "version": 1}).content.decode()
+    for action in ("edit", "rerun"):
+        text = as_editor.post(
+            url(question, action), {"content": long, "version": 1}
+        ).content.decode()
         assert "This is too long: it has 500001 characters" in text
         assert f">{long}</textarea>" in text
-    assert (fresh(asked).version, Message.objects.count()) == (1, 1)
+    assert (fresh(question).version, Message.objects.count()) == (1, 1)
 
 
-def test_what_was_deleted_meanwhile_takes_no_edit_and_keeps_the_words(as_editor, asked):
-    as_editor.post(url(asked, "delete"))
-    answer = as_editor.post(url(asked, "edit"), {"content": "Mine.", "version": 1})
+def test_what_was_deleted_meanwhile_takes_no_edit_and_keeps_the_words(as_editor, question):
+    as_editor.post(url(question, "delete"))
+    answer = as_editor.post(url(question, "edit"), {"content": "Mine.", "version": 1})
     assert answer.status_code == 412
     assert "was deleted while you wrote" in answer.content.decode()
     assert ">Mine.</textarea>" in answer.content.decode()
-    assert as_editor.get(url(asked, "edit")).status_code == 404
-    assert as_editor.get(url(asked, "revisions")).status_code == 404
+    assert as_editor.get(url(question, "edit")).status_code == 404
+    assert as_editor.get(url(question, "revisions")).status_code == 404
 
 
-def test_a_message_is_deleted_once_that_is_confirmed(as_editor, session, asked, answered):
-    assert "Delete message" in shows(as_editor, url(asked, "delete"))
-    assert as_editor.post(url(asked, "delete"))["Location"] == f"{chat(session)}#m1"
+def test_a_message_is_deleted_once_that_is_confirmed(as_editor, session, question, stored_reply):
+    assert "Delete message" in shows(as_editor, url(question, "delete"))
+    assert as_editor.post(url(question, "delete"))["Location"] == f"{chat(session)}#m1"
     text = shows(as_editor, chat(session))
     assert "Deleted" in text
     assert "When is the cutover?" not in text.partition("data-turns")[2]
 
 
-def test_what_is_still_being_said_is_not_deleted(as_editor, session, asked):
-    reply = begin_reply(asked)
+def test_what_is_still_being_said_is_not_deleted(as_editor, session, question):
+    reply = begin_reply(question)
     text = as_editor.post(url(reply, "delete"), follow=True).content.decode()
     assert "still being written" in text
     answer = as_editor.post(f"{url(reply, 'delete')}?part=turn")
     assert (answer.status_code, answer.json()["detail"][:10]) == (409, "This reply")
 
 
-def test_reactions_are_given_marked_and_taken_back(as_editor, owner, session, answered):
-    as_editor.post(url(answered, "react"), {"give": "🎉"})
-    Reaction.objects.create(project=session.project, message=answered, user=owner, emoji="👀")
+def test_reactions_are_given_marked_and_taken_back(as_editor, owner, session, stored_reply):
+    as_editor.post(url(stored_reply, "react"), {"give": "🎉"})
+    Reaction.objects.create(project=session.project, message=stored_reply, user=owner, emoji="👀")
     text = compact(shows(as_editor, chat(session)))
     assert 'name="take" value="🎉"' in text
     assert 'aria-pressed="true">🎉<span class="num">1' in text
     assert 'aria-pressed="false">👀<span class="num">1' in text
-    as_editor.post(url(answered, "react"), {"take": "🎉"})
+    as_editor.post(url(stored_reply, "react"), {"take": "🎉"})
     assert Reaction.objects.get().emoji == "👀"
-    text = as_editor.post(url(answered, "react"), {}, follow=True).content.decode()
+    text = as_editor.post(url(stored_reply, "react"), {}, follow=True).content.decode()
     assert "A reaction is one emoji." in text
 
 
-def test_siblings_are_switched(as_editor, session, asked, answered):
-    [again] = post_messages(session, [draft("In June.", role="assistant")], at=NewBranch(asked.pk))
+def test_siblings_are_switched(as_editor, session, question, stored_reply):
+    [message] = post_messages(
+        session, [draft("In June.", role="assistant")], at=NewBranch(question.pk)
+    )
     text = shows(as_editor, chat(session))
     assert "In June." in text
     assert "2/2" in text
-    assert url(answered, "choose") in text
-    assert as_editor.post(url(answered, "choose"))["Location"] == f"{chat(session)}#m2"
+    assert url(stored_reply, "choose") in text
+    assert as_editor.post(url(stored_reply, "choose"))["Location"] == f"{chat(session)}#m2"
     text = shows(as_editor, chat(session))
     assert "In May." in text
     assert "1/2" in text
-    assert url(again, "choose") in text
+    assert url(message, "choose") in text
 
 
-def test_a_chat_is_forked(as_editor, session, asked, answered):
-    location = as_editor.post(url(asked, "fork"))["Location"]
-    made = Session.objects.exclude(pk=session.pk).get()
-    assert location == f"{chat(made)}#latest"
-    assert made.messages.get().text == asked.text
+def test_a_chat_is_forked(as_editor, session, question, stored_reply):
+    location = as_editor.post(url(question, "fork"))["Location"]
+    chat_session = Session.objects.exclude(pk=session.pk).get()
+    assert location == f"{chat(chat_session)}#latest"
+    assert chat_session.messages.get().text == question.text
 
 
-def test_a_message_is_asked_again(editor, session, asked, answered, scripted):
+def test_a_message_is_asked_again(editor, session, question, stored_reply, scripted):
     scripted.say("On Friday.")
 
     async def talk():
         client = AsyncClient()
         await client.aforce_login(editor)
-        answer = await client.post(url(asked, "rerun"), {"content": "And the rehearsal?"})
+        answer = await client.post(url(question, "rerun"), {"content": "And the rehearsal?"})
         refused = await client.post(
-            url(asked, "rerun"), {"content": ""}, headers={"Accept": "text/event-stream"}
+            url(question, "rerun"), {"content": ""}, headers={"Accept": "text/event-stream"}
         )
         await live_replies.wait_for_all()
         return answer, refused
@@ -179,47 +187,49 @@ def test_a_message_is_asked_again(editor, session, asked, answered, scripted):
     ]
 
 
-def test_a_reply_is_stopped(as_editor, session, asked, answered, fresh):
-    reply = begin_reply(asked)
+def test_a_reply_is_stopped(as_editor, session, question, stored_reply, fresh):
+    reply = begin_reply(question)
     assert url(reply, "stop") in shows(as_editor, chat(session))
     assert as_editor.post(url(reply, "stop"))["Location"] == f"{chat(session)}#latest"
     assert fresh(reply).stop_requested
-    as_editor.post(url(answered, "stop"))
-    assert not fresh(answered).stop_requested
-    assert fresh(answered).status == Status.COMPLETE
+    as_editor.post(url(stored_reply, "stop"))
+    assert not fresh(stored_reply).stop_requested
+    assert fresh(stored_reply).status == Status.COMPLETE
 
 
 READS = ("revisions", "stream")
 CHANGES = ("edit", "rerun", "delete", "react", "choose", "fork", "regenerate", "stop")
 
 
-def test_a_stranger_gets_404(client, stranger, asked):
+def test_a_stranger_gets_404(client, stranger, question):
     client.force_login(stranger)
-    for what in READS:
-        assert client.get(url(asked, what)).status_code == 404
-    for what in CHANGES:
-        assert client.post(url(asked, what), {"content": "x"}).status_code == 404
+    for action in READS:
+        assert client.get(url(question, action)).status_code == 404
+    for action in CHANGES:
+        assert client.post(url(question, action), {"content": "x"}).status_code == 404
 
 
-def test_a_viewer_changes_nothing(client, viewer, asked, fresh):
+def test_a_viewer_changes_nothing(client, viewer, question, fresh):
     client.force_login(viewer)
-    for what in CHANGES:
-        assert client.post(url(asked, what), {"content": "x", "give": "👍"}).status_code == 404
-    assert (fresh(asked).version, Message.objects.count()) == (1, 1)
+    for action in CHANGES:
+        assert client.post(url(question, action), {"content": "x", "give": "👍"}).status_code == 404
+    assert (fresh(question).version, Message.objects.count()) == (1, 1)
 
 
-def test_whoever_is_signed_out_is_sent_to_sign_in(client, asked):
-    for what in CHANGES:
-        assert client.post(url(asked, what)).status_code == 302
+def test_whoever_is_signed_out_is_sent_to_sign_in(client, question):
+    for action in CHANGES:
+        assert client.post(url(question, action)).status_code == 302
 
 
-def test_what_is_not_there_gets_404(as_editor, asked):
+def test_what_is_not_there_gets_404(as_editor, question):
     Message.objects.all().delete()
-    for what in CHANGES:
-        assert as_editor.post(url(asked, what)).status_code == 404
+    for action in CHANGES:
+        assert as_editor.post(url(question, action)).status_code == 404
 
 
-def test_a_closed_chat_is_neither_regenerated_nor_asked_again(as_editor, session, answered, asked):
+def test_a_closed_chat_is_neither_regenerated_nor_asked_again(
+    as_editor, session, stored_reply, question
+):
     Session.objects.update(status="closed")
-    assert as_editor.post(url(answered, "regenerate")).status_code == 404
-    assert as_editor.post(url(asked, "rerun"), {"content": "x"}).status_code == 404
+    assert as_editor.post(url(stored_reply, "regenerate")).status_code == 404
+    assert as_editor.post(url(question, "rerun"), {"content": "x"}).status_code == 404

@@ -14,7 +14,7 @@ from tests.scripted import Answer
 
 def clients() -> int:
     gc.collect()
-    return sum(issubclass(type(one), AsyncOpenAI) for one in gc.get_objects())
+    return sum(issubclass(type(instance), AsyncOpenAI) for instance in gc.get_objects())
 
 
 @pytest.mark.django_db
@@ -30,13 +30,13 @@ def test_a_call_leaves_no_client_behind(scripted):
 @pytest.mark.django_db
 def test_a_server_that_tells_no_usage_is_heard_and_counted_for(scripted):
     provider = providers.get_provider("openai-chat:scripted", "reply")
-    said = [PromptMessage("user", "When is the cutover?")]
+    messages = [PromptMessage("user", "When is the cutover?")]
     scripted.queue(*[Answer("On 3 March it is.", tells_usage=False)] * 2)
 
     async def last():
-        return [event async for event in provider.stream(said)][-1]
+        return [event async for event in provider.stream(messages)][-1]
 
-    for finished in (async_to_sync(last)(), provider.complete(said, max_tokens=10).finished):
+    for finished in (async_to_sync(last)(), provider.complete(messages, max_tokens=10).finished):
         assert isinstance(finished, Finished)
-        assert (finished.input_tokens, finished.output_tokens) == (said[0].tokens, 7)
+        assert (finished.input_tokens, finished.output_tokens) == (messages[0].tokens, 7)
         assert finished.cost is None

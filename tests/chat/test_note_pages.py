@@ -38,10 +38,10 @@ def test_a_note_is_added_to_the_letter_and_shown_at_its_place(client, editor, pr
     [note] = Message.objects.all()
     assert note.text == "  On 3 March:\n<b>cutover</b>"
     assert answer.url == place(note)
-    shown = client.get(answer.url).content.decode()
-    assert f'id="note-{note.pk}"' in shown
-    assert "&lt;b&gt;cutover&lt;/b&gt;" in shown
-    assert 'aria-current="page" href="/projects/billing/notes/"' in compact(shown)
+    page_text = client.get(answer.url).content.decode()
+    assert f'id="note-{note.pk}"' in page_text
+    assert "&lt;b&gt;cutover&lt;/b&gt;" in page_text
+    assert 'aria-current="page" href="/projects/billing/notes/"' in compact(page_text)
 
 
 def test_what_is_refused_is_not_lost(client, editor, project):
@@ -57,20 +57,22 @@ def test_what_is_refused_is_not_lost(client, editor, project):
 
 
 def test_viewers_read_only(client, viewer, note):
-    shown = page(client, viewer)
-    assert CUTOVER in shown
-    assert "<textarea" not in shown
-    assert f"/messages/{note.pk}/" not in shown and "Forget…" not in shown
+    page_text = page(client, viewer)
+    assert CUTOVER in page_text
+    assert "<textarea" not in page_text
+    assert f"/messages/{note.pk}/" not in page_text and "Forget…" not in page_text
     assert client.post(URL, {"text": "Mine."}).status_code == 404
 
 
 def test_writers_may_change_their_own_and_owners_all(client, owner, editor, project, note):
     other = notes.add_note(project, owner, "Of the owner.")
-    shown = page(client, editor)
-    assert f"/messages/{note.pk}/edit/" in shown and f"?message={note.pk}" in shown
-    assert f"/messages/{other.pk}/edit/" not in shown and f"?message={other.pk}" not in shown
-    shown = page(client, owner)
-    assert f"/messages/{note.pk}/delete/" in shown and f"?message={note.pk}" in shown
+    page_text = page(client, editor)
+    assert f"/messages/{note.pk}/edit/" in page_text and f"?message={note.pk}" in page_text
+    assert (
+        f"/messages/{other.pk}/edit/" not in page_text and f"?message={other.pk}" not in page_text
+    )
+    page_text = page(client, owner)
+    assert f"/messages/{note.pk}/delete/" in page_text and f"?message={note.pk}" in page_text
 
 
 def test_a_stranger_gets_404(client, stranger, note):
@@ -90,8 +92,8 @@ def test_an_edited_note_comes_back_at_its_place(client, editor, note):
     assert "Ask again" not in editing and "to the notes" in editing
     answer = client.post(f"/messages/{note.pk}/edit/", {"content": "On 4 March.", "version": "1"})
     assert answer.url == place(note)
-    shown = client.get(answer.url).content.decode()
-    assert "On 4 March." in shown and f"/messages/{note.pk}/revisions/" in shown
+    page_text = client.get(answer.url).content.decode()
+    assert "On 4 March." in page_text and f"/messages/{note.pk}/revisions/" in page_text
 
 
 def test_a_deleted_note_leaves_the_page(client, editor, note):
@@ -114,8 +116,8 @@ def test_links_to_the_session_lead_to_the_note(client, viewer, note):
 def test_a_note_is_on_the_page_that_its_link_opens(client, editor, project, monkeypatch):
     monkeypatch.setattr(note_views, "NOTES_PER_PAGE", 2)
     added = [notes.add_note(project, editor, f"Note number {number}.") for number in range(5)]
-    for number, one in enumerate(added):
-        assert f"Note number {number}." in page(client, editor, f"?at={one.pk}")
+    for number, item in enumerate(added):
+        assert f"Note number {number}." in page(client, editor, f"?at={item.pk}")
     edits.delete(added[0])
     assert "Note number 1." in page(client, editor, f"?at={added[0].pk}")
     assert "Note number 4." in page(client, editor, "?at=01a1f000-0000-7000-8000-000000000000")
@@ -126,8 +128,8 @@ def test_a_note_is_on_the_page_that_its_link_opens(client, editor, project, monk
 
 def test_words_are_searched_for(client, editor, project, note):
     notes.add_note(project, editor, "The platform team owns billing.")
-    shown = page(client, editor, "?q=march")
-    assert "3 <mark>March</mark>" in shown and "platform" not in shown
+    page_text = page(client, editor, "?q=march")
+    assert "3 <mark>March</mark>" in page_text and "platform" not in page_text
     assert "Nothing was found." in page(client, editor, "?q=april")
 
 

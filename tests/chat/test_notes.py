@@ -30,15 +30,19 @@ def note(project, editor) -> Message:
 
 
 def texts(user, project) -> list[str]:
-    return [one.text for one in notes.notes_for(user, project)]
+    return [note.text for note in notes.notes_for(user, project)]
 
 
 def test_the_notes_of_one_author_are_one_shared_session(project, owner, editor, note):
     assert notes.add_note(project, editor, "And then?").session == note.session
     assert notes.add_note(project, owner, "Mine.").session != note.session
-    kept = note.session
-    assert (kept.kind, kept.visibility, kept.creator) == ("notes", Visibility.PROJECT, editor)
-    assert (kept.title, kept.title_by_hand) == ("Notes of edgar", True)
+    note_session = note.session
+    assert (note_session.kind, note_session.visibility, note_session.creator) == (
+        "notes",
+        Visibility.PROJECT,
+        editor,
+    )
+    assert (note_session.title, note_session.title_by_hand) == ("Notes of edgar", True)
     assert (note.role, note.author, note.remembered) == ("user", editor, True)
 
 
@@ -98,11 +102,11 @@ def test_after_a_deletion_is_taken_back_the_first_session_goes_on(project, edito
 
 def test_silence_does_not_close_them(project, owner):
     at = datetime.now(UTC) - timedelta(days=90)
-    kept = notes.add_note(project, owner, CUTOVER, at=at).session
+    note_session = notes.add_note(project, owner, CUTOVER, at=at).session
     Session.objects.update(last_activity_at=at)
     assert close_idle_sessions() == 0
-    kept.refresh_from_db()
-    assert kept.status == SessionStatus.ACTIVE
+    note_session.refresh_from_db()
+    assert note_session.status == SessionStatus.ACTIVE
 
 
 def test_an_export_comes_back_as_notes_and_takes_no_new_ones(owner, editor, project, note):
@@ -112,8 +116,8 @@ def test_an_export_comes_back_as_notes_and_takes_no_new_ones(owner, editor, proj
     import_file(other, owner, "notes.json", io.BytesIO(file), "strata")
     [back] = Session.objects.filter(project=other)
     assert back.kind == SessionKind.NOTES
-    [found] = notes.notes_for(owner, other)
-    assert (found.text, notes.author_name(found)) == (CUTOVER, "edgar")
+    [other_note] = notes.notes_for(owner, other)
+    assert (other_note.text, notes.author_name(other_note)) == (CUTOVER, "edgar")
     assert notes.add_note(other, owner, "Mine.").session != back
 
 
@@ -188,7 +192,10 @@ class TestListsOfChats:
         url = "/api/v1/projects/billing/sessions/"
 
         def listed(query: str = "") -> list[tuple[str, str]]:
-            return [(one["id"], one["kind"]) for one in client.get(url + query).json()["results"]]
+            return [
+                (result["id"], result["kind"])
+                for result in client.get(url + query).json()["results"]
+            ]
 
         assert listed() == listed("?kind=chat") == [(str(session.pk), "chat")]
         assert listed("?kind=notes") == [(str(note.session_id), "notes")]

@@ -22,12 +22,12 @@ def session(project, owner):
     return Session.objects.create(project=project, creator=owner)
 
 
-async def _said(reply):
+async def _stream_events(reply):
     return [event async for event in generation.stream_reply(reply)]
 
 
 def say(reply) -> list:
-    return async_to_sync(_said)(reply)
+    return async_to_sync(_stream_events)(reply)
 
 
 def test_messages_take_their_places_in_order(session, owner):
@@ -74,8 +74,8 @@ def test_the_model_reads_what_was_said_before(session, owner, scripted):
     say(ask(session, "The cutover is on 3 March.", owner)[1])
     scripted.say("On 3 March.")
     say(ask(session, "When is the cutover?", owner)[1])
-    told = [(one["role"], one["content"]) for one in scripted.requests[-1]["messages"]]
-    assert told[-3:] == [
+    sent = [(message["role"], message["content"]) for message in scripted.requests[-1]["messages"]]
+    assert sent[-3:] == [
         ("user", "The cutover is on 3 March."),
         ("assistant", "Noted."),
         ("user", "When is the cutover?"),
@@ -105,12 +105,16 @@ def test_a_failure_is_told_and_can_be_tried_again(
     assert failed.text == ""
 
     scripted.say("Hello again.")
-    again = begin_reply(message)
-    say(again)
-    again.refresh_from_db()
+    second_reply = begin_reply(message)
+    say(second_reply)
+    second_reply.refresh_from_db()
     session.refresh_from_db()
-    assert (again.status, again.text, again.parent_id) == ("complete", "Hello again.", message.pk)
-    assert session.head_id == again.pk
+    assert (second_reply.status, second_reply.text, second_reply.parent_id) == (
+        "complete",
+        "Hello again.",
+        message.pk,
+    )
+    assert session.head_id == second_reply.pk
 
 
 def test_a_broken_stream_keeps_what_was_said(session, owner, scripted):
@@ -255,44 +259,44 @@ def test_a_reply_of_another_process_is_followed(session, owner):
         await in_thread(generation.finalise, reply, "One two three four", Status.COMPLETE, {})
 
     async def read() -> str:
-        saying = asyncio.create_task(elsewhere())
-        heard = "".join([delta.text async for delta in live_replies.follow(reply.pk)])
-        await saying
-        return heard
+        follower = asyncio.create_task(elsewhere())
+        text = "".join([delta.text async for delta in live_replies.follow(reply.pk)])
+        await follower
+        return text
 
     assert async_to_sync(read)() == "One two three four"
 
 
 def test_watchers_hear_of_every_change(session):
     async def listen() -> list[int]:
-        heard: list[int] = []
+        received: list[int] = []
 
         async def hear() -> None:
             async for version in live_replies.watch(session.pk, 0):
-                heard.append(version)  # noqa: PERF401  (it never ends by itself)
+                received.append(version)  # noqa: PERF401  (it never ends by itself)
 
-        async def all_heard(version: int) -> None:
-            while heard.count(version) < 3:
+        async def wait_for_all(version: int) -> None:
+            while received.count(version) < 3:
                 await asyncio.sleep(0.05)
 
         tasks = [asyncio.create_task(hear()) for _ in range(3)]
         async with asyncio.timeout(20):
             for version, text in enumerate(("Hello", "Again"), 1):
                 await in_thread(post_message, session, text)
-                await all_heard(version)
+                await wait_for_all(version)
         # A poll later they heard nothing else.
         await asyncio.sleep(1.2)
         for task in tasks:
             task.cancel()
-        return heard
+        return received
 
     assert async_to_sync(listen)() == [1, 1, 1, 2, 2, 2]
 
 
 def test_a_question_asked_anew_early_in_a_long_chat_keeps_its_history(session, owner, scripted):
     messages = post_messages(session, [draft(f"Fact {n}") for n in range(300)])
-    asked = messages[8]
-    reply = begin_reply(asked)
+    question = messages[8]
+    reply = begin_reply(question)
     say(reply)
-    told = [one["content"] for one in scripted.requests[-1]["messages"]]
-    assert told[1:] == [f"Fact {n}" for n in range(9)]
+    sent = [message["content"] for message in scripted.requests[-1]["messages"]]
+    assert sent[1:] == [f"Fact {n}" for n in range(9)]

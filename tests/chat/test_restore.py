@@ -30,10 +30,10 @@ def expire() -> None:
 
 def test_who_deleted_it_is_offered_to_undo_it(client, editor, session):
     client.force_login(editor)
-    shown = client.post(f"{CHATS}chats/{session.pk}/delete/", follow=True).content.decode()
+    page_text = client.post(f"{CHATS}chats/{session.pk}/delete/", follow=True).content.decode()
     restore = f"{CHATS}chats/{session.pk}/restore/"
-    assert "“The cutover” is deleted." in shown
-    assert restore in shown
+    assert "“The cutover” is deleted." in page_text
+    assert restore in page_text
     response = client.post(restore, follow=True)
     assert response.redirect_chain == [(f"{CHATS}chats/{session.pk}/", 302)]
     assert standing()

@@ -43,17 +43,17 @@ Membership.objects.filter(user__username="rea").delete()
 class Listener(Thread):
     """Reads a stream to its end, and knows when that was."""
 
-    def __init__(self, opener: OpenerDirector | None, asked: Request) -> None:
+    def __init__(self, opener: OpenerDirector | None, request: Request) -> None:
         super().__init__(daemon=True)
         self._open = opener.open if opener else urlopen
-        self._asked = asked
+        self._request = request
         self.text = ""
         self.ended: float | None = None
         self.start()
 
     def run(self) -> None:
         # A server that stops cuts off who still listens.
-        with suppress(HTTPException), self._open(self._asked, timeout=120) as answer:
+        with suppress(HTTPException), self._open(self._request, timeout=120) as answer:
             while part := answer.read1(65_536):
                 self.text += part.decode()
         self.ended = time.monotonic()
@@ -77,25 +77,25 @@ def model() -> Iterator[ScriptedModel]:
 
 @pytest.fixture(scope="module")
 def strata(tmp_path_factory, model) -> Iterator[Installation]:
-    with installed(tmp_path_factory.mktemp("strata-revoked"), model) as made:
-        yield made
+    with installed(tmp_path_factory.mktemp("strata-revoked"), model) as web_processes:
+        yield web_processes
 
 
 @pytest.fixture(scope="module")
 def webs(strata) -> Iterator[list[Web]]:
     with ExitStack() as stack:
-        made = [stack.enter_context(Web(strata)) for _ in range(2)]
-        yield made
+        web_processes = [stack.enter_context(Web(strata)) for _ in range(2)]
+        yield web_processes
         # They would wait for the streams that go on.
-        for web in made:
+        for web in web_processes:
             web.kill()
 
 
 def call(web: Web, token: str, method: str, path: str, body: object = None) -> dict:
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    asked = Request(f"{web.url}/api/v1/{path}", data, headers, method=method)
-    with urlopen(asked, timeout=60) as answer:
+    http_request = Request(f"{web.url}/api/v1/{path}", data, headers, method=method)
+    with urlopen(http_request, timeout=60) as answer:
         return json.loads(answer.read() or b"null")
 
 
@@ -116,7 +116,7 @@ def test_streams_end_for_whom_access_is_taken_from_and_go_on_for_others(strata, 
         )
     }
     permits = model.dictate("".join(WORDS).strip())
-    said = f"{webs[0].url}/api/v1/sessions/{session}/messages/"
+    messages_url = f"{webs[0].url}/api/v1/sessions/{session}/messages/"
 
     def events(token: str, **more: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"} | more
@@ -124,11 +124,13 @@ def test_streams_end_for_whom_access_is_taken_from_and_go_on_for_others(strata, 
     # Its own reply is taken from whoever asked, too.
     kind = {"Content-Type": "application/json"}
     body = json.dumps({"content": "When?"}).encode()
-    asking = Listener(None, Request(said, body, events(tokens["revoked"], **kind), method="POST"))
-    assert asking.hears("event: message")
+    listener = Listener(
+        None, Request(messages_url, body, events(tokens["revoked"], **kind), method="POST")
+    )
+    assert listener.hears("event: message")
     permits.release(2)
-    told = call(webs[0], admin, "GET", f"sessions/{session}/messages/")["results"]
-    reply = told[-1]["id"]
+    results = call(webs[0], admin, "GET", f"sessions/{session}/messages/")["results"]
+    reply = results[-1]["id"]
 
     listening = {}
     for number, web in enumerate(webs):
@@ -140,29 +142,29 @@ def test_streams_end_for_whom_access_is_taken_from_and_go_on_for_others(strata, 
             watching = Listener(signed_in(web, user), Request(page))
             listening[f"{name} watching", number] = watching
     assert all(
-        one.hears("word1" if "watching" not in name else ": ping")
-        for (name, _), one in listening.items()
+        item.hears("word1" if "watching" not in name else ": ping")
+        for (name, _), item in listening.items()
     )
 
     strata.manage("shell", "--verbosity=0", "-c", TAKING_AWAY)
     taken_at = time.monotonic()
-    losing = [one for (name, _), one in listening.items() if not name.startswith("kept")]
-    losing.append(asking)
-    keeping = [one for (name, _), one in listening.items() if name.startswith("kept")]
-    assert _eventually(lambda: all(one.ended for one in losing), SECONDS)
-    print(f"ended after {max(one.ended for one in losing) - taken_at:.2f} s at the latest")
-    assert all(one.ended is None for one in keeping)
-    for (name, _), one in listening.items():
+    losing = [stream for (name, _), stream in listening.items() if not name.startswith("kept")]
+    losing.append(listener)
+    keeping = [stream for (name, _), stream in listening.items() if name.startswith("kept")]
+    assert _eventually(lambda: all(stream.ended for stream in losing), SECONDS)
+    print(f"ended after {max(stream.ended for stream in losing) - taken_at:.2f} s at the latest")
+    assert all(stream.ended is None for stream in keeping)
+    for (name, _), stream in listening.items():
         if not name.startswith("kept") and "watching" not in name:
-            assert "You no longer have access" in one.text.rpartition("event: error")[2]
+            assert "You no longer have access" in stream.text.rpartition("event: error")[2]
 
     permits.release(len(WORDS))
     for number in range(2):
-        kept = listening["kept", number]
-        assert kept.hears("event: done")
-        assert _eventually(lambda: kept.ended is not None)  # noqa: B023
+        kept_stream = listening["kept", number]
+        assert kept_stream.hears("event: done")
+        assert _eventually(lambda: kept_stream.ended is not None)  # noqa: B023
     assert call(webs[0], admin, "GET", f"messages/{reply}/")["status"] == "complete"
-    assert all("word7" not in one.text for one in losing)
+    assert all("word7" not in entry.text for entry in losing)
 
 
 @pytest.mark.timeout(300)
@@ -173,11 +175,11 @@ def test_so_do_streams_on_the_wire_of_openai(strata, webs, model):
     body = {"model": slug, "stream": True, "messages": [{"role": "user", "content": "When?"}]}
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     url = f"{webs[0].url}/v1/chat/completions"
-    asking = Listener(None, Request(url, json.dumps(body).encode(), headers, method="POST"))
+    listener = Listener(None, Request(url, json.dumps(body).encode(), headers, method="POST"))
     permits.release(3)
-    assert asking.hears("word1")
+    assert listener.hears("word1")
     strata.manage("revoke_token", "admin", "--name=wire")
-    assert _eventually(lambda: asking.ended, SECONDS)
+    assert _eventually(lambda: listener.ended, SECONDS)
     permits.release(len(WORDS))
-    assert "invalid_api_key" in asking.text
-    assert "word7" not in asking.text and "[DONE]" not in asking.text
+    assert "invalid_api_key" in listener.text
+    assert "word7" not in listener.text and "[DONE]" not in listener.text

@@ -52,8 +52,8 @@ def test_a_reply_is_found_when_it_is_over(session, owner):
     reply = post_messages(session, [draft("The platform team.", role="assistant")])[0]
     for status in Status:
         Message.objects.filter(pk=reply.pk).update(status=status)
-        found = list(search_messages(Message.objects.all(), "platform"))
-        assert found == ([] if status in (Status.PENDING, Status.STREAMING) else [reply])
+        results = list(search_messages(Message.objects.all(), "platform"))
+        assert results == ([] if status in (Status.PENDING, Status.STREAMING) else [reply])
 
 
 @pytest.mark.django_db
@@ -62,5 +62,5 @@ def test_words_are_looked_up_in_their_index():
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_indexscan = off")
-    found = search_messages(Message.objects.order_by(), "platform team")
-    assert "message_said" in found.explain()
+    results = search_messages(Message.objects.order_by(), "platform team")
+    assert "message_said" in results.explain()

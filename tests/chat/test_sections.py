@@ -18,49 +18,51 @@ def session(project, owner):
     return Session.objects.create(project=project, creator=owner, title="Cutover")
 
 
-def told(session) -> list[str]:
+def prompt_texts(session) -> list[str]:
     """The words of the next reply's prompt, after the persona."""
     session = Session.objects.select_related("project", "head__author").get(pk=session.pk)
-    return [said.text for said in builder.build(Turn(session, session.head)).messages[1:]]
+    return [message.text for message in builder.build(Turn(session, session.head)).messages[1:]]
 
 
 def exchange(session, owner, question: str, answer: str):
-    asked = post_message(session, question, author=owner)
-    reply = begin_reply(asked)
+    question_message = post_message(session, question, author=owner)
+    reply = begin_reply(question_message)
     finalise(reply, answer, Status.COMPLETE, {})
-    return asked, reply
+    return question_message, reply
 
 
 def test_what_was_deleted_is_not_told(session, owner):
-    asked, reply = exchange(session, owner, "The password is tulip.", "Noted.")
+    question, reply = exchange(session, owner, "The password is tulip.", "Noted.")
     post_message(session, "What is next?", author=owner)
-    edits.delete(asked)
-    assert "tulip" not in " ".join(told(session))
+    edits.delete(question)
+    assert "tulip" not in " ".join(prompt_texts(session))
 
 
 def test_a_project_may_keep_what_was_deleted_with_the_time(session, owner, project):
-    asked, _ = exchange(session, owner, "The cutover is on 3 March.", "Noted.")
+    question, _ = exchange(session, owner, "The cutover is on 3 March.", "Noted.")
     post_message(session, "What is next?", author=owner)
-    edits.delete(asked)
+    edits.delete(question)
     project.keep_deleted = True
     project.save()
-    assert told(session)[0].startswith("[deleted 20")
-    assert told(session)[0].endswith("] The cutover is on 3 March.")
+    assert prompt_texts(session)[0].startswith("[deleted 20")
+    assert prompt_texts(session)[0].endswith("] The cutover is on 3 March.")
 
 
 def test_reactions_are_told_in_short(session, owner, editor):
-    asked, reply = exchange(session, owner, "Shall we wait?", "A week.")
+    question, reply = exchange(session, owner, "Shall we wait?", "A week.")
     post_message(session, "Good.", author=owner)
     edits.react(reply, owner, "\N{THUMBS UP SIGN}", True)
     edits.react(reply, editor, "\N{THUMBS UP SIGN}", True)
     edits.react(reply, editor, "\N{PARTY POPPER}", True)
-    assert told(session)[1] == ("A week.\n[reactions: \N{PARTY POPPER}1 \N{THUMBS UP SIGN}2]")
+    assert prompt_texts(session)[1] == (
+        "A week.\n[reactions: \N{PARTY POPPER}1 \N{THUMBS UP SIGN}2]"
+    )
 
 
 def test_the_model_is_told_who_speaks_where_several_do(session, owner, editor):
     exchange(session, owner, "Shall we wait?", "A week.")
     post_message(session, "I agree.", author=editor)
-    assert told(session) == ["olive: Shall we wait?", "A week.", "edgar: I agree."]
+    assert prompt_texts(session) == ["olive: Shall we wait?", "A week.", "edgar: I agree."]
 
 
 def test_long_names_do_not_break_the_budget(session, owner, settings):
@@ -79,10 +81,10 @@ def test_the_window_follows_its_limit_at_once(session, owner, settings):
     post_messages(session, [draft(f"Fact {n}", author=owner) for n in range(401)])
     session.history_limit = 50
     session.save()
-    assert told(session) == [f"Fact {n}" for n in range(351, 401)]
+    assert prompt_texts(session) == [f"Fact {n}" for n in range(351, 401)]
     session.history_limit = 300
     session.save()
-    assert told(session) == [f"Fact {n}" for n in range(101, 401)]
+    assert prompt_texts(session) == [f"Fact {n}" for n in range(101, 401)]
 
 
 def test_the_persona_knows_who_is_there(session, owner, editor, project):
@@ -111,7 +113,7 @@ def test_the_window_is_full_however_much_of_the_path_does_not_count(session, own
     ]
     post_messages(session, drafts)
     post_message(session, "And?", author=owner)
-    assert told(session)[:-1] == [f"Fact {n}" for n in range(102, 200, 2)]
+    assert prompt_texts(session)[:-1] == [f"Fact {n}" for n in range(102, 200, 2)]
 
 
 def test_who_speaks_is_called_as_on_pages(session, owner, editor):
@@ -120,7 +122,7 @@ def test_who_speaks_is_called_as_on_pages(session, owner, editor):
     imported = draft("By hand", author=owner, author_name="Popeye")
     post_messages(session, [draft("One", author=owner), draft("Two", author=editor), imported])
     post_message(session, "And?", author=owner)
-    assert told(session) == [
+    assert prompt_texts(session) == [
         "Olive Oyl: One", "edgar: Two", "Popeye: By hand", "Olive Oyl: And?"
     ]  # fmt: skip
 
@@ -134,19 +136,20 @@ def answer(key: str, text: str):
     return draft(text, role=Role.TOOL, tool_call_id=key)
 
 
-def heard(session) -> list[tuple]:
+def prompt_messages(session) -> list[tuple]:
     """The next reply's prompt after the persona: (role, text, ids of calls, id answered)."""
     session = Session.objects.select_related("project", "head__author").get(pk=session.pk)
-    said = builder.build(Turn(session, session.head)).messages[1:]
+    messages = builder.build(Turn(session, session.head)).messages[1:]
     return [
-        (one.role, one.text, tuple(it.id for it in one.calls), one.tool_call_id) for one in said
+        (message.role, message.text, tuple(it.id for it in message.calls), message.tool_call_id)
+        for message in messages
     ]
 
 
 def test_what_tools_answered_is_told_with_the_calls(session, owner, scripted):
-    asked = draft("Where?", author=owner)
-    post_messages(session, [asked, calling("a", text="I look."), answer("a", "Here.")])
-    assert heard(session) == [
+    question = draft("Where?", author=owner)
+    post_messages(session, [question, calling("a", text="I look."), answer("a", "Here.")])
+    assert prompt_messages(session) == [
         ("user", "Where?", (), ""),
         ("assistant", "I look.", ("a",), ""),
         ("tool", "Here.", (), "a"),
@@ -156,44 +159,44 @@ def test_what_tools_answered_is_told_with_the_calls(session, owner, scripted):
 def test_the_window_never_parts_a_call_from_its_answer(session, owner, scripted):
     session.history_limit = 50
     session.save()
-    told = [draft("Go", author=owner)]
+    messages = [draft("Go", author=owner)]
     for number in range(40):
-        told += [calling(f"c{number}"), answer(f"c{number}", "Done.")]
-    post_messages(session, [*told, draft("And?", author=owner)])
-    found = heard(session)
-    assert len(found) <= 50
-    assert found[0][2], "It opens with a call, whose answer stands below."
-    called = [key for one in found for key in one[2]]
-    assert called == [one[3] for one in found if one[3]]
+        messages += [calling(f"c{number}"), answer(f"c{number}", "Done.")]
+    post_messages(session, [*messages, draft("And?", author=owner)])
+    sent_messages = prompt_messages(session)
+    assert len(sent_messages) <= 50
+    assert sent_messages[0][2], "It opens with a call, whose answer stands below."
+    called = [key for sent_message in sent_messages for key in sent_message[2]]
+    assert called == [sent_message[3] for sent_message in sent_messages if sent_message[3]]
 
 
 def test_a_question_stands_however_much_tools_answered(session, owner, scripted):
     session.history_limit = 50
     session.save()
-    told = [draft(f"Fact {number}", author=owner) for number in range(60)]
-    told.append(draft("Go", author=owner))
+    messages = [draft(f"Fact {number}", author=owner) for number in range(60)]
+    messages.append(draft("Go", author=owner))
     for number in range(20):
-        told += [calling(f"c{number}"), answer(f"c{number}", "Done.")]
-    post_messages(session, told)
-    found = heard(session)
-    assert len(found) == 50
-    assert [one[1] for one in found].index("Go") == 9
+        messages += [calling(f"c{number}"), answer(f"c{number}", "Done.")]
+    post_messages(session, messages)
+    sent_messages = prompt_messages(session)
+    assert len(sent_messages) == 50
+    assert [sent_message[1] for sent_message in sent_messages].index("Go") == 9
 
 
 def test_answers_that_do_not_fit_are_an_error(session, owner, scripted, settings):
     settings.CONTEXT_TOKENS = 2_000
     post_messages(session, [draft("Go", author=owner), calling("a"), answer("a", "word " * 3_000)])
     with pytest.raises(ProviderError, match="the limit here is") as failed:
-        heard(session)
+        prompt_messages(session)
     assert failed.value.code == "context_length_exceeded"
 
 
 def test_a_model_that_knows_no_tools_is_told_the_words(session, owner, project):
     project.chat_model = "demo"
     project.save()
-    told = [draft("Where?", author=owner), calling("a", text="I look."), answer("a", "Here.")]
-    post_messages(session, [*told, draft("And?", author=owner)])
-    assert [one[:3] for one in heard(session)] == [
+    messages = [draft("Where?", author=owner), calling("a", text="I look."), answer("a", "Here.")]
+    post_messages(session, [*messages, draft("And?", author=owner)])
+    assert [prompt_message[:3] for prompt_message in prompt_messages(session)] == [
         ("user", "Where?", ()),
         ("assistant", "I look.", ()),
         ("user", "And?", ()),

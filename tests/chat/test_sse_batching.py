@@ -57,24 +57,24 @@ def word(text: str, **more: object) -> bytes:
 
 def events(data: bytes) -> list:
     """What a stream says: the data of each of its events, as JSON where it is."""
-    told = []
+    events_read = []
     for line in data.replace(b"\r\n", b"\n").split(b"\n\n"):
         if line:
             try:
-                told.append(json.loads(line.removeprefix(b"data: ")))
+                events_read.append(json.loads(line.removeprefix(b"data: ")))
             except ValueError:
-                told.append(line)
-    return told
+                events_read.append(line)
+    return events_read
 
 
-def texts(told: Sequence) -> list[tuple[str, str]]:
+def texts(events_read: Sequence) -> list[tuple[str, str]]:
     """The runs of text that are said, by where they stand."""
     runs: list[tuple[str, str]] = []
-    for one in told:
-        if not isinstance(one, dict) or one["choices"] == []:
-            runs.append(("", str(one)))
+    for item in events_read:
+        if not isinstance(item, dict) or item["choices"] == []:
+            runs.append(("", str(item)))
             continue
-        [(key, text)] = one["choices"][0]["delta"].items()
+        [(key, text)] = item["choices"][0]["delta"].items()
         if runs and runs[-1][0] == key != "tool_calls":
             runs[-1] = (key, runs[-1][1] + text)
         else:
@@ -82,17 +82,17 @@ def texts(told: Sequence) -> list[tuple[str, str]]:
     return runs
 
 
-async def heard(stream: httpx2.AsyncByteStream) -> list[bytes]:
-    told = BatchedEventStream(stream)
+async def read_batches(stream: httpx2.AsyncByteStream) -> list[bytes]:
+    batched = BatchedEventStream(stream)
     try:
-        return [piece async for piece in told]
+        return [piece async for piece in batched]
     finally:
-        await told.aclose()
+        await batched.aclose()
 
 
-said = st.one_of(
+deltas = st.one_of(
     st.tuples(st.sampled_from(["content", "reasoning_content"]), st.text(min_size=1)).map(
-        lambda said: event({said[0]: said[1]})
+        lambda message: event({message[0]: message[1]})
     ),
     st.text().map(lambda arguments: event({"tool_calls": [{"function": arguments}]})),
     st.sampled_from([b": still here", b"data: [DONE]", b"data: {nonsense", event({}) * 0 + b"x"]),
@@ -101,27 +101,27 @@ said = st.one_of(
 
 
 @given(
-    st.lists(said, max_size=30),
+    st.lists(deltas, max_size=30),
     st.sampled_from([b"\n\n", b"\r\n\r\n"]),
     st.lists(st.integers(1, 40), min_size=1),
 )
-def test_whatever_is_said_however_it_is_cut_is_told(said, between, sizes):
-    data, chunks, place = b"".join(one + between for one in said), [], 0
+def test_whatever_is_said_however_it_is_cut_is_told(message, between, sizes):
+    data, chunks, place = b"".join(item + between for item in message), [], 0
     while place < len(data):
         size = sizes[len(chunks) % len(sizes)]
         chunks.append(data[place : place + size])
         place += size
-    told = b"".join(asyncio.run(heard(Scripted(chunks))))
-    assert texts(events(told)) == texts(events(data))
+    output = b"".join(asyncio.run(read_batches(Scripted(chunks))))
+    assert texts(events(output)) == texts(events(data))
 
 
 def test_words_that_came_together_are_told_as_one():
     data = b"".join(
         word(f"{number} ", created=number, obfuscation="x" * number) for number in range(9)
     )
-    [told] = events(b"".join(asyncio.run(heard(Scripted([data])))))
-    assert told["choices"][0]["delta"] == {"content": "0 1 2 3 4 5 6 7 8 "}
-    assert (told["id"], told["model"], told["created"]) == ("1", "m", 0)
+    [text] = events(b"".join(asyncio.run(read_batches(Scripted([data])))))
+    assert text["choices"][0]["delta"] == {"content": "0 1 2 3 4 5 6 7 8 "}
+    assert (text["id"], text["model"], text["created"]) == ("1", "m", 0)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_words_that_came_together_are_told_as_one():
 )
 def test_what_says_more_than_text_stays_as_it_is(other):
     data = word("a") + other + b"\n\n" + word("c")
-    assert b"".join(asyncio.run(heard(Scripted([data])))) == data
+    assert b"".join(asyncio.run(read_batches(Scripted([data])))) == data
 
 
 async def _gaps(others: int, pause: float) -> list[bytes]:
@@ -149,7 +149,7 @@ async def _gaps(others: int, pause: float) -> list[bytes]:
     alone = Scripted([word("word ")] * 30, pause=pause)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(http_clients, "_open_streams", {object() for _ in range(others)})
-        return await heard(alone)
+        return await read_batches(alone)
 
 
 def test_alone_each_word_is_told_when_it_comes():
@@ -157,29 +157,29 @@ def test_alone_each_word_is_told_when_it_comes():
 
 
 def test_among_hundreds_it_is_told_a_few_times_a_second():
-    told = asyncio.run(_gaps(100, 0.02))
-    assert 2 <= len(told) <= 4
-    assert texts(events(b"".join(told))) == [("content", "word " * 30)]
+    gaps = asyncio.run(_gaps(100, 0.02))
+    assert 2 <= len(gaps) <= 4
+    assert texts(events(b"".join(gaps))) == [("content", "word " * 30)]
     # The first word waits for nobody.
-    assert told[0] == word("word ")
+    assert gaps[0] == word("word ")
 
 
 def test_what_comes_between_is_left_where_it_is_and_told_as_one(monkeypatch):
     async def hear() -> list[bytes]:
         source = Scripted([word("word ")] * 30, pause=0.02)
         stream = BatchedEventStream(source)
-        told = [await anext(aiter(stream))]
+        contents = [await anext(aiter(stream))]
         coming = asyncio.create_task(anext(aiter(stream)))
         await asyncio.sleep(0.1)
         # The one that it was at already.
         assert source.read <= 2
-        told.append(await coming)
+        contents.append(await coming)
         await stream.aclose()
-        return told
+        return contents
 
     monkeypatch.setattr(http_clients, "PAUSE_S", 0.8)
-    told = asyncio.run(hear())
-    assert [texts(events(one)) for one in told] == [
+    pieces = asyncio.run(hear())
+    assert [texts(events(piece)) for piece in pieces] == [
         [("content", "word ")],
         [("content", "word " * 29)],
     ]
@@ -191,14 +191,14 @@ def test_another_may_go_on_where_one_left_off():
     async def hear() -> tuple[bytes, int]:
         source = Scripted([word("a"), b"data: [DONE]\n\n", b": bye\n\n"], pause=0.01)
         stream = BatchedEventStream(source)
-        told = b""
+        output = b""
         async for piece in stream:
-            told += piece
+            output += piece
             if piece.startswith(b"data: [DONE]"):
                 break
-        told += b"".join([piece async for piece in stream])
+        output += b"".join([piece async for piece in stream])
         await stream.aclose()
-        return told, source.began
+        return output, source.began
 
     assert asyncio.run(hear()) == (word("a") + b"data: [DONE]\n\n: bye\n\n", 1)
 
@@ -207,7 +207,7 @@ def test_nobody_waits_for_more_after_the_last_event(monkeypatch):
     async def hear() -> None:
         source = Scripted([word("a") + b"data: [DONE]\n\n", b": bye\n\n"], pause=0.01)
         async with asyncio.timeout(300):
-            await heard(source)
+            await read_batches(source)
 
     monkeypatch.setattr(http_clients, "PAUSE_S", 3_600)
     asyncio.run(hear())
@@ -218,12 +218,12 @@ def test_what_was_said_before_it_broke_is_told():
         broken = BatchedEventStream(
             Scripted([word("a"), b"data: half"], error=httpx2.ReadError("reset"))
         )
-        told = []
+        pieces = []
         with pytest.raises(httpx2.ReadError):
             async for piece in broken:
-                told += [piece]
+                pieces += [piece]
         await broken.aclose()
-        return told
+        return pieces
 
     assert b"".join(asyncio.run(hear())) == word("a") + b"data: half"
 
@@ -232,8 +232,8 @@ def test_nobody_reads_on_when_its_reader_has_left():
     async def hear() -> int:
         endless = Scripted([word("word ")] * 1_000, pause=0.001)
         stream = BatchedEventStream(endless)
-        async with aclosing(aiter(stream)) as told:
-            await anext(told)
+        async with aclosing(aiter(stream)) as pieces:
+            await anext(pieces)
         await stream.aclose()
         read = endless.read
         await asyncio.sleep(0.05)

@@ -26,18 +26,18 @@ def test_one_user_holds_no_more_streams_than_allowed(tmp_path):
         api = Api(web.url, strata.token)
         slug = api.call("POST", "projects/", {"name": "Billing"})["slug"]
         session = api.call("POST", f"projects/{slug}/sessions/", {})["id"]
-        asked = Request(f"{web.url}/projects/{slug}/chats/{session}/events/?version=999")
+        http_request = Request(f"{web.url}/projects/{slug}/chats/{session}/events/?version=999")
         browser = signed_in(web, "admin")
-        listening = [Listener(browser, asked) for _ in range(MOST)]
-        assert all(one.hears(": ping") for one in listening)
+        listening = [Listener(browser, http_request) for _ in range(MOST)]
+        assert all(stream.hears(": ping") for stream in listening)
         for _ in range(MOST):
             with pytest.raises(HTTPError) as refused:
-                browser.open(asked, timeout=30)
+                browser.open(http_request, timeout=30)
             assert (refused.value.code, refused.value.headers["Retry-After"]) == (429, "30")
-        assert not any(one.ended for one in listening)
+        assert not any(stream.ended for stream in listening)
         # A message is answered nevertheless, and once the streams have ended, others may begin.
         api.call("POST", f"sessions/{session}/messages/", {"content": "When?"})
         web.kill()
-        assert _eventually(lambda: not any(one.is_alive() for one in listening))
+        assert _eventually(lambda: not any(stream.is_alive() for stream in listening))
         web.start()
-        assert Listener(signed_in(web, "admin"), asked).hears(": ping")
+        assert Listener(signed_in(web, "admin"), http_request).hears(": ping")

@@ -18,16 +18,16 @@ def session(project, owner):
 
 
 @pytest.fixture
-def asked_for(monkeypatch):
+def enqueued_tasks(monkeypatch):
     """The tasks that were enqueued, as (name, arguments)."""
     sent = []
     monkeypatch.setattr(current_app, "send_task", lambda name, args: sent.append((name, args)))
     return sent
 
 
-def exchange(session, owner, said="How do we move billing over?", answered="In two steps."):
-    message, reply = ask(session, said, owner)
-    finalise(reply, answered, Status.COMPLETE, {})
+def exchange(session, owner, text="How do we move billing over?", answer_text="In two steps."):
+    message, reply = ask(session, text, owner)
+    finalise(reply, answer_text, Status.COMPLETE, {})
     return message, reply
 
 
@@ -37,8 +37,8 @@ def test_the_model_names_a_chat_after_its_first_exchange(session, owner, scripte
     assert titles.write_title(session.pk) == "Billing cutover plan"
     session.refresh_from_db()
     assert (session.title, session.title_by_hand) == ("Billing cutover plan", False)
-    told = scripted.requests[-1]["messages"][-1]["content"]
-    assert "How do we move billing over?" in told and "In two steps." in told
+    content = scripted.requests[-1]["messages"][-1]["content"]
+    assert "How do we move billing over?" in content and "In two steps." in content
 
 
 def test_a_new_title_raises_the_version(session, owner, scripted):
@@ -91,22 +91,22 @@ def test_without_a_model_for_it_the_first_words_stay(session, owner, scripted, p
 
 
 def test_the_first_exchange_asks_for_a_title_and_later_ones_do_not(
-    session, owner, scripted, asked_for, django_capture_on_commit_callbacks
+    session, owner, scripted, enqueued_tasks, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
         exchange(session, owner)
     with django_capture_on_commit_callbacks(execute=True):
         exchange(session, owner)
-    assert asked_for.count(("chat.tasks.title_session", [str(session.pk)])) == 1
+    assert enqueued_tasks.count(("chat.tasks.title_session", [str(session.pk)])) == 1
 
 
 def test_a_failed_reply_asks_for_no_title(
-    session, owner, scripted, asked_for, django_capture_on_commit_callbacks
+    session, owner, scripted, enqueued_tasks, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
         _, reply = ask(session, "Hello", owner)
         finalise(reply, "", Status.FAILED, {"error": "It broke."})
-    assert asked_for == []
+    assert enqueued_tasks == []
 
 
 def test_a_broker_that_is_away_costs_no_reply(

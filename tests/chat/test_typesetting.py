@@ -42,15 +42,15 @@ def blocks(text: str, size: int) -> tuple[list[str], str]:
 
 @pytest.mark.parametrize("size", [1, 3, 7, 40, 1_000])
 def test_blocks_come_out_as_in_the_whole(size):
-    found, left = blocks(TEXT, size)
-    assert "".join(found) + left == TEXT
+    html_blocks, left = blocks(TEXT, size)
+    assert "".join(html_blocks) + left == TEXT
     assert left == "The end, $x^2$.\n"
-    assert "".join(markdown(one) for one in [*found, left]) == markdown(TEXT)
+    assert "".join(markdown(html_block) for html_block in [*html_blocks, left]) == markdown(TEXT)
 
 
 def test_a_list_and_code_are_not_cut_by_their_empty_lines():
-    found, _ = blocks(TEXT, 1)
-    assert [one.split("\n")[0] for one in found] == [
+    html_blocks, _ = blocks(TEXT, 1)
+    assert [html_block.split("\n")[0] for html_block in html_blocks] == [
         *("# Plan", "We move on *Tuesday*, and", "1. Stop the job", "```sql", "| a | b |"),
         "> Quoted",
     ]
@@ -59,8 +59,8 @@ def test_a_list_and_code_are_not_cut_by_their_empty_lines():
 @given(st.text("ab#*-_`|$>1.) \n\r\t\x0b\x85\u2028", max_size=120), st.integers(1, 9))
 @settings(max_examples=300, deadline=None)
 def test_no_character_is_lost_or_doubled(text, size):
-    found, left = blocks(text, size)
-    assert "".join(found) + left == text
+    html_blocks, left = blocks(text, size)
+    assert "".join(html_blocks) + left == text
 
 
 def test_one_block_that_grows_for_long_costs_little():

@@ -31,7 +31,9 @@ def disobedient(response) -> list[str]:
     allowed = ("src=", 'type="application/json"', f'nonce="{nonce or "?"}"')
     elements = re.findall(r"<(?:script|style)\b[^>]*>", text)
     handlers = re.findall(r"<[^>]*\s(?:on[a-z]+|style)=[^>]*>", text)
-    return [one for one in elements if not any(way in one for way in allowed)] + handlers
+    return [
+        element for element in elements if not any(way in element for way in allowed)
+    ] + handlers
 
 
 def test_no_form_of_the_admin_disobeys_the_policy(admin_client, tasks):
@@ -41,9 +43,11 @@ def test_no_form_of_the_admin_disobeys_the_policy(admin_client, tasks):
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         pages += [reverse(f"{name}_changelist"), reverse(f"{name}_add")]
     answers = {path: admin_client.get(path) for path in pages}
-    shown = {path: answer for path, answer in answers.items() if answer.status_code == 200}
-    assert len(shown) > len(pages) / 2
-    assert {path: disobedient(answer) for path, answer in shown.items()} == dict.fromkeys(shown, [])
+    opened_pages = {path: answer for path, answer in answers.items() if answer.status_code == 200}
+    assert len(opened_pages) > len(pages) / 2
+    assert {path: disobedient(answer) for path, answer in opened_pages.items()} == dict.fromkeys(
+        opened_pages, []
+    )
 
 
 def test_a_periodic_task_says_what_its_crontab_means(admin_client, crontab, tasks):

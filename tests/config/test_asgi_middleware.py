@@ -98,7 +98,7 @@ def test_a_stream_goes_through_piece_by_piece():
 
     asyncio.run(go())
     [start, *pieces] = sent
-    assert [one["body"] for one in pieces] == [b"0", b"1", b"2"]
+    assert [piece["body"] for piece in pieces] == [b"0", b"1", b"2"]
     # What the application says itself stands.
     framed = [value for name, value in start["headers"] if name.lower() == b"x-frame-options"]
     assert framed == [b"SAMEORIGIN"]

@@ -85,12 +85,12 @@ def writers(project, user, number: int):
 
 def everywhere(database: psycopg.Connection, bird: str) -> set[str]:
     """The columns of the database in which `bird` stands."""
-    found = set()
+    columns_found = set()
     for table, column in database.execute(TEXTS).fetchall():
-        asked = f'SELECT count(*) FROM "{table}" WHERE "{column}"::text LIKE %s'
-        if database.execute(asked, [f"%{bird}%"]).fetchone() != (0,):
-            found.add(f"{table}.{column}")
-    return found
+        query = f'SELECT count(*) FROM "{table}" WHERE "{column}"::text LIKE %s'
+        if database.execute(query, [f"%{bird}%"]).fetchone() != (0,):
+            columns_found.add(f"{table}.{column}")
+    return columns_found
 
 
 @pytest.fixture
@@ -136,29 +136,33 @@ def test_data_forgotten_after_a_backup_under_load_stays_forgotten(
     done = manage(elsewhere, data_dir, "restore", str(file), f"--tombstones={settings.TOMBSTONES}")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert "1 session" in done.stdout
-    with psycopg.connect(elsewhere) as there:
+    with psycopg.connect(elsewhere) as other_database:
         for bird in birds[:3]:
-            assert everywhere(there, bird) == set()
-        assert "chat_message.text" in everywhere(there, "wren")
-        assert "memory_entry.summary" in everywhere(there, "wren")
-        [messages] = there.execute("SELECT count(*) FROM chat_message").fetchone()
+            assert everywhere(other_database, bird) == set()
+        assert "chat_message.text" in everywhere(other_database, "wren")
+        assert "memory_entry.summary" in everywhere(other_database, "wren")
+        [messages] = other_database.execute("SELECT count(*) FROM chat_message").fetchone()
         # The place of a message stays, and a session goes.
         assert messages == manifest["tables"]["chat_message"]["rows"] - 1
-        stones = there.execute("SELECT count(*) FROM memory_tombstone").fetchone()
+        stones = other_database.execute("SELECT count(*) FROM memory_tombstone").fetchone()
         assert stones == (len(settings.TOMBSTONES.read_text().splitlines()),)
-        named = {name for (name,) in there.execute("SELECT file FROM chat_attachment")}
-        kept = there.execute("SELECT status FROM chat_message WHERE id = %s", [unfinished.pk])
-        assert kept.fetchone() == ("pending",)
-        mark = there.execute("SELECT to_regclass('restore_under_way')").fetchone()
+        named = {name for (name,) in other_database.execute("SELECT file FROM chat_attachment")}
+        status_row = other_database.execute(
+            "SELECT status FROM chat_message WHERE id = %s", [unfinished.pk]
+        )
+        assert status_row.fetchone() == ("pending",)
+        mark = other_database.execute("SELECT to_regclass('restore_under_way')").fetchone()
         assert mark == (None,)
     media = data_dir / "files"
-    assert named == {str(one.relative_to(media)) for one in media.rglob("*") if one.is_file()}
+    assert named == {str(path.relative_to(media)) for path in media.rglob("*") if path.is_file()}
     assert len(named) >= 1
-    kept = data_dir / "tombstones.jsonl"
-    assert set(kept.read_text().splitlines()) == set(settings.TOMBSTONES.read_text().splitlines())
+    status_row = data_dir / "tombstones.jsonl"
+    assert set(status_row.read_text().splitlines()) == set(
+        settings.TOMBSTONES.read_text().splitlines()
+    )
 
-    again = manage(elsewhere, data_dir, "restore", str(file))
-    assert "already contains projects" in again.stderr
+    completed = manage(elsewhere, data_dir, "restore", str(file))
+    assert "already contains projects" in completed.stderr
 
 
 @pytest.mark.django_db(transaction=True)
@@ -167,52 +171,52 @@ def test_an_image_that_is_removed_while_a_backup_reads_is_in_it(project, owner, 
     [name] = session.attachments.values_list("file", flat=True)
     copied = archive.BackupWriter.add
 
-    def remove_meanwhile(self, *given) -> None:
+    def remove_meanwhile(self, *arguments) -> None:
         if session.attachments.exists():
             session.attachments.all().delete()
             assert not (Path(file_removal.settings.MEDIA_ROOT) / name).exists()
-        copied(self, *given)
+        copied(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(BackupWriter, "add", remove_meanwhile)
         call_command("backup", str(tmp_path / "b.tar"), stdout=io.StringIO())
     assert not session.attachments.exists()
-    held = {name: data.read() for name, data in archive.members(tmp_path / "b.tar")}
-    assert held[archive.FILES + name] == b"nightingale"
+    contents = {name: data.read() for name, data in archive.members(tmp_path / "b.tar")}
+    assert contents[archive.FILES + name] == b"nightingale"
 
 
 @pytest.fixture
-def made(tmp_path) -> Path:
+def backup_file(tmp_path) -> Path:
     """A small file of the kind."""
     file = tmp_path / "backup.tar"
     with file.open("wb") as out:
         writer = BackupWriter(out)
         writer.add_bytes("files/a", b"of a")
         writer.add_bytes("database/00000", b"rows " * 1000)
-        told = b'{"format": "strata-backup", "version": 1, "strata": "0.1.0"}'
-        writer.add_bytes("manifest.json", told)
+        manifest = b'{"format": "strata-backup", "version": 1, "strata": "0.1.0"}'
+        writer.add_bytes("manifest.json", manifest)
         writer.close()
     return file
 
 
-def test_a_whole_one_is_taken(made):
-    assert archive.verify(made)["strata"] == "0.1.0"
+def test_a_whole_one_is_taken(backup_file):
+    assert archive.verify(backup_file)["strata"] == "0.1.0"
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.75])
-def test_half_of_one_is_refused(made, share):
-    whole = made.read_bytes()
-    made.write_bytes(whole[: int(len(whole) * share)])
+def test_half_of_one_is_refused(backup_file, share):
+    whole = backup_file.read_bytes()
+    backup_file.write_bytes(whole[: int(len(whole) * share)])
     with pytest.raises(InvalidBackupError):
-        archive.verify(made)
+        archive.verify(backup_file)
 
 
-def test_one_in_which_a_byte_changed_is_refused(made):
-    data = made.read_bytes()
+def test_one_in_which_a_byte_changed_is_refused(backup_file):
+    data = backup_file.read_bytes()
     at = data.index(b"rows") + 700
-    made.write_bytes(data[:at] + b"#" + data[at + 1 :])
+    backup_file.write_bytes(data[:at] + b"#" + data[at + 1 :])
     with pytest.raises(InvalidBackupError, match="database/00000 has changed"):
-        archive.verify(made)
+        archive.verify(backup_file)
 
 
 def test_a_member_outside_of_the_target_is_refused(tmp_path):
@@ -240,31 +244,31 @@ def test_one_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, failure):
     assert not list(tmp_path.glob("*b.tar*"))
 
 
-def test_a_file_that_is_there_is_not_written_over(made):
-    before = made.read_bytes()
+def test_a_file_that_is_there_is_not_written_over(backup_file):
+    before = backup_file.read_bytes()
     with pytest.raises(CommandError, match="exists already"):
-        call_command("backup", str(made))
-    assert made.read_bytes() == before
+        call_command("backup", str(backup_file))
+    assert backup_file.read_bytes() == before
 
 
-def test_a_restore_without_tombstones_is_refused_by_default(made):
+def test_a_restore_without_tombstones_is_refused_by_default(backup_file):
     with pytest.raises(CommandError, match="was forgotten since the backup comes back"):
-        call_command("restore", str(made))
+        call_command("restore", str(backup_file))
 
 
-def test_a_damaged_line_of_them_is_named(made, settings):
+def test_a_damaged_line_of_them_is_named(backup_file, settings):
     settings.TOMBSTONES.write_text("nonsense\n")
     with pytest.raises(CommandError, match="line 1: this is not a tombstone"):
-        call_command("restore", str(made))
+        call_command("restore", str(backup_file))
 
 
 def test_the_folder_of_a_killed_backup_is_deleted(tmp_path):
     left = tmp_path / "files" / "held" / "left"
     left.mkdir(parents=True)
     (left / "picture").write_bytes(b"of a forgotten bird")
-    with file_removal.backup_folder() as held:
+    with file_removal.backup_folder() as folder_lock:
         assert file_removal.delete_abandoned_backup_folders() == 1
-        assert held.exists() and not left.exists()
+        assert folder_lock.exists() and not left.exists()
 
 
 def test_the_fingerprint_does_not_reveal_the_key(settings):

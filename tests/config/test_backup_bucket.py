@@ -29,12 +29,12 @@ def places(settings, tmp_path):
 
 def back_up(file: Path, *options: str) -> str:
     """What it says of what is wrong."""
-    said = io.StringIO()
-    call_command("backup", str(file), *options, stdout=io.StringIO(), stderr=said)
-    return said.getvalue()
+    output = io.StringIO()
+    call_command("backup", str(file), *options, stdout=io.StringIO(), stderr=output)
+    return output.getvalue()
 
 
-def held(file: Path) -> dict[str, bytes]:
+def backup_contents(file: Path) -> dict[str, bytes]:
     return {
         name.removeprefix(archive.FILES): data.read()
         for name, data in archive.members(file)
@@ -45,27 +45,31 @@ def held(file: Path) -> dict[str, bytes]:
 @pytest.fixture
 def birds(project, owner, bucket) -> dict[str, str]:
     """Chats that name a bird in an image: the image's place in the bucket, by the bird."""
-    said = {bird: say(project, owner, bird) for bird in ("wren", "finch", "nightingale")}
-    return {bird: said[bird].attachments.get().file.name for bird in said}
+    sessions_by_bird = {
+        bird: say(project, owner, bird) for bird in ("wren", "finch", "nightingale")
+    }
+    return {bird: sessions_by_bird[bird].attachments.get().file.name for bird in sessions_by_bird}
 
 
 def test_it_has_what_lies_in_the_bucket(birds, tmp_path):
     assert back_up(tmp_path / "b.tar") == ""
-    told = archive.verify(tmp_path / "b.tar")["files"]
-    assert told == {
+    file_count = archive.verify(tmp_path / "b.tar")["files"]
+    assert file_count == {
         "from": "bucket",
         "count": 3,
         "bytes": len("wrenfinchnightingale"),
         "missing": [],
     }
-    assert held(tmp_path / "b.tar") == {name: bird.encode() for bird, name in birds.items()}
+    assert backup_contents(tmp_path / "b.tar") == {
+        name: bird.encode() for bird, name in birds.items()
+    }
 
 
 def test_it_leaves_files_out_where_it_is_told_to(birds, tmp_path):
     back_up(tmp_path / "b.tar", "--without-files")
-    told = archive.verify(tmp_path / "b.tar")["files"]
-    assert told == {"from": "left out", "count": 0, "bytes": 0, "missing": []}
-    assert held(tmp_path / "b.tar") == {}
+    file_count = archive.verify(tmp_path / "b.tar")["files"]
+    assert file_count == {"from": "left out", "count": 0, "bytes": 0, "missing": []}
+    assert backup_contents(tmp_path / "b.tar") == {}
 
 
 def test_what_is_not_in_the_bucket_is_named(birds, bucket, tmp_path):
@@ -73,8 +77,8 @@ def test_what_is_not_in_the_bucket_is_named(birds, bucket, tmp_path):
     assert f"The database refers to a file that is missing: {birds['wren']}" in back_up(
         tmp_path / "b.tar"
     )
-    told = archive.verify(tmp_path / "b.tar")["files"]
-    assert (told["count"], told["missing"]) == (2, [birds["wren"]])
+    file_count = archive.verify(tmp_path / "b.tar")["files"]
+    assert (file_count["count"], file_count["missing"]) == (2, [birds["wren"]])
 
 
 def test_a_bucket_that_breaks_off_leaves_no_backup(birds, bucket, tmp_path):
@@ -90,16 +94,16 @@ def test_what_is_forgotten_meanwhile_is_in_it_and_goes_afterwards(
     copied = BackupWriter.add
     receipts = []
 
-    def forget_meanwhile(self, *given) -> None:
+    def forget_meanwhile(self, *arguments) -> None:
         if not receipts:
             [image] = Attachment.objects.filter(name="nightingale")
             receipts.append(forget(project, ForgetScope(session=image.session_id), owner))
-        copied(self, *given)
+        copied(self, *arguments)
 
     monkeypatch.setattr(BackupWriter, "add", forget_meanwhile)
     assert back_up(tmp_path / "b.tar") == ""
     assert receipts[0].awaiting_files == 1
-    assert held(tmp_path / "b.tar")[birds["nightingale"]] == b"nightingale"
+    assert backup_contents(tmp_path / "b.tar")[birds["nightingale"]] == b"nightingale"
     assert f"/strata/{birds['nightingale']}" in bucket.objects
     [left] = FileRemoval.objects.all()
     assert (left.attempts, left.last_error) == (0, "")
@@ -118,13 +122,17 @@ def test_it_comes_back_into_a_folder(birds, project, owner, elsewhere, tmp_path,
     back_up(tmp_path / "b.tar")
     [image] = Attachment.objects.filter(name="nightingale")
     forget(project, ForgetScope(session=image.session_id), owner)
-    there = tmp_path / "elsewhere"
+    target_folder = tmp_path / "elsewhere"
     done = manage(
-        elsewhere, there, "restore", str(tmp_path / "b.tar"), f"--tombstones={settings.TOMBSTONES}"
+        elsewhere,
+        target_folder,
+        "restore",
+        str(tmp_path / "b.tar"),
+        f"--tombstones={settings.TOMBSTONES}",
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    files = {one for one in (there / "files").rglob("*") if one.is_file()}
-    assert {one.read_bytes() for one in files} == {b"wren", b"finch"}
+    files = {path for path in (target_folder / "files").rglob("*") if path.is_file()}
+    assert {file.read_bytes() for file in files} == {b"wren", b"finch"}
 
 
 def test_it_comes_back_into_a_bucket(
@@ -167,12 +175,12 @@ def test_only_with_replace_something_of_a_bucket_goes(birds, bucket, replace, st
     for number in range(3):
         bucket.objects[f"/strata/imports/x/{number}"] = b"of nobody"
     bucket.objects["/strata/elsewhere"] = b"of another program"
-    said: list[str] = []
-    restore.remove_unreferenced_files(replace, said.append)
+    messages: list[str] = []
+    restore.remove_unreferenced_files(replace, messages.append)
     assert {f"/strata/{name}" for name in birds.values()} <= bucket.objects.keys()
     assert bucket.objects["/strata/elsewhere"]
     assert (sorted(bucket.objects.values()).count(b"of nobody") == 3) is stays
-    assert ("3 files in the bucket" in "".join(said)) is stays
+    assert ("3 files in the bucket" in "".join(messages)) is stays
 
 
 def test_it_is_checked_without_strata(birds, tmp_path):

@@ -67,7 +67,7 @@ def test_a_program_is_refused_by_the_header_in_json(web, path):
 def test_a_refusal_is_guarded_and_named_as_every_other_answer(web):
     refusal = announce(web, "/api/v1/projects/", JSON, 30 * MB + 1)
     other = ask(web, "/api/nowhere/", JSON, b"{}")
-    names, others = ({name.lower() for name in one.headers} for one in (refusal, other))
+    names, others = ({name.lower() for name in response.headers} for response in (refusal, other))
     assert {"x-request-id", "content-security-policy"} <= names
     assert others - names <= {"vary"}
 

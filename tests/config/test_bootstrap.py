@@ -17,11 +17,15 @@ def test_a_search_language_that_the_database_does_not_know_is_refused(settings):
         call_command("prepare")
 
 
-@pytest.mark.parametrize(("query", "told"), [("", "Connection refused"), ("?nosuch=1", "nosuch")])
-def test_a_database_that_cannot_be_reached_is_told_in_a_line(settings, monkeypatch, query, told):
+@pytest.mark.parametrize(
+    ("query", "expected"), [("", "Connection refused"), ("?nosuch=1", "nosuch")]
+)
+def test_a_database_that_cannot_be_reached_is_told_in_a_line(
+    settings, monkeypatch, query, expected
+):
     settings.DATABASE_URL = f"postgresql://strata:canary@127.0.0.1:1/strata{query}"
     monkeypatch.setattr(bootstrap, "CONNECT_TIMEOUT_S", 1.0)
-    with pytest.raises(CommandError, match=f"does not lead to a database: .*{told}") as refused:
+    with pytest.raises(CommandError, match=f"does not lead to a database: .*{expected}") as refused:
         call_command("prepare")
     assert "\n" not in str(refused.value)
     assert "canary" not in str(refused.value)

@@ -31,29 +31,29 @@ def in_python(source: str) -> Iterator[Text]:
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
-        given = [one.value for one in node.args if isinstance(one, ast.Constant)]
-        if node.func.id not in CALLS or not given:
+        values = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+        if node.func.id not in CALLS or not values:
             continue
-        context = given.pop(0) if node.func.id == "pgettext" else None
-        yield context, given[0], given[1] if node.func.id.startswith("ngettext") else ""
+        context = values.pop(0) if node.func.id == "pgettext" else None
+        yield context, values[0], values[1] if node.func.id.startswith("ngettext") else ""
 
 
 def in_template(source: str) -> Iterator[Text]:
     for name, *literals in IN_TEMPLATE.findall(templatize(source)):
-        texts = [ast.literal_eval(one) for one in literals if one]
+        texts = [ast.literal_eval(literal) for literal in literals if literal]
         context = texts.pop(0) if "p" in name else None
         yield context, texts[0], texts[1] if name.startswith("n") else ""
 
 
 def marked() -> set[Text]:
-    found: set[Text] = set()
+    texts_found: set[Text] = set()
     for path in files(".py"):
-        found |= set(in_python(path.read_text()))
+        texts_found |= set(in_python(path.read_text()))
     for path in files(".html") + files(".txt"):
-        found |= set(in_template(path.read_text()))
+        texts_found |= set(in_template(path.read_text()))
     # Once with a plural is enough: the singular is the same entry.
-    plural = {(context, text) for context, text, several in found if several}
-    return {one for one in found if one[2] or one[:2] not in plural}
+    plural = {(context, text) for context, text, several in texts_found if several}
+    return {item for item in texts_found if item[2] or item[:2] not in plural}
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +66,8 @@ def translations(entry) -> list[str]:
 
 
 def test_the_catalogue_holds_every_marked_text_and_no_other(german):
-    held = {(it.msgctxt, it.msgid, it.msgid_plural) for it in german if not it.obsolete}
-    assert marked() == held
+    translated = {(it.msgctxt, it.msgid, it.msgid_plural) for it in german if not it.obsolete}
+    assert marked() == translated
 
 
 def test_every_text_is_translated_and_none_is_guessed(german):
@@ -92,31 +92,35 @@ def test_what_is_compiled_is_what_is_written(german):
     assert texts(polib.mofile(str(CATALOGUE / "django.mo"))) == texts(german)
 
 
-def said_in(template: str) -> list[str]:
+def untranslated_texts(template: str) -> list[str]:
     """What `template` says beside its tags, in its text and in attributes that are read out."""
     # Names and keys, which are the same in every language.
     same = r"\b(?:Strata|API|Ctrl|Shift|Enter|Esc)\b|&\w+;"
     source = re.sub(r"(?s)\{% blocktranslate.*?endblocktranslate %\}", "", template)
     source = re.sub(r"(?s)\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<(style|script).*?</\1>", "", source)
     attributes = r'(?:aria-label|title|placeholder|alt|data-(?:label|text)[a-z-]*)="([^"]+)"'
-    said = re.findall(attributes, source)
-    said += re.sub(r"(?s)<[^>]*>|\w+\">", "\n", source).splitlines()
-    left = [re.sub(same, "", one).strip() for one in said]
-    return [one for one in left if re.search(r"[A-Za-z]{2}", one)]
+    matches = re.findall(attributes, source)
+    matches += re.sub(r"(?s)<[^>]*>|\w+\">", "\n", source).splitlines()
+    left = [re.sub(same, "", match).strip() for match in matches]
+    return [text for text in left if re.search(r"[A-Za-z]{2}", text)]
 
 
 def test_templates_say_nothing_that_cannot_be_translated():
-    said = {str(path.relative_to(ROOT)): said_in(path.read_text()) for path in files(".html")}
-    assert not {path: texts for path, texts in said.items() if texts}
+    texts_by_template = {
+        str(path.relative_to(ROOT)): untranslated_texts(path.read_text()) for path in files(".html")
+    }
+    assert not {path: texts for path, texts in texts_by_template.items() if texts}
 
 
 def test_a_bare_text_in_a_template_is_seen():
-    assert said_in('<p title="Why not">{{ name }} says so</p>') == ["Why not", "says so"]
-    assert not said_in('<p title="{% translate "Why" %}">{{ name }} · Strata</p>')
+    assert untranslated_texts('<p title="Why not">{{ name }} says so</p>') == ["Why not", "says so"]
+    assert not untranslated_texts('<p title="{% translate "Why" %}">{{ name }} · Strata</p>')
 
 
 def test_templates_write_dates_by_the_names_of_formats():
     # Those of config/formats, which each language has; “c” and “Y-m-d” are for programs.
     plain = re.compile(r"""\|date:["'](?!c["']|Y-m-d["']|[A-Z]+(?:_[A-Z]+)+["'])[^"']*["']""")
-    said = {str(path.relative_to(ROOT)): plain.findall(path.read_text()) for path in files(".html")}
-    assert not {path: dates for path, dates in said.items() if dates}
+    texts_by_template = {
+        str(path.relative_to(ROOT)): plain.findall(path.read_text()) for path in files(".html")
+    }
+    assert not {path: dates for path, dates in texts_by_template.items() if dates}

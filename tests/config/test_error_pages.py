@@ -54,16 +54,16 @@ def openai(kind: str, message: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "expected"),
     [
         ("/api/v1/nowhere/", {"detail": "Not found."}),
         ("/api/v1/nowhere", {"detail": "Not found. Routes end in a slash."}),
         ("/v1/embeddings", {"error": openai("invalid_request_error", "Not found.")}),
     ],
 )
-def test_an_unknown_route_is_404_in_json(api, owner, path, told):
+def test_an_unknown_route_is_404_in_json(api, owner, path, expected):
     answer = api(owner).post(path)
-    assert (answer.status_code, answer.json()) == (404, told)
+    assert (answer.status_code, answer.json()) == (404, expected)
 
 
 def test_a_name_that_is_not_ours_is_said_to_be_the_reason(client):
@@ -77,10 +77,10 @@ def test_a_name_that_is_not_ours_is_said_to_be_the_reason(client):
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
     """What stands in the log since the test began."""
-    made = logs.configuration("INFO", as_json=False)["formatters"]["line"]
+    line_formatter = logs.configuration("INFO", as_json=False)["formatters"]["line"]
     written = io.StringIO()
     handler = logging.StreamHandler(written)
-    handler.setFormatter(made.pop("()")(**made))
+    handler.setFormatter(line_formatter.pop("()")(**line_formatter))
     logging.getLogger().addHandler(handler)
     yield written
     logging.getLogger().removeHandler(handler)
@@ -90,14 +90,14 @@ FAILED = "Internal error: see Strata's log."
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "expected"),
     [
         ("/api/v1/projects/", {"detail": FAILED}),
         ("/v1/models", {"error": openai("server_error", FAILED)}),
     ],
 )
 def test_what_strata_fails_at_is_told_to_programs_in_json_and_to_the_log(
-    api, owner, monkeypatch, path, told, log
+    api, owner, monkeypatch, path, expected, log
 ):
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("can" + "ary")
@@ -106,20 +106,20 @@ def test_what_strata_fails_at_is_told_to_programs_in_json_and_to_the_log(
     client = api(owner)
     client.raise_request_exception = False
     answer = client.get(path)
-    assert (answer.status_code, answer.json()) == (500, told)
-    said = log.getvalue()
-    assert "request_failed" in said
-    assert "in fail" in said and "\nRuntimeError\n" in said
-    assert "canary" not in said
+    assert (answer.status_code, answer.json()) == (500, expected)
+    output = log.getvalue()
+    assert "request_failed" in output
+    assert "in fail" in output and "\nRuntimeError\n" in output
+    assert "canary" not in output
 
 
 def test_a_page_of_an_error_shows_no_secret(settings):
     settings.DATABASE_URL = "postgresql://ana:canary@db/strata"
     settings.CELERY_BROKER_URL = "redis://:canary@redis/0"
     settings.METRICS_TOKEN = settings.ADMIN_PASSWORD = settings.SECRET_KEY = "canary"
-    shown = get_default_exception_reporter_filter().get_safe_settings()
-    assert shown["TIME_ZONE"] == "UTC"
-    assert "canary" not in str(shown)
+    safe_settings = get_default_exception_reporter_filter().get_safe_settings()
+    assert safe_settings["TIME_ZONE"] == "UTC"
+    assert "canary" not in str(safe_settings)
 
 
 @pytest.mark.parametrize(

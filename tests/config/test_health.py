@@ -28,7 +28,7 @@ def working_broker(monkeypatch):
     monkeypatch.setattr(views, "_broker", Probe(dict))
 
 
-def seen(**ages: int) -> None:
+def create_heartbeats(**ages: int) -> None:
     for part, age in ages.items():
         Heartbeat.objects.create(part=part, seen_at=Now() - timedelta(seconds=age))
 
@@ -40,7 +40,7 @@ def ask() -> tuple[int, dict]:
 
 
 def test_readyz_answers_200_when_all_components_are_alive():
-    seen(worker=5, beat=12)
+    create_heartbeats(worker=5, beat=12)
     status, body = ask()
     assert (status, body["missing"], body["warnings"]) == (200, {}, {})
     assert {part: body[part] for part in PARTS} == dict.fromkeys(PARTS, True)
@@ -48,7 +48,7 @@ def test_readyz_answers_200_when_all_components_are_alive():
 
 
 def test_a_component_without_a_recent_heartbeat_is_missing():
-    seen(worker=130)
+    create_heartbeats(worker=130)
     status, body = ask()
     assert status == 503
     assert {part: body[part] for part in PARTS} == {
@@ -62,7 +62,7 @@ def test_a_component_without_a_recent_heartbeat_is_missing():
 
 
 def test_a_heartbeat_from_the_future_counts_as_missing():
-    seen(worker=-7_200, beat=-5)
+    create_heartbeats(worker=-7_200, beat=-5)
     status, body = ask()
     assert (status, body["worker"], body["beat"]) == (503, False, True)
     assert body["missing"]["worker"] == "No heartbeat since the clock was set back."
@@ -82,7 +82,7 @@ def test_a_queue_without_a_consumer_is_reported():
 
 
 def test_an_unfinished_restore_is_reported(monkeypatch):
-    seen(worker=1, beat=1)
+    create_heartbeats(worker=1, beat=1)
     monkeypatch.setattr(views.restore_marker, "is_set", lambda: True)
     status, body = ask()
     assert (status, body["database"], body["worker"]) == (503, False, True)
@@ -154,25 +154,25 @@ def test_a_broker_without_tables_is_reported(monkeypatch, new_database):
 
 def test_unapplied_migrations_are_reported(monkeypatch):
     monkeypatch.setattr(views, "_migrations_applied", False)
-    seen(worker=1, beat=1)
+    create_heartbeats(worker=1, beat=1)
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'config' RETURNING name, applied")
-        gone = cursor.fetchall()
+        rows = cursor.fetchall()
     try:
         status, body = ask()
     finally:
         with connection.cursor() as cursor:
             cursor.executemany(
-                "INSERT INTO django_migrations (app, name, applied) VALUES ('config', %s, %s)", gone
+                "INSERT INTO django_migrations (app, name, applied) VALUES ('config', %s, %s)", rows
             )
     assert status == 503 and body["database"] is True
-    assert body["missing"] == {"migrations": f"{len(gone)} are not applied: run manage.py prepare."}
+    assert body["missing"] == {"migrations": f"{len(rows)} are not applied: run manage.py prepare."}
     assert ask()[0] == 200
 
 
 def test_a_missing_embedding_model_is_reported(monkeypatch, tmp_path):
     monkeypatch.setattr(views.static, "MODEL_DIR", tmp_path)
-    seen(worker=1, beat=1)
+    create_heartbeats(worker=1, beat=1)
     status, body = ask()
     assert (status, list(body["missing"])) == (503, ["embedder"])
 
@@ -180,7 +180,7 @@ def test_a_missing_embedding_model_is_reported(monkeypatch, tmp_path):
 def test_an_almost_full_disk_is_only_a_warning(monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(100e9, 97e9, 3e9))
-    seen(worker=1, beat=1)
+    create_heartbeats(worker=1, beat=1)
     status, body = ask()
     assert status == 200
     assert body["warnings"] == {"disk": "3.0 GB are left on the disk of STRATA_DATA_DIR."}

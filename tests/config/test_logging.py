@@ -28,12 +28,12 @@ def _nothing_bound() -> None:
 def line():
     """The line of a record, as text or as JSON."""
 
-    def make(name: str, said: object, *args: object, as_json: bool = False, error=None) -> str:
-        made = logs.configuration("DEBUG", as_json)["formatters"]["line"]
-        formatter = made.pop("()")(**made)
+    def make(name: str, message: object, *args: object, as_json: bool = False, error=None) -> str:
+        line_formatter = logs.configuration("DEBUG", as_json)["formatters"]["line"]
+        formatter = line_formatter.pop("()")(**line_formatter)
         info = (type(error), error, error.__traceback__) if error else None
         record = logging.LogRecord(
-            name, logging.WARNING, "/x/mcp/shared/session.py", 7, said, args, info
+            name, logging.WARNING, "/x/mcp/shared/session.py", 7, message, args, info
         )
         return formatter.format(record)
 
@@ -59,10 +59,10 @@ def test_a_line_for_people(line):
 
 
 def test_a_line_as_json(line):
-    said = line("memory.leases", "lease_lost %s=%s", "session", 7, as_json=True)
-    made = json.loads(said)
-    assert made.pop("timestamp").startswith("20")
-    assert made == {
+    logged = line("memory.leases", "lease_lost %s=%s", "session", 7, as_json=True)
+    payload = json.loads(logged)
+    assert payload.pop("timestamp").startswith("20")
+    assert payload == {
         "level": "warning",
         "logger": "memory.leases",
         "event": "lease_lost",
@@ -78,20 +78,20 @@ def test_a_line_is_one_line(line):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_an_exception_is_told_without_its_words(line, as_json):
     error = raised(KeyError("canary"), raised(ValueError("canary")))
-    said = line(
+    logged = line(
         "chat.conversations.messages", "reply_failed cause=%r", error, as_json=as_json, error=error
     )
-    assert "canary" not in said
-    assert "KeyError" in said and "ValueError" in said and "test_logging.py" in said
+    assert "canary" not in logged
+    assert "KeyError" in logged and "ValueError" in logged and "test_logging.py" in logged
 
 
 def test_what_a_library_says_is_not_told_but_where(line):
-    said = line("root", "Failed to validate request: canary")
-    assert said.endswith("WARNING root library_message location=mcp/shared/session.py:7")
+    logged = line("root", "Failed to validate request: canary")
+    assert logged.endswith("WARNING root library_message location=mcp/shared/session.py:7")
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "expected"),
     [
         (ValueError("canary"), "ValueError"),
         (ProviderError("The model did not answer."), "ProviderError: The model did not answer."),
@@ -101,8 +101,8 @@ def test_what_a_library_says_is_not_told_but_where(line):
         (ExceptionGroup("canary", [ValueError("canary")]), "ExceptionGroup"),
     ],
 )
-def test_what_is_told_of_an_error(error, said):
-    assert said in describe_error(error)
+def test_what_is_told_of_an_error(error, expected):
+    assert expected in describe_error(error)
     assert "canary" not in describe_error(error) + format_traceback(error)
 
 
@@ -133,8 +133,8 @@ def test_secrets_are_blotted_out_wherever_they_stand(line, monkeypatch, secret):
     before = set(env.SECRETS)
     env.keep_out_of_logs("known pass/word")
     env.keep_out_of_logs("redis://:se%20cret%25@redis/0")
-    for said in (f"odd {secret}", f"odd value={secret}"):
-        assert secret not in line("chat", said) and "[secret]" in line("chat", said)
+    for message in (f"odd {secret}", f"odd value={secret}"):
+        assert secret not in line("chat", message) and "[secret]" in line("chat", message)
     assert secret not in line("chat", "odd value=%s", secret, as_json=True)
     env.SECRETS &= before
 
@@ -151,14 +151,14 @@ def test_failures_are_counted_by_names_of_which_there_are_few():
 
     counting = FailureCountHandler()
     before = count("reply_failed"), count("webhook_delivery_failed"), count("other")
-    for level, said in (
+    for level, message in (
         (logging.WARNING, "reply_failed message=%s"),
         (logging.ERROR, {"event": "reply_failed"}),
         (logging.INFO, "reply_failed message=%s"),
         (logging.INFO, "webhook_delivery_failed delivery=%s"),
         (logging.ERROR, "Something else happened"),
     ):
-        counting.emit(logging.LogRecord("chat", level, "", 1, said, (), None))
+        counting.emit(logging.LogRecord("chat", level, "", 1, message, (), None))
     after = count("reply_failed"), count("webhook_delivery_failed"), count("other")
     assert after == (before[0] + 2, before[1] + 1, before[2] + 1)
     for number in range(MAX_EVENTS * 2):

@@ -26,7 +26,7 @@ DEPLOY = ROOT / "deploy"
 
 
 @pytest.fixture(autouse=True)
-def asked_anew(monkeypatch):
+def uncached_collectors(monkeypatch):
     """Nobody asked a moment ago."""
     monkeypatch.setattr(collectors, "CACHE_S", 0)
 
@@ -37,8 +37,8 @@ def key(settings) -> dict[str, str]:
 
 
 def value(page: str, name: str) -> float:
-    [found] = [line for line in page.splitlines() if line.startswith(f"{name} ")]
-    return float(found.split()[-1])
+    [metric_line] = [line for line in page.splitlines() if line.startswith(f"{name} ")]
+    return float(metric_line.split()[-1])
 
 
 @pytest.mark.django_db
@@ -58,8 +58,8 @@ class TestWhoMayRead:
         assert client.get("/metrics").status_code == 200
 
     def test_nobody_else_not_even_on_this_machine(self, client, api, owner):
-        for one in (client, api(owner)):
-            answer = one.get("/metrics")
+        for item in (client, api(owner)):
+            answer = item.get("/metrics")
             assert answer.status_code == 401
             assert answer.headers["WWW-Authenticate"] == "Bearer"
             assert b"strata_" not in answer.content
@@ -101,10 +101,11 @@ class TestWhatIsTheCase:
         monkeypatch.setattr(collectors, "_database", Probe(lambda: released.wait(10)))
         monkeypatch.setattr(collectors, "DATABASE_TIMEOUT_S", 0.1)
         monkeypatch.setattr(collectors, "_run", lambda collector: pytest.fail("It was asked."))
-        told = {one.name: one for one in collectors.StateCollector().collect()}
+        by_name = {metric.name: metric for metric in collectors.StateCollector().collect()}
         released.set()
         failed = {
-            one.labels["collector"]: one.value for one in told["strata_collector_failed"].samples
+            sample.labels["collector"]: sample.value
+            for sample in by_name["strata_collector_failed"].samples
         }
         assert failed["memory_due"] == failed["heartbeat_ages"] == 1
 
@@ -149,7 +150,7 @@ class TestNames:
 
 
 def samples(metric, view: str) -> list:
-    return [one for one in metric.collect()[0].samples if one.labels["view"] == view]
+    return [sample for sample in metric.collect()[0].samples if sample.labels["view"] == view]
 
 
 def names_of_models() -> set[str]:
@@ -162,8 +163,8 @@ def test_what_a_dead_process_said_of_the_moment_is_forgotten_and_what_it_counted
             (tmp_path / f"{kind}_{multiprocess.HOST}-{pid}.db").touch()
     (tmp_path / "gauge_livesum_elsewhere-99999999.db").touch()
     multiprocess.remove_dead_gauges(tmp_path)
-    gone = f"gauge_livesum_{multiprocess.HOST}-99999999.db"
-    assert gone not in names(tmp_path) and len(names(tmp_path)) == 4
+    stale_file = f"gauge_livesum_{multiprocess.HOST}-99999999.db"
+    assert stale_file not in names(tmp_path) and len(names(tmp_path)) == 4
     multiprocess.clear(tmp_path)
     assert names(tmp_path) == set()
 
@@ -187,16 +188,20 @@ ENDINGS = re.compile(r"_(bucket|count|sum|total|created)$")
 @pytest.mark.django_db
 def test_dashboard_and_alerts_ask_for_what_there_is(client, key):
     page = client.get("/metrics", headers=key).content.decode()
-    there = {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")}
-    there |= {ENDINGS.sub("", name) for name in there}
+    metric_names = {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")}
+    metric_names |= {ENDINGS.sub("", name) for name in metric_names}
     board = json.loads((DEPLOY / "grafana/strata.json").read_text())
     alerts = yaml.safe_load((DEPLOY / "prometheus/alerts.yml").read_text())
-    asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())] + [
-        rule["expr"] for group in alerts["groups"] for rule in group["rules"]
-    ]
-    assert len(asked) > 20
-    wanted = {name for one in asked for name in re.findall(r"\b(?:strata|django)_\w+", one)}
-    assert {name for name in wanted if ENDINGS.sub("", name) not in there} == set()
+    expressions = [
+        target["expr"] for panel in board["panels"] for target in panel.get("targets", ())
+    ] + [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
+    assert len(expressions) > 20
+    wanted = {
+        name
+        for expression in expressions
+        for name in re.findall(r"\b(?:strata|django)_\w+", expression)
+    }
+    assert {name for name in wanted if ENDINGS.sub("", name) not in metric_names} == set()
     assert yaml.safe_load((DEPLOY / "prometheus/scrape.yml").read_text())["scrape_configs"]
 
 

@@ -111,29 +111,31 @@ def stops_the_version_before(
     without the columns that it does not know, and reads those that it does. `before` has the
     fields as they were, by the model's and their own name.
     """
-    made: set[str] = set()
-    found = []
-    for one in operations:
-        if isinstance(one, CreateModel):
-            made.add(one.name_lower)
-        elif isinstance(one, AddField):
-            field = one.field
-            given = field.null or field.db_default is not NOT_PROVIDED or field.many_to_many
-            if not given and one.model_name_lower not in made:
-                found.append(f"{one.model_name}.{one.name} has neither null nor db_default")
-        elif isinstance(one, AddIndex | AddConstraint):
+    new_tables: set[str] = set()
+    problems = []
+    for operation in operations:
+        if isinstance(operation, CreateModel):
+            new_tables.add(operation.name_lower)
+        elif isinstance(operation, AddField):
+            field = operation.field
+            has_default = field.null or field.db_default is not NOT_PROVIDED or field.many_to_many
+            if not has_default and operation.model_name_lower not in new_tables:
+                problems.append(
+                    f"{operation.model_name}.{operation.name} has neither null nor db_default"
+                )
+        elif isinstance(operation, AddIndex | AddConstraint):
             # It would lock out whoever writes for as long as it takes.
-            if not isinstance(one, UNLOCKED) and one.model_name_lower not in made:
-                found.append(f"{one.describe()}, but not concurrently")
-        elif isinstance(one, AlterField):
-            old = (before or {}).get((one.model_name_lower, one.name))
-            if old is None or stored(old) != stored(one.field):
-                found.append(one.describe())
-        elif isinstance(one, SeparateDatabaseAndState):
-            found += stops_the_version_before(one.database_operations, before)
-        elif not isinstance(one, HARMLESS):
-            found.append(one.describe())
-    return found
+            if not isinstance(operation, UNLOCKED) and operation.model_name_lower not in new_tables:
+                problems.append(f"{operation.describe()}, but not concurrently")
+        elif isinstance(operation, AlterField):
+            old = (before or {}).get((operation.model_name_lower, operation.name))
+            if old is None or stored(old) != stored(operation.field):
+                problems.append(operation.describe())
+        elif isinstance(operation, SeparateDatabaseAndState):
+            problems += stops_the_version_before(operation.database_operations, before)
+        elif not isinstance(operation, HARMLESS):
+            problems.append(operation.describe())
+    return problems
 
 
 def stored(field: Field) -> tuple:
@@ -144,7 +146,7 @@ def stored(field: Field) -> tuple:
 
 def test_what_came_since_runs_while_the_version_before_serves():
     loader = MigrationLoader(None)
-    found = {}
+    hashes = {}
     for path, migration in since(loader).items():
         state = loader.project_state((migration.app_label, migration.name), at_end=False)
         before = {
@@ -153,8 +155,8 @@ def test_what_came_since_runs_while_the_version_before_serves():
             if app == migration.app_label
             for name, field in its.fields.items()
         }
-        found[path] = stops_the_version_before(migration.operations, before)
-    assert {path: why for path, why in found.items() if why} == {}
+        hashes[path] = stops_the_version_before(migration.operations, before)
+    assert {path: why for path, why in hashes.items() if why} == {}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_what_came_since_runs_while_the_version_before_serves():
         RemoveIndex("message", "message_words"),
         AlterField("session", "title", models.CharField(max_length=10)),
     ],
-    ids=lambda one: one.describe(),
+    ids=lambda item: item.describe(),
 )
 def test_what_would_not_is_told(operation):
     assert stops_the_version_before([operation])

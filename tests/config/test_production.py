@@ -52,7 +52,7 @@ ASK = """
 """
 
 
-def asked(variables: dict[str, str]) -> dict[str, Any]:
+def fetch_answers(variables: dict[str, str]) -> dict[str, Any]:
     """What an installation with `variables` answers; it must pass Django's own check first."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(ASK)],
@@ -68,7 +68,7 @@ def asked(variables: dict[str, str]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def production() -> dict[str, Any]:
-    return asked(PRODUCTION)
+    return fetch_answers(PRODUCTION)
 
 
 def test_the_address_says_which_hosts_and_origins_are_ours(production):
@@ -195,4 +195,4 @@ def test_workers_take_data_and_no_objects():
         consumer.register_callback(lambda body, message: refused.append(body))
         with consumer:
             connection.drain_events(timeout=2)
-    assert [type(one) for one in refused] == [ContentDisallowed]
+    assert [type(response) for response in refused] == [ContentDisallowed]

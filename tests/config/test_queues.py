@@ -48,7 +48,7 @@ def test_a_task_of_a_released_version_is_still_understood(name):
     now, then = parameters(name), RELEASED[name]
     assert tuple(now)[: len(then)] == then
     added = list(now.values())[len(then) :]
-    assert all(one.default is not inspect.Parameter.empty for one in added)
+    assert all(item.default is not inspect.Parameter.empty for item in added)
 
 
 def queue_of(name: str) -> str:
@@ -56,12 +56,12 @@ def queue_of(name: str) -> str:
 
 
 def test_every_task_goes_by_a_queue_that_somebody_takes_from():
-    taken = set()
+    consumed = set()
     for child in up.servers(port=8000):
         if "-Q" in child.command:
-            taken |= set(child.command[child.command.index("-Q") + 1].split(","))
-    assert taken == set(settings.QUEUES) >= QUEUES
-    assert {queue_of(name) for name in ours()} == taken
+            consumed |= set(child.command[child.command.index("-Q") + 1].split(","))
+    assert consumed == set(settings.QUEUES) >= QUEUES
+    assert {queue_of(name) for name in ours()} == consumed
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_what_waits_for_little_does_not_wait_for_much(name, queue):
 
 def test_summaries_imports_and_webhooks_do_not_wait_for_each_other():
     commands = [child.command for child in up.servers(port=8000) if "-Q" in child.command]
-    taken = [set(command[command.index("-Q") + 1].split(",")) for command in commands]
+    consumed = [set(command[command.index("-Q") + 1].split(",")) for command in commands]
     for queue in ("memory", "io", "webhooks"):
-        assert {queue} in taken
+        assert {queue} in consumed
 
 
 def test_a_message_comes_back_only_when_its_task_cannot_run_any_more():

@@ -11,7 +11,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError as NoRedis
 
 from config.celery import app
-from tests.shape.ports import held_port
+from tests.shape.ports import reserved_port
 
 pytestmark = [
     pytest.mark.process,
@@ -21,9 +21,9 @@ pytestmark = [
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    held, port = held_port()
+    reservation, port = reserved_port()
     yield port
-    held.close()
+    reservation.close()
 
 
 @pytest.fixture
@@ -43,15 +43,17 @@ def redis(port, tmp_path) -> Iterator[subprocess.Popen]:
 
 @pytest.mark.parametrize("give_back", [Message.ack, Message.reject, Message.requeue])
 def test_what_cannot_be_given_back_takes_up_no_slot(redis, port, give_back):
-    taken = []
+    tasks_run = []
     with app.connection_for_read(f"redis://127.0.0.1:{port}/0") as connection:
         with connection.SimpleQueue("talk") as queue:
             queue.put("Anyone there?")
         channel = connection.default_channel
         channel.basic_qos(0, 1, False)
-        with Consumer(channel, [app.amqp.queues["talk"]], on_message=taken.append, accept=["json"]):
+        with Consumer(
+            channel, [app.amqp.queues["talk"]], on_message=tasks_run.append, accept=["json"]
+        ):
             connection.drain_events(timeout=20)
-        [message] = taken
+        [message] = tasks_run
         assert not channel.qos.can_consume()
         redis.kill()
         redis.wait()

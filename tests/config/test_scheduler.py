@@ -60,8 +60,8 @@ def expire_lease() -> None:
 
 def test_one_of_two_beats_sends(two):
     first, second = two
-    for one in (first, second, first, second):
-        one.send_due()
+    for item in (first, second, first, second):
+        item.send_due()
     assert (first.sent, second.sent) == (["Cycle"], [])
     assert Heartbeat.objects.filter(part="beat").exists()
 

@@ -69,16 +69,16 @@ class Supervised:
 
 @pytest.fixture
 def supervise(tmp_path) -> Iterator[Callable[..., Supervised]]:
-    made = []
+    children = []
 
     def start(**codes: str) -> Supervised:
-        made.append(Supervised(tmp_path, **codes))
-        return made[-1]
+        children.append(Supervised(tmp_path, **codes))
+        return children[-1]
 
     yield start
-    for one in made:
-        one.process.kill()
-        one.process.communicate()
+    for child in children:
+        child.process.kill()
+        child.process.communicate()
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 15) -> None:
@@ -88,7 +88,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 15) -> None:
         time.sleep(0.02)
 
 
-def is_gone(pid: int) -> bool:
+def has_exited(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -138,7 +138,7 @@ def test_no_child_outlives_a_killed_supervisor(supervise):
     run = supervise(web=SLEEP, worker=STUBBORN)
     pids = [run.pid("web"), run.pid("worker")]
     run.end(signal.SIGKILL)
-    wait_until(lambda: all(is_gone(pid) for pid in pids))
+    wait_until(lambda: all(has_exited(pid) for pid in pids))
 
 
 def test_a_child_that_keeps_dying_waits_longer_each_time():

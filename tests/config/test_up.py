@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import ROOT, held_port
+from tests.server import ROOT, reserved_port
 
 pytestmark = pytest.mark.process
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.process
 @pytest.fixture
 def up(tmp_path) -> Iterator[Callable[[], subprocess.Popen]]:
     started = []
-    held, port = held_port()
+    reservation, port = reserved_port()
 
     def start() -> subprocess.Popen:
         environment = os.environ | {
@@ -36,7 +36,7 @@ def up(tmp_path) -> Iterator[Callable[[], subprocess.Popen]]:
     for process in started:
         process.kill()
         process.communicate()
-    held.close()
+    reservation.close()
 
 
 def read_until(process: subprocess.Popen, beginning: str) -> str:

@@ -36,7 +36,7 @@ class Hearing(asyncio.Protocol):
 
     def __init__(self, request: bytes, tell: Callable[[str, str, bytes], None]) -> None:
         self._request = request
-        self._tell = tell
+        self._notify = tell
         self._rest, self._kind, self._id = b"", "", ""
         self.status = b""
         self.over: Future[None] = asyncio.get_running_loop().create_future()
@@ -49,7 +49,7 @@ class Hearing(asyncio.Protocol):
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             if line.startswith(b"data: "):
-                self._tell(self._kind, self._id, line[6:])
+                self._notify(self._kind, self._id, line[6:])
             elif line.startswith(b"id: "):
                 self._id = line[4:].decode()
             elif line.startswith(b"event: "):
@@ -72,7 +72,7 @@ class Strata:
 
     def request(self, method: str, path: str, body: object = None, **headers: str) -> bytes:
         content = b"" if body is None else json.dumps(body).encode()
-        told = {
+        request_headers = {
             "Host": f"{self.host}:{self.port}",
             "Authorization": f"Bearer {self._token}",
             "Accept": "text/event-stream",
@@ -80,7 +80,7 @@ class Strata:
             "Content-Type": "application/json",
             "Content-Length": str(len(content)),
         } | headers
-        head = "".join(f"{name}: {value}\r\n" for name, value in told.items())
+        head = "".join(f"{name}: {value}\r\n" for name, value in request_headers.items())
         return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + content
 
     async def json(self, method: str, path: str, body: object = None) -> Any:
@@ -106,14 +106,16 @@ class Reader:
         self._ended = False
         self._began = 0.0
         self.words = 0
-        self.told: Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.final_event: Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
     async def asks(self, session: str, content: str) -> None:
         """Says `content` in `session` and hears the reply, as long as the line holds: at least
         until what was said is acknowledged. Who loses it before would have to ask again.
         """
         path = f"/api/v1/sessions/{session}/messages/"
-        await self._hears(self._strata.request("POST", path, {"content": content}), self.told)
+        await self._hears(
+            self._strata.request("POST", path, {"content": content}), self.final_event
+        )
 
     async def follows(self, reply: str) -> None:
         """Hears `reply`, or the rest of it, however often the line drops."""
@@ -151,7 +153,7 @@ class Reader:
             self.words += words
             self._figures.words += words
         elif kind == "message":
-            self.told.set_result(json.loads(data))
+            self.final_event.set_result(json.loads(data))
         else:
             self._ended = True
             if kind == "error":
@@ -213,14 +215,16 @@ class Crowd:
         heard counts when all have begun.
         """
         figures = Figures()
-        one = FIRST + PAUSE * self.words
+        first_item = FIRST + PAUSE * self.words
         people = self.sessions or range(self.askers)
-        until = time.monotonic() + one + self.seconds
+        until = time.monotonic() + first_item + self.seconds
         tasks = [
-            asyncio.create_task(self._talks(figures, session, one * number / len(people), until))
+            asyncio.create_task(
+                self._talks(figures, session, first_item * number / len(people), until)
+            )
             for number, session in enumerate(people)
         ]
-        await asyncio.sleep(one)
+        await asyncio.sleep(first_item)
         figures.words, figures.firsts = 0, []
         await asyncio.sleep(self.seconds)
         # Those who have begun hear the end, of which nothing is measured.
@@ -244,18 +248,20 @@ class Crowd:
             return Reader(Strata(random.choice(self.webs), self.token), figures, self.drops)
 
         readers = [reader() for _ in range(1 + self.listeners)]
-        asking = asyncio.create_task(readers[0].asks(session, "How long does build 7 take?"))
+        request_task = asyncio.create_task(readers[0].asks(session, "How long does build 7 take?"))
         if self.listeners or self.drops:
-            await asyncio.wait({asking, readers[0].told}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {request_task, readers[0].final_event}, return_when=asyncio.FIRST_COMPLETED
+            )
             reply = await self._reply(session)
-            await asyncio.gather(*(one.follows(reply) for one in readers[1:]))
-            await asking
+            await asyncio.gather(*(element.follows(reply) for element in readers[1:]))
+            await request_task
             await readers[0].follows(reply)
-        await asking
-        for one in readers:
+        await request_task
+        for item in readers:
             figures.replies += 1
-            if one.words != self.words:
-                figures.wrong.append(f"heard {one.words} of {self.words} words")
+            if item.words != self.words:
+                figures.wrong.append(f"heard {item.words} of {self.words} words")
 
     async def _reply(self, session: str) -> str:
         web = Strata(random.choice(self.webs), self.token)
@@ -281,9 +287,9 @@ def start(crowd: Crowd) -> subprocess.Popen:
 
 def figures(process: subprocess.Popen) -> Figures:
     assert process.stdout is not None
-    told = process.stdout.read()
+    output = process.stdout.read()
     assert process.wait() == 0
-    return Figures(**json.loads(told))
+    return Figures(**json.loads(output))
 
 
 if __name__ == "__main__":

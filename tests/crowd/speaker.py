@@ -22,7 +22,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n%s\r\n\r\n"
 STREAMED = HEAD % (b"text/event-stream", b"Transfer-Encoding: chunked")
 
 
-def said(words: int) -> str:
+def reply_text(words: int) -> str:
     """What it says: so many words."""
     return " ".join(f"word{number}" for number in range(words))
 
@@ -48,7 +48,7 @@ class Lines:
     """Everything that it ever sends, made once: the role, each word, and the end."""
 
     def __init__(self, words: int) -> None:
-        text = said(words).split(" ")
+        text = reply_text(words).split(" ")
         self.words = [
             _chunk(_told({"content": f"{' ' if number else ''}{word}"}))
             for number, word in enumerate(text)
@@ -65,7 +65,7 @@ class Lines:
 class Mouth(asyncio.Protocol):
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
-        self._heard = b""
+        self._received = b""
         self._next: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -77,12 +77,12 @@ class Mouth(asyncio.Protocol):
             self._next.cancel()
 
     def data_received(self, data: bytes) -> None:
-        self._heard += data
-        head, found, body = self._heard.partition(b"\r\n\r\n")
+        self._received += data
+        head, separator, body = self._received.partition(b"\r\n\r\n")
         length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-        if not found or len(body) < int(length or 0):
+        if not separator or len(body) < int(length or 0):
             return
-        self._heard = b""
+        self._received = b""
         if not json.loads(body).get("stream"):
             self._transport.write(self._lines.whole)
             return

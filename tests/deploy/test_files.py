@@ -30,15 +30,15 @@ def command(words: list[str]) -> list[str]:
 
 def of_ours(words: list[str]) -> bool:
     """Whether it is a process of Strata as `up` starts it, or a command of manage.py."""
-    told = command(words)
-    if told[0] == "manage.py":
-        return told[1] in get_commands()
-    if "worker" in told:
+    parsed = command(words)
+    if parsed[0] == "manage.py":
+        return parsed[1] in get_commands()
+    if "worker" in parsed:
         # A unit's queue is the name of its instance.
         queue = words[words.index("-Q") + 1].replace("%i", "chat")
-        told[told.index("-Q") + 1] = queue
-        return queue in settings.QUEUES and told == processes.worker(queue)[1:]
-    return told in (processes.web(8000)[1:], processes.beat()[1:])
+        parsed[parsed.index("-Q") + 1] = queue
+        return queue in settings.QUEUES and parsed == processes.worker(queue)[1:]
+    return parsed in (processes.web(8000)[1:], processes.beat()[1:])
 
 
 def exec_start(unit: Path) -> list[str]:
@@ -58,20 +58,20 @@ def test_what_proxies_say_is_left_to_the_settings():
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_a_unit_is_fenced_in(unit):
-    told = unit.read_text()
+    configuration = unit.read_text()
     for line in ("NoNewPrivileges=yes", "ProtectSystem=strict", "User=strata", "PrivateTmp=yes"):
-        assert line in told.splitlines()
+        assert line in configuration.splitlines()
 
 
 @pytest.mark.parametrize(
     "unit", [unit for unit in UNITS if "@" in unit.name], ids=lambda unit: unit.name
 )
 def test_a_unit_counts_where_all_of_its_machine_do(unit):
-    told = unit.read_text().splitlines()
-    assert "Environment=PROMETHEUS_MULTIPROC_DIR=%t/strata" in told
-    assert "RuntimeDirectory=strata" in told
+    configuration = unit.read_text().splitlines()
+    assert "Environment=PROMETHEUS_MULTIPROC_DIR=%t/strata" in configuration
+    assert "RuntimeDirectory=strata" in configuration
     # Else whichever stops takes the counts of all others along.
-    assert "RuntimeDirectoryPreserve=yes" in told
+    assert "RuntimeDirectoryPreserve=yes" in configuration
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not here")
@@ -113,11 +113,11 @@ def test_those_who_know_containers_find_nothing(check):
 
 
 def test_containers_start_what_up_starts(compose):
-    ours = [one for one in compose["services"].values() if one["image"] == "strata"]
-    commands = [one["command"] for one in ours if "command" in one]
+    ours = [service for service in compose["services"].values() if service["image"] == "strata"]
+    commands = [service["command"] for service in ours if "command" in service]
     assert all(map(of_ours, commands))
-    taken = {words[words.index("-Q") + 1] for words in commands if "-Q" in words}
-    assert taken == set(settings.QUEUES)
+    queues = {words[words.index("-Q") + 1] for words in commands if "-Q" in words}
+    assert queues == set(settings.QUEUES)
     assert len(ours) == len(commands) + 1
 
 
@@ -134,10 +134,12 @@ def test_containers_name_what_there_is(compose):
 
 
 def test_containers_count_where_any_web_process_tells_of_it(compose):
-    ours = [one for one in compose["services"].values() if one["image"] == "strata"]
+    ours = [item for item in compose["services"].values() if item["image"] == "strata"]
     for service in ours:
         folder = service["environment"]["PROMETHEUS_MULTIPROC_DIR"]
-        [name] = [one.split(":")[0] for one in service["volumes"] if one.split(":")[1] == folder]
+        [name] = [
+            volume.split(":")[0] for volume in service["volumes"] if volume.split(":")[1] == folder
+        ]
         # In memory, so that it is empty when all of them have stopped; for the image's user.
         options = compose["volumes"][name]["driver_opts"]
         assert options["type"] == "tmpfs" and "uid=10001" in options["o"].split(",")
@@ -166,10 +168,11 @@ def test_the_image_copies_what_there_is_and_runs_as_nobody_in_particular():
 
 @pytest.mark.skipif(not shutil.which("nginx", path="/usr/sbin:/usr/bin"), reason="no nginx here")
 def test_nginx_takes_its_file(tmp_path):
-    told = (DEPLOY / "proxy/nginx.conf").read_text()
-    told = re.sub(r"    (ssl_certificate.*|listen 443 ssl;)\n", "", told)
+    configuration = (DEPLOY / "proxy/nginx.conf").read_text()
+    configuration = re.sub(r"    (ssl_certificate.*|listen 443 ssl;)\n", "", configuration)
     (tmp_path / "nginx.conf").write_text(
-        f"pid {tmp_path}/pid; error_log stderr; events {{}} http {{ access_log off;\n{told}}}"
+        f"pid {tmp_path}/pid; error_log stderr; events {{}}\n"
+        f"http {{ access_log off;\n{configuration}}}"
     )
     command = ["nginx", "-t", "-c", str(tmp_path / "nginx.conf"), "-p", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -178,11 +181,11 @@ def test_nginx_takes_its_file(tmp_path):
 
 @pytest.mark.parametrize("file", ["nginx.conf", "Caddyfile"])
 def test_a_proxy_keeps_nothing_back(file):
-    told = (DEPLOY / "proxy" / file).read_text()
-    assert "proxy_buffering off;" in told or "flush_interval -1" in told
+    configuration = (DEPLOY / "proxy" / file).read_text()
+    assert "proxy_buffering off;" in configuration or "flush_interval -1" in configuration
 
 
-def saying() -> re.Pattern[str]:
+def reply_paths() -> re.Pattern[str]:
     """Which paths the proxies send to the processes in which replies are said."""
     [nginx] = re.findall(r'"~(.*)" strata_streams;', (DEPLOY / "proxy/nginx.conf").read_text())
     [caddy] = re.findall(r"@says path_regexp (.*)", (DEPLOY / "proxy/Caddyfile").read_text())
@@ -212,15 +215,17 @@ def saying() -> re.Pattern[str]:
     ],
 )
 def test_no_page_waits_behind_a_reply(name, apart):
-    given = {"slug": "chats", "pk": UUID(int=7)}
-    paths = [reverse_with(name, given, wanted) for wanted in ([], ["slug"], ["pk"], [*given])]
+    arguments = {"slug": "chats", "pk": UUID(int=7)}
+    paths = [
+        reverse_with(name, arguments, wanted) for wanted in ([], ["slug"], ["pk"], [*arguments])
+    ]
     [path] = filter(None, paths)
-    assert bool(saying().search(path)) == apart
-    assert saying().search("/mcp")
+    assert bool(reply_paths().search(path)) == apart
+    assert reply_paths().search("/mcp")
 
 
-def reverse_with(name: str, given: dict[str, object], wanted: list[str]) -> str | None:
+def reverse_with(name: str, arguments: dict[str, object], wanted: list[str]) -> str | None:
     try:
-        return reverse(name, kwargs={key: given[key] for key in wanted})
+        return reverse(name, kwargs={key: arguments[key] for key in wanted})
     except NoReverseMatch:
         return None

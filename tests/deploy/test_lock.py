@@ -34,10 +34,10 @@ def locked(path: str) -> dict[str, str]:
     versions = {}
     for entry in text.replace("\\\n", "").splitlines():
         pin, *hashes = entry.split("--hash=")
-        found = PINNED.fullmatch(pin.strip())
-        assert found, f"{path}: {pin}"
+        match = PINNED.fullmatch(pin.strip())
+        assert match, f"{path}: {pin}"
         assert hashes and all(re.fullmatch(r"sha256:[0-9a-f]{64}\s*", digest) for digest in hashes)
-        versions[found["name"]] = found["version"]
+        versions[match["name"]] = match["version"]
     return versions
 
 
@@ -47,28 +47,30 @@ def runtime_packages() -> dict[str, str]:
     Starts at the direct dependencies and follows the metadata of what is installed. The demo
     model's packages are installed without their dependencies, or not at all.
     """
-    found: dict[str, str] = {}
+    pins: dict[str, str] = {}
     waiting = [Requirement(line) for line in RUNTIME]
-    seen: set[tuple[str, frozenset[str]]] = set()
+    visited: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         wanted = waiting.pop()
         name = canonicalize_name(wanted.name)
-        if (name, frozenset(wanted.extras)) in seen:
+        if (name, frozenset(wanted.extras)) in visited:
             continue
-        seen.add((name, frozenset(wanted.extras)))
-        found[name] = version(name)
+        visited.add((name, frozenset(wanted.extras)))
+        pins[name] = version(name)
         for line in requires(name) or ():
             needed = Requirement(line)
             extras = ("", *wanted.extras)
-            if not needed.marker or any(needed.marker.evaluate({"extra": one}) for one in extras):
+            if not needed.marker or any(
+                needed.marker.evaluate({"extra": extra}) for extra in extras
+            ):
                 waiting.append(needed)
     for line in DEMO:
         name = canonicalize_name(Requirement(line).name)
         try:
-            found[name] = version(name)
+            pins[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return pins
 
 
 @pytest.mark.parametrize("path", LOCKS)
@@ -106,20 +108,20 @@ def test_nothing_is_installed_without_its_hash():
 def test_the_sbom_lists_every_installed_package(tmp_path):
     written = tmp_path / "sbom.json"
     # The packages are installed already: make must not run pip from a test.
-    made = [
+    targets = [
         argument
         for stamp in (".made", ".installed", ".installed-dev")
         for argument in ("-o", f".venv/{stamp}")
     ]
     subprocess.run(
-        ["make", "--silent", *made, "sbom", f"SBOM={written}"],
+        ["make", "--silent", *targets, "sbom", f"SBOM={written}"],
         cwd=ROOT,
         check=True,
         capture_output=True,
     )
     sbom = json.loads(written.read_text())
     assert sbom["bomFormat"] == "CycloneDX"
-    listed = {canonicalize_name(one["name"]): one for one in sbom["components"]}
+    listed = {canonicalize_name(component["name"]): component for component in sbom["components"]}
     packages = runtime_packages()
     assert {name: listed[name]["version"] for name in packages} == packages
     for name in packages:

@@ -16,11 +16,11 @@ def strata(tmp_path_factory) -> Iterator[tuple[Installation, Web]]:
     data_dir = tmp_path_factory.mktemp("strata-docs")
     with (
         ScriptedModel() as model,
-        installed(data_dir, model) as made,
-        Web(made) as web,
-        worker(made),
+        installed(data_dir, model) as installation,
+        Web(installation) as web,
+        worker(installation),
     ):
-        yield made, web
+        yield installation, web
 
 
 @pytest.fixture

@@ -46,8 +46,8 @@ class Example:
 
 def examples(page: str) -> list[Example]:
     return [
-        Example(found[1], found[2], page.count("\n", 0, found.start(2)) + 1)
-        for found in FENCE.finditer(page)
+        Example(match[1], match[2], page.count("\n", 0, match.start(2)) + 1)
+        for match in FENCE.finditer(page)
     ]
 
 
@@ -91,11 +91,13 @@ class Reader:
         return run(text, where).replace(self.url, ADDRESS)
 
     def _shell(self, text: str, where: str) -> str:
-        kept, variables = self.folder / ".environment", self.folder / ".variables"
+        environment_file, variables = self.folder / ".environment", self.folder / ".variables"
         variables.touch()
         # Each block is a bash of its own, which takes over what is not its for good.
         known = f"declare -p | grep -v '^declare -[[:alpha:]]*r' > {variables}"
-        script = f"source {variables}\nset -euo pipefail\n{text}\n{known}\nenv -0 > {kept}\n"
+        script = (
+            f"source {variables}\nset -euo pipefail\n{text}\n{known}\nenv -0 > {environment_file}\n"
+        )
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=self.folder,
@@ -105,7 +107,7 @@ class Reader:
             timeout=PATIENCE,
         )
         assert done.returncode == 0, f"{where}:\n{text}\n{done.stdout}\n{done.stderr}"
-        pairs = (pair.partition("=") for pair in kept.read_text().split("\0") if pair)
+        pairs = (pair.partition("=") for pair in environment_file.read_text().split("\0") if pair)
         self.environment |= {name: value for name, _, value in pairs}
         return done.stdout
 
@@ -125,30 +127,32 @@ class Reader:
 
     def _compare(self, example: Example, printed: str | None, where: str) -> None:
         if example.language == "json":
-            shown = json.loads(example.text)
-            there = printed is None or is_like(shown, json.loads(printed))
+            expected = json.loads(example.text)
+            is_like_printed = printed is None or is_like(expected, json.loads(printed))
         else:
             assert printed is not None, f"{where}: this stands below no example"
-            there = is_text_like(example.text.strip(), printed.strip())
-        assert there, f"{where}: the page shows\n{example.text}\nand there is\n{printed}"
+            is_like_printed = is_text_like(example.text.strip(), printed.strip())
+        assert is_like_printed, f"{where}: the page shows\n{example.text}\nand there is\n{printed}"
 
 
-def is_like(shown: object, there: object) -> bool:
+def is_like(expected: object, actual: object) -> bool:
     """Whether `there` is the JSON that a page shows, or has more members."""
-    if shown == ANYTHING:
+    if expected == ANYTHING:
         return True
-    if isinstance(shown, dict) and isinstance(there, dict):
-        return all(name in there and is_like(value, there[name]) for name, value in shown.items())
-    if isinstance(shown, list) and isinstance(there, list):
-        if shown[-1:] == [ANYTHING]:
-            shown, there = shown[:-1], there[: len(shown) - 1]
-        return len(shown) == len(there) and all(map(is_like, shown, there))
-    if isinstance(shown, str) and isinstance(there, str):
-        return is_text_like(shown, there)
-    return shown == there
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return all(
+            name in actual and is_like(value, actual[name]) for name, value in expected.items()
+        )
+    if isinstance(expected, list) and isinstance(actual, list):
+        if expected[-1:] == [ANYTHING]:
+            expected, actual = expected[:-1], actual[: len(expected) - 1]
+        return len(expected) == len(actual) and all(map(is_like, expected, actual))
+    if isinstance(expected, str) and isinstance(actual, str):
+        return is_text_like(expected, actual)
+    return expected == actual
 
 
-def is_text_like(shown: str, there: str) -> bool:
+def is_text_like(expected: str, actual: str) -> bool:
     """Whether `there` is the text that a page shows, anything standing where it shows “…”."""
-    pattern = ".*".join(map(re.escape, shown.split(ANYTHING)))
-    return re.fullmatch(pattern, there, re.DOTALL) is not None
+    pattern = ".*".join(map(re.escape, expected.split(ANYTHING)))
+    return re.fullmatch(pattern, actual, re.DOTALL) is not None

@@ -17,7 +17,7 @@ def test_examples_know_their_place():
 
 
 def test_variables_go_from_block_to_block_and_into_python(in_vain):
-    said = page(
+    printed_page = page(
         ("sh", "export WHO=Ana\nN=$(echo 2)"),
         ("sh", 'echo "$WHO $N"'),
         ("text", "Ana 2"),
@@ -25,7 +25,7 @@ def test_variables_go_from_block_to_block_and_into_python(in_vain):
         ("python", "print(who)"),
         ("text", "Ana"),
     )
-    assert in_vain.follow(said) == 4
+    assert in_vain.follow(printed_page) == 4
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_does_not_work_is_noticed(in_vain, blocks):
 
 
 @pytest.mark.parametrize(
-    ("shown", "there", "like"),
+    ("expected", "actual", "like"),
     [
         ({"a": 1}, {"a": 1, "b": 2}, True),
         ({"a": "…"}, {"a": [1]}, True),
@@ -63,8 +63,8 @@ def test_what_does_not_work_is_noticed(in_vain, blocks):
         (None, False, False),
     ],
 )
-def test_json_is_like_what_is_shown(shown, there, like):
-    assert is_like(shown, there) is like
+def test_json_is_like_what_is_shown(expected, actual, like):
+    assert is_like(expected, actual) is like
 
 
 def test_a_text_is_like_what_is_shown():

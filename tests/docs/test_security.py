@@ -23,7 +23,9 @@ def names_in(path: str) -> set[str]:
         if isinstance(node, ast.FunctionDef):
             names.add(node.name)
         elif isinstance(node, ast.ClassDef):
-            methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
+            methods = (
+                statement for statement in node.body if isinstance(statement, ast.FunctionDef)
+            )
             names |= {f"{node.name}::{method.name}" for method in methods}
     return names
 

@@ -44,8 +44,8 @@ class Server:
         """Does as `admin` what a program would, and returns the answer's JSON, if it has any."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        asked = Request(f"{self.url}/api/v1/{path}", data, headers, method=method)
-        with urlopen(asked, timeout=10) as answer:
+        http_request = Request(f"{self.url}/api/v1/{path}", data, headers, method=method)
+        with urlopen(http_request, timeout=10) as answer:
             text = answer.read()
         return json.loads(text) if text else None
 
@@ -71,8 +71,8 @@ def server(running: Server) -> Server:
 def started() -> Iterator[tuple[Browser, AbstractEventLoop]]:
     """A browser, and the event loop that Playwright leaves running in this thread."""
     with sync_playwright() as playwright:
-        found = next(filter(None, map(shutil.which, BROWSERS)), None)
-        program = found or playwright.chromium.executable_path
+        browser_path = next(filter(None, map(shutil.which, BROWSERS)), None)
+        program = browser_path or playwright.chromium.executable_path
         if not Path(program).exists():
             pytest.skip("There is no Chromium: install it, or run `playwright install chromium`.")
         loop = get_running_loop()
@@ -85,9 +85,9 @@ def browser(started) -> Iterator[Browser]:
     """While a loop runs, Django refuses the ORM in this thread: out of sight of the tests of other
     modules, which ask the database, the loop is not there.
     """
-    made, loop = started
+    installation, loop = started
     _set_running_loop(loop)
-    yield made
+    yield installation
     _set_running_loop(None)
 
 

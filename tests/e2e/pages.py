@@ -16,7 +16,7 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
     chat = first("sessions/")["id"]
     digest = first("memory/entries/?granularity=week")["id"]
     fact = first("facts/?subject=billing")["id"]
-    said = server.api("GET", f"sessions/{chat}/messages/")["results"][0]["id"]
+    message_id = server.api("GET", f"sessions/{chat}/messages/")["results"][0]["id"]
     entry = first("memory/entries/?granularity=conversation&state=live")["id"]
     webhook = _webhook(server, slug)
     project = f"/projects/{slug}"
@@ -41,9 +41,9 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "chat-told": f"{project}/chats/{chat}/prompt/",
         "chat-keep": f"{project}/chats/{chat}/keep/",
         "chat-delete": f"{project}/chats/{chat}/delete/",
-        "message-edit": f"/messages/{said}/edit/",
-        "message-delete": f"/messages/{said}/delete/",
-        "message-revisions": f"/messages/{said}/revisions/",
+        "message-edit": f"/messages/{message_id}/edit/",
+        "message-delete": f"/messages/{message_id}/delete/",
+        "message-revisions": f"/messages/{message_id}/revisions/",
         "notes": f"{project}/notes/",
         "search": f"{project}/search/?q=wheelchair+places",
         "memory": f"{memory}/",
@@ -73,10 +73,10 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
 
 def _webhook(server: Server, slug: str) -> str:
     """The id of a webhook that a test waits for."""
-    there = server.api("GET", f"projects/{slug}/webhooks/")["results"]
-    if there:
-        return there[0]["id"]
+    webhooks = server.api("GET", f"projects/{slug}/webhooks/")["results"]
+    if webhooks:
+        return webhooks[0]["id"]
     wish = {"url": "http://127.0.0.1:8443/hook", "events": ["message.posted", "entry.written"]}
-    made = server.api("POST", f"projects/{slug}/webhooks/", wish)["id"]
-    server.api("POST", f"projects/{slug}/webhooks/{made}/test/")
-    return made
+    webhook_id = server.api("POST", f"projects/{slug}/webhooks/", wish)["id"]
+    server.api("POST", f"projects/{slug}/webhooks/{webhook_id}/test/")
+    return webhook_id

@@ -72,10 +72,10 @@ def test_a_passkey_is_made_and_signs_in_alone(page, running):
 def test_pages_at_the_door_shut_nobody_out(open_page):
     page = open_page(bypass_csp=True)
     page.add_init_script(AXE)
-    found = []
+    problems = []
     for path in ("login", "signup", "password/forgotten", "inactive"):
         page.goto(f"/accounts/{path}/")
         for theme, rules in THEMES.items():
             show(page, theme)
-            found += [f"{path}, {theme}: {wrong}" for wrong in violations(page, rules)]
-    assert not found, "\n".join(found)
+            problems += [f"{path}, {theme}: {wrong}" for wrong in violations(page, rules)]
+    assert not problems, "\n".join(problems)

@@ -10,9 +10,9 @@ LONG = " ".join(f"word{number}" for number in range(200))
 
 def turn(page: Page, number: int) -> Locator:
     """The turn, with the mouse over it."""
-    found = page.locator(".turn").nth(number)
-    found.hover()
-    return found
+    element = page.locator(".turn").nth(number)
+    element.hover()
+    return element
 
 
 def regenerated(page: Page, server, text: str) -> None:
@@ -33,27 +33,27 @@ def test_a_reply_is_stopped_and_what_was_said_stays(chat, server, say, by):
         chat.keyboard.press("Escape")
     expect(chat.locator(".turn").last).to_contain_text("Stopped.")
     expect(chat.locator("[aria-busy]")).to_have_count(0)
-    said = chat.locator(".turn").last.locator("[data-message-text]").inner_text()
-    assert said.startswith("word0 word1")
-    assert "word199" not in said
+    shown_text = chat.locator(".turn").last.locator("[data-message-text]").inner_text()
+    assert shown_text.startswith("word0 word1")
+    assert "word199" not in shown_text
     chat.reload()
-    expect(chat.locator(".turn").last.locator("[data-message-text]")).to_have_text(said)
+    expect(chat.locator(".turn").last.locator("[data-message-text]")).to_have_text(shown_text)
 
 
 def test_a_page_fetched_before_a_reply_ended_does_not_open_it_again(chat, server, say):
-    held = []
+    held_routes = []
 
     def hold_the_first(route):
         response = route.fetch()
-        if not held and "aria-busy" in response.text():
-            held.append((route, response))
+        if not held_routes and "aria-busy" in response.text():
+            held_routes.append((route, response))
         else:
             route.fulfill(response=response)
 
     chat.route("**/*part=turns*", hold_the_first)
     server.model.say(LONG, delay=0.1)
     say(chat, "Count")
-    while not held:
+    while not held_routes:
         chat.wait_for_timeout(50)
     chat.get_by_role("button", name="Stop").click()
     expect(chat.locator(".turn").last).to_contain_text("Stopped.")
@@ -62,7 +62,7 @@ def test_a_page_fetched_before_a_reply_ended_does_not_open_it_again(chat, server
             if (document.querySelector("[aria-busy]")) document.body.dataset.opened = "again";
         }).observe(document.querySelector("[data-turns]"), { childList: true })"""
     )
-    [(route, response)] = held
+    [(route, response)] = held_routes
     with chat.expect_request_finished(lambda request: "part=turns" in request.url):
         route.fulfill(response=response)
     expect(chat.locator("[data-turns]")).to_be_visible()

@@ -44,7 +44,7 @@ def test_a_message_that_is_too_long_says_so_and_stays_in_the_composer(
     assert length(page, "Message") == 0
     # A browser notes each answer of that kind.
     noted = [open_page.complaints.pop() for _ in range(2)]
-    assert all("400" in one for one in noted)
+    assert all("400" in entry for entry in noted)
 
 
 def test_an_edit_that_is_too_long_says_so_and_stays_in_its_box(page, open_page, server, begin, say):

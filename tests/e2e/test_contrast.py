@@ -46,7 +46,7 @@ MEASURE = """() => {
 
 
 @pytest.fixture(params=["light", "dark"])
-def told(request, open_page, sign_in, begin, say) -> Page:
+def chat_page(request, open_page, sign_in, begin, say) -> Page:
     """The page of a chat with what it is told beside it."""
     page = open_page(color_scheme=request.param, viewport={"width": 1400, "height": 900})
     sign_in(page)
@@ -66,21 +66,21 @@ def least(page: Page, measured: str, among: object = None) -> tuple[float, str]:
     return min((number, name) for number, name in pairs)
 
 
-def test_the_bar_stands_out_from_what_it_stands_on(told):
+def test_the_bar_stands_out_from_what_it_stands_on(chat_page):
     bars = """() => [...document.querySelectorAll("svg.meter rect")].map((part) =>
         [contrast(getComputedStyle(part).fill, ground(part)), part.getAttribute("class")])"""
-    assert least(told, bars) >= (3, "")
+    assert least(chat_page, bars) >= (3, "")
 
 
-def test_every_part_of_a_bar_would_stand_out(told):
+def test_every_part_of_a_bar_would_stand_out(chat_page):
     dots = """(names) => names.flatMap((name) => ["[data-drawer]", "[data-turns]"].map((place) => {
         const dot = made(`dot c-${name}`, place);
         return [contrast(getComputedStyle(dot).backgroundColor, ground(dot.parentElement)), name];
     }))"""
-    assert least(told, dots, PARTS) >= (3, "")
+    assert least(chat_page, dots, PARTS) >= (3, "")
 
 
-def test_the_words_beside_the_bar_can_be_read(told):
+def test_the_words_beside_the_bar_can_be_read(chat_page):
     words = """() => {
         document.querySelectorAll("[data-drawer] details").forEach((one) => { one.open = true; });
         const speaks = ({ childNodes }) =>
@@ -89,12 +89,12 @@ def test_the_words_beside_the_bar_can_be_read(told):
             .filter((one) => one.checkVisibility() && speaks(one))
             .map((one) => [contrast(getComputedStyle(one).color, ground(one)), one.textContent]);
     }"""
-    assert least(told, words) >= (4.5, "")
+    assert least(chat_page, words) >= (4.5, "")
 
 
-def test_words_on_the_layers_can_be_read(told):
+def test_words_on_the_layers_can_be_read(chat_page):
     blocks = """(names) => names.flatMap((name) => ["", " faded"].map((state) => {
         const block = made(`block ${name} c-${name}${state}`, "[data-turns]");
         return [contrast(getComputedStyle(block).color, ground(block)), name + state];
     }))"""
-    assert least(told, blocks, LAYERS) >= (4.5, "")
+    assert least(chat_page, blocks, LAYERS) >= (4.5, "")

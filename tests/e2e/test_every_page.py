@@ -28,20 +28,20 @@ def paths(server, demo) -> dict[str, str]:
 
 def violations(page: Page, only: list[str] = WCAG) -> list[str]:
     """What axe-core finds by the rules of `only`: names of rules, or tags that they bear."""
-    found = page.evaluate(
+    problems = page.evaluate(
         """(only) => axe.run(document, { runOnly: only }).then(({ violations }) => violations)""",
         only,
     )
     return [
-        f"{one['id']}: {node['html'][:200]} {node['failureSummary'].splitlines()[1:2]}"
-        for one in found
-        for node in one["nodes"]
+        f"{problem['id']}: {node['html'][:200]} {node['failureSummary'].splitlines()[1:2]}"
+        for problem in problems
+        for node in problem["nodes"]
     ]
 
 
 @pytest.mark.timeout(600)
 def test_no_page_shuts_anybody_out(open_page, sign_in, paths):
-    found = []
+    problems = []
     page = open_page(viewport=WIDE, bypass_csp=True)
     page.add_init_script(AXE)
     sign_in(page)
@@ -51,11 +51,11 @@ def test_no_page_shuts_anybody_out(open_page, sign_in, paths):
             show(page, theme)
             if PICTURES:
                 _draw(page, f"{name}-{theme}")
-            found += [f"{name}, {theme}: {wrong}" for wrong in violations(page, rules)]
-        found += [f"{name}, narrow: {wrong}" for wrong in stretched(page)]
+            problems += [f"{name}, {theme}: {wrong}" for wrong in violations(page, rules)]
+        problems += [f"{name}, narrow: {wrong}" for wrong in stretched(page)]
     # Of the page that is not there.
     open_page.complaints.clear()
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)
 
 
 def stretched(page: Page) -> list[str]:

@@ -8,17 +8,17 @@ JANUARY_2027 = "2027-01-15T12:00:00Z"
 
 
 def answer(team: str) -> str:
-    told = {"subject": "billing", "predicate": "is owned by", "object": team, "line": 1}
-    told |= {"since": None, "personal": False, "confidence": 0.9}
-    return json.dumps({"summary": ["Who owns billing."], "facts": [told]})
+    extracted_fact = {"subject": "billing", "predicate": "is owned by", "object": team, "line": 1}
+    extracted_fact |= {"since": None, "personal": False, "confidence": 0.9}
+    return json.dumps({"summary": ["Who owns billing."], "facts": [extracted_fact]})
 
 
 def remembered(server, project: str, text: str, team: str, at: str) -> None:
     """Has a chat recorded that says `text`, and its summary written."""
     title = {"title": text[:40]}
     session = server.api("POST", f"projects/{project}/sessions/", title)
-    said = {"content": text, "reply": False, "created_at": at}
-    server.api("POST", f"sessions/{session['id']}/messages/", said)
+    body = {"content": text, "reply": False, "created_at": at}
+    server.api("POST", f"sessions/{session['id']}/messages/", body)
     server.model.say(answer(team))
     server.manage("memory_cycle", "--project", project, "--now", JANUARY_2027)
 

@@ -42,8 +42,8 @@ def test_from_the_welcome_to_the_first_remembered_chat(newcomer, server, say):
     say(page, "When is it?")
     expect(page.locator(".turn").nth(1)).to_contain_text("Scripted.")
     page.locator("a.sources-link").click()
-    told = page.locator(".memory-item.c-conversation", has_text="The cutover is on 3 March")
-    expect(told.first).to_be_visible()
+    summary = page.locator(".memory-item.c-conversation", has_text="The cutover is on 3 March")
+    expect(summary.first).to_be_visible()
 
 
 def test_a_file_is_imported_with_its_progress_in_sight(page, server, begin, tmp_path):
@@ -72,10 +72,10 @@ def test_what_was_said_is_searched_and_opened(page, demo):
     page.goto(f"/projects/{demo}/search/")
     page.get_by_label("Messages about").fill("Who may travel with a wheelchair?")
     page.get_by_role("main").get_by_role("button", name="Search").click()
-    found = page.locator(".recall-results > li", has_text="companion")
-    found.first.get_by_text("Why").click()
-    expect(found.first.locator("meter").first).to_be_visible()
-    found.first.get_by_role("link").first.click()
+    result = page.locator(".recall-results > li", has_text="companion")
+    result.first.get_by_text("Why").click()
+    expect(result.first.locator("meter").first).to_be_visible()
+    result.first.get_by_role("link").first.click()
     expect(page.locator(".turn:target")).to_contain_text("companion")
 
 
@@ -89,18 +89,18 @@ def test_all_of_it_by_keyboard_alone(page, demo, server):
     reply = page.locator(".turn").nth(1)
     expect(reply).to_contain_text("On deck 2.")
     expect(page.locator("[aria-busy]")).to_have_count(0)
-    told = reply.locator("a.sources-link")
+    sources_link = reply.locator("a.sources-link")
     for _ in range(60):
-        if told.evaluate("(one) => one === document.activeElement"):
+        if sources_link.evaluate("(one) => one === document.activeElement"):
             break
         page.keyboard.press("Shift+Tab")
-    expect(told).to_be_focused()
+    expect(sources_link).to_be_focused()
     page.keyboard.press("Enter")
     drawer = page.locator("[data-drawer]")
     expect(drawer.get_by_role("button", name="Close")).to_be_focused()
     page.keyboard.press("Escape")
     expect(drawer).to_be_hidden()
-    expect(told).to_be_focused()
+    expect(sources_link).to_be_focused()
     page.keyboard.press("Control+k")
     page.keyboard.type("memory")
     expect(page.locator("[data-palette-result].selected")).to_contain_text("Memory")

@@ -19,9 +19,9 @@ SAID = PAYLOADS[::14]
 @pytest.fixture(scope="module")
 def hostile(running) -> Iterator[dict]:
     """A project whose every text is hostile, and who looks at it."""
-    there = looking.made(running, step=7)
-    yield there
-    looking.removed(running, there)
+    world = looking.create_world(running, step=7)
+    yield world
+    looking.removed(running, world)
 
 
 @pytest.fixture
@@ -47,17 +47,19 @@ def unguarded(open_page, server, sign_in, begin) -> Iterator[tuple[Page, Witness
 def test_no_page_obeys_a_text(watched, hostile, open_page):
     page, witness = watched
     looking.look_at(page, witness, looking.pages(hostile))
-    looking.look_at(page, witness, looking.asking(hostile, payload=0))
+    looking.look_at(page, witness, looking.echo_paths(hostile, payload=0))
     # Of what is not there, and of what cannot be read.
-    open_page.complaints[:] = [one for one in open_page.complaints if "status of 40" not in one]
-    assert len({payload for _, payload in witness.seen}) > 300
-    assert len({column for column, _ in witness.seen}) > 20
+    open_page.complaints[:] = [
+        complaint for complaint in open_page.complaints if "status of 40" not in complaint
+    ]
+    assert len({payload for _, payload in witness.payloads}) > 300
+    assert len({column for column, _ in witness.payloads}) > 20
 
 
 def test_no_list_of_the_admin_obeys_a_text(watched, hostile):
     page, witness = watched
     looking.look_at(page, witness, looking.admin_lists(looking.TOLD))
-    assert len({column for column, _ in witness.seen}) > 12
+    assert len({column for column, _ in witness.payloads}) > 12
 
 
 def test_no_chat_obeys_what_is_said_in_it(unguarded, server, say):
@@ -81,7 +83,7 @@ def test_no_name_of_a_file_is_obeyed(unguarded, server, say, open_page):
     page.locator("[data-picker][data-ready]").wait_for()
     # What stands before a slash is a folder's name.
     names = [payload.replace("\n", " ").replace("/", "|") for payload in SAID[:8]]
-    files = [{"name": one, "mimeType": "image/png", "buffer": picture()} for one in names]
+    files = [{"name": name, "mimeType": "image/png", "buffer": picture()} for name in names]
     refused = {"name": f"{names[0]}.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}
     page.locator("[data-picker] input").set_input_files([*files, refused])
     expect(page.locator("[data-pictures] img")).to_have_count(len(files))
@@ -103,6 +105,8 @@ def test_an_image_opened_by_itself_has_no_part_in_the_session(page, begin, say, 
     page.goto(page.locator(".turn img").get_attribute("src"))
     assert page.evaluate("self.origin") == "null"
     # The browser's own page around it has styles, which the policy refuses as well.
-    refused = [one for one in open_page.complaints if "Applying inline style" in one]
+    refused = [
+        complaint for complaint in open_page.complaints if "Applying inline style" in complaint
+    ]
     assert refused == open_page.complaints
     open_page.complaints.clear()

@@ -53,7 +53,7 @@ def give(page: Page, how: str, data: bytes, name: str = "pasted.png") -> None:
     )
 
 
-def seen(page: Page, image) -> bool:
+def is_loaded(page: Page, image) -> bool:
     return image.evaluate("async (one) => { await one.decode(); return one.naturalWidth > 0; }")
 
 
@@ -70,7 +70,7 @@ def test_images_are_picked_pasted_and_dropped_and_sent(page, server, begin):
     cards = page.locator(".picture")
     expect(cards).to_have_count(4)
     expect(cards.locator("img")).to_have_count(4)
-    assert seen(page, cards.locator("img").first)
+    assert is_loaded(page, cards.locator("img").first)
     cards.nth(1).get_by_role("button", name="Remove").click()
     expect(cards).to_have_count(3)
     cards.first.get_by_label("Description").fill("The old primary")
@@ -80,13 +80,13 @@ def test_images_are_picked_pasted_and_dropped_and_sent(page, server, begin):
     expect(last_reply(page)).to_contain_text("A plan.")
     expect(cards).to_have_count(0)
     assert pictures_sent(server) == 3
-    shown = page.locator(".turn.person").last.get_by_role("img")
-    expect(shown).to_have_count(3)
+    image = page.locator(".turn.person").last.get_by_role("img")
+    expect(image).to_have_count(3)
     expect(page.get_by_role("img", name="The old primary")).to_be_visible()
     expect(page.locator(".turn.person").last).to_contain_text("The old primary")
     page.reload()
-    expect(shown).to_have_count(3)
-    assert all(seen(page, one) for one in shown.all())
+    expect(image).to_have_count(3)
+    assert all(is_loaded(page, item) for item in image.all())
     link = page.locator(".turn.person").last.get_by_role("link").first
     with page.context.expect_page() as opened:
         link.click()

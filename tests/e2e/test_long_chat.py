@@ -36,8 +36,8 @@ def test_earlier_messages_come_as_one_scrolls_up(long):
     expect(turns).to_have_count(A_PAGE)
     long.locator("[data-scroll]").evaluate("(box) => { box.scrollTop = 0; }")
     expect(turns).not_to_have_count(A_PAGE)
-    told = turns.evaluate_all("(all) => all.map((one) => Number(one.id.slice(1)))")
-    assert told == list(range(MESSAGES - len(told) + 1, MESSAGES + 1))
+    numbers = turns.evaluate_all("(all) => all.map((one) => Number(one.id.slice(1)))")
+    assert numbers == list(range(MESSAGES - len(numbers) + 1, MESSAGES + 1))
     days = long.locator("[data-turns] .date").all_inner_texts()
     assert len(days) == len(set(days))
     # What was read has not moved away.

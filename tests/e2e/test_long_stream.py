@@ -17,7 +17,7 @@ WATCH = """() => {
 }"""
 
 
-def told() -> list[str]:
+def make_tokens() -> list[str]:
     """The tokens, one word each."""
     tokens = []
     for number in range(TOKENS):
@@ -35,7 +35,7 @@ def test_a_long_answer_comes_whole_and_the_page_stays_quick(page, server, begin,
     expect(page.locator(".turn").nth(1)).to_contain_text("Ready.")
     page.evaluate(WATCH)
     session = page.context.new_cdp_session(page)
-    server.model.say("".join(told()), delay=1 / A_SECOND)
+    server.model.say("".join(make_tokens()), delay=1 / A_SECOND)
     say(page, "Tell me everything")
     tail = page.locator(".turn").nth(3)
     # While it comes, what is whole is set already, and nothing is missing before the last word.

@@ -40,14 +40,14 @@ def test_older_chats_come_as_one_scrolls_and_stay_when_somebody_says_something(m
         ".observe({ entryTypes: ['longtask'] })"
     )
     nav = many.locator("nav.chats")
-    for shown in (240, 440, CHATS):
+    for count in (240, 440, CHATS):
         nav.evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
-        expect(chats).to_have_count(shown)
+        expect(chats).to_have_count(count)
     expect(many.locator(".chats [aria-current]")).to_have_count(1)
     expect(many.locator("[data-more-chats]")).to_have_count(0)
     titles = chats.locator(".item").all_text_contents()
-    told = [int(re.sub(r"\D", "", title)) for title in titles]
-    assert told == list(reversed(range(CHATS)))
+    numbers = [int(re.sub(r"\D", "", title)) for title in titles]
+    assert numbers == list(reversed(range(CHATS)))
     print("long tasks, in milliseconds:", many.evaluate("window.slow"))
 
     server.model.say("Yes.")

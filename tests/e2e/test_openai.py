@@ -18,8 +18,8 @@ def client(server, key: str = "") -> OpenAI:
 
 
 def ask(server, slug: str, text: str, key: str = "", **fields):
-    told = [{"role": "user", "content": text}]
-    return client(server, key).chat.completions.create(model=slug, messages=told, **fields)
+    messages = [{"role": "user", "content": text}]
+    return client(server, key).chat.completions.create(model=slug, messages=messages, **fields)
 
 
 def slug_of(page) -> str:
@@ -37,9 +37,11 @@ def test_memory_written_in_the_browser_is_told_to_a_program(server, open_page, s
     expect(page.get_by_text("otter pond freezes")).to_be_visible()
     server.manage("reindex", f"--project={slug}")
     ask(server, slug, "When does the otter pond freeze?")
-    [asked] = server.model.requests
-    told = [one["content"] for one in asked["messages"] if one["role"] == "system"]
-    assert any("otter pond freezes in the first week" in one for one in told)
+    [request] = server.model.requests
+    contents = [
+        message["content"] for message in request["messages"] if message["role"] == "system"
+    ]
+    assert any("otter pond freezes in the first week" in content for content in contents)
 
 
 def test_what_a_program_said_is_read_and_remembered_in_the_browser(
@@ -75,6 +77,6 @@ def test_a_conversation_goes_on_in_the_browser_and_back(server, open_page, sign_
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_text("Ana does.")).to_be_visible()
     ask(server, slug, "Is that sure?", "ferry")
-    said = [one["content"] for one in server.model.requests[-1]["messages"][1:]]
-    assert said[-3:] == ["Who sails it?", "Ana does.", "Is that sure?"]
+    contents = [message["content"] for message in server.model.requests[-1]["messages"][1:]]
+    assert contents[-3:] == ["Who sails it?", "Ana does.", "Is that sure?"]
     expect(page.get_by_text("Is that sure?")).to_be_visible()

@@ -28,7 +28,7 @@ RUN_IT = (
 
 
 @pytest.fixture
-def held() -> Callable:
+def hold_requests() -> Callable:
     """Keeps requests of a page waiting: each call of what `held(page, "**/edit/")` returns lets one
     go.
     """
@@ -51,8 +51,8 @@ def box(page: Page):
     return page.get_by_label("Message", exact=True)
 
 
-def test_what_is_typed_or_added_while_a_message_is_sent_stays(chat, server, say, held):
-    let_go = held(chat, "**/messages/")
+def test_what_is_typed_or_added_while_a_message_is_sent_stays(chat, server, say, hold_requests):
+    let_go = hold_requests(chat, "**/messages/")
     server.model.say("At nine.")
     say(chat, "At what time?")
     box(chat).press_sequentially(" And where?")
@@ -78,9 +78,9 @@ def test_the_next_message_is_sent_while_the_last_ones_connection_lingers(chat, s
         expect(chat.locator("[aria-busy]")).to_have_count(0)
 
 
-def test_an_editor_opens_though_its_turn_was_brought_up_to_date_meanwhile(two, held):
+def test_an_editor_opens_though_its_turn_was_brought_up_to_date_meanwhile(two, hold_requests):
     mine, theirs = two
-    let_go = held(mine, "**/edit/?part=turn")
+    let_go = hold_requests(mine, "**/edit/?part=turn")
     mine.locator(".turn.person").hover()
     mine.locator(".turn.person").get_by_role("link", name="Edit").click()
     theirs.locator(".turn.person").hover()
@@ -91,8 +91,8 @@ def test_an_editor_opens_though_its_turn_was_brought_up_to_date_meanwhile(two, h
     expect(mine.get_by_label("Your text")).to_have_value("Good morning")
 
 
-def test_an_editor_that_was_asked_for_twice_keeps_what_is_written_in_it(chat, held):
-    let_go = held(chat, "**/edit/?part=turn")
+def test_an_editor_that_was_asked_for_twice_keeps_what_is_written_in_it(chat, hold_requests):
+    let_go = hold_requests(chat, "**/edit/?part=turn")
     chat.locator(".turn.person").hover()
     edit = chat.locator(".turn.person").get_by_role("link", name="Edit")
     edit.click()
@@ -105,7 +105,7 @@ def test_an_editor_that_was_asked_for_twice_keeps_what_is_written_in_it(chat, he
     expect(chat.get_by_label("Your text")).to_have_value("When is the rehearsal?")
 
 
-def test_what_is_told_does_not_appear_after_the_chat_is_gone(two, server, held, open_page):
+def test_what_is_told_does_not_appear_after_the_chat_is_gone(two, server, hold_requests, open_page):
     mine, theirs = two
     routes: list = []
     theirs.route("**/*part=drawer", lambda route: routes.append((route, route.fetch())))
@@ -129,11 +129,11 @@ def test_escape_closes_what_is_told_and_stops_no_reply(chat, server, say):
     say(chat, "At what time?")
     words.release()
     expect(chat.locator("[aria-busy] [data-message-text]")).to_have_text("At")
-    told, close = chat.locator("[data-drawer]"), chat.locator("[data-drawer-close]")
+    drawer, close = chat.locator("[data-drawer]"), chat.locator("[data-drawer-close]")
     chat.get_by_role("link", name="What it is told").click()
     expect(close).to_be_focused()
     chat.keyboard.press("Escape")
-    expect(told).to_be_hidden()
+    expect(drawer).to_be_hidden()
     words.release()
     expect(chat.locator("[aria-busy] [data-message-text]")).to_have_text("At nine,")
 
@@ -145,7 +145,7 @@ def test_escape_closes_what_is_told_and_stops_no_reply(chat, server, say):
     expect(chat.locator("#old")).to_have_count(0)
     expect(close).to_be_focused()
     chat.keyboard.press("Escape")
-    expect(told).to_be_hidden()
+    expect(drawer).to_be_hidden()
 
 
 def test_a_button_that_is_pressed_twice_gets_its_name_back(open_page, sign_in, begin, say, server):

@@ -43,10 +43,10 @@ def test_make_it_forget_something(counted, demo):
     counted.get_by_role("main").get_by_role(
         "link", name=re.compile("^What the new café till needs")
     ).click()
-    said = counted.locator(".turn", has_text="gets a new till")
-    said.hover()
-    said.locator("[data-action=more]").click()
-    said.get_by_role("link", name="Forget…").click()
+    turn = counted.locator(".turn", has_text="gets a new till")
+    turn.hover()
+    turn.locator("[data-action=more]").click()
+    turn.get_by_role("link", name="Forget…").click()
     counted.get_by_role("button", name="Forget").click()
     expect(counted.get_by_role("heading", level=1)).to_contain_text("orgotten")
     assert clicks(counted) <= MOST

@@ -13,12 +13,12 @@ def test_a_reader_elsewhere_sees_their_own_times(open_page, sign_in, begin, say,
     expect(near.locator("[aria-busy]")).to_have_count(0)
     sign_in(far)
     far.goto(near.url)
-    here, there = (one.locator(".turn time").first for one in (near, far))
-    utc = here.inner_text()
-    assert here.get_attribute("title") is None
-    expect(there).to_have_attribute("title", f"{utc} +00:00")
-    shown = far.evaluate(
+    near_time, far_time = (item.locator(".turn time").first for item in (near, far))
+    utc = near_time.inner_text()
+    assert near_time.get_attribute("title") is None
+    expect(far_time).to_have_attribute("title", f"{utc} +00:00")
+    local_time = far.evaluate(
         """(iso) => new Date(iso).toLocaleTimeString("en", { timeStyle: "short" })""",
-        there.get_attribute("datetime"),
+        far_time.get_attribute("datetime"),
     )
-    expect(there).to_contain_text(shown)
+    expect(far_time).to_contain_text(local_time)

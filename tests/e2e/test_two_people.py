@@ -33,9 +33,9 @@ def test_each_sees_what_the_other_says_and_the_reply_as_it_is_said(two, server, 
     mine, theirs = two
     words = server.model.dictate(WORDS)
     say(mine, "When is the cutover?")
-    asked = theirs.locator(".turn.person").last
-    expect(asked).to_contain_text("When is the cutover?")
-    expect(asked.locator("header b")).to_have_text("admin")
+    turn = theirs.locator(".turn.person").last
+    expect(turn).to_contain_text("When is the cutover?")
+    expect(turn.locator("header b")).to_have_text("admin")
     # Some words are there while others are still to come.
     words.release(2)
     growing = theirs.locator(".turn[aria-busy] [data-message-text]")

@@ -37,9 +37,9 @@ def replace(module: Any, name: str, new: Any) -> None:
     setattr(module, name, new)
     for other in list(sys.modules.values()):
         if getattr(other, "__name__", "").split(".")[0] in ("projects", "chat", "memory", "config"):
-            for there, value in list(vars(other).items()):
+            for attribute, value in list(vars(other).items()):
                 if value is old:
-                    setattr(other, there, new)
+                    setattr(other, attribute, new)
 
 
 # Who may see what
@@ -117,10 +117,12 @@ def a_message_is_found_by_its_id_alone() -> None:
     from chat.models import Message
 
     def message_for_reading(user, pk, token=None):
-        found = Message.objects.select_related("author", "session__project").filter(pk=pk).first()
-        if found is None:
+        rows_found = (
+            Message.objects.select_related("author", "session__project").filter(pk=pk).first()
+        )
+        if rows_found is None:
             raise permissions.Http404
-        return found
+        return rows_found
 
     replace(permissions, "message_for_reading", message_for_reading)
 
@@ -131,10 +133,10 @@ def a_file_is_found_by_its_id_alone() -> None:
     from chat.models import Attachment
 
     def for_reading(user, pk, token=None):
-        found = Attachment.objects.select_related("session__project").filter(pk=pk).first()
-        if found is None:
+        rows_found = Attachment.objects.select_related("session__project").filter(pk=pk).first()
+        if rows_found is None:
             raise attachments.Http404
-        return found
+        return rows_found
 
     replace(attachments, "attachment_for_reading", for_reading)
 
@@ -162,11 +164,11 @@ def a_session_header_opens_the_conversation_of_others() -> None:
         )
         return rows.select_related("project").first()
 
-    def locked(one):
-        made = Session(project=one.project, creator=one.user, source_key=one.source_key)
-        Session.objects.bulk_create([made], ignore_conflicts=True)
+    def locked(item):
+        chat_session = Session(project=item.project, creator=item.user, source_key=item.source_key)
+        Session.objects.bulk_create([chat_session], ignore_conflicts=True)
         rows = Session.objects.select_for_update(of=("self",)).select_related("project")
-        return rows.get(project=one.project, source_key=one.source_key)
+        return rows.get(project=item.project, source_key=item.source_key)
 
     keyed.SessionKey.source_key = property(
         lambda self: keyed.source_key_for(f"{keyed.SOURCE_KEY_PREFIX}{self.name}")
@@ -190,10 +192,10 @@ def an_idempotency_key_is_everybodys() -> None:
         )
 
     def find(self):
-        found = IdempotencyKey.objects.filter(key=self.key).first()
-        if found is not None and found.request != self.request:
+        rows_found = IdempotencyKey.objects.filter(key=self.key).first()
+        if rows_found is not None and rows_found.request != self.request:
             raise idempotency.KeyReusedError
-        return found
+        return rows_found
 
     idempotency.KeyUse.of = classmethod(of)
     idempotency.KeyUse.find = find
@@ -419,7 +421,7 @@ def chunks_outlive_what_was_forgotten() -> None:
     from memory.forgetting import stores
 
     [chunks] = [store for store in stores.STORES if store.name == "chunks"]
-    object.__setattr__(chunks, "remove", lambda project, found: 0)
+    object.__setattr__(chunks, "remove", lambda project, rows_found: 0)
 
 
 @fault("deleted, but back with the next import", "tests/memory/test_forgetting.py", "tests/memory")

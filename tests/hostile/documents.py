@@ -37,21 +37,21 @@ def _long() -> Iterator[bytes]:
 
 def _tangled() -> Iterator[bytes]:
     """Trees of messages that are none."""
-    said = {"author": {"role": "user"}, "content": {"parts": ["x"]}, "create_time": 1.0}
+    message = {"author": {"role": "user"}, "content": {"parts": ["x"]}, "create_time": 1.0}
     ring = {
         str(n): {"id": str(n), "parent": str((n + 1) % 50), "children": [str(n - 1)]}
         for n in range(50)
     }
     chain = {
-        str(n): {"id": str(n), "parent": str(n - 1), "children": [str(n + 1)], "message": said}
+        str(n): {"id": str(n), "parent": str(n - 1), "children": [str(n + 1)], "message": message}
         for n in range(50_000)
     }
     for mapping in (
         ring,
         chain,
-        {"a": {"id": "a", "parent": "a", "children": ["a"] * 10**5, "message": said}},
-        {"a": {"id": "a", "message": {**said, "content": {"parts": [[]] * 10**5}}}},
-        {"a": {"id": "a", "message": {**said, "create_time": 1e308}}},
+        {"a": {"id": "a", "parent": "a", "children": ["a"] * 10**5, "message": message}},
+        {"a": {"id": "a", "message": {**message, "content": {"parts": [[]] * 10**5}}}},
+        {"a": {"id": "a", "message": {**message, "create_time": 1e308}}},
         {"a": None},
     ):
         talk = {"mapping": mapping, "title": "x", "current_node": "a", "create_time": -1e300}

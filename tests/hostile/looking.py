@@ -15,44 +15,44 @@ from tests.hostile.witness import Witness
 TOLD = "user session message attachment import entry fact block webhook project token".split()
 
 
-def pages(there: dict[str, Any]) -> Iterator[str]:
+def pages(world: dict[str, Any]) -> Iterator[str]:
     """The paths of the pages that show most of what was planted."""
-    project = f"/projects/{there['slug']}"
+    project = f"/projects/{world['slug']}"
     memory = f"{project}/memory"
-    chat = f"{project}/chats/{there['chat']}/"
+    chat = f"{project}/chats/{world['chat']}/"
     yield from ("/?all", "/account/tokens/", f"{project}/overview/", chat, f"{chat}prompt/")
     yield from (f"{project}/notes/", f"{memory}/?tree", f"{memory}/review/", f"{memory}/facts/")
     yield from (f"{memory}/activity/", f"{memory}/blocks/", f"{project}/imports/")
     yield from (f"{project}/settings/", f"{project}/settings/webhooks/")
-    yield f"{memory}/{there['entries'][-1]}/"
-    yield f"/messages/{there['messages'][0]}/revisions/"
+    yield f"{memory}/{world['entries'][-1]}/"
+    yield f"/messages/{world['messages'][0]}/revisions/"
 
 
-def more_pages(there: dict[str, Any]) -> Iterator[str]:
+def more_pages(world: dict[str, Any]) -> Iterator[str]:
     """The paths of all others."""
-    project = f"/projects/{there['slug']}"
+    project = f"/projects/{world['slug']}"
     memory = f"{project}/memory"
-    chat = f"{project}/chats/{there['chat']}/"
+    chat = f"{project}/chats/{world['chat']}/"
     yield from (f"{project}/", f"{chat}keep/", f"{chat}delete/", f"{memory}/", f"{project}/me/")
     yield from (f"{memory}/?at=2026-06-01", f"{memory}/review/?state=hidden", f"{memory}/forget/")
-    yield f"{memory}/forget/?session={there['chat']}"
-    for pk in there["entries"]:
+    yield f"{memory}/forget/?session={world['chat']}"
+    for pk in world["entries"]:
         yield from (f"{memory}/{pk}/", f"{memory}/forget/?entry={pk}")
-    for pk in there["facts"]:
+    for pk in world["facts"]:
         yield from (f"{memory}/facts/{pk}/", f"{memory}/forget/?fact={pk}")
-    for pk in there["webhooks"]:
+    for pk in world["webhooks"]:
         yield f"{project}/settings/webhooks/{pk}/"
-    for pk in there["messages"]:
+    for pk in world["messages"]:
         yield from (f"/messages/{pk}/edit/", f"/messages/{pk}/delete/")
         yield f"{memory}/forget/?message={pk}"
-    for pk in there["receipts"]:
+    for pk in world["receipts"]:
         yield f"{memory}/receipts/{pk}/"
 
 
-def asking(there: dict[str, Any], payload: int) -> Iterator[str]:
+def echo_paths(world: dict[str, Any], payload: int) -> Iterator[str]:
     """The paths of the pages that say again what they were asked for."""
     words = quote(PAYLOADS[payload])
-    project = f"/projects/{there['slug']}"
+    project = f"/projects/{world['slug']}"
     memory = f"{project}/memory"
     yield from (f"{project}/search/?q={words}", f"{project}/?q={words}", f"/?q={words}")
     yield from (f"{memory}/facts/?q={words}", f"{project}/notes/?q={words}&author={words}")
@@ -76,27 +76,27 @@ def admin(page: Page) -> list[str]:
     lists: list[str] = page.locator("#content-main th a").evaluate_all(
         "all => all.map(one => one.pathname)"
     )
-    found = []
+    names_found = []
     for path in lists:
         page.goto(path)
         first = page.locator("#result_list tbody th a").first
         if first.count():
-            found.append(first.evaluate("one => one.pathname"))
-    return [*lists, *found]
+            names_found.append(first.evaluate("one => one.pathname"))
+    return [*lists, *names_found]
 
 
 def admin_lists(names: Iterable[str]) -> Iterator[str]:
     """Those of these models."""
     models = {model._meta.model_name: model._meta for model in apps.get_models()}
-    return (f"/admin/{models[one].app_label}/{one}/" for one in names)
+    return (f"/admin/{models[name].app_label}/{name}/" for name in names)
 
 
-def enter(page: Page, there: dict[str, Any], url: str) -> None:
+def enter(page: Page, world: dict[str, Any], url: str) -> None:
     """Signs in who owns the project."""
-    page.context.add_cookies([{"name": "sessionid", "value": there["cookie"], "url": url}])
+    page.context.add_cookies([{"name": "sessionid", "value": world["cookie"], "url": url}])
 
 
-def made(server: Any, step: int) -> dict[str, Any]:
+def create_world(server: Any, step: int) -> dict[str, Any]:
     """The hostile project, in a running server, planted from the first payload on."""
     program = (
         "import json;"
@@ -106,16 +106,16 @@ def made(server: Any, step: int) -> dict[str, Any]:
     return dict(json.loads(_run(server, program)))
 
 
-def planted(server: Any, there: dict[str, Any], first: int, step: int) -> None:
+def planted(server: Any, world: dict[str, Any], first: int, step: int) -> None:
     _run(
         server,
         "from tests.hostile.planting import plant;"
-        f"plant({there['user']}, first={first}, step={step})",
+        f"plant({world['user']}, first={first}, step={step})",
     )
 
 
-def removed(server: Any, there: dict[str, Any]) -> None:
-    _run(server, f"from tests.hostile.world import remove; remove({there['user']})")
+def removed(server: Any, world: dict[str, Any]) -> None:
+    _run(server, f"from tests.hostile.world import remove; remove({world['user']})")
 
 
 def _run(server: Any, program: str) -> str:

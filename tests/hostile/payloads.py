@@ -227,7 +227,7 @@ _MARKDOWN = (
 )
 
 
-def _made() -> Iterator[str]:
+def _generate_payloads() -> Iterator[str]:
     for (tag, event), form in product(_EVENTS, _TAGS):
         yield form.format(tag=tag, upper=tag.upper(), slashed=tag.replace(" ", "/"), event=event)
     for address, form in product(_ADDRESSES, _LOADS):
@@ -237,7 +237,7 @@ def _made() -> Iterator[str]:
         yield form.replace("{}", payload)
 
 
-PAYLOADS = tuple(dict.fromkeys(_made()))
+PAYLOADS = tuple(dict.fromkeys(_generate_payloads()))
 
 
 def mark(column: int, payload: int) -> str:

@@ -14,8 +14,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def chunk(kind: bytes, data: bytes, length: int | None = None) -> bytes:
-    told = len(data) if length is None else length
-    return struct.pack(">I", told) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    declared = len(data) if length is None else length
+    return struct.pack(">I", declared) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 def header(width: int, height: int, depth: int = 8, colours: int = 2, lace: int = 0) -> bytes:
@@ -85,8 +85,8 @@ def _jpegs() -> Iterator[tuple[str, bytes]]:
     whole = picture("JPEG")
     frame = whole.index(b"\xff\xc0") + 5
     for height, width in ((65_535, 65_535), (65_500, 1), (0, 100), (8_000, 8_000)):
-        told = struct.pack(">HH", height, width)
-        yield f"jpeg of {width} by {height}", whole[:frame] + told + whole[frame + 4 :]
+        size_bytes = struct.pack(">HH", height, width)
+        yield f"jpeg of {width} by {height}", whole[:frame] + size_bytes + whole[frame + 4 :]
     yield "jpeg of 255 components", whole[: frame + 4] + b"\xff" + whole[frame + 5 :]
     scans = picture("JPEG", progressive=True)
     at = scans.index(b"\xff\xda")
@@ -97,7 +97,7 @@ def _jpegs() -> Iterator[tuple[str, bytes]]:
     segment = b"\xff\xfe" + struct.pack(">H", 65_535) + bytes(65_533)
     yield "jpeg of 200 comments", whole[:2] + segment * 200 + whole[2:]
     yield "jpeg of fill", whole[:2] + b"\xff" * 10**6 + whole[2:]
-    for what, data in {
+    for label, data in {
         "a ring of EXIF": b"MM\0*\0\0\0\x08\0\x01\x87\x69\0\x04\0\0\0\x01\0\0\0\x08\0\0\0\x08",
         "EXIF of 4 gigabytes": b"MM\0*\0\0\0\x08\0\x01\x01\x0e\0\x02\xff\xff\xff\xff\0\0\0\x08",
         "EXIF elsewhere": b"II*\0\xff\xff\xff\xff",
@@ -105,9 +105,9 @@ def _jpegs() -> Iterator[tuple[str, bytes]]:
         + b"\x01\x12\0\x03\0\0\0\x01\0\x63\0\0" * 5000,
         "a turn that is none": b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x63\0\0\0\0\0\0",
     }.items():
-        told = b"Exif\0\0" + data
-        exif = b"\xff\xe1" + struct.pack(">H", len(told) + 2) + told
-        yield f"jpeg with {what}", whole[:2] + exif + whole[2:]
+        size_bytes = b"Exif\0\0" + data
+        exif = b"\xff\xe1" + struct.pack(">H", len(size_bytes) + 2) + size_bytes
+        yield f"jpeg with {label}", whole[:2] + exif + whole[2:]
     profile = b"ICC_PROFILE\0\xff\xff" + bytes(65_000)
     part = b"\xff\xe2" + struct.pack(">H", len(profile) + 2) + profile
     yield "jpeg of a large profile", whole[:2] + part * 255 + whole[2:]
@@ -124,8 +124,8 @@ def _webps() -> Iterator[tuple[str, bytes]]:
         return b"RIFF" + struct.pack("<I", len(body) if size is None else size) + body
 
     def part(kind: bytes, data: bytes, size: int | None = None) -> bytes:
-        told = len(data) if size is None else size
-        return kind + struct.pack("<I", told) + data + b"\0" * (len(data) % 2)
+        declared = len(data) if size is None else size
+        return kind + struct.pack("<I", declared) + data + b"\0" * (len(data) % 2)
 
     def canvas(width: int, height: int, flags: int = 0) -> bytes:
         three = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")

@@ -32,15 +32,18 @@ def columns() -> list[tuple[type[Model], str]]:
     """The columns of text that are planted, people's own among them; the place of each in this list
     is its number in a mark.
     """
-    found = [
+    text_fields = [
         (model, name)
         for model, names in text_columns().items()
         for name in sorted(names)
         if not KEPT_OF.get((model, name), name in KEPT)
     ]
-    found.sort(key=lambda one: (one[0]._meta.label, one[1]))
+    text_fields.sort(key=lambda item: (item[0]._meta.label, item[1]))
     user = get_user_model()
-    return [*found, *((user, name) for name in ("username", "first_name", "last_name", "email"))]
+    return [
+        *text_fields,
+        *((user, name) for name in ("username", "first_name", "last_name", "email")),
+    ]
 
 
 def label(number: int) -> str:
@@ -92,7 +95,9 @@ def _write(
 def _with_text(value: Any, text: str) -> Any:
     """`value` with `text` in place of every text in it that is no key."""
     if isinstance(value, dict):
-        return {key: one if key == "kind" else _with_text(one, text) for key, one in value.items()}
+        return {
+            key: item if key == "kind" else _with_text(item, text) for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [_with_text(one, text) for one in value]
+        return [_with_text(item, text) for item in value]
     return text if isinstance(value, str) else value

@@ -49,31 +49,33 @@ def order(number: int) -> str:
     return ORDERS[number % len(ORDERS)].format(word=f"poison{number}x")
 
 
-def obey(asked: dict[str, Any]) -> Answer:
+def obey(request: dict[str, Any]) -> Answer:
     """The answer of a model that does what it is told anywhere in its prompt: it repeats all the
     poison, says what it is to say, links and shows every address, and calls tools by any name.
     """
-    prompt = "\n".join(_text(message.get("content")) for message in asked["messages"])
+    prompt = "\n".join(_text(message.get("content")) for message in request["messages"])
     words = list(dict.fromkeys(POISON.findall(prompt)))
     deeds = list(_deeds(prompt))
-    system = _text(asked["messages"][0].get("content"))
+    system = _text(request["messages"][0].get("content"))
     if "You keep a project's memory" not in system:
-        said = "\n".join([*deeds, "I was told of " + ", ".join(words)])
+        reply_text = "\n".join([*deeds, "I was told of " + ", ".join(words)])
         name, arguments = "forget", json.dumps({"everything": True, "url": f"http://{HOST}/"})
-        return Answer(said, calls=(("call-1", name, arguments),) if asked.get("tools") else ())
+        return Answer(
+            reply_text, calls=(("call-1", name, arguments),) if request.get("tools") else ()
+        )
     bullets = ["Talk of " + ", ".join(words[:40]) + ".", *deeds[:2]]
     if "Answer with a JSON object" not in system:
-        return Answer("\n".join(f"- {one}" for one in bullets))
+        return Answer("\n".join(f"- {bullet}" for bullet in bullets))
     return Answer(json.dumps({"summary": bullets, "facts": _facts(prompt)}))
 
 
 def _deeds(prompt: str) -> dict[str, None]:
     done: dict[str, None] = {}
-    for found in _ORDER.finditer(prompt):
-        if address := found["address"]:
+    for match in _ORDER.finditer(prompt):
+        if address := match["address"]:
             done[f"![x]({address}) [y]({address}) <img src='{address}'>"] = None
         else:
-            done[found["say"] or found["memory"] or f"</memory> {found['tool']}()"] = None
+            done[match["say"] or match["memory"] or f"</memory> {match['tool']}()"] = None
     return done
 
 

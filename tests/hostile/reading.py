@@ -41,7 +41,7 @@ def main() -> None:
     for format in importers.settings.CHAT_IMPORTERS:
         importers.get_importer(format)
     wrote: list[str] = []
-    sys.addaudithook(lambda event, given: _note(wrote, event, given))
+    sys.addaudithook(lambda event, options: _note(wrote, event, options))
     files: Iterable[tuple[str, bytes]] = import_module(f"tests.hostile.{kind}").all_of_them()
     for name, data in islice(files, None, None, step):
         # The kernel's mark of the most so far begins anew. man 5 proc
@@ -52,15 +52,15 @@ def main() -> None:
             ending = _image(data) if kind == "pictures" else _file(name, data)
         except (importers.ImportRejectedError, images.ImageRejectedError) as refused:
             ending = f"refused: {refused}"
-        told = {"name": name, "ending": ending, "seconds": time.perf_counter() - start}
-        told |= {"megabytes": _megabytes("VmHWM") - before, "wrote": list(wrote)}
-        print(json.dumps(told), flush=True)
+        report = {"name": name, "ending": ending, "seconds": time.perf_counter() - start}
+        report |= {"megabytes": _megabytes("VmHWM") - before, "wrote": list(wrote)}
+        print(json.dumps(report), flush=True)
 
 
-def _note(wrote: list[str], event: str, given: tuple) -> None:
-    writes = event == "open" and isinstance(given[1], str) and set(given[1]) & set("wax+")
+def _note(wrote: list[str], event: str, options: tuple) -> None:
+    writes = event == "open" and isinstance(options[1], str) and set(options[1]) & set("wax+")
     if writes or event in WRITING:
-        wrote.append(f"{event} {given[0]}")
+        wrote.append(f"{event} {options[0]}")
 
 
 def _megabytes(what: str) -> float:
@@ -68,8 +68,8 @@ def _megabytes(what: str) -> float:
 
 
 def _image(data: bytes) -> str:
-    made = images.reencode(data)
-    return f"read: {made.media_type} of {made.width} by {made.height}"
+    encoded = images.reencode(data)
+    return f"read: {encoded.media_type} of {encoded.width} by {encoded.height}"
 
 
 def _file(name: str, data: bytes) -> str:

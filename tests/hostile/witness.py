@@ -21,13 +21,13 @@ class Witness:
 
     context: BrowserContext
     host: str
-    seen: set[tuple[int, int]] = field(default_factory=set)
+    payloads: set[tuple[int, int]] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.context.expose_binding("strataWitness", self._told)
+        self.context.expose_binding("strataWitness", self._report)
         self.context.add_init_script(WATCH)
-        self.context.on("request", self._asked)
+        self.context.on("request", self._check_request)
         self.context.on("dialog", lambda dialog: self.wrong.append(f"dialog {dialog.message}"))
         # Whatever is asked of others does not leave.
         self.context.route(
@@ -37,14 +37,14 @@ class Witness:
     def _is_ours(self, address: str) -> bool:
         return address.startswith((f"{self.host}/", "data:image/", "about:blank", "blob:"))
 
-    def _told(self, source: dict[str, Any], *what: object) -> None:
+    def _report(self, source: dict[str, Any], *what: object) -> None:
         self.wrong.append(f"{source['page'].url}: {json.dumps(what)}")
 
-    def _asked(self, request: Request) -> None:
+    def _check_request(self, request: Request) -> None:
         if not self._is_ours(request.url):
             self.wrong.append(f"asked {request.url}")
 
     def look(self, page: Page) -> None:
         """At what stands on the page now."""
-        self.wrong += [f"{page.url}: {one}" for one in page.evaluate("strataLook()")]
-        self.seen |= {(int(a), int(b)) for a, b in MARK.findall(page.content())}
+        self.wrong += [f"{page.url}: {item}" for item in page.evaluate("strataLook()")]
+        self.payloads |= {(int(a), int(b)) for a, b in MARK.findall(page.content())}

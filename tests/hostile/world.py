@@ -56,24 +56,24 @@ def make() -> str:
         _layers(project, user)
         _things(project, user)
         _in_every_state(project, user)
-        gone = create_session(project, user, title="x", visibility="project")
-        post_messages(gone, [draft("Said.", role=Role.USER, author=user)])
-        service.forget(project, ForgetScope(session=gone.pk), user)
-    there = {"slug": project.slug, "chat": str(chat.pk), "user": user.pk}
-    return json.dumps(there | {"cookie": _signed_in(user)} | _ids(project))
+        deleted_session = create_session(project, user, title="x", visibility="project")
+        post_messages(deleted_session, [draft("Said.", role=Role.USER, author=user)])
+        service.forget(project, ForgetScope(session=deleted_session.pk), user)
+    ids = {"slug": project.slug, "chat": str(chat.pk), "user": user.pk}
+    return json.dumps(ids | {"cookie": _signed_in(user)} | _ids(project))
 
 
 def _chat(project: Project, user: Any) -> Session:
     """A long chat whose messages have images, earlier texts and reactions."""
     chat = create_session(project, user, title="x", visibility="project")
-    said = [
+    messages = [
         draft(f"Said {number}.", role=(Role.USER, Role.ASSISTANT)[number % 2], author_name="x")
         for number in range(2 * ROWS)
     ]
-    posted = post_messages(chat, said)
-    shown = attachments.read_upload(io.BytesIO(picture()))
+    posted = post_messages(chat, messages)
+    visible = attachments.read_upload(io.BytesIO(picture()))
     for message in posted[-16:]:
-        image = attachments.store_image(chat, user, "x", shown, "x")
+        image = attachments.store_image(chat, user, "x", visible, "x")
         attachments.claim_uploads(message, [image.pk], user)
         Reaction.objects.create(project=project, message=message, user=user, emoji="x")
         MessageRevision.objects.create(
@@ -90,12 +90,12 @@ def _chat(project: Project, user: Any) -> Session:
 
 
 def _people(project: Project, user: Any) -> None:
-    made = get_user_model().objects.bulk_create(
+    users = get_user_model().objects.bulk_create(
         get_user_model()(username=f"{user.username}-{number}", password="!")
         for number in range(ROWS)
     )
     Membership.objects.bulk_create(
-        Membership(project=project, user=one, role="viewer") for one in made
+        Membership(project=project, user=item, role="viewer") for item in users
     )
 
 
@@ -136,8 +136,8 @@ def _things(project: Project, user: Any) -> None:
         Import.objects.create(project=project, user=user, name="x", state="done", errors=["x"] * 3)
         hook = Webhook.objects.create(project=project, url="https://a", events=[], created_by=user)
         Delivery.objects.create(project=project, webhook=hook, event="message.posted", error="x")
-        told = facts.Statement(f"thing {number}", "is", f"so {number}", timezone.now())
-        facts.create_fact(member, told)
+        statement = facts.Statement(f"thing {number}", "is", f"so {number}", timezone.now())
+        facts.create_fact(member, statement)
         Call.objects.create(project=project, kind="summary", model="x", outcome="x")
     Block.objects.bulk_create(
         Block(project=project, name=f"b{number}", content="x", position=number, tokens=1)
@@ -156,8 +156,8 @@ def _in_every_state(project: Project, user: Any) -> None:
     for cursors in (Cursor, IndexCursor, Ladder):
         cursors.objects.filter(project=project).update(failures=3, last_error="x")
     Webhook.objects.filter(project=project).update(failures=3, last_error="x")
-    told = Fact.objects.filter(project=project).order_by("-pk").values_list("pk", flat=True)[:5]
-    Fact.objects.filter(pk__in=list(told)).update(state="proposed")
+    fact_ids = Fact.objects.filter(project=project).order_by("-pk").values_list("pk", flat=True)[:5]
+    Fact.objects.filter(pk__in=list(fact_ids)).update(state="proposed")
 
 
 def _signed_in(user: Any) -> str:
@@ -185,8 +185,8 @@ def _ids(project: Project) -> dict[str, list[str]]:
         "receipts": [Activity.objects.filter(project=project, verb=ActivityVerb.FORGOTTEN)],
     }
     return {
-        kind: [str(pk) for rows in found for pk in rows.values_list("pk", flat=True)[:1]]
-        for kind, found in kinds.items()
+        kind: [str(pk) for rows in members for pk in rows.values_list("pk", flat=True)[:1]]
+        for kind, members in kinds.items()
     }
 
 
@@ -194,7 +194,7 @@ def remove(user: int) -> None:
     """The projects, the people and all that was theirs."""
     projects = Project.objects.filter(memberships__user=user, memberships__role="owner")
     people = get_user_model().objects.filter(memberships__project__in=list(projects)).distinct()
-    gone = [one.pk for one in people]
+    user_ids = [person.pk for person in people]
     for project in projects:
         project.delete()
-    get_user_model().objects.filter(pk__in=gone).delete()
+    get_user_model().objects.filter(pk__in=user_ids).delete()

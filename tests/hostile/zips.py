@@ -46,34 +46,74 @@ class Member:
 def zipped(*members: Member, packed: dict[int, bytes] | None = None, **end: int | bytes) -> bytes:
     """A zip file; `packed` is by place what stands for a member, `end` what its end says."""
     body, index = bytearray(end.pop("before", b"")), bytearray()  # type: ignore[arg-type]
-    for place, one in enumerate(members):
-        inside = (packed or {}).get(place, one.packed())
-        told = one.headers(inside)
-        at = len(body) if one.at is None else one.at
-        numbers = (told["crc"], told["packed"] & 0xFFFFFFFF, told["size"] & 0xFFFFFFFF)
-        local = one.name if one.local_name is None else one.local_name
-        if one.at is None:
-            head = (0x04034B50, 45, told["flags"], told["method"], 0, 33, *numbers, len(local), 0)
+    for place, member in enumerate(members):
+        inside = (packed or {}).get(place, member.packed())
+        local_headers = member.headers(inside)
+        at = len(body) if member.at is None else member.at
+        numbers = (
+            local_headers["crc"],
+            local_headers["packed"] & 0xFFFFFFFF,
+            local_headers["size"] & 0xFFFFFFFF,
+        )
+        local = member.name if member.local_name is None else member.local_name
+        if member.at is None:
+            head = (
+                0x04034B50,
+                45,
+                local_headers["flags"],
+                local_headers["method"],
+                0,
+                33,
+                *numbers,
+                len(local),
+                0,
+            )
             body += struct.pack("<IHHHHHIIIHH", *head) + local + inside
-        entry = (0x02014B50, UNIX | 45, 45, told["flags"], told["method"], 0, 33, *numbers)
-        rest = (len(one.name), len(one.extra), 0, 0, 0, told["attributes"], at & 0xFFFFFFFF)
-        index += struct.pack("<IHHHHHHIIIHHHHHII", *entry, *rest) + one.name + one.extra
-    told_end = {"disk": 0, "entries": len(members) & 0xFFFF, "size": len(index), "at": len(body)}
-    told_end |= {name: value for name, value in end.items() if isinstance(value, int)}
+        entry = (
+            0x02014B50,
+            UNIX | 45,
+            45,
+            local_headers["flags"],
+            local_headers["method"],
+            0,
+            33,
+            *numbers,
+        )
+        rest = (
+            len(member.name),
+            len(member.extra),
+            0,
+            0,
+            0,
+            local_headers["attributes"],
+            at & 0xFFFFFFFF,
+        )
+        index += struct.pack("<IHHHHHHIIIHHHHHII", *entry, *rest) + member.name + member.extra
+    end_fields = {"disk": 0, "entries": len(members) & 0xFFFF, "size": len(index), "at": len(body)}
+    end_fields |= {name: value for name, value in end.items() if isinstance(value, int)}
     between = end.get("between", b"")
     comment = end.get("comment", b"")
     assert isinstance(between, bytes)
     assert isinstance(comment, bytes)
-    numbers_end = (told_end["disk"], told_end["disk"], told_end["entries"], told_end["entries"])
+    numbers_end = (
+        end_fields["disk"],
+        end_fields["disk"],
+        end_fields["entries"],
+        end_fields["entries"],
+    )
     tail = struct.pack("<IHHHH", 0x06054B50, *numbers_end)
-    tail += struct.pack("<IIH", told_end["size"], told_end["at"], len(comment)) + comment
+    tail += struct.pack("<IIH", end_fields["size"], end_fields["at"], len(comment)) + comment
     return bytes(body + index + between + tail)
 
 
 def talk(**fields: object) -> Member:
     """The conversation of a good export."""
-    given: dict[str, object] = {"name": NAME.encode(), "data": TALK, "method": DEFLATED} | fields
-    return Member(**given)  # type: ignore[arg-type]
+    member_values: dict[str, object] = {
+        "name": NAME.encode(),
+        "data": TALK,
+        "method": DEFLATED,
+    } | fields
+    return Member(**member_values)  # type: ignore[arg-type]
 
 
 def endless(pattern: bytes, times: int, before: bytes = b"") -> bytes:
@@ -98,13 +138,13 @@ def all_of_them() -> Iterator[tuple[str, bytes]]:
 def _bombs() -> Iterator[tuple[str, bytes]]:
     patterns = {"zeros": bytes(2**20), "brackets": b"[" * 2**20, "spaces": b" " * 2**20}
     patterns |= {"objects": b'{"a":' * 200_000, "ones": b"1" * 2**20, "lines": b"\n" * 2**20}
-    for what, pattern in patterns.items():
+    for label, pattern in patterns.items():
         # Such that it is taken for an export, and read on.
         data = endless(pattern, 1_000, before=b'[{"mapping": {"children": "')
         whole = len(pattern) * 1_000
-        for told, size in (("true", whole), ("lies", 100_000), ("4gb", 2**32 - 2)):
-            one = Member(NAME.encode(), b"", DEFLATED, {"size": size, "packed": len(data)})
-            yield f"bomb of {what}, size {told}", zipped(one, packed={0: data})
+        for declared, size in (("true", whole), ("lies", 100_000), ("4gb", 2**32 - 2)):
+            first_item = Member(NAME.encode(), b"", DEFLATED, {"size": size, "packed": len(data)})
+            yield f"bomb of {label}, size {declared}", zipped(first_item, packed={0: data})
 
 
 def _nested() -> Iterator[tuple[str, bytes]]:
@@ -123,11 +163,13 @@ def _overlapping() -> Iterator[tuple[str, bytes]]:
     for number in (2, 100, 1_000):
         first = Member(b"conversations-0.json", b"", DEFLATED, dict(says))
         more = [
-            Member(b"conversations-%d.json" % one, b"", DEFLATED, dict(says), at=0)
-            for one in range(1, number)
+            Member(b"conversations-%d.json" % index, b"", DEFLATED, dict(says), at=0)
+            for index in range(1, number)
         ]
         yield f"{number} that overlap", zipped(first, *more, packed={0: kernel})
-    small = [talk(name=b"conversations-%d.json" % one, at=0 if one else None) for one in range(500)]
+    small = [
+        talk(name=b"conversations-%d.json" % index, at=0 if index else None) for index in range(500)
+    ]
     yield "500 times one good file", zipped(*small)
 
 
@@ -157,25 +199,25 @@ def _names() -> Iterator[tuple[str, bytes]]:
 def _special() -> Iterator[tuple[str, bytes]]:
     kinds = {"link": 0o120777, "device": 0o060666, "fifo": 0o010666, "socket": 0o140666}
     for kind, mode in kinds.items():
-        one = Member(NAME.encode(), b"/etc/passwd", says={"attributes": mode << 16})
-        yield f"a {kind}", zipped(one)
+        first_item = Member(NAME.encode(), b"/etc/passwd", says={"attributes": mode << 16})
+        yield f"a {kind}", zipped(first_item)
 
 
 def _locked() -> Iterator[tuple[str, bytes]]:
-    for what, flag in (("", 1), (" strongly", 65), (" and its list", 1 << 13 | 1)):
-        yield f"locked{what}", zipped(talk(says={"flags": flag}))
+    for label, flag in (("", 1), (" strongly", 65), (" and its list", 1 << 13 | 1)):
+        yield f"locked{label}", zipped(talk(says={"flags": flag}))
     yield "locked with AES", zipped(talk(says={"flags": 1, "method": 99}))
 
 
 def _zip64() -> Iterator[tuple[str, bytes]]:
     big = 0xFFFFFFFF
-    for what, sizes in {"of 8 exabytes": (2**63, 10), "of nothing": (0, 2**62)}.items():
+    for label, sizes in {"of 8 exabytes": (2**63, 10), "of nothing": (0, 2**62)}.items():
         extra = struct.pack("<HHQQ", 1, 16, *sizes)
         says = {"size": big, "packed": big}
-        yield f"zip64 {what}", zipped(talk(says=says, extra=extra))
+        yield f"zip64 {label}", zipped(talk(says=says, extra=extra))
     yield "zip64 that is cut", zipped(talk(says={"size": big}, extra=struct.pack("<HHI", 1, 8, 1)))
     yield "zip64 that is not there", zipped(talk(says={"size": big, "packed": big}))
-    for what, entries, size, at in (
+    for label, entries, size, at in (
         ("of many", 2**64 - 1, 100, 0),
         ("of a large list", 1, 2**60, 0),
         ("elsewhere", 1, 60, 2**61),
@@ -183,7 +225,7 @@ def _zip64() -> Iterator[tuple[str, bytes]]:
         end = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, entries, entries, size, at)
         locator = struct.pack("<IIQI", 0x07064B50, 0, len(TALK), 1)
         between = end + locator
-        yield f"zip64 {what}", zipped(talk(), between=between, entries=0xFFFF, size=big, at=big)
+        yield f"zip64 {label}", zipped(talk(), between=between, entries=0xFFFF, size=big, at=big)
 
 
 def _cut() -> Iterator[tuple[str, bytes]]:
@@ -196,14 +238,14 @@ def _cut() -> Iterator[tuple[str, bytes]]:
 
 def _damaged() -> Iterator[tuple[str, bytes]]:
     yield "another checksum", zipped(talk(says={"crc": 1}))
-    for what, says in {
+    for label, says in {
         "too short": {"packed": 100},
         "too long": {"packed": 10**6},
         "of less": {"size": 10},
         "of more": {"size": len(TALK) + 500_000},
         "of negative size": {"size": -1, "packed": -1},
     }.items():
-        yield f"said to be {what}", zipped(talk(says=says))
+        yield f"said to be {label}", zipped(talk(says=says))
     for at in (len(TALK) * 10, 2**31, 3):
         yield f"said to be at {at}", zipped(talk(at=at))
     whole = zipped(talk())
@@ -247,12 +289,12 @@ def _portable() -> Iterator[tuple[str, bytes]]:
     names = [SETTINGS, *(f"{table.name}.jsonl" for table in TABLES)]
     others = [Member(name.encode(), b"{}\n") for name in names[:-1]]
     data = endless(b"\n" * 2**20, 1_000)
-    for what, size in (("true", 1_000 * 2**20), ("lies", 100_000)):
+    for label, size in (("true", 1_000 * 2**20), ("lies", 100_000)):
         hollow = Member(names[-1].encode(), b"", DEFLATED, {"size": size, "packed": len(data)})
         files = [Member(MANIFEST.encode(), manifest), *others, hollow]
-        yield f"a project of a bomb, size {what}", zipped(*files, packed={len(files) - 1: data})
+        yield f"a project of a bomb, size {label}", zipped(*files, packed={len(files) - 1: data})
     yield "a project of two files", zipped(Member(MANIFEST.encode(), manifest), others[1])
     whole = zipped(Member(MANIFEST.encode(), manifest, DEFLATED), *others)
     yield "a project with a damaged beginning", whole[:60] + b"\xff" * 20 + whole[80:]
-    for what, text in (("deep", b"[" * 10**6), ("long", b'"' + b"x" * 5 * 10**6)):
-        yield f"a project that is {what}", zipped(Member(MANIFEST.encode(), text), *others)
+    for label, text in (("deep", b"[" * 10**6), ("long", b'"' + b"x" * 5 * 10**6)):
+        yield f"a project that is {label}", zipped(Member(MANIFEST.encode(), text), *others)

@@ -13,15 +13,15 @@ def chat(project, editor):
     from chat.conversations.messages import draft, post_messages
     from chat.models import Role, Session
 
-    made = Session.objects.create(project=project, creator=editor, title="The cutover")
+    chat_session = Session.objects.create(project=project, creator=editor, title="The cutover")
     post_messages(
-        made,
+        chat_session,
         [
             draft("Does the replica stay up after it?", author=editor, created_at=AT),
             draft("It stays for seven days.", role=Role.ASSISTANT, created_at=AT),
         ],
     )
-    return made
+    return chat_session
 
 
 @pytest.fixture
@@ -43,16 +43,16 @@ def remember(project):
         }
         if session is not None:
             usual |= {"first_seq": 1, "last_seq": 2}
-        made = Entry.objects.create(
+        entry = Entry.objects.create(
             project=project,
             session=session,
             granularity=granularity,
             summary=summary,
             **usual | fields,
         )
-        made.tokens = item_tokens(made.as_item())
-        made.save()
-        return made
+        entry.tokens = item_tokens(entry.as_item())
+        entry.save()
+        return entry
 
     return make
 
@@ -65,7 +65,7 @@ def entry(remember, chat):
 @pytest.fixture
 def day(remember, entry):
     """A digest that speaks for `entry`."""
-    made = remember("- A day about the replica", granularity="day")
-    type(entry).objects.filter(pk=entry.pk).update(parent=made, state="absorbed")
+    digest = remember("- A day about the replica", granularity="day")
+    type(entry).objects.filter(pk=entry.pk).update(parent=digest, state="absorbed")
     entry.refresh_from_db()
-    return made
+    return digest

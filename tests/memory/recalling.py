@@ -29,7 +29,7 @@ def say(session: Session, user, *texts: str, at=AT, role="user") -> None:
     indexing.catch_up()
 
 
-def found(project, viewer, query: str, **scope) -> list[str]:
+def recalled_texts(project, viewer, query: str, **scope) -> list[str]:
     """The texts that `viewer` finds, the best first."""
     return [
         result.text for result in recall(RecallScope(project, viewer, **scope), query, limit=50)

@@ -86,7 +86,7 @@ def test_it_is_filtered_by_what_and_by_whom(read, owner, project, query, verbs):
     record_activity(project.pk, ActivityVerb.PINNED, by=owner)
     record_activity(project.pk, ActivityVerb.ROLLED_UP)
     text = done(read(owner, query))
-    assert {one for one in ("pinned", "rolled up a period") if f"</b> {one}" in text} == verbs
+    assert {name for name in ("pinned", "rolled up a period") if f"</b> {name}" in text} == verbs
 
 
 def test_it_is_filtered_by_a_person(read, owner, editor, project):
@@ -191,10 +191,10 @@ def test_it_takes_the_same_queries_however_much_there_is(client, owner, project,
     def more(count: int) -> None:
         for number in range(count):
             chat = Session.objects.create(project=project, creator=owner, title=f"Chat {number}")
-            made = remember(f"- {number}", chat, state=EntryStatus.STALE)
+            entry = remember(f"- {number}", chat, state=EntryStatus.STALE)
             Cursor.objects.create(session=chat, project=project, unsummarised_messages=2)
             record_activity(
-                project.pk, ActivityVerb.SUMMARISED, by=owner, entry_id=made.pk, session_id=chat.pk
+                project.pk, ActivityVerb.SUMMARISED, by=owner, entry_id=entry.pk, session_id=chat.pk
             )
 
     more(2)

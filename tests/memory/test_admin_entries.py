@@ -41,7 +41,7 @@ def act(client, action: str, entries=None, **fields) -> str:
     return ask(client, action, entries, reason="outdated", confirmed="yes", **fields)
 
 
-def stood() -> tuple[str, bool]:
+def stored_state() -> tuple[str, bool]:
     return Entry.objects.values_list("state", "pinned").get()
 
 
@@ -77,11 +77,11 @@ def test_it_is_filtered(staff, entry, query):
 def test_moderators_act_after_they_were_told_what_it_changes(staff, entry, before, action, after):
     Entry.objects.update(**before)
     client = staff(*MAY_ACT)
-    unchanged = stood()
+    unchanged = stored_state()
     assert 'name="reason"' in ask(client, action)
-    assert stood() == unchanged
+    assert stored_state() == unchanged
     act(client, action)
-    assert stood() == after
+    assert stored_state() == after
 
 
 def test_the_act_is_on_the_record_with_who_and_why(staff, entry):

@@ -27,7 +27,7 @@ def fact(project, owner):
 
 
 @pytest.fixture
-def told(fact, chat, entry, project):
+def fact_source(fact, chat, entry, project):
     """The fact with a source in a shared chat."""
     message = chat.messages.first()
     return FactSource.objects.create(
@@ -59,12 +59,12 @@ def staff(client, person):
     return sign_in
 
 
-def test_a_fact_is_listed_with_its_end_and_its_sources(admin_client, told, owner):
-    facts.close(told.fact, datetime(2026, 5, 1, tzinfo=UTC), owner)
+def test_a_fact_is_listed_with_its_end_and_its_sources(admin_client, fact_source, owner):
+    facts.close(fact_source.fact, datetime(2026, 5, 1, tzinfo=UTC), owner)
     listed = admin_client.get(LIST).content.decode()
     assert "Billing is owned by the platform team" in listed and "1 May 2026" in listed
-    one = admin_client.get(reverse("admin:memory_fact_change", args=[told.fact_id]))
-    assert str(told.message_id) in one.content.decode()
+    response = admin_client.get(reverse("admin:memory_fact_change", args=[fact_source.fact_id]))
+    assert str(fact_source.message_id) in response.content.decode()
 
 
 def test_it_is_hidden_and_shown_and_approved(admin_client, fact):
@@ -81,8 +81,8 @@ def test_it_is_hidden_and_shown_and_approved(admin_client, fact):
 
 
 def test_forgetting_asks_first(admin_client, fact):
-    asked = act(admin_client, "forget")
-    assert "Forget for good" in asked.content.decode() and Fact.objects.exists()
+    response = act(admin_client, "forget")
+    assert "Forget for good" in response.content.decode() and Fact.objects.exists()
     act(admin_client, "forget", confirmed="yes", reason="private")
     assert not Fact.objects.exists()
     assert Activity.objects.get(verb=ActivityVerb.FORGOTTEN).reason == "private"
@@ -95,14 +95,19 @@ def test_who_may_only_look_does_nothing(staff, fact):
     assert Fact.objects.get().state == FactStatus.LIVE
 
 
-def test_what_is_private_is_veiled_and_who_opens_it_leaves_a_trace(admin_client, told, owner):
+def test_what_is_private_is_veiled_and_who_opens_it_leaves_a_trace(
+    admin_client, fact_source, owner
+):
     Session.objects.update(visibility="private")
     listed = admin_client.get(LIST).content.decode()
     assert "(private)" in listed and "platform team" not in listed
     assert "0 facts" in admin_client.get(LIST, {"q": "platform"}).content.decode()
-    assert "1 fact" in admin_client.get(LIST, {"q": str(told.fact_id)}).content.decode()
-    admin_client.get(reverse("admin:memory_fact_change", args=[told.fact_id]))
-    assert Activity.objects.filter(verb=ActivityVerb.READ, session_id=told.session_id).count() == 1
+    assert "1 fact" in admin_client.get(LIST, {"q": str(fact_source.fact_id)}).content.decode()
+    admin_client.get(reverse("admin:memory_fact_change", args=[fact_source.fact_id]))
+    assert (
+        Activity.objects.filter(verb=ActivityVerb.READ, session_id=fact_source.session_id).count()
+        == 1
+    )
 
 
 def test_what_is_about_one_person_is_veiled_too(admin_client, fact, owner):

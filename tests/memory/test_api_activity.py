@@ -31,9 +31,9 @@ def test_an_act_is_told_with_all_its_numbers(api, owner, project, entry):
         cost=Decimal("0.000123"),
         duration_ms=40,
     )
-    [told] = api(owner).get(URL).json()["results"]
-    assert told.pop("at")
-    assert told == {
+    [result] = api(owner).get(URL).json()["results"]
+    assert result.pop("at")
+    assert result == {
         "id": str(act.pk),
         "verb": "rewritten",
         "by": "olive",
@@ -59,12 +59,14 @@ def test_an_act_is_told_with_all_its_numbers(api, owner, project, entry):
 
 
 def test_the_newest_come_first_page_by_page(api, owner, project):
-    made = [str(record_activity(project.pk, ActivityVerb.PINNED, by=owner).pk) for _ in range(3)]
+    created_ids = [
+        str(record_activity(project.pk, ActivityVerb.PINNED, by=owner).pk) for _ in range(3)
+    ]
     client = api(owner)
     first = client.get(URL, {"page_size": 2}).json()
     second = client.get(first["next"]).json()
-    ids = [one["id"] for one in first["results"] + second["results"]]
-    assert ids == made[::-1]
+    ids = [result["id"] for result in first["results"] + second["results"]]
+    assert ids == created_ids[::-1]
     assert second["next"] is None
 
 
@@ -74,7 +76,7 @@ def test_it_is_filtered(api, owner, project, entry):
     client = api(owner)
 
     def verbs(**query) -> list[str]:
-        return [one["verb"] for one in client.get(URL, query).json()["results"]]
+        return [result["verb"] for result in client.get(URL, query).json()["results"]]
 
     assert verbs(verb="pinned") == ["pinned"]
     assert verbs(entry=entry.pk) == ["pinned"]

@@ -21,7 +21,7 @@ def session(project, owner) -> Session:
 def make(project):
     def entry(granularity: str = "day", summary: str = "It was decided.", **fields) -> Entry:
         keys = {"conversation": "2026-03-03", "day": "2026-03-03", "week": "2026-W10"}
-        made = Entry.objects.create(
+        stored_entry = Entry.objects.create(
             project=project,
             granularity=granularity,
             summary=summary,
@@ -37,10 +37,10 @@ def make(project):
             }
             | fields,
         )
-        made.refresh_from_db()
-        made.tokens = item_tokens(made.as_item())
-        made.save()
-        return made
+        stored_entry.refresh_from_db()
+        stored_entry.tokens = item_tokens(stored_entry.as_item())
+        stored_entry.save()
+        return stored_entry
 
     return entry
 
@@ -85,10 +85,14 @@ def state(entry: Entry) -> str:
 
 
 def test_a_member_reads_an_entry_with_what_it_is_made_of(api, viewer, session, absorbed, day):
-    told = api(viewer).get(f"{URL}{absorbed.pk}/").json()
-    assert told["covers"] == {"session": str(session.pk), "first_seq": 1, "last_seq": 4}
-    assert (told["parent"], told["children"]) == (str(day.pk), [])
-    assert (told["granularity"], told["state"], told["revision"]) == ("conversation", "absorbed", 1)
+    payload = api(viewer).get(f"{URL}{absorbed.pk}/").json()
+    assert payload["covers"] == {"session": str(session.pk), "first_seq": 1, "last_seq": 4}
+    assert (payload["parent"], payload["children"]) == (str(day.pk), [])
+    assert (payload["granularity"], payload["state"], payload["revision"]) == (
+        "conversation",
+        "absorbed",
+        1,
+    )
     above = api(viewer).get(f"{URL}{day.pk}/").json()
     assert (above["covers"], above["children"]) == (None, [str(absorbed.pk)])
     assert above["label"] == "Tue 3 Mar 2026"
@@ -102,14 +106,14 @@ def test_a_stranger_and_what_is_not_there_get_404(api, owner, stranger, leaf, pa
 
 
 def test_entries_are_filtered(api, viewer, session, absorbed, day, week):
-    def found(**query) -> list[str]:
-        return [one["id"] for one in api(viewer).get(URL, query).json()["results"]]
+    def listed_ids(**query) -> list[str]:
+        return [result["id"] for result in api(viewer).get(URL, query).json()["results"]]
 
-    assert found() == [str(absorbed.pk), str(day.pk), str(week.pk)]
-    assert found(granularity="day") == [str(day.pk)]
-    assert found(state="live") == [str(week.pk)]
-    assert found(session=session.pk) == [str(absorbed.pk)]
-    assert found(session=NOBODYS) == []
+    assert listed_ids() == [str(absorbed.pk), str(day.pk), str(week.pk)]
+    assert listed_ids(granularity="day") == [str(day.pk)]
+    assert listed_ids(state="live") == [str(week.pk)]
+    assert listed_ids(session=session.pk) == [str(absorbed.pk)]
+    assert listed_ids(session=NOBODYS) == []
 
 
 @pytest.mark.parametrize("query", ["granularity=year", "state=lost", "session=none"])
@@ -148,10 +152,10 @@ def test_what_may_quote_a_private_session_is_its_creators(api, owner, editor, le
 def test_an_edit_keeps_the_text_before(patch, editor, leaf):
     answer = patch(leaf, editor, summary="It was decided on Tuesday, at last.")
     assert answer.status_code == 200
-    told = answer.json()
-    assert (told["summary"], told["revision"]) == ("It was decided on Tuesday, at last.", 2)
-    assert told["written_by"] == "edgar"
-    assert told["tokens"] > leaf.tokens
+    payload = answer.json()
+    assert (payload["summary"], payload["revision"]) == ("It was decided on Tuesday, at last.", 2)
+    assert payload["written_by"] == "edgar"
+    assert payload["tokens"] > leaf.tokens
     before = EntryRevision.objects.get(entry=leaf)
     assert (before.revision, before.summary) == (1, "It was decided.")
     assert before.written_by == "scripted"
@@ -195,8 +199,8 @@ def test_what_it_is_made_of_cannot_be_changed(patch, leaf):
 
 
 def test_a_pinned_entry_is_nobodys_child(patch, absorbed, day):
-    told = patch(absorbed, pinned=True).json()
-    assert (told["pinned"], told["parent"], told["state"]) == (True, None, "live")
+    payload = patch(absorbed, pinned=True).json()
+    assert (payload["pinned"], payload["parent"], payload["state"]) == (True, None, "live")
     assert state(day) == "stale"
     assert patch(absorbed, pinned=False).json()["pinned"] is False
 
@@ -224,16 +228,16 @@ def test_a_change_that_fails_in_part_fails_as_a_whole(patch, leaf):
 
 
 def test_hiding_withholds_every_digest_above(patch, absorbed, day, week):
-    told = patch(absorbed, state="hidden").json()
-    assert (told["state"], told["parent"]) == ("hidden", None)
+    payload = patch(absorbed, state="hidden").json()
+    assert (payload["state"], payload["parent"]) == ("hidden", None)
     assert (state(day), state(week)) == ("stale", "stale")
     assert not Entry.objects.filter(state=EntryStatus.STALE).exclude(withheld=True).exists()
 
 
 def test_a_hidden_entry_can_be_shown_again(patch, leaf):
     patch(leaf, pinned=True)
-    told = patch(leaf, state="hidden").json()
-    assert (told["state"], told["pinned"]) == ("hidden", False)
+    payload = patch(leaf, state="hidden").json()
+    assert (payload["state"], payload["pinned"]) == ("hidden", False)
     assert patch(leaf, state="live").json()["state"] == "live"
 
 
@@ -270,8 +274,8 @@ def test_what_its_creator_rejects_from_a_private_session_is_withheld(
 ):
     Session.objects.update(visibility=Visibility.PRIVATE, creator=editor)
     Entry.objects.update(state=EntryStatus.PROPOSED)
-    told = patch(leaf, editor, state="hidden").json()
-    assert (told["state"], told["withheld"], told["summary"]) == ("hidden", True, "")
+    payload = patch(leaf, editor, state="hidden").json()
+    assert (payload["state"], payload["withheld"], payload["summary"]) == ("hidden", True, "")
     assert api(owner).get(f"{URL}{leaf.pk}/").json()["summary"] == ""
 
 
@@ -291,11 +295,11 @@ def test_what_a_digest_lost_and_why_an_entry_waits_are_told(api, owner, day):
     Entry.objects.filter(pk=day.pk).update(
         losses=[{"kind": "identifier", "text": "OPS-4419"}], particulars=7, waits_because="asked"
     )
-    told = api(owner).get(f"{URL}{day.pk}/").json()
-    assert (told["losses"], told["particulars"]) == (
+    payload = api(owner).get(f"{URL}{day.pk}/").json()
+    assert (payload["losses"], payload["particulars"]) == (
         [{"kind": "identifier", "text": "OPS-4419"}],
         7,
     )
-    assert told["waits_because"] == "asked"
+    assert payload["waits_because"] == "asked"
     Entry.objects.filter(pk=day.pk).update(withheld=True)
     assert api(owner).get(f"{URL}{day.pk}/").json()["losses"] == []

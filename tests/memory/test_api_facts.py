@@ -35,44 +35,46 @@ def extracted(project, owner, scripted):
     )
     post_messages(session, [draft("The platform team owns billing.", author=owner, created_at=at)])
     Session.objects.filter(pk=session.pk).update(last_activity_at=at)
-    told = {"subject": "billing", "predicate": "is owned by", "object": "platform team"}
-    told |= {"line": 1, "since": None, "personal": False, "confidence": 0.8}
-    scripted.say(json.dumps({"summary": ["Billing."], "facts": [told]}))
+    extracted_fact = {"subject": "billing", "predicate": "is owned by", "object": "platform team"}
+    extracted_fact |= {"line": 1, "since": None, "personal": False, "confidence": 0.8}
+    scripted.say(json.dumps({"summary": ["Billing."], "facts": [extracted_fact]}))
     cycle.run(at + timedelta(hours=1), project)
     return Fact.objects.get()
 
 
 def test_an_editor_records_a_fact_and_everybody_reads_it(api, editor, viewer, project):
-    made = api(editor).post(URL, GIVEN, format="json")
-    assert made.status_code == 201
-    told = made.json()
-    assert told["written_by"] == "edgar" and told["by_hand"] and told["valid_until"] is None
+    response = api(editor).post(URL, GIVEN, format="json")
+    assert response.status_code == 201
+    payload = response.json()
+    assert (
+        payload["written_by"] == "edgar" and payload["by_hand"] and payload["valid_until"] is None
+    )
     assert objects(api(viewer).get(URL)) == ["the platform team"]
-    one = api(viewer).get(f"{URL}{told['id']}/").json()
-    assert [fact["id"] for fact in one["history"]] == [told["id"]]
+    body = api(viewer).get(f"{URL}{payload['id']}/").json()
+    assert [fact["id"] for fact in body["history"]] == [payload["id"]]
 
 
 def test_what_is_known_is_given_once(api, editor, project):
     client = api(editor)
     first = client.post(URL, GIVEN, format="json").json()
-    again = client.post(URL, GIVEN | {"object": "The platform team."}, format="json")
-    assert (again.status_code, again.json()["id"]) == (200, first["id"])
+    response = client.post(URL, GIVEN | {"object": "The platform team."}, format="json")
+    assert (response.status_code, response.json()["id"]) == (200, first["id"])
 
 
 def test_the_next_fact_closes_the_one_before(api, editor, project):
     client = api(editor)
-    first, second = (client.post(URL, one, format="json").json() for one in (GIVEN, LATER))
-    told = client.get(f"{URL}{first['id']}/").json()
-    assert told["valid_until"] == "2026-05-01T00:00:00Z"
-    assert told["closed_by"] == second["id"]
-    assert [fact["object"] for fact in told["history"]] == [
+    first, second = (client.post(URL, item, format="json").json() for item in (GIVEN, LATER))
+    payload = client.get(f"{URL}{first['id']}/").json()
+    assert payload["valid_until"] == "2026-05-01T00:00:00Z"
+    assert payload["closed_by"] == second["id"]
+    assert [fact["object"] for fact in payload["history"]] == [
         "the payments team",
         "the platform team",
     ]
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("query", "expected"),
     [
         ("valid_at=2026-04-01", ["the platform team"]),
         ("valid_at=2026-04-30T23:59:59Z", ["the platform team"]),
@@ -88,17 +90,17 @@ def test_the_next_fact_closes_the_one_before(api, editor, project):
         ("state=proposed", []),
     ],
 )
-def test_facts_are_asked_for(api, editor, project, asked, expected):
+def test_facts_are_asked_for(api, editor, project, query, expected):
     client = api(editor)
-    for one in (GIVEN, LATER):
-        client.post(URL, one, format="json")
-    assert objects(client.get(f"{URL}?{asked}")) == expected
+    for item in (GIVEN, LATER):
+        client.post(URL, item, format="json")
+    assert objects(client.get(f"{URL}?{query}")) == expected
 
 
-@pytest.mark.parametrize("asked", ["valid_at=soon", "recorded_at=31.12.2026", "state=gone"])
-def test_what_cannot_be_asked_is_said(api, editor, project, asked):
-    answer = api(editor).get(f"{URL}?{asked}")
-    assert answer.status_code == 400 and asked.partition("=")[0] in answer.json()
+@pytest.mark.parametrize("query", ["valid_at=soon", "recorded_at=31.12.2026", "state=gone"])
+def test_what_cannot_be_asked_is_said(api, editor, project, query):
+    answer = api(editor).get(f"{URL}?{query}")
+    assert answer.status_code == 400 and query.partition("=")[0] in answer.json()
 
 
 def test_as_it_was_recorded(api, editor, project):
@@ -168,8 +170,8 @@ def test_a_fact_about_somebody_is_theirs(api, editor, owner, project):
 
 def test_sources_are_told_to_those_who_may_read_them(api, extracted, owner, editor):
     source = FactSource.objects.get()
-    told = api(owner).get(f"{URL}{extracted.pk}/").json()
-    assert told["sources"] == [
+    payload = api(owner).get(f"{URL}{extracted.pk}/").json()
+    assert payload["sources"] == [
         {
             "session": str(source.session_id),
             "message": str(source.message_id),
@@ -183,9 +185,9 @@ def test_sources_are_told_to_those_who_may_read_them(api, extracted, owner, edit
 def test_owners_decide_and_editors_do_not(api, editor, owner, project):
     project.review_memories = True
     project.save()
-    told = api(editor).post(URL, GIVEN, format="json").json()
-    assert (told["state"], told["waits_because"]) == ("proposed", "asked")
-    url = f"{URL}{told['id']}/"
+    payload = api(editor).post(URL, GIVEN, format="json").json()
+    assert (payload["state"], payload["waits_because"]) == ("proposed", "asked")
+    url = f"{URL}{payload['id']}/"
     assert objects(api(owner).get(f"{URL}?state=proposed")) == ["the platform team"]
     assert api(editor).patch(url, {"state": "live"}, format="json").status_code == 403
     assert api(owner).patch(url, {"state": "proposed"}, format="json").status_code == 200
@@ -197,8 +199,8 @@ def test_owners_decide_and_editors_do_not(api, editor, owner, project):
 
 
 def test_deleting_forgets_and_gives_the_receipt(api, owner, extracted, project):
-    told = api(owner).delete(f"{URL}{extracted.pk}/")
-    assert told.status_code == 200 and told.json()["removed"]["facts"] == 1
+    response = api(owner).delete(f"{URL}{extracted.pk}/")
+    assert response.status_code == 200 and response.json()["removed"]["facts"] == 1
     assert not Fact.objects.exists()
     assert api(owner).delete(f"{URL}{extracted.pk}/").status_code == 404
 

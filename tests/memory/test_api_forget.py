@@ -25,27 +25,27 @@ def session(project, owner):
 
 
 @pytest.fixture
-def said(session, owner, editor):
+def messages(session, owner, editor):
     """What the owner said, and what the editor did."""
     texts = [draft("The vault number is 9472.", author=owner), draft("By Edgar.", author=editor)]
     return post_messages(session, texts)
 
 
-def test_an_owner_has_a_message_forgotten(said, owner, api):
-    answer = api(owner).post(URL, {"message": said[0].pk}, format="json")
+def test_an_owner_has_a_message_forgotten(messages, owner, api):
+    answer = api(owner).post(URL, {"message": messages[0].pk}, format="json")
     assert answer.status_code == 200
     assert answer.json()["removed"]["messages"] == 1
     assert answer.json()["search"]["found"] == []
     assert not Message.objects.filter(text__contains="9472").exists()
 
 
-def test_a_preview_changes_nothing(said, owner, api):
-    answer = api(owner).post(URL, {"message": said[0].pk, "preview": True}, format="json")
+def test_a_preview_changes_nothing(messages, owner, api):
+    answer = api(owner).post(URL, {"message": messages[0].pk, "preview": True}, format="json")
     assert (answer.json()["id"], answer.json()["removed"]["messages"]) == (None, 1)
     assert Message.objects.filter(text__contains="9472").exists()
 
 
-def test_nothing_named_is_a_400(said, owner, api):
+def test_nothing_named_is_a_400(messages, owner, api):
     assert api(owner).post(URL, {}, format="json").status_code == 400
     assert api(owner).post(URL, {"sources": True}, format="json").status_code == 400
     assert Message.objects.filter(text__contains="9472").exists()
@@ -54,14 +54,14 @@ def test_nothing_named_is_a_400(said, owner, api):
 @pytest.mark.parametrize(
     ("field", "value"), [("user", "nobody"), ("before", "soon"), ("session", "x"), ("reason", "x")]
 )
-def test_a_condition_that_makes_no_sense_is_a_400_that_names_it(said, owner, api, field, value):
-    answer = api(owner).post(URL, {"message": said[0].pk, field: value}, format="json")
+def test_a_condition_that_makes_no_sense_is_a_400_that_names_it(messages, owner, api, field, value):
+    answer = api(owner).post(URL, {"message": messages[0].pk, field: value}, format="json")
     assert (answer.status_code, list(answer.json())) == (400, [field])
     assert Message.objects.filter(text__contains="9472").exists()
 
 
 @pytest.mark.parametrize("name", ["session", "message", "entry", "fact", "import"])
-def test_an_id_that_never_was_here_is_404(said, stranger, owner, api, name):
+def test_an_id_that_never_was_here_is_404(messages, stranger, owner, api, name):
     mine = create_session(create_project(stranger, name="Elsewhere"), stranger)
     for pk in (uuid4(), mine.pk):
         for wish in ({name: pk}, {name: pk, "preview": True}):
@@ -73,33 +73,33 @@ def test_an_id_that_never_was_here_is_404(said, stranger, owner, api, name):
     assert not Activity.objects.filter(verb=ActivityVerb.FORGOTTEN).exists()
 
 
-def test_what_is_gone_already_is_no_error(said, owner, api):
-    wish = {"message": said[0].pk}
+def test_what_is_gone_already_is_no_error(messages, owner, api):
+    wish = {"message": messages[0].pk}
     api(owner).post(URL, wish, format="json")
     answer = api(owner).post(URL, wish, format="json")
     assert answer.status_code == 200
     assert not any(answer.json()["removed"].values())
 
 
-def test_an_editor_has_own_words_forgotten_and_nobody_else_s(said, editor, api):
+def test_an_editor_has_own_words_forgotten_and_nobody_else_s(messages, editor, api):
     client = api(editor)
-    assert client.post(URL, {"message": said[0].pk}, format="json").status_code == 403
+    assert client.post(URL, {"message": messages[0].pk}, format="json").status_code == 403
     assert client.post(URL, {"user": "olive"}, format="json").status_code == 403
-    assert client.post(URL, {"session": said[0].session_id}, format="json").status_code == 403
+    assert client.post(URL, {"session": messages[0].session_id}, format="json").status_code == 403
     assert client.post(URL, {"before": "2030-01-01T00:00Z"}, format="json").status_code == 403
     assert client.post(URL, {"user": "edgar"}, format="json").status_code == 200
     assert list(Message.objects.exclude(text="").values_list("seq", flat=True)) == [1]
 
 
-def test_a_viewer_forgets_nothing(said, viewer, api):
+def test_a_viewer_forgets_nothing(messages, viewer, api):
     assert api(viewer).post(URL, {"user": "vera"}, format="json").status_code == 403
 
 
-def test_a_stranger_gets_404(said, stranger, api):
-    assert api(stranger).post(URL, {"message": said[0].pk}, format="json").status_code == 404
+def test_a_stranger_gets_404(messages, stranger, api):
+    assert api(stranger).post(URL, {"message": messages[0].pk}, format="json").status_code == 404
 
 
-def test_deleting_an_entry_forgets_it(said, session, owner, editor, api):
+def test_deleting_an_entry_forgets_it(messages, session, owner, editor, api):
     entry = summarise(session.pk, datetime.now(UTC) + timedelta(hours=1))
     url = f"/api/v1/projects/billing/memory/entries/{entry.pk}/"
     assert api(editor).delete(url).status_code == 403
@@ -109,7 +109,7 @@ def test_deleting_an_entry_forgets_it(said, session, owner, editor, api):
     assert api(owner).delete(url).status_code == 404
 
 
-def test_the_command_prints_the_receipt(said, project, capsys):
+def test_the_command_prints_the_receipt(messages, project, capsys):
     call_command("forget", project="billing", user="olive", dry_run=True)
     assert json.loads(capsys.readouterr().out)["removed"]["messages"] == 1
     assert Message.objects.filter(text__contains="9472").exists()

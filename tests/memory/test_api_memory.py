@@ -41,16 +41,16 @@ def remember(project, owner):
 
 
 def test_an_empty_memory_is_empty(api, viewer):
-    told = api(viewer).get(URL).json()
-    assert (told["text"], told["tokens"], told["left_out"]) == ("", 0, [])
-    assert told["max_tokens"] == 2000
+    payload = api(viewer).get(URL).json()
+    assert (payload["text"], payload["tokens"], payload["left_out"]) == ("", 0, [])
+    assert payload["max_tokens"] == 2000
 
 
 def test_it_is_the_text_with_its_tokens(api, viewer, remember):
     remember("The cutover is on 3 March.")
-    told = api(viewer).get(URL).json()
-    assert "The cutover is on 3 March." in told["text"]
-    assert 0 < told["tokens"] <= told["max_tokens"]
+    payload = api(viewer).get(URL).json()
+    assert "The cutover is on 3 March." in payload["text"]
+    assert 0 < payload["tokens"] <= payload["max_tokens"]
 
 
 def test_its_version_changes_with_the_text_only(api, viewer, remember):

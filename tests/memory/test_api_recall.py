@@ -45,8 +45,8 @@ def test_filters_are_kept(api, project, owner):
     assert results(api, owner, q="cutover", exclude_session=session.pk) == []
     assert results(api, owner, q="cutover", author="nobody") == []
     assert results(api, owner, q="cutover", source="note") == []
-    kept = {"until": "2026-03-02T00:00Z", "session": session.pk, "author": "olive"}
-    assert len(results(api, owner, q="cutover", source="turn", **kept)) == 1
+    filters = {"until": "2026-03-02T00:00Z", "session": session.pk, "author": "olive"}
+    assert len(results(api, owner, q="cutover", source="turn", **filters)) == 1
 
 
 def test_without_a_question_it_is_the_most_recent(api, project, owner):

@@ -17,9 +17,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def session(project, owner) -> Session:
     """A session with something to summarise."""
-    made = Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
-    post_message(made, "The cutover is on 3 March.", author=owner)
-    return made
+    chat_session = Session.objects.create(
+        project=project, creator=owner, visibility=Visibility.PROJECT
+    )
+    post_message(chat_session, "The cutover is on 3 March.", author=owner)
+    return chat_session
 
 
 @pytest.fixture

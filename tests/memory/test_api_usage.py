@@ -18,10 +18,10 @@ def call(project):
     def make(at: datetime | None = None, **fields) -> Call:
         usual = {"kind": "digest", "model": "openai-chat:a", "outcome": "answered"}
         numbers = {"input_tokens": 100, "output_tokens": 10, "duration_ms": 500}
-        made = Call.objects.create(project=project, **usual | numbers | fields)
+        model_call = Call.objects.create(project=project, **usual | numbers | fields)
         if at is not None:
-            Call.objects.filter(pk=made.pk).update(started_at=at)
-        return made
+            Call.objects.filter(pk=model_call.pk).update(started_at=at)
+        return model_call
 
     return make
 
@@ -32,13 +32,15 @@ def test_calls_are_summed_by_day_kind_and_model(api, owner, call):
     call(at + timedelta(hours=2), cost=Decimal("0.02"))
     call(at, kind="conversation", outcome="It did not answer in time.")
     call(at + timedelta(days=1), model="openai-chat:b")
-    told = api(owner).get(URL, SPAN).json()
-    assert [(row["day"], row["kind"], row["model"], row["calls"]) for row in told["results"]] == [
+    payload = api(owner).get(URL, SPAN).json()
+    assert [
+        (row["day"], row["kind"], row["model"], row["calls"]) for row in payload["results"]
+    ] == [
         ("2026-03-13", "digest", "openai-chat:b", 1),
         ("2026-03-12", "conversation", "openai-chat:a", 1),
         ("2026-03-12", "digest", "openai-chat:a", 2),
     ]
-    assert told["results"][2] == {
+    assert payload["results"][2] == {
         "day": "2026-03-12",
         "kind": "digest",
         "model": "openai-chat:a",
@@ -49,8 +51,8 @@ def test_calls_are_summed_by_day_kind_and_model(api, owner, call):
         "cost": "0.030000",
         "duration_ms": 1000,
     }
-    assert told["results"][1]["unanswered"] == 1
-    assert told["results"][0]["cost"] is None
+    assert payload["results"][1]["unanswered"] == 1
+    assert payload["results"][0]["cost"] is None
 
 
 def test_a_day_is_one_of_the_projects_zone(api, owner, project, call):
@@ -76,14 +78,14 @@ def test_unless_told_otherwise_it_is_the_last_thirty_days(api, owner, call):
 
 def test_todays_allowance(api, owner, project, call):
     call()
-    told = api(owner).get(URL).json()["today"]
-    assert (told["spent"], told["limit"], told["is_spent"]) == (110, None, False)
+    details = api(owner).get(URL).json()["today"]
+    assert (details["spent"], details["limit"], details["is_spent"]) == (110, None, False)
     project.memory_daily_tokens = 1_000
     project.save()
     call(input_tokens=900)
-    told = api(owner).get(URL).json()["today"]
-    assert (told["spent"], told["limit"], told["is_spent"]) == (1_020, 1_000, True)
-    assert datetime.fromisoformat(told["resumes_at"]) > datetime.now(UTC)
+    details = api(owner).get(URL).json()["today"]
+    assert (details["spent"], details["limit"], details["is_spent"]) == (1_020, 1_000, True)
+    assert datetime.fromisoformat(details["resumes_at"]) > datetime.now(UTC)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,9 @@ def test_as_json_the_shares_are_numbers(settled, capsys):
 
 
 def test_it_finds_what_was_counted_when_the_digests_were_written(settled):
-    shares = {layer: kept.share(ALL) for layer, kept in particulars_by_layer(settled).items()}
+    shares = {
+        layer: statistics.share(ALL) for layer, statistics in particulars_by_layer(settled).items()
+    }
     assert shares == kept_by_layer(settled)
 
 

@@ -32,7 +32,7 @@ def entry(session) -> Entry:
 
 
 def written(session: Session, first_seq: int = 1, **fields) -> Entry:
-    made = Entry.objects.create(
+    entry = Entry.objects.create(
         project=session.project,
         session=session,
         granularity="conversation",
@@ -48,9 +48,9 @@ def written(session: Session, first_seq: int = 1, **fields) -> Entry:
         written_by="scripted",
         **fields,
     )
-    made.tokens = item_tokens(made.as_item())
-    made.save()
-    return made
+    entry.tokens = item_tokens(entry.as_item())
+    entry.save()
+    return entry
 
 
 @pytest.fixture
@@ -91,12 +91,12 @@ def state(entry: Entry) -> str:
 
 
 def test_an_edit_keeps_the_text_before_and_shows_it(change, editor, entry):
-    shown = change(editor, entry, "edit", text="- It was decided otherwise.\r\n- At last.")
+    response = change(editor, entry, "edit", text="- It was decided otherwise.\r\n- At last.")
     entry.refresh_from_db()
     assert entry.summary == "- It was decided otherwise.\n- At last."
     assert entry.written_by == "edgar"
-    assert shown.redirect_chain == [(f"{MEMORY}{entry.pk}/", 302)]
-    earlier = text_of(shown).partition("Earlier texts")[2]
+    assert response.redirect_chain == [(f"{MEMORY}{entry.pk}/", 302)]
+    earlier = text_of(response).partition("Earlier texts")[2]
     assert "It was <del>decided.</del>" in earlier
 
 
@@ -173,9 +173,9 @@ def test_an_owner_approves_from_the_queue(client, change, owner, propose):
     queue = text_of(client.get(MEMORY)).partition("Waits for review")[2].partition("</section>")[0]
     assert "It was decided." in queue
     assert f'value="approve {entry.pk}"' in queue
-    shown = change(owner, entry, "approve", back=MEMORY)
-    assert shown.redirect_chain == [(MEMORY, 302)]
-    assert "Waits for review" not in text_of(shown)
+    response = change(owner, entry, "approve", back=MEMORY)
+    assert response.redirect_chain == [(MEMORY, 302)]
+    assert "Waits for review" not in text_of(response)
     assert state(entry) == "live"
 
 

@@ -18,7 +18,7 @@ def fact(since: int, until: int | None = None):
 
 
 @pytest.mark.parametrize(
-    ("one", "start", "width", "is_open"),
+    ("item", "start", "width", "is_open"),
     [
         (fact(100), "0.0", "100.0", True),
         (fact(50), "50.0", "50.0", True),
@@ -28,6 +28,6 @@ def fact(since: int, until: int | None = None):
         (fact(20, 20), "80.0", "1.0", False),
     ],
 )
-def test_a_stretch_of_the_whole_time(one, start, width, is_open):
-    drawn = fact_timeline(one, [fact(100), one])
+def test_a_stretch_of_the_whole_time(item, start, width, is_open):
+    drawn = fact_timeline(item, [fact(100), item])
     assert (drawn["start"], drawn["width"], drawn["is_open"]) == (start, width, is_open)

@@ -71,13 +71,13 @@ def test_what_says_too_little_is_left_out_and_still_ends_the_other_speakers_turn
 
 
 def test_a_full_turn_is_followed_by_another():
-    found = cut(*(Said(seq, LONG) for seq in range(1, 60)))
-    assert len(found) > 1
-    assert all(token_counting.count(turn[3]) <= 256 for turn in found)
+    chunks = cut(*(Said(seq, LONG) for seq in range(1, 60)))
+    assert len(chunks) > 1
+    assert all(token_counting.count(turn[3]) <= 256 for turn in chunks)
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         ("ok", False),
         ("", False),
@@ -93,8 +93,8 @@ def test_a_full_turn_is_followed_by_another():
         ("exactly 20 letters!!", True),
     ],
 )
-def test_a_short_message_is_kept_if_it_asks_or_speaks_of_a_task(text, kept):
-    assert is_indexable(text) is kept
+def test_a_short_message_is_kept_if_it_asks_or_speaks_of_a_task(text, expected):
+    assert is_indexable(text) is expected
 
 
 def test_a_long_message_is_split_at_sentence_ends():
@@ -110,28 +110,31 @@ conversations = st.lists(
     st.tuples(words, st.sampled_from(["user", "assistant", "tool"]), st.sampled_from("AB")),
     max_size=25,
 ).map(
-    lambda said: [Said(seq, text, role, who) for seq, (text, role, who) in enumerate(said, start=1)]
+    lambda message: [
+        Said(seq, text, role, username)
+        for seq, (text, role, username) in enumerate(message, start=1)
+    ]
 )
 rules = st.builds(ChunkingRules, merge=st.booleans(), max_tokens=st.integers(20, 60))
 
 
 @given(conversations, rules)
 def test_turns_are_in_order_and_disjoint_and_fit(messages, rules):
-    found = list(chunk_messages(messages, rules))
-    places = [(turn.first_seq, turn.part) for turn in found]
+    chunks = list(chunk_messages(messages, rules))
+    places = [(turn.first_seq, turn.part) for turn in chunks]
     assert places == sorted(set(places))
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in zip(chunks, chunks[1:], strict=False):
         assert before.last_seq < after.first_seq or before.first_seq == after.first_seq
-    assert all(token_counting.count(turn.text) <= rules.max_tokens for turn in found)
+    assert all(token_counting.count(turn.text) <= rules.max_tokens for turn in chunks)
 
 
 @given(conversations, rules)
 def test_nothing_that_is_worth_keeping_is_lost(messages, rules):
-    found = list(chunk_messages(messages, rules))
+    chunks = list(chunk_messages(messages, rules))
     for message in messages:
-        kept = message.role in INDEXED_ROLES and is_indexable(message.text, rules)
-        holding = [turn for turn in found if turn.first_seq <= message.seq <= turn.last_seq]
-        if kept:
+        is_kept = message.role in INDEXED_ROLES and is_indexable(message.text, rules)
+        holding = [turn for turn in chunks if turn.first_seq <= message.seq <= turn.last_seq]
+        if is_kept:
             assert {turn.speaker for turn in holding} == {message.speaker}
             text = "".join("".join(turn.text.split()) for turn in holding)
             assert "".join(message.text.split()) in text
@@ -139,11 +142,11 @@ def test_nothing_that_is_worth_keeping_is_lost(messages, rules):
 
 @given(conversations, rules)
 def test_cutting_anew_from_the_beginning_of_any_turn_gives_the_same_rest(messages, rules):
-    found = list(chunk_messages(messages, rules))
-    for number, turn in enumerate(found):
+    chunks = list(chunk_messages(messages, rules))
+    for number, turn in enumerate(chunks):
         if turn.part == 0:
             rest = [message for message in messages if message.seq >= turn.first_seq]
-            assert list(chunk_messages(rest, rules)) == found[number:]
+            assert list(chunk_messages(rest, rules)) == chunks[number:]
 
 
 @given(st.text(max_size=600), st.integers(8, 50))

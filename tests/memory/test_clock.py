@@ -20,9 +20,9 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def session(project, owner):
-    made = Session.objects.create(project=project, creator=owner)
-    post_message(made, "The cutover is on 3 March.", author=owner)
-    return made
+    chat_session = Session.objects.create(project=project, creator=owner)
+    post_message(chat_session, "The cutover is on 3 March.", author=owner)
+    return chat_session
 
 
 def set_back(hours: int) -> None:

@@ -22,16 +22,16 @@ def jump(client):
 
 def test_letters_lead_to_pages_chats_and_memories(jump, owner, entry, chat):
     assert reverse("facts", args=["billing"]) in jump(owner, "fac")
-    found = jump(owner, "replica")
-    assert reverse("session", args=["billing", chat.pk]) in found
-    assert reverse("entry", args=["billing", entry.pk]) in found
+    response = jump(owner, "replica")
+    assert reverse("session", args=["billing", chat.pk]) in response
+    assert reverse("entry", args=["billing", entry.pk]) in response
 
 
 def test_without_letters_the_latest_chats_are_there(jump, owner, chat):
-    found = jump(owner, "")
-    assert reverse("session", args=["billing", chat.pk]) in found
-    assert "New chat" in found
-    assert "Settings" not in found
+    response = jump(owner, "")
+    assert reverse("session", args=["billing", chat.pk]) in response
+    assert "New chat" in response
+    assert "Settings" not in response
 
 
 def test_what_a_reader_may_not_see_is_not_offered(jump, viewer, entry, chat):
@@ -39,9 +39,9 @@ def test_what_a_reader_may_not_see_is_not_offered(jump, viewer, entry, chat):
     chat.save()
     entry.state = EntryStatus.HIDDEN
     entry.save()
-    found = jump(viewer, "replica")
-    assert str(chat.pk) not in found
-    assert str(entry.pk) not in found
+    response = jump(viewer, "replica")
+    assert str(chat.pk) not in response
+    assert str(entry.pk) not in response
     assert reverse("imports", args=["billing"]) not in jump(viewer, "imp")
     assert "New chat" not in jump(viewer, "")
 

@@ -33,8 +33,10 @@ def say(session, *texts: str) -> list[Message]:
     return post_messages(session, [draft(text) for text in texts])
 
 
-def told(model) -> str:
-    return "\n".join(one["content"] for request in model.requests for one in request["messages"])
+def requested_text(model) -> str:
+    return "\n".join(
+        message["content"] for request in model.requests for message in request["messages"]
+    )
 
 
 def test_an_idle_session_is_due_and_a_fresh_one_is_not(session):
@@ -87,13 +89,15 @@ def test_all_of_a_long_conversation_is_read_and_a_resumed_one_gets_a_second_entr
     say(session, *facts)
     first = summarise(session.pk, later())
     assert (first.first_seq, first.last_seq, first.message_count) == (1, 120, 120)
-    assert set(re.findall(r"P-\d{4}", told(scripted))) == {f"P-{1000 + n}" for n in range(120)}
+    assert set(re.findall(r"P-\d{4}", requested_text(scripted))) == {
+        f"P-{1000 + n}" for n in range(120)
+    }
 
     scripted.reset()
     say(session, *[f"Later fact {n}: part Q-{n}." for n in range(10)])
     second = summarise(session.pk, later())
     assert (second.first_seq, second.last_seq, second.message_count) == (121, 130, 10)
-    assert "P-1005" not in told(scripted)
+    assert "P-1005" not in requested_text(scripted)
     assert [(e.first_seq, e.last_seq) for e in session.entries.order_by("first_seq")] == [
         (1, 120),
         (121, 130),
@@ -101,8 +105,8 @@ def test_all_of_a_long_conversation_is_read_and_a_resumed_one_gets_a_second_entr
 
 
 def test_a_range_stops_before_a_reply_that_is_still_being_said(session, scripted):
-    asked = post_message(session, "What about the replica?")
-    reply = begin_reply(asked)
+    question = post_message(session, "What about the replica?")
+    reply = begin_reply(question)
     entry = summarise(session.pk, later())
     assert (entry.first_seq, entry.last_seq) == (1, 1)
 
@@ -112,14 +116,14 @@ def test_a_range_stops_before_a_reply_that_is_still_being_said(session, scripted
 
 
 def test_failed_replies_and_siblings_off_the_path_contribute_nothing(session, scripted):
-    asked = post_message(session, "What about the replica?")
-    finalise(begin_reply(asked), "An earlier answer.", Status.COMPLETE, {})
-    finalise(begin_reply(asked), "", Status.FAILED, {"error": "No."})
-    finalise(begin_reply(asked), "The answer that counts.", Status.COMPLETE, {})
+    question = post_message(session, "What about the replica?")
+    finalise(begin_reply(question), "An earlier answer.", Status.COMPLETE, {})
+    finalise(begin_reply(question), "", Status.FAILED, {"error": "No."})
+    finalise(begin_reply(question), "The answer that counts.", Status.COMPLETE, {})
     entry = summarise(session.pk, later())
     assert (entry.first_seq, entry.last_seq, entry.message_count) == (1, 4, 2)
-    assert "The answer that counts." in told(scripted)
-    assert "An earlier answer." not in told(scripted)
+    assert "The answer that counts." in requested_text(scripted)
+    assert "An earlier answer." not in requested_text(scripted)
 
 
 def test_what_is_not_to_be_remembered_is_not(session, scripted):
@@ -132,7 +136,7 @@ def test_what_is_not_to_be_remembered_is_not(session, scripted):
     say(session, "The cutover is on 3 March.")
     entry = summarise(session.pk, later())
     assert (entry.first_seq, entry.last_seq, entry.message_count) == (1, 2, 1)
-    assert "secret" not in told(scripted)
+    assert "secret" not in requested_text(scripted)
 
 
 @pytest.mark.parametrize(

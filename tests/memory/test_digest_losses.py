@@ -33,7 +33,7 @@ def settle(project) -> Entry:
 
 
 def lost(entry: Entry) -> set[str]:
-    return {one["text"] for one in entry.losses}
+    return {loss["text"] for loss in entry.losses}
 
 
 def test_what_was_left_out_is_asked_for_once_more_and_the_better_answer_is_taken(
@@ -45,11 +45,16 @@ def test_what_was_left_out_is_asked_for_once_more_and_the_better_answer_is_taken
     assert digest.summary.endswith("Ben Adler budgets €1,200.")
     assert lost(digest) == {"Vienna"}
     assert digest.particulars == 6
-    again = scripted.requests[1]["messages"]
-    assert [one["role"] for one in again] == ["system", "user", "assistant", "user"]
-    assert again[:2] == scripted.requests[0]["messages"]
-    assert again[2]["content"] == "- Ana moved the cutover."
-    listed = again[3]["content"]
+    prompt_messages = scripted.requests[1]["messages"]
+    assert [prompt_message["role"] for prompt_message in prompt_messages] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert prompt_messages[:2] == scripted.requests[0]["messages"]
+    assert prompt_messages[2]["content"] == "- Ana moved the cutover."
+    listed = prompt_messages[3]["content"]
     assert "<memory>\n- 3 March\n- INFRA-2231\n- €1,200\n" in listed.replace("- Ana\n", "")
     assert "at most 120 words" in listed
     assert list(Call.objects.order_by("pk").values_list("kind", "outcome")) == [
@@ -99,8 +104,8 @@ def test_what_children_hold_cannot_command_the_writer(small, owner, scripted):
     remember(small, owner, OTHER)
     scripted.say("- Ana moved the cutover.")
     settle(small)
-    asked = scripted.requests[1]["messages"][3]["content"]
-    assert asked.count("</memory>") == 1 and asked.endswith("</memory>")
+    content = scripted.requests[1]["messages"][3]["content"]
+    assert content.count("</memory>") == 1 and content.endswith("</memory>")
 
 
 def test_an_only_child_loses_nothing(small, owner, scripted):
@@ -115,8 +120,10 @@ def test_the_digest_that_quotes_is_audited_too(small, owner):
         remember(small, owner, f"- Ana: “The build {number}00 goes to INFRA-{number} by Friday.”")
     digest = settle(small)
     assert digest.written_by == "extractive"
-    told = [("", child.summary) for child in digest.children.all()]
-    assert lost(digest) == {one.text for one in audit(told, digest.summary).missing}
+    labelled = [("", child.summary) for child in digest.children.all()]
+    assert lost(digest) == {
+        missing_item.text for missing_item in audit(labelled, digest.summary).missing
+    }
     assert 0 < len(digest.losses) < digest.particulars == 16
     assert not Call.objects.exists()
 
@@ -133,7 +140,9 @@ def test_a_rewritten_digest_gets_the_losses_of_its_new_text(small, two, scripted
 def test_the_share_kept_is_reported_by_layer_in_one_query(
     small, owner, scripted, django_assert_num_queries
 ):
-    def digest(granularity: str, key: str, held: int, losses: list, state=EntryStatus.LIVE) -> None:
+    def digest(
+        granularity: str, key: str, expected_share: int, losses: list, state=EntryStatus.LIVE
+    ) -> None:
         Entry.objects.create(
             project=small,
             granularity=granularity,
@@ -145,20 +154,20 @@ def test_the_share_kept_is_reported_by_layer_in_one_query(
             first_source_at=START,
             last_source_at=START,
             written_by="someone",
-            particulars=held,
+            particulars=expected_share,
             losses=losses,
             state=state,
         )
 
-    one = {"kind": "name", "text": "Ana"}
-    digest("day", "2026-01-05", 4, [one])
+    fields = {"kind": "name", "text": "Ana"}
+    digest("day", "2026-01-05", 4, [fields])
     digest("day", "2026-01-06", 6, [], EntryStatus.ABSORBED)
-    digest("day", "2026-01-07", 10, [one] * 9, EntryStatus.STALE)
+    digest("day", "2026-01-07", 10, [fields] * 9, EntryStatus.STALE)
     digest(
-        "week", "2026-W02", 100, [one] * 49 + [{"kind": "more", "text": "31"}], EntryStatus.FADED
+        "week", "2026-W02", 100, [fields] * 49 + [{"kind": "more", "text": "31"}], EntryStatus.FADED
     )
     digest("month", "2026-01", 0, [])
     remember(small, owner, ONE)
     with django_assert_num_queries(1):
-        kept = kept_by_layer(small)
-    assert kept == {"day": pytest.approx(0.9), "week": pytest.approx(0.2)}
+        kept_facts = kept_by_layer(small)
+    assert kept_facts == {"day": pytest.approx(0.9), "week": pytest.approx(0.2)}

@@ -145,7 +145,7 @@ def test_a_pinned_entry_stays_where_it_is(small, owner):
     cycle.run(START + timedelta(days=75))
     oldest.refresh_from_db()
     assert (oldest.state, oldest.parent) == (EntryStatus.LIVE, None)
-    assert oldest.pk in [shown.id for shown in rendered_bank(small).included]
+    assert oldest.pk in [entry_id.id for entry_id in rendered_bank(small).included]
 
 
 def test_faded_entries_come_back_when_there_is_room(small, owner):
@@ -167,12 +167,12 @@ def test_what_is_withheld_at_this_moment_does_not_come_back(small, owner):
     now = START + timedelta(days=40 * 31)
     cycle.run(now)
     faded = Entry.objects.filter(state=EntryStatus.FADED).values_list("pk", flat=True)
-    gone = faded[0]
+    faded_id = faded[0]
     withheld, settled = Event(), Event()
 
     @transaction.atomic
     def withhold():
-        entry_operations.withhold(Entry.objects.filter(project=small, pk=gone), for_good=True)
+        entry_operations.withhold(Entry.objects.filter(project=small, pk=faded_id), for_good=True)
         withheld.set()
         settled.wait(2)
 
@@ -190,11 +190,11 @@ def test_what_is_withheld_at_this_moment_does_not_come_back(small, owner):
     digests.update_layers(small.pk, now)
     settled.set()
     other.join()
-    there = Entry.objects.get(pk=gone)
-    assert (there.state, there.withheld) == (EntryStatus.STALE, True)
+    entry = Entry.objects.get(pk=faded_id)
+    assert (entry.state, entry.withheld) == (EntryStatus.STALE, True)
     cycle.run(now)
-    there.refresh_from_db()
-    assert (there.state, there.withheld) == (EntryStatus.LIVE, False)
+    entry.refresh_from_db()
+    assert (entry.state, entry.withheld) == (EntryStatus.LIVE, False)
     assert not Entry.objects.filter(state=EntryStatus.FADED).exists()
 
 
@@ -203,10 +203,10 @@ def test_a_deleted_session_leaves_no_trace_in_the_digests(small, owner, api, mon
         talk(small, owner, day)
         talk(small, owner, day, hour=2)
     cycle.run(START + timedelta(days=22))
-    gone = Session.objects.get(title="Day 3", created_at=START + timedelta(days=3))
+    chat_session = Session.objects.get(title="Day 3", created_at=START + timedelta(days=3))
     word = "the build 30 took"
-    assert Entry.objects.filter(summary__contains=word).exclude(session=gone).exists()
-    assert api(owner).delete(f"/api/v1/sessions/{gone.pk}/").status_code == 204
+    assert Entry.objects.filter(summary__contains=word).exclude(session=chat_session).exists()
+    assert api(owner).delete(f"/api/v1/sessions/{chat_session.pk}/").status_code == 204
     assert word not in rendered_bank(small).text
     monkeypatch.setattr(sessions, "UNDO_WINDOW", timedelta(0))
     assert sessions.purge_deleted() == 1

@@ -41,14 +41,14 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.requests.append(asked)
+        payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append(payload)
         time.sleep(self.server.delay)
         status = self.server.failures.pop(0) if self.server.failures else 200
-        texts = asked["input"]
+        texts = payload["input"]
         vectors = np.array([[len(text), 1, 0] for text in texts], "<f4")
         data = [
-            {"object": "embedding", "index": place, "embedding": _encoded(vector, asked)}
+            {"object": "embedding", "index": place, "embedding": _encoded(vector, payload)}
             for place, vector in enumerate(vectors)
         ]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
@@ -61,8 +61,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _encoded(vector, asked) -> object:
-    if asked.get("encoding_format") == "base64":
+def _encoded(vector, request) -> object:
+    if request.get("encoding_format") == "base64":
         return base64.b64encode(vector.tobytes()).decode()
     return vector.tolist()
 
@@ -97,7 +97,7 @@ def test_it_can_be_used_by_many_threads_at_once():
 
 
 @pytest.mark.parametrize(
-    "embedder", [get_static_embedder(), HashEmbedder()], ids=lambda one: one.name
+    "embedder", [get_static_embedder(), HashEmbedder()], ids=lambda item: item.name
 )
 def test_vectors_have_length_one_and_the_same_text_the_same_vector(embedder):
     rows = embedder.embed_documents(["The cutover.", "A garden full of tulips."])

@@ -28,11 +28,13 @@ def member(project, owner):
 
 @pytest.fixture
 def give(member):
-    def made(team: str, since: datetime = MARCH, by: Membership | None = None, **fields) -> Fact:
-        told = Statement("Billing", "is owned by", team, since, **fields)
-        return facts.create_fact(by or member, told)[0]
+    def create_fact(
+        team: str, since: datetime = MARCH, by: Membership | None = None, **fields
+    ) -> Fact:
+        statement = Statement("Billing", "is owned by", team, since, **fields)
+        return facts.create_fact(by or member, statement)[0]
 
-    return made
+    return create_fact
 
 
 def owners(project, moment: datetime, recorded: datetime | None = None) -> list[str]:
@@ -43,8 +45,8 @@ def owners(project, moment: datetime, recorded: datetime | None = None) -> list[
 def test_a_new_object_closes_the_old_fact_at_its_start_and_is_linked(project, give):
     old, new = give("platform"), give("payments", MAY)
     assert (owners(project, APRIL), owners(project, JUNE)) == (["platform"], ["payments"])
-    told = Fact.objects.with_validity().get(pk=old.pk)
-    assert (told.until, told.closer) == (MAY, new.pk)
+    fact = Fact.objects.with_validity().get(pk=old.pk)
+    assert (fact.until, fact.closer) == (MAY, new.pk)
 
 
 def test_what_is_told_late_takes_its_place_in_time(project, give):
@@ -111,17 +113,17 @@ def test_an_edit_of_what_somebody_changed_meanwhile_is_refused(give, owner):
 
 
 def test_two_objects_from_the_same_moment_stand_against_each_other(give, member, project):
-    one, other = give("platform"), give("payments")
-    assert facts.contradictions(member) == [[one, other]]
+    first_item, other = give("platform"), give("payments")
+    assert facts.contradictions(member) == [[first_item, other]]
     assert owners(project, APRIL) == ["payments", "platform"]
     give("finance", MAY)
     assert owners(project, JUNE) == ["finance"]
 
 
 def test_an_end_that_somebody_gave_is_not_overruled_in_silence(give, member):
-    one = give("platform", valid_until=JUNE)
+    first_item = give("platform", valid_until=JUNE)
     other = give("payments", MAY)
-    assert facts.contradictions(member) == [[one, other]]
+    assert facts.contradictions(member) == [[first_item, other]]
 
 
 def test_what_agrees_is_no_contradiction(give, member):
@@ -190,8 +192,8 @@ def test_two_workers_at_once_leave_one_fact_open(project, owner, member):
         try:
             barrier.wait(10)
             since = MARCH + timedelta(days=number % 4)
-            told = Statement("Billing", "is owned by", f"team {number % 4}", since)
-            facts.create_fact(member, told)
+            statement = Statement("Billing", "is owned by", f"team {number % 4}", since)
+            facts.create_fact(member, statement)
         except BaseException as error:
             failures.append(error)
         finally:

@@ -53,7 +53,7 @@ def answer(*claims: dict, summary: str = "Who owns billing.") -> str:
 
 @pytest.fixture
 def say(project, owner):
-    def said(*texts: str, at=MARCH, user=owner, visibility=Visibility.PROJECT) -> Session:
+    def add_session(*texts: str, at=MARCH, user=owner, visibility=Visibility.PROJECT) -> Session:
         session = Session.objects.create(
             project=project, creator=user, title="Talk", visibility=visibility
         )
@@ -61,14 +61,14 @@ def say(project, owner):
         Session.objects.filter(pk=session.pk).update(last_activity_at=at)
         return session
 
-    return said
+    return add_session
 
 
 def settle(project, at=JUNE) -> None:
     cycle.run(at, project)
 
 
-def held(project, moment: datetime = JUNE, recorded: datetime | None = None) -> list[str]:
+def known_objects(project, moment: datetime = JUNE, recorded: datetime | None = None) -> list[str]:
     rows = Fact.objects.filter(project=project).with_validity(recorded).valid_at(moment)
     return [fact.object for fact in rows.order_by("object")]
 
@@ -93,7 +93,10 @@ class TestBilling:
         return first, second
 
     def test_as_of_april_platform_and_today_payments_both_with_their_messages(self, project, talks):
-        assert (held(project, APRIL), held(project)) == (["platform team"], ["payments team"])
+        assert (known_objects(project, APRIL), known_objects(project)) == (
+            ["platform team"],
+            ["payments team"],
+        )
         assert (sources(project, APRIL), sources(project, JUNE)) == ([PLATFORM], [PAYMENTS])
 
     def test_the_end_and_what_ended_it_are_told(self, project, talks):
@@ -103,22 +106,22 @@ class TestBilling:
         assert payments.until is None
 
     def test_in_april_the_project_knew_only_of_platform(self, project, talks):
-        assert held(project, JUNE, recorded=APRIL) == ["platform team"]
+        assert known_objects(project, JUNE, recorded=APRIL) == ["platform team"]
 
     def test_after_the_may_message_is_forgotten_it_is_platform_again(self, project, talks):
         receipt = forget(project, ForgetScope(message=talks[1].messages.get().pk))
         assert receipt.removed["facts"] == 1
-        assert held(project) == ["platform team"]
+        assert known_objects(project) == ["platform team"]
         assert not Fact.objects.filter(object="payments team").exists()
 
     def test_while_the_may_chat_is_deleted_it_is_platform_and_then_payments_again(
         self, project, talks, owner, scripted
     ):
         sessions.delete_session(talks[1])
-        assert held(project) == ["platform team"]
+        assert known_objects(project) == ["platform team"]
         sessions.restore_session(talks[1].pk)
         settle(project, JUNE)
-        assert held(project) == ["payments team"]
+        assert known_objects(project) == ["payments team"]
 
     def test_a_message_that_is_edited_to_say_something_else_opens_it_again(
         self, project, talks, scripted, owner
@@ -127,23 +130,23 @@ class TestBilling:
         [message] = talks[1].messages.all()
         edits.edit(message, "Lunch is at noon.", owner)
         settle(project)
-        assert held(project) == ["platform team"]
+        assert known_objects(project) == ["platform team"]
         # That it was held until now can still be asked for.
-        assert held(project, JUNE, recorded=MAY + timedelta(days=1)) == ["payments team"]
+        assert known_objects(project, JUNE, recorded=MAY + timedelta(days=1)) == ["payments team"]
 
     def test_hiding_the_may_summary_hides_its_facts(self, project, talks, owner):
         entry = talks[1].entries.get()
         entry_operations.set_hidden(entry, True, owner)
-        assert held(project) == ["platform team"]
+        assert known_objects(project) == ["platform team"]
         entry_operations.set_hidden(entry, False, owner)
-        assert held(project) == ["payments team"]
+        assert known_objects(project) == ["payments team"]
 
 
 def test_facts_cost_no_further_call(project, say, scripted):
     scripted.say(answer(claim("platform team")))
     say(PLATFORM)
     settle(project)
-    assert held(project) == ["platform team"]
+    assert known_objects(project) == ["platform team"]
     assert len(scripted.requests) == Call.objects.count() == 1
     assert scripted.requests[0]["response_format"]["type"] == "json_schema"
     assert Entry.objects.get().summary == "- Who owns billing."
@@ -156,14 +159,14 @@ def test_a_server_that_takes_no_schema_is_asked_for_text_from_then_on(project, s
     )
     say(PLATFORM)
     settle(project)
-    assert held(project) == ["platform team"]
+    assert known_objects(project) == ["platform team"]
     assert Entry.objects.get().summary == "- Who owns billing."
     assert "response_format" not in scripted.requests[1]
 
     scripted.say("- Who owns billing.\nFacts:\nbilling | is owned by | payments team | 1 | - | no")
     say(PAYMENTS, at=MAY)
     settle(project)
-    assert held(project) == ["payments team"]
+    assert known_objects(project) == ["payments team"]
     assert "response_format" not in scripted.requests[2]
     assert len(scripted.requests) == 3
 
@@ -185,7 +188,7 @@ def test_whatever_becomes_of_the_facts_the_summary_is_kept(project, say, scripte
     say(PLATFORM)
     settle(project)
     assert Entry.objects.get().summary == "- Who owns billing."
-    assert held(project) == []
+    assert known_objects(project) == []
 
 
 def test_a_list_of_facts_that_breaks_off_leaves_the_summary_and_the_whole_ones(
@@ -196,7 +199,7 @@ def test_a_list_of_facts_that_breaks_off_leaves_the_summary_and_the_whole_ones(
     say(PLATFORM)
     settle(project)
     assert Entry.objects.get().summary == "- Who owns billing."
-    assert held(project) == ["platform team"]
+    assert known_objects(project) == ["platform team"]
 
 
 def test_a_summary_that_breaks_off_is_still_no_summary(project, say, scripted):
@@ -266,24 +269,24 @@ def test_two_facts_of_one_day_follow_one_another(project, say, scripted):
     scripted.say(answer(claim("payments team", since="2026-03-01")))
     say(PAYMENTS, at=MARCH + timedelta(hours=2))
     settle(project)
-    assert held(project) == ["payments team"]
+    assert known_objects(project) == ["payments team"]
 
 
 def test_the_parts_of_a_long_talk_cite_their_own_lines(project, say, scripted, settings):
     settings.CONTEXT_TOKENS = 2_000
     texts = [f"Service {n} is owned by team {n}. " + "And so on. " * 40 for n in range(12)]
 
-    def tell(request):
+    def extract_facts(request):
         text = request["messages"][-1]["content"]
-        found = []
+        lines = []
         for line in text.splitlines():
             number, _, rest = line.partition(" ")
             if number.isdigit() and "Service" in rest:
                 n = int(number) - 1
-                found.append(claim(f"team {n}", n + 1, subject=f"Service {n}"))
-        return answer(*found)
+                lines.append(claim(f"team {n}", n + 1, subject=f"Service {n}"))
+        return answer(*lines)
 
-    scripted.default = tell
+    scripted.default = extract_facts
     say(*texts)
     settle(project)
     assert len(scripted.requests) > 3
@@ -298,9 +301,9 @@ def test_a_personal_fact_is_about_who_said_it(project, say, scripted, owner, edi
     settle(project)
     fact = Fact.objects.get()
     assert (fact.user, fact.subject) == (editor, "edgar")
-    seen_by = Membership.objects.select_related("project")
-    assert facts.facts_for(seen_by.get(user=editor)).count() == 1
-    assert facts.facts_for(seen_by.get(user=owner)).count() == 0
+    rows_seen_by = Membership.objects.select_related("project")
+    assert facts.facts_for(rows_seen_by.get(user=editor)).count() == 1
+    assert facts.facts_for(rows_seen_by.get(user=owner)).count() == 0
 
 
 def test_a_private_chat_tells_its_facts_to_all_and_its_words_to_nobody(
@@ -326,7 +329,7 @@ def test_the_same_object_adds_a_source_and_one_of_two_may_go(project, say, scrip
     forget(project, ForgetScope(message=fact.sources.first().message_id))
     fact.refresh_from_db()
     assert fact.valid_from == MARCH + timedelta(days=9)
-    assert held(project) == ["platform team"]
+    assert known_objects(project) == ["platform team"]
 
 
 def test_a_reviewed_project_takes_facts_in_with_their_summary(project, say, scripted, owner):
@@ -337,9 +340,9 @@ def test_a_reviewed_project_takes_facts_in_with_their_summary(project, say, scri
     settle(project)
     fact = Fact.objects.get()
     assert (fact.state, fact.waits_because) == (FactStatus.PROPOSED, ReviewReason.PROJECT_RULE)
-    assert held(project) == []
+    assert known_objects(project) == []
     entry_operations.set_hidden(Entry.objects.get(), False, owner)
-    assert held(project) == ["platform team"]
+    assert known_objects(project) == ["platform team"]
 
 
 def test_a_fact_of_a_rejected_summary_is_not_taken_in(project, say, scripted, owner):
@@ -349,7 +352,7 @@ def test_a_fact_of_a_rejected_summary_is_not_taken_in(project, say, scripted, ow
     say(PLATFORM)
     settle(project)
     entry_operations.set_hidden(Entry.objects.get(), True, owner)
-    assert held(project) == []
+    assert known_objects(project) == []
 
 
 def test_instructions_wait_even_where_the_summary_does_not(project, say, scripted, owner):
@@ -360,7 +363,7 @@ def test_instructions_wait_even_where_the_summary_does_not(project, say, scripte
     assert Entry.objects.get().state == EntryStatus.LIVE
     fact = Fact.objects.get()
     assert (fact.state, fact.waits_because) == (FactStatus.PROPOSED, ReviewReason.INSTRUCTIONS)
-    assert held(project) == []
+    assert known_objects(project) == []
 
 
 def test_what_somebody_corrected_stays_corrected(project, say, scripted, owner):
@@ -372,7 +375,7 @@ def test_what_somebody_corrected_stays_corrected(project, say, scripted, owner):
     scripted.say(answer(claim("platform team")))
     edits.edit(session.messages.get(seq=2), "And lunch is at one.", owner)
     settle(project)
-    assert held(project) == ["Team Platform"]
+    assert known_objects(project) == ["Team Platform"]
     assert Fact.objects.current().count() == 1
 
 
@@ -384,7 +387,7 @@ def test_what_somebody_hid_stays_hidden_when_it_is_told_again(project, say, scri
     scripted.say(answer(claim("platform team")))
     say(PLATFORM, at=MARCH + timedelta(days=1))
     settle(project)
-    assert held(project) == [] and Fact.objects.count() == 1
+    assert known_objects(project) == [] and Fact.objects.count() == 1
 
 
 def test_redacted_words_leave_the_facts_too(project, say, scripted, owner):
@@ -426,7 +429,7 @@ def test_facts_of_a_summary_that_was_overtaken_are_not_kept(project, say, script
 
 
 def test_a_text_is_taken_apart_strictly():
-    told = answers.parse_answer(
+    parsed = answers.parse_answer(
         "- A point.\nFacts:\n"
         "- billing | is owned by | platform team | 3 | 2026-03-01 | yes\n"
         "billing | is owned by | platform team | three | - | no\n"
@@ -436,8 +439,8 @@ def test_a_text_is_taken_apart_strictly():
         "billing | owned by | a | b | 3 | - | no\n"
         "| billing | has | bars | #4 |  | no |"
     )
-    assert told.summary == "- A point."
-    assert told.claims == (
+    assert parsed.summary == "- A point."
+    assert parsed.claims == (
         FactClaim("billing", "is owned by", "platform team", 3, date(2026, 3, 1), personal=True),
         FactClaim("billing", "has", "bars", 4),
     )
@@ -448,10 +451,10 @@ def test_what_somebody_gives_too_stands_without_its_message(project, say, script
     session = say(PLATFORM)
     settle(project)
     member = Membership.objects.select_related("project", "user").get(user=owner)
-    given = Statement("Billing", "is owned by", "the platform team", MARCH)
-    told = Statement("billing", "is owned by", "platform team", MARCH - timedelta(days=9))
-    fact, made = facts.create_fact(member, told)
-    assert not made and fact.written_by == "olive"
+    statement = Statement("Billing", "is owned by", "the platform team", MARCH)
+    new_statement = Statement("billing", "is owned by", "platform team", MARCH - timedelta(days=9))
+    fact, is_new = facts.create_fact(member, new_statement)
+    assert not is_new and fact.written_by == "olive"
     forget(project, ForgetScope(message=session.messages.get().pk))
-    assert held(project, MARCH) == ["platform team"]
-    assert facts.create_fact(member, given)[1]
+    assert known_objects(project, MARCH) == ["platform team"]
+    assert facts.create_fact(member, statement)[1]

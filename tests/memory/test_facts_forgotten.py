@@ -39,25 +39,25 @@ def answer(*claims: dict, summary: str = "Who owns what.") -> str:
 def say(project, owner, scripted):
     """Has a chat told and settled: its messages, and the claims found in them."""
 
-    def said(*texts: str, claims=(), at=MARCH, user=owner, **told: str) -> Session:
+    def add_session(*texts: str, claims=(), at=MARCH, user=owner, **draft_fields: str) -> Session:
         session = Session.objects.create(project=project, creator=user, title="Talk")
         post_messages(session, [draft(text, author=user, created_at=at) for text in texts])
         Session.objects.filter(pk=session.pk).update(last_activity_at=at)
-        scripted.say(answer(*claims, **told))
+        scripted.say(answer(*claims, **draft_fields))
         cycle.run(at + timedelta(hours=1), project)
         return session
 
-    return said
+    return add_session
 
 
 @pytest.fixture
 def give(project):
-    def made(user, subject: str = "The door", **fields) -> Fact:
+    def create_fact(user, subject: str = "The door", **fields) -> Fact:
         member = Membership.objects.select_related("project", "user").get(user=user)
-        told = Statement(subject, "is", "green and locked", MARCH, **fields)
-        return facts.create_fact(member, told)[0]
+        statement = Statement(subject, "is", "green and locked", MARCH, **fields)
+        return facts.create_fact(member, statement)[0]
 
-    return made
+    return create_fact
 
 
 def words() -> str:
@@ -109,8 +109,8 @@ def test_with_its_sources_the_messages_go_too(project, say):
 
 def test_a_preview_counts_and_changes_nothing(project, say):
     say(PLATFORM, claims=[claim()])
-    told = preview(project, ForgetScope(message=FactSource.objects.get().message_id))
-    assert told.removed["facts"] == 1
+    plan = preview(project, ForgetScope(message=FactSource.objects.get().message_id))
+    assert plan.removed["facts"] == 1
     assert Fact.objects.exists() and FactSource.objects.exists()
 
 
@@ -118,9 +118,9 @@ def test_the_search_afterwards_finds_where_a_fact_still_says_it(project, say, gi
     say(PLATFORM, claims=[claim()])
     member = Membership.objects.select_related("project", "user").get(user=owner)
     other = Statement("rule", "is", "the platform team owns billing these days", MARCH)
-    kept, _ = facts.create_fact(member, other)
+    other_fact, _ = facts.create_fact(member, other)
     receipt = forget(project, ForgetScope(message=FactSource.objects.get().message_id))
-    assert ("fact", kept.pk) in receipt.found
+    assert ("fact", other_fact.pk) in receipt.found
 
 
 def test_what_rests_on_two_messages_stays_while_one_does(project, say):
@@ -177,8 +177,8 @@ def test_an_entry_takes_its_facts_along(project, say):
 def test_earlier_versions_go_with_the_sources_that_told_them(project, say, owner):
     first = say(PLATFORM, claims=[claim()])
     fact = Fact.objects.get()
-    told = Statement("billing", "is owned by", "payments team", MARCH)
-    facts.edit(fact, told, owner)
+    statement = Statement("billing", "is owned by", "payments team", MARCH)
+    facts.edit(fact, statement, owner)
     at = MARCH + timedelta(days=2)
     say("The payments team owns billing.", claims=[claim("payments team")], at=at)
     assert FactSource.objects.filter(fact=fact).count() == 2
@@ -225,8 +225,8 @@ def test_what_was_hidden_is_forgotten_too(project, say, owner):
 def test_a_summary_that_tells_it_at_the_same_time_does_not_bring_it_back(project, say, monkeypatch):
     session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
     entry, fact = session.entries.get(), Fact.objects.get()
-    told = Statement("billing", "is owned by", "platform team", MARCH)
-    found = [extraction.ExtractedFact(told, session.messages.get(seq=1))]
+    statement = Statement("billing", "is owned by", "platform team", MARCH)
+    extracted = [extraction.ExtractedFact(statement, session.messages.get(seq=1))]
     waits = Event()
     lock = forgotten.lock_topics
 
@@ -239,7 +239,9 @@ def test_a_summary_that_tells_it_at_the_same_time_does_not_bring_it_back(project
     def write() -> None:
         try:
             with transaction.atomic():
-                extraction.record_extracted(entry, found, [found[0].message], JUNE, is_whole=True)
+                extraction.record_extracted(
+                    entry, extracted, [extracted[0].message], JUNE, is_whole=True
+                )
         finally:
             connection.close()
 

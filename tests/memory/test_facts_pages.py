@@ -23,12 +23,14 @@ FORM = {"subject": "Billing", "predicate": "is owned by", "object": "the sales t
 
 @pytest.fixture
 def give(project, owner):
-    def made(object: str, since=MARCH, by=None, **fields) -> Fact:
+    def create_fact(object: str, since=MARCH, by=None, **fields) -> Fact:
         members = Membership.objects.select_related("project", "user")
-        told = Statement(fields.pop("subject", "Billing"), "is owned by", object, since, **fields)
-        return facts.create_fact(members.get(project=project, user=by or owner), told)[0]
+        statement = Statement(
+            fields.pop("subject", "Billing"), "is owned by", object, since, **fields
+        )
+        return facts.create_fact(members.get(project=project, user=by or owner), statement)[0]
 
-    return made
+    return create_fact
 
 
 @pytest.fixture
@@ -40,9 +42,9 @@ def extracted(project, editor, scripted):
     text = "The platform team owns billing, between us."
     post_messages(session, [draft(text, author=editor, created_at=MARCH)])
     Session.objects.filter(pk=session.pk).update(last_activity_at=MARCH)
-    told = {"subject": "billing", "predicate": "is owned by", "object": "platform team"}
-    told |= {"line": 1, "since": None, "personal": False, "confidence": 0.8}
-    scripted.say(json.dumps({"summary": ["Billing."], "facts": [told]}))
+    extracted_fact = {"subject": "billing", "predicate": "is owned by", "object": "platform team"}
+    extracted_fact |= {"line": 1, "since": None, "personal": False, "confidence": 0.8}
+    scripted.say(json.dumps({"summary": ["Billing."], "facts": [extracted_fact]}))
     cycle.run(MARCH + timedelta(hours=1), project)
     return Fact.objects.get()
 
@@ -81,8 +83,8 @@ def test_what_is_so_today_is_listed_and_what_was_on_a_day(give, see, viewer):
 
 def test_words_are_looked_for(give, see, viewer):
     give("the platform team"), give("Ana", subject="The door")
-    found = see(viewer, f"{URL}?q=door")
-    assert "Ana" in found and "the platform team" not in found
+    page_text = see(viewer, f"{URL}?q=door")
+    assert "Ana" in page_text and "the platform team" not in page_text
     assert "Nothing is found" in see(viewer, f"{URL}?q=window")
     see(viewer, f"{URL}?valid_at=soon", status=400)
     see(viewer, f"{URL}?state=odd", status=404)
@@ -128,13 +130,13 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(post, editor, project, wrong)
 
 def test_a_fact_is_edited_and_what_it_said_is_kept(give, post, see, editor):
     fact = give("the platfrom team")
-    given = FORM | {"object": "the platform team", "valid_from": "2026-03-01", "version": 1}
-    post(editor, f"{URL}{fact.pk}/change/", given | {"action": "edit"})
+    fields = FORM | {"object": "the platform team", "valid_from": "2026-03-01", "version": 1}
+    post(editor, f"{URL}{fact.pk}/change/", fields | {"action": "edit"})
     fact.refresh_from_db()
     # The day stayed, and so did the hour.
     assert (fact.object, fact.valid_from) == ("the platform team", MARCH)
     assert "platfrom" in see(editor, f"{URL}{fact.pk}/")
-    late = post(editor, f"{URL}{fact.pk}/change/", given | {"action": "edit"}, status=400)
+    late = post(editor, f"{URL}{fact.pk}/change/", fields | {"action": "edit"}, status=400)
     assert "Somebody changed this fact" in late.content.decode()
 
 
@@ -149,9 +151,9 @@ def test_a_fact_is_closed(give, post, see, editor):
 
 def test_the_history_of_one(give, see, viewer):
     first, second = give("the platform team"), give("the payments team", MAY)
-    told = see(viewer, f"{URL}{first.pk}/")
-    assert "1 Mar 2026 to 1 May 2026" in told
-    assert f'href="{URL}{second.pk}/"' in told
+    page_text = see(viewer, f"{URL}{first.pk}/")
+    assert "1 Mar 2026 to 1 May 2026" in page_text
+    assert f'href="{URL}{second.pk}/"' in page_text
 
 
 def test_contradictions_are_shown_to_owners(give, see, owner, editor):
@@ -163,15 +165,17 @@ def test_contradictions_are_shown_to_owners(give, see, owner, editor):
 def test_owners_decide_on_what_waits(give, post, see, owner, editor, project):
     project.review_memories = True
     project.save()
-    one, other = give("Ana", by=editor, subject="The door"), give("Ben", by=editor)
+    first_item, other = give("Ana", by=editor, subject="The door"), give("Ben", by=editor)
     assert "The door" not in see(editor)
     queue = see(owner, f"{URL}?state=proposed")
     assert "The door" in queue and "Approve" in queue
     assert "Approve" not in see(editor, f"{URL}?state=proposed")
     assert "2 facts wait, too" in see(owner, "/projects/billing/memory/review/")
-    post(editor, f"{URL}{one.pk}/change/", {"action": "approve"})
-    assert Fact.objects.get(pk=one.pk).state == FactStatus.PROPOSED
-    answer = post(owner, f"{URL}{one.pk}/change/", {"action": "approve", "queue": "proposed"})
+    post(editor, f"{URL}{first_item.pk}/change/", {"action": "approve"})
+    assert Fact.objects.get(pk=first_item.pk).state == FactStatus.PROPOSED
+    answer = post(
+        owner, f"{URL}{first_item.pk}/change/", {"action": "approve", "queue": "proposed"}
+    )
     assert answer.url == f"{URL}?state=proposed"
     post(owner, f"{URL}{other.pk}/change/", {"action": "reject"})
     assert "The door" in see(editor)
@@ -184,15 +188,15 @@ def test_the_sources_lead_to_the_very_message_for_who_may_read_it(extracted, see
     source = extracted.sources.get()
     link = f"/chats/{source.session_id}/?through=1#m1"
     assert link in see(editor) and "between us" in see(editor, f"{URL}{extracted.pk}/")
-    listed, one = see(owner), see(owner, f"{URL}{extracted.pk}/")
+    listed, page_text = see(owner), see(owner, f"{URL}{extracted.pk}/")
     assert "platform team" in listed and "1 in a private chat" in listed
-    assert link not in listed + one and "between us" not in one
+    assert link not in listed + page_text and "between us" not in page_text
 
 
 def test_a_fact_is_forgotten_with_a_receipt(extracted, see, post, owner, editor):
-    asked = see(owner, f"/projects/billing/memory/forget/?fact={extracted.pk}")
-    assert "This fact. The messages that tell it stay" in asked
-    assert "facts, with their earlier versions" in asked
+    page_text = see(owner, f"/projects/billing/memory/forget/?fact={extracted.pk}")
+    assert "This fact. The messages that tell it stay" in page_text
+    assert "facts, with their earlier versions" in page_text
     see(editor, f"/projects/billing/memory/forget/?fact={extracted.pk}", status=404)
     post(owner, "/projects/billing/memory/forget/", {"fact": extracted.pk, "reason": "private"})
     assert not Fact.objects.exists()

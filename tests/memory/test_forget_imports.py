@@ -37,11 +37,13 @@ def bring(project):
 
     def brought(user, **talks: list[str]) -> Import:
         content = "".join(lines(*texts, session=name) for name, texts in talks.items())
-        made = jobs.create_import(project, user, SimpleUploadedFile("talk.jsonl", content.encode()))
-        jobs.run_import(made.pk)
-        made.refresh_from_db()
-        assert made.state == "done", made.errors
-        return made
+        import_job = jobs.create_import(
+            project, user, SimpleUploadedFile("talk.jsonl", content.encode())
+        )
+        jobs.run_import(import_job.pk)
+        import_job.refresh_from_db()
+        assert import_job.state == "done", import_job.errors
+        return import_job
 
     return brought
 
@@ -55,7 +57,7 @@ def page_of(response) -> str:
 
 
 def test_the_chats_that_it_made_go_whole_with_what_was_said_since(bring, project, owner):
-    kept = bring(owner, other=["This stays."])
+    other_import = bring(owner, other=["This stays."])
     poisoned = bring(owner, a=[LIE, "Really."], b=["Two more."])
     talk = Session.objects.get(messages__text=LIE)
     post_message(talk, "Then I shall open it.", author=owner)
@@ -63,7 +65,7 @@ def test_the_chats_that_it_made_go_whole_with_what_was_said_since(bring, project
     assert (receipt.removed["sessions"], receipt.removed["messages"]) == (2, 4)
     assert receipt.removed["imports"] == 1
     assert standing() == ["This stays."]
-    assert list(Import.objects.all()) == [kept]
+    assert list(Import.objects.all()) == [other_import]
     assert not Tombstone.objects.filter(kind=TombstoneKind.UPLOAD).exclude(subject=str(poisoned.pk))
     assert ImportedStretch.objects.count() == 1
     act = project.activities.get(verb=ActivityVerb.FORGOTTEN)
@@ -96,8 +98,8 @@ def test_all_that_was_made_of_it_goes(bring, project, owner, remember):
 def test_the_same_file_does_not_bring_it_back(bring, project, owner):
     poisoned = bring(owner, a=[LIE], b=["Two more."])
     forget(project, ForgetScope(upload=poisoned.pk), owner)
-    again = bring(owner, a=[LIE, "And more."], b=["Two more."])
-    assert (again.imported, again.skipped) == (0, 3)
+    second_import = bring(owner, a=[LIE, "And more."], b=["Two more."])
+    assert (second_import.imported, second_import.skipped) == (0, 3)
     assert standing() == []
 
 
@@ -129,16 +131,18 @@ def test_a_preview_changes_nothing_and_says_what_the_deed_says(bring, project, o
 
 def test_one_under_way_comes_to_its_end(project, owner, monkeypatch):
     content = lines(LIE, session="a") + lines("Two more.", session="b")
-    made = jobs.create_import(project, owner, SimpleUploadedFile("talk.jsonl", content.encode()))
+    import_job = jobs.create_import(
+        project, owner, SimpleUploadedFile("talk.jsonl", content.encode())
+    )
     batches = []
 
-    def between_batches(shown, *args):
-        batches.append(list(shown))
-        forget(project, ForgetScope(upload=made.pk), owner)
+    def between_batches(expected, *args):
+        batches.append(list(expected))
+        forget(project, ForgetScope(upload=import_job.pk), owner)
 
     monkeypatch.setattr("chat.importers.BATCH_MESSAGES", 1)
     monkeypatch.setattr("chat.importers.images.attach_images", between_batches)
-    assert jobs.run_import(made.pk)
+    assert jobs.run_import(import_job.pk)
     assert len(batches) == 1
     assert standing() == []
     assert not Import.objects.exists() and not ImportedStretch.objects.exists()
@@ -224,24 +228,24 @@ class TestPage:
 
         other = create_project(owner, name="Other", slug="other")
         content = lines(LIE).encode()
-        made = jobs.create_import(other, owner, SimpleUploadedFile("talk.jsonl", content))
-        jobs.run_import(made.pk)
+        import_job = jobs.create_import(other, owner, SimpleUploadedFile("talk.jsonl", content))
+        jobs.run_import(import_job.pk)
         client.force_login(owner)
-        assert client.get(FORGET, {"upload": made.pk}).status_code == 404
+        assert client.get(FORGET, {"upload": import_job.pk}).status_code == 404
 
 
 class TestApi:
     def test_it_is_previewed_and_forgotten(self, bring, api, owner):
         poisoned = bring(owner, a=[LIE], b=["Two more."])
-        asked = {"import": str(poisoned.pk)}
-        told = api(owner).post(API, asked | {"preview": True}, "json").json()
-        assert told["removed"]["sessions"] == 2 and len(standing()) == 2
-        told = api(owner).post(API, asked, "json").json()
-        assert (told["removed"]["messages"], told["removed"]["imports"]) == (2, 1)
+        body = {"import": str(poisoned.pk)}
+        payload = api(owner).post(API, body | {"preview": True}, "json").json()
+        assert payload["removed"]["sessions"] == 2 and len(standing()) == 2
+        payload = api(owner).post(API, body, "json").json()
+        assert (payload["removed"]["messages"], payload["removed"]["imports"]) == (2, 1)
         assert standing() == []
         # What is gone already is no error.
         stones = Tombstone.objects.count()
-        assert not any(api(owner).post(API, asked, "json").json()["removed"].values())
+        assert not any(api(owner).post(API, body, "json").json()["removed"].values())
         assert Tombstone.objects.count() == stones
 
     def test_no_id_is_a_400_that_names_it(self, project, api, owner):
@@ -261,8 +265,8 @@ class TestCommand:
         path = tmp_path / "talk.jsonl"
         path.write_text(lines(LIE))
         call_command("import_conversations", path, "--project=billing", "--owner=olive")
-        made = Import.objects.get()
-        assert (made.state, made.imported, made.name, made.errors) == (
+        import_job = Import.objects.get()
+        assert (import_job.state, import_job.imported, import_job.name, import_job.errors) == (
             "done",
             1,
             "talk.jsonl",
@@ -270,10 +274,12 @@ class TestCommand:
         )
         capsys.readouterr()
         out = io.StringIO()
-        call_command("forget", "--project=billing", f"--import={made.pk}", "--dry-run", stdout=out)
+        call_command(
+            "forget", "--project=billing", f"--import={import_job.pk}", "--dry-run", stdout=out
+        )
         assert json.loads(out.getvalue())["removed"]["messages"] == 1
         assert standing() == [LIE]
-        call_command("forget", "--project=billing", f"--import={made.pk}", stdout=out)
+        call_command("forget", "--project=billing", f"--import={import_job.pk}", stdout=out)
         assert standing() == []
 
     def test_one_that_was_refused_says_why(self, project, owner, tmp_path):
@@ -281,8 +287,10 @@ class TestCommand:
         path.write_text("nothing")
         with pytest.raises(Exception, match="has no line that is a message"):
             call_command("import_conversations", path, "--project=billing", "--owner=olive")
-        made = Import.objects.get()
-        assert made.state == "failed" and "has no line that is a message" in made.errors[0]
+        import_job = Import.objects.get()
+        assert (
+            import_job.state == "failed" and "has no line that is a message" in import_job.errors[0]
+        )
 
 
 class TestAdmin:
@@ -290,10 +298,10 @@ class TestAdmin:
 
     def test_it_asks_first(self, bring, admin_client, owner):
         poisoned = bring(owner, a=[LIE], b=["Two more."])
-        asked = {"action": "forget", "_selected_action": [str(poisoned.pk)]}
-        page = page_of(admin_client.post(self.URL, asked))
+        body = {"action": "forget", "_selected_action": [str(poisoned.pk)]}
+        page = page_of(admin_client.post(self.URL, body))
         assert "2 chats that it made, whole." in page and len(standing()) == 2
-        admin_client.post(self.URL, asked | {"confirmed": "yes", "reason": "wrong"})
+        admin_client.post(self.URL, body | {"confirmed": "yes", "reason": "wrong"})
         assert standing() == []
 
     def test_who_may_only_look_does_nothing(self, bring, client, owner, django_user_model):
@@ -303,8 +311,8 @@ class TestAdmin:
         staff = django_user_model.objects.create_user("sam", "", "pass-word-1", is_staff=True)
         staff.user_permissions.add(Permission.objects.get(codename="view_import"))
         client.force_login(staff)
-        asked = {"action": "forget", "_selected_action": [str(poisoned.pk)], "confirmed": "yes"}
-        client.post(self.URL, asked)
+        body = {"action": "forget", "_selected_action": [str(poisoned.pk)], "confirmed": "yes"}
+        client.post(self.URL, body)
         assert standing() == [LIE]
 
 

@@ -20,24 +20,24 @@ SECRET = "The vault opens with the number nine four seven two."
 
 
 @pytest.fixture
-def told(chat, editor) -> Message:
+def secret_message(chat, editor) -> Message:
     return post_message(chat, SECRET, author=editor)
 
 
 @pytest.fixture
 def preview(client):
-    def get(user, /, **asked):
+    def get(user, /, **fields):
         client.force_login(user)
-        return client.get(FORGET, asked)
+        return client.get(FORGET, fields)
 
     return get
 
 
 @pytest.fixture
 def forget(client):
-    def post(user, /, **asked):
+    def post(user, /, **fields):
         client.force_login(user)
-        return client.post(FORGET, {"reason": "private", **asked}, follow=True)
+        return client.post(FORGET, {"reason": "private", **fields}, follow=True)
 
     return post
 
@@ -46,8 +46,8 @@ def text_of(response) -> str:
     return " ".join(response.content.decode().split())
 
 
-def test_a_message_is_previewed_and_nothing_changes(preview, owner, told):
-    text = text_of(preview(owner, message=told.pk))
+def test_a_message_is_previewed_and_nothing_changes(preview, owner, secret_message):
+    text = text_of(preview(owner, message=secret_message.pk))
     assert SECRET in text
     assert "<dt>1</dt><dd>messages, with the replies to them</dd>" in text
     assert "Forget for good" in text
@@ -55,8 +55,8 @@ def test_a_message_is_previewed_and_nothing_changes(preview, owner, told):
     assert not Activity.objects.filter(verb=ActivityVerb.FORGOTTEN).exists()
 
 
-def test_then_it_goes_and_there_is_a_receipt(forget, owner, told):
-    text = text_of(forget(owner, message=told.pk))
+def test_then_it_goes_and_there_is_a_receipt(forget, owner, secret_message):
+    text = text_of(forget(owner, message=secret_message.pk))
     assert not Message.objects.filter(text=SECRET).exists()
     act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     assert (act.by, act.reason) == (owner, "private")
@@ -114,15 +114,15 @@ def test_before_is_a_moment_in_the_projects_zone(forget, preview, owner, project
 
 
 @pytest.mark.parametrize(
-    ("asked", "complaint"),
+    ("fields", "complaint"),
     [
         ({"user": "nobody"}, "This project has no member or author of this name."),
         ({"before": "soon"}, "Enter a valid date/time."),
         ({"user": "", "before": ""}, "Name at least one condition."),
     ],
 )
-def test_what_names_nothing_is_refused_beside_the_field(preview, owner, project, asked, complaint):
-    response = preview(owner, **asked)
+def test_what_names_nothing_is_refused_beside_the_field(preview, owner, project, fields, complaint):
+    response = preview(owner, **fields)
     assert response.status_code == 400
     assert complaint in text_of(response)
 
@@ -131,19 +131,19 @@ def test_whether_somebody_elsewhere_has_an_account_is_not_told(preview, owner, p
     assert "no member or author of this name" in text_of(preview(owner, user="stan"))
 
 
-def test_without_a_reason_of_ours_nothing_goes(forget, owner, told):
-    assert forget(owner, message=told.pk, reason="whim").status_code == 400
+def test_without_a_reason_of_ours_nothing_goes(forget, owner, secret_message):
+    assert forget(owner, message=secret_message.pk, reason="whim").status_code == 400
     assert Message.objects.filter(text=SECRET).exists()
 
 
 def test_editors_viewers_and_strangers_have_nothing_shared_forgotten(
-    forget, preview, owner, editor, viewer, stranger, told, entry
+    forget, preview, owner, editor, viewer, stranger, secret_message, entry
 ):
     Message.objects.update(author=owner)
     Session.objects.update(creator=owner)
     wishes = (
-        {"message": told.pk},
-        {"session": told.session_id},
+        {"message": secret_message.pk},
+        {"session": secret_message.session_id},
         {"entry": entry.pk},
         {"user": "olive"},
         {"before": "2030-01-01T00:00"},
@@ -156,32 +156,38 @@ def test_editors_viewers_and_strangers_have_nothing_shared_forgotten(
     assert Message.objects.filter(text=SECRET).exists()
 
 
-def test_who_began_a_private_chat_has_its_words_forgotten(forget, preview, editor, told, entry):
+def test_who_began_a_private_chat_has_its_words_forgotten(
+    forget, preview, editor, secret_message, entry
+):
     Session.objects.update(visibility=Visibility.PRIVATE)
-    assert preview(editor, message=told.pk).status_code == 200
+    assert preview(editor, message=secret_message.pk).status_code == 200
     assert preview(editor, entry=entry.pk).status_code == 200
-    assert preview(editor, session=told.session_id, user="edgar").status_code == 200
-    assert forget(editor, session=told.session_id).status_code == 200
+    assert preview(editor, session=secret_message.session_id, user="edgar").status_code == 200
+    assert forget(editor, session=secret_message.session_id).status_code == 200
     assert not Session.objects.exists()
 
 
-def test_a_private_chat_of_somebody_else_is_not_there_for_owners(preview, owner, told):
+def test_a_private_chat_of_somebody_else_is_not_there_for_owners(preview, owner, secret_message):
     Session.objects.update(visibility=Visibility.PRIVATE)
-    assert preview(owner, message=told.pk).status_code == 404
-    assert preview(owner, session=told.session_id).status_code == 404
+    assert preview(owner, message=secret_message.pk).status_code == 404
+    assert preview(owner, session=secret_message.session_id).status_code == 404
 
 
-def test_what_is_of_another_project_is_not_there(client, owner, told, entry):
+def test_what_is_of_another_project_is_not_there(client, owner, secret_message, entry):
     create_project(owner, name="Other", slug="other")
     client.force_login(owner)
-    for asked in ({"message": told.pk}, {"session": told.session_id}, {"entry": entry.pk}):
-        assert client.get(FORGET, asked).status_code == 200
-        assert client.get(FORGET.replace("billing", "other"), asked).status_code == 404
+    for query in (
+        {"message": secret_message.pk},
+        {"session": secret_message.session_id},
+        {"entry": entry.pk},
+    ):
+        assert client.get(FORGET, query).status_code == 200
+        assert client.get(FORGET.replace("billing", "other"), query).status_code == 404
 
 
-def test_the_receipt_counts_what_still_waits(client, forget, owner, told, remember, chat):
+def test_the_receipt_counts_what_still_waits(client, forget, owner, secret_message, remember, chat):
     summary = remember("- A vault, and the cutover", chat, last_seq=3)
-    text = text_of(forget(owner, message=told.pk))
+    text = text_of(forget(owner, message=secret_message.pk))
     assert "<b>1 of 1</b> still waits" in text
     assert 'data-poll="?part=waiting"' in text
     Entry.objects.filter(pk=summary.pk).update(state=EntryStatus.LIVE)
@@ -192,7 +198,7 @@ def test_the_receipt_counts_what_still_waits(client, forget, owner, told, rememb
 
 
 def test_the_receipt_leads_to_replies_and_places_that_the_reader_may_open(
-    client, forget, owner, viewer, told, remember, chat, project
+    client, forget, owner, viewer, secret_message, remember, chat, project
 ):
     summary = remember("- A vault, and the cutover", chat, last_seq=3)
     elsewhere = create_session(project, owner)
@@ -202,7 +208,7 @@ def test_the_receipt_leads_to_replies_and_places_that_the_reader_may_open(
     Message.objects.filter(pk=reply.pk).update(status="streaming")
     finalise(Message.objects.get(pk=reply.pk), "Something.", "complete", {"receipt": receipt})
     post_message(elsewhere, f"I repeat: {SECRET}", author=owner)
-    text = text_of(forget(owner, message=told.pk))
+    text = text_of(forget(owner, message=secret_message.pk))
     place = f"/projects/billing/chats/{elsewhere.pk}/?through="
     assert f"{place}1#m1" in text
     assert f"{place}2#m2" in text
@@ -215,8 +221,8 @@ def test_the_receipt_leads_to_replies_and_places_that_the_reader_may_open(
     assert "1 place that you may not open" in text
 
 
-def test_a_receipt_is_for_members(client, forget, owner, stranger, told):
-    forget(owner, message=told.pk)
+def test_a_receipt_is_for_members(client, forget, owner, stranger, secret_message):
+    forget(owner, message=secret_message.pk)
     act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     client.force_login(stranger)
     assert client.get(f"/projects/billing/memory/receipts/{act.pk}/").status_code == 404
@@ -225,11 +231,11 @@ def test_a_receipt_is_for_members(client, forget, owner, stranger, told):
     assert client.get(f"/projects/billing/memory/receipts/{other.pk}/").status_code == 404
 
 
-def test_forgetting_is_in_reach_for_those_who_may(client, owner, editor, told, entry):
+def test_forgetting_is_in_reach_for_those_who_may(client, owner, editor, secret_message, entry):
     links = {
-        f"/projects/billing/chats/{told.session_id}/": [
-            f"{FORGET}?message={told.pk}",
-            f"{FORGET}?session={told.session_id}",
+        f"/projects/billing/chats/{secret_message.session_id}/": [
+            f"{FORGET}?message={secret_message.pk}",
+            f"{FORGET}?session={secret_message.session_id}",
         ],
         f"/projects/billing/memory/{entry.pk}/": [f"{FORGET}?entry={entry.pk}"],
         "/projects/billing/memory/": [f'"{FORGET}"'],
@@ -244,7 +250,7 @@ def test_forgetting_is_in_reach_for_those_who_may(client, owner, editor, told, e
         text = text_of(client.get(page))
         assert FORGET not in reduce(lambda left, link: left.replace(link, ""), own, text)
     Session.objects.update(visibility=Visibility.PRIVATE)
-    assert FORGET in text_of(client.get(f"/projects/billing/chats/{told.session_id}/"))
+    assert FORGET in text_of(client.get(f"/projects/billing/chats/{secret_message.session_id}/"))
 
 
 def test_from_a_memory_all_that_its_source_said_can_be_revoked(
@@ -261,13 +267,15 @@ def test_from_a_memory_all_that_its_source_said_can_be_revoked(
     assert not Message.objects.filter(author=editor, forgotten_at=None).exists()
 
 
-def test_who_may_not_have_others_words_forgotten_is_not_asked(preview, editor, owner, chat, told):
+def test_who_may_not_have_others_words_forgotten_is_not_asked(
+    preview, editor, owner, chat, secret_message
+):
     post_message(chat, "Of the owner.", author=owner)
-    page = text_of(preview(editor, message=told.pk))
+    page = text_of(preview(editor, message=secret_message.pk))
     assert f'href="{FORGET}?user=edgar"' in page
     assert f"?session={chat.pk}" not in page
     assert "Replies whose prompt contained any of it" not in page
-    assert preview(editor, message=told.pk, replies="on").status_code == 404
+    assert preview(editor, message=secret_message.pk, replies="on").status_code == 404
 
 
 @pytest.fixture
@@ -292,10 +300,14 @@ def test_replies_that_were_told_of_it_stay_unless_they_are_to_go(
     assert (echoed.text, echoed.forgotten_at is not None) == ("", True)
 
 
-def test_a_reply_that_quotes_an_excerpt_was_told_of_it(project, owner, editor, chat, told, preview):
+def test_a_reply_that_quotes_an_excerpt_was_told_of_it(
+    project, owner, editor, chat, secret_message, preview
+):
     indexing.catch_up()
     chunk = Chunk.objects.get(session=chat, text__contains="vault")
     other = create_session(project, owner, visibility="project")
     receipt = {"sections": [{"name": "details", "items": [{"id": str(chunk.pk)}]}]}
     post_message(other, "Nine four seven two.", role="assistant", receipt=receipt)
-    assert "1 reply stays that had been told of it." in text_of(preview(owner, message=told.pk))
+    assert "1 reply stays that had been told of it." in text_of(
+        preview(owner, message=secret_message.pk)
+    )

@@ -46,17 +46,17 @@ def session(project, owner):
 
 
 @pytest.fixture
-def told(session, owner):
+def secret_conversation(session, owner):
     """A question, its reply, and something else."""
-    asked, reply = ask(session, SECRET, owner)
+    question, reply = ask(session, SECRET, owner)
     finalise(reply, "Noted: nine four seven two.", "complete", {})
     [other] = post_messages(session, [draft("The cutover is on 3 March.", author=owner)])
-    return asked, Message.objects.get(pk=reply.pk), other
+    return question, Message.objects.get(pk=reply.pk), other
 
 
 def everything(project) -> str:
     """Whatever the tables hold of people's words."""
-    kept = [
+    remaining = [
         *Message.objects.values_list("text", flat=True),
         *MessageRevision.objects.values_list("text", flat=True),
         *Session.objects.values_list("title", flat=True),
@@ -64,14 +64,14 @@ def everything(project) -> str:
         *Entry.objects.values_list("note", flat=True),
         *EntryRevision.objects.values_list("summary", flat=True),
     ]
-    return "\n".join(kept)
+    return "\n".join(remaining)
 
 
 def test_a_forgotten_message_takes_its_reply_its_revisions_and_the_title_along(
-    told, session, owner, project
+    secret_conversation, session, owner, project
 ):
-    edits.edit(told[0], f"{SECRET} Do not tell.", owner)
-    receipt = forget(project, ForgetScope(message=told[0].pk), owner)
+    edits.edit(secret_conversation[0], f"{SECRET} Do not tell.", owner)
+    receipt = forget(project, ForgetScope(message=secret_conversation[0].pk), owner)
     assert "nine four" not in everything(project)
     assert receipt.removed["messages"] == 2
     assert receipt.removed["revisions"] == 1
@@ -80,27 +80,29 @@ def test_a_forgotten_message_takes_its_reply_its_revisions_and_the_title_along(
     assert session.title == "The cutover is on 3 March."
 
 
-def test_its_place_stays_so_that_what_follows_still_follows_something(told, session, project):
-    forget(project, ForgetScope(message=told[0].pk))
+def test_its_place_stays_so_that_what_follows_still_follows_something(
+    secret_conversation, session, project
+):
+    forget(project, ForgetScope(message=secret_conversation[0].pk))
     assert list(session.messages.values_list("seq", flat=True)) == [1, 2, 3]
     session.refresh_from_db()
     path = Message.objects.path_to(session, session.head_id, 10)
     assert [message.seq for message in path] == [1, 2, 3]
 
 
-def test_a_title_chosen_by_hand_stays(told, session, project):
+def test_a_title_chosen_by_hand_stays(secret_conversation, session, project):
     sessions.update_session(session, title="Ours")
-    assert forget(project, ForgetScope(message=told[0].pk)).removed["titles"] == 0
+    assert forget(project, ForgetScope(message=secret_conversation[0].pk)).removed["titles"] == 0
     session.refresh_from_db()
     assert session.title == "Ours"
 
 
 def test_an_entry_with_other_sources_is_empty_at_once_and_written_from_those(
-    told, session, project
+    secret_conversation, session, project
 ):
     entry = summarise(session.pk, later())
     assert "nine four" in entry.summary
-    receipt = forget(project, ForgetScope(message=told[0].pk))
+    receipt = forget(project, ForgetScope(message=secret_conversation[0].pk))
     assert (receipt.awaiting_rewrite, receipt.removed["entries"]) == (1, 0)
     assert "nine four" not in everything(project)
     assert rendered_bank(project).text == ""
@@ -111,29 +113,31 @@ def test_an_entry_with_other_sources_is_empty_at_once_and_written_from_those(
     assert "nine" not in entry.summary
 
 
-def test_an_entry_made_only_of_it_goes(told, session, project):
+def test_an_entry_made_only_of_it_goes(secret_conversation, session, project):
     summarise(session.pk, later())
-    forget(project, ForgetScope(message=told[2].pk))
-    assert forget(project, ForgetScope(message=told[0].pk)).removed["entries"] == 1
+    forget(project, ForgetScope(message=secret_conversation[2].pk))
+    assert forget(project, ForgetScope(message=secret_conversation[0].pk)).removed["entries"] == 1
     assert not Entry.objects.exists()
     assert cycle.due(later()).sessions == []
 
 
-def test_what_was_written_knowing_it_is_written_anew(told, session, owner, project, scripted):
+def test_what_was_written_knowing_it_is_written_anew(
+    secret_conversation, session, owner, project, scripted
+):
     scripted.say("- The vault opens with nine four seven two.")
     summarise(session.pk, later())
     post_messages(session, [draft("And the backup runs at 04:00.", author=owner)])
     scripted.say("- As noted, nine four seven two; the backup runs at 04:00.")
     summarise(session.pk, later(120))
-    receipt = forget(project, ForgetScope(message=told[0].pk))
+    receipt = forget(project, ForgetScope(message=secret_conversation[0].pk))
     assert receipt.awaiting_rewrite == 2
     assert "nine four" not in everything(project)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_summary_under_way_is_not_kept(told, session, project, scripted):
+def test_a_summary_under_way_is_not_kept(secret_conversation, session, project, scripted):
     def forgotten_meanwhile(request):
-        forget(project, ForgetScope(message=told[0].pk))
+        forget(project, ForgetScope(message=secret_conversation[0].pk))
         return "- The vault opens with nine four seven two."
 
     scripted.queue(forgotten_meanwhile)
@@ -143,13 +147,15 @@ def test_a_summary_under_way_is_not_kept(told, session, project, scripted):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_summary_under_way_that_knew_it_is_not_kept(told, session, owner, project, scripted):
+def test_a_summary_under_way_that_knew_it_is_not_kept(
+    secret_conversation, session, owner, project, scripted
+):
     scripted.say("- The vault opens with nine four seven two.")
     summarise(session.pk, later())
     post_messages(session, [draft("And the backup runs at 04:00.", author=owner)])
 
     def forgotten_meanwhile(request):
-        forget(project, ForgetScope(message=told[0].pk))
+        forget(project, ForgetScope(message=secret_conversation[0].pk))
         return "- As noted, nine four seven two; the backup runs at 04:00."
 
     scripted.queue(forgotten_meanwhile)
@@ -158,17 +164,17 @@ def test_a_summary_under_way_that_knew_it_is_not_kept(told, session, owner, proj
 
 
 def test_a_reply_that_is_being_said_ends_and_says_nothing_more(session, owner, project):
-    asked, reply = ask(session, SECRET, owner)
+    question, reply = ask(session, SECRET, owner)
     Message.objects.filter(pk=reply.pk).update(text="Noted: nine", status="streaming")
-    forget(project, ForgetScope(message=asked.pk))
+    forget(project, ForgetScope(message=question.pk))
     assert finalise(reply, "Noted: nine four seven two.", "complete", {}) is False
     assert "nine" not in everything(project)
 
 
 def test_copies_in_forks_go_with_their_original_and_the_other_way_round(
-    told, session, owner, project
+    secret_conversation, session, owner, project
 ):
-    fork = edits.fork(told[2], owner)
+    fork = edits.fork(secret_conversation[2], owner)
     copy = fork.messages.get(text=SECRET)
     another = edits.fork(fork.messages.last(), owner)
     receipt = forget(project, ForgetScope(message=copy.pk))
@@ -189,11 +195,11 @@ def test_digests_above_are_withheld_and_written_without_it(project, owner):
             post_messages(talk, [draft(words, author=owner, created_at=at)])
             Session.objects.filter(pk=talk.pk).update(last_activity_at=at)
     cycle.run(start + timedelta(days=9))
-    gone = Session.objects.get(title="Day 2 3")
+    chat_session = Session.objects.get(title="Day 2 3")
     word = "build 23 takes"
-    above = Entry.objects.filter(summary__contains=word).exclude(session=gone)
+    above = Entry.objects.filter(summary__contains=word).exclude(session=chat_session)
     assert above.exists()
-    receipt = forget(project, ForgetScope(session=gone.pk))
+    receipt = forget(project, ForgetScope(session=chat_session.pk))
     assert receipt.removed["sessions"] == receipt.removed["entries"] == 1
     assert receipt.awaiting_rewrite >= 1
     assert word not in everything(project)
@@ -203,7 +209,9 @@ def test_digests_above_are_withheld_and_written_without_it(project, owner):
     assert "build 20 takes" in everything(project)
 
 
-def test_an_entry_goes_and_its_messages_stay_but_are_remembered_no_more(told, session, project):
+def test_an_entry_goes_and_its_messages_stay_but_are_remembered_no_more(
+    secret_conversation, session, project
+):
     entry = summarise(session.pk, later())
     receipt = forget(project, ForgetScope(entry=entry.pk))
     assert receipt.removed["entries"] == 1
@@ -215,13 +223,15 @@ def test_an_entry_goes_and_its_messages_stay_but_are_remembered_no_more(told, se
     assert not Entry.objects.exists()
 
 
-def test_an_entry_goes_with_its_sources_where_that_is_wanted(told, session, project):
+def test_an_entry_goes_with_its_sources_where_that_is_wanted(secret_conversation, session, project):
     entry = summarise(session.pk, later())
     assert forget(project, ForgetScope(entry=entry.pk, sources=True)).removed["messages"] == 3
     assert "nine four" not in everything(project)
 
 
-def test_everything_by_a_user_goes_with_the_replies_to_it(told, session, owner, editor, project):
+def test_everything_by_a_user_goes_with_the_replies_to_it(
+    secret_conversation, session, owner, editor, project
+):
     post_messages(session, [draft("The editor speaks of rollbacks.", author=editor)])
     receipt = forget(project, ForgetScope(user=owner.pk))
     assert receipt.removed["messages"] == 3
@@ -231,7 +241,9 @@ def test_everything_by_a_user_goes_with_the_replies_to_it(told, session, owner, 
     assert not Message.objects.filter(author=owner).exists()
 
 
-def test_a_session_in_which_nothing_is_left_goes_whole(told, session, owner, project):
+def test_a_session_in_which_nothing_is_left_goes_whole(
+    secret_conversation, session, owner, project
+):
     assert forget(project, ForgetScope(user=owner.pk)).removed["sessions"] == 1
     assert not Session.objects.exists()
 
@@ -243,7 +255,7 @@ def test_everything_before_a_moment_goes(session, owner, project):
     assert list(session.messages.values_list("text", flat=True)) == ["", "Stays."]
 
 
-def test_conditions_are_and_ed(told, session, owner, editor, project):
+def test_conditions_are_and_ed(secret_conversation, session, owner, editor, project):
     other = create_session(project, editor)
     post_messages(other, [draft("Elsewhere.", author=owner), draft("By Edgar.", author=editor)])
     forget(project, ForgetScope(session=other.pk, user=owner.pk))
@@ -256,27 +268,27 @@ def test_to_forget_nothing_is_refused(project):
         forget(project, ForgetScope())
 
 
-def test_nothing_of_another_project_is_forgotten(told, owner, project):
+def test_nothing_of_another_project_is_forgotten(secret_conversation, owner, project):
     from projects.services import create_project
 
     other = create_project(owner, name="Other")
-    receipt = forget(other, ForgetScope(message=told[0].pk))
+    receipt = forget(other, ForgetScope(message=secret_conversation[0].pk))
     assert receipt.removed["messages"] == 0
     assert Message.objects.filter(text=SECRET).exists()
 
 
-def test_a_preview_says_what_would_go_and_changes_nothing(told, session, project):
+def test_a_preview_says_what_would_go_and_changes_nothing(secret_conversation, session, project):
     summarise(session.pk, later())
     before = everything(project)
-    receipt = preview(project, ForgetScope(message=told[0].pk))
+    receipt = preview(project, ForgetScope(message=secret_conversation[0].pk))
     assert (receipt.removed["messages"], receipt.awaiting_rewrite) == (2, 1)
     assert everything(project) == before
     assert not Tombstone.objects.exists()
     assert not Activity.objects.filter(verb=ActivityVerb.FORGOTTEN).exists()
 
 
-def test_the_receipt_is_on_the_record_and_holds_no_text(told, owner, project):
-    receipt = forget(project, ForgetScope(message=told[0].pk), owner, "private")
+def test_the_receipt_is_on_the_record_and_holds_no_text(secret_conversation, owner, project):
+    receipt = forget(project, ForgetScope(message=secret_conversation[0].pk), owner, "private")
     act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     assert (act.pk, act.by, act.reason, act.count) == (receipt.id, owner, "private", 2)
     assert act.receipt["search"]["phrases"] >= 1
@@ -284,21 +296,23 @@ def test_the_receipt_is_on_the_record_and_holds_no_text(told, owner, project):
     assert "vault" not in str(act.receipt)
 
 
-def test_the_receipt_names_where_the_same_words_still_stand(told, owner, project):
+def test_the_receipt_names_where_the_same_words_still_stand(secret_conversation, owner, project):
     elsewhere = create_session(project, owner)
-    [again] = post_messages(elsewhere, [draft(f"I repeat: {SECRET}", author=owner)])
-    receipt = forget(project, ForgetScope(message=told[0].pk))
-    assert ("message", again.pk) in receipt.found
+    [repeated_message] = post_messages(elsewhere, [draft(f"I repeat: {SECRET}", author=owner)])
+    receipt = forget(project, ForgetScope(message=secret_conversation[0].pk))
+    assert ("message", repeated_message.pk) in receipt.found
 
 
-def test_the_receipt_names_replies_that_were_told_of_it(told, session, owner, project):
+def test_the_receipt_names_replies_that_were_told_of_it(
+    secret_conversation, session, owner, project
+):
     entry = summarise(session.pk, later())
     elsewhere = create_session(project, owner)
     _, reply = ask(elsewhere, "What do we know?", owner)
     item = {"kind": "conversation", "id": str(entry.pk), "revision": 1, "tokens": 9}
     receipt = {"budget": 9, "sections": [{"name": "bank", "tokens": 9, "items": [item]}]}
     finalise(reply, "Something.", "complete", {"receipt": receipt})
-    assert forget(project, ForgetScope(message=told[0].pk)).saw_it == [reply.pk]
+    assert forget(project, ForgetScope(message=secret_conversation[0].pk)).saw_it == [reply.pk]
 
 
 def test_a_later_import_of_the_same_file_brings_nothing_back(project, owner):
@@ -306,39 +320,43 @@ def test_a_later_import_of_the_same_file_brings_nothing_back(project, owner):
     file = (line % (SECRET, 1) + line % ("Something else.", 2)).encode()
     assert import_file(project, owner, "x.jsonl", io.BytesIO(file)).imported == 2
     forget(project, ForgetScope(message=Message.objects.get(text=SECRET).pk))
-    again = import_file(project, owner, "x.jsonl", io.BytesIO(file))
-    assert (again.imported, again.skipped) == (0, 2)
+    repeated_message = import_file(project, owner, "x.jsonl", io.BytesIO(file))
+    assert (repeated_message.imported, repeated_message.skipped) == (0, 2)
     forget(project, ForgetScope(session=Session.objects.get().pk))
-    again = import_file(project, owner, "x.jsonl", io.BytesIO(file))
-    assert (again.imported, again.skipped) == (0, 2)
+    repeated_message = import_file(project, owner, "x.jsonl", io.BytesIO(file))
+    assert (repeated_message.imported, repeated_message.skipped) == (0, 2)
     assert not Session.objects.exists()
 
 
-def test_graves_are_in_the_file_outside_of_the_database_too(told, project, settings, tmp_path):
+def test_graves_are_in_the_file_outside_of_the_database_too(
+    secret_conversation, project, settings, tmp_path
+):
     settings.TOMBSTONES = tmp_path / "tombstones.jsonl"
-    forget(project, ForgetScope(message=told[0].pk))
+    forget(project, ForgetScope(message=secret_conversation[0].pk))
     written = settings.TOMBSTONES.read_text()
-    assert str(told[0].pk) in written
+    assert str(secret_conversation[0].pk) in written
     assert "vault" not in written
     assert django_settings.TOMBSTONES == settings.TOMBSTONES
 
 
 def test_a_file_that_cannot_be_written_leaves_everything_as_it_was(
-    told, project, settings, tmp_path
+    secret_conversation, project, settings, tmp_path
 ):
     settings.TOMBSTONES = tmp_path
     with pytest.raises(OSError):
-        forget(project, ForgetScope(message=told[0].pk))
+        forget(project, ForgetScope(message=secret_conversation[0].pk))
     assert Message.objects.filter(text=SECRET).exists()
 
 
-def test_to_forget_twice_changes_nothing(told, project):
-    forget(project, ForgetScope(message=told[0].pk))
-    receipt = forget(project, ForgetScope(message=told[0].pk))
+def test_to_forget_twice_changes_nothing(secret_conversation, project):
+    forget(project, ForgetScope(message=secret_conversation[0].pk))
+    receipt = forget(project, ForgetScope(message=secret_conversation[0].pk))
     assert set(receipt.removed.values()) <= {0}
 
 
-def test_a_digest_that_somebody_wrote_in_goes_to_review(told, session, project, owner):
+def test_a_digest_that_somebody_wrote_in_goes_to_review(
+    secret_conversation, session, project, owner
+):
     from memory.moderation import entry_operations
 
     entry = summarise(session.pk, later())
@@ -356,7 +374,7 @@ def test_a_digest_that_somebody_wrote_in_goes_to_review(told, session, project, 
     )
     Entry.objects.filter(pk=entry.pk).update(parent=digest, state=EntryStatus.ABSORBED)
     entry_operations.edit(digest, "- The vault: nine four seven two.", owner)
-    forget(project, ForgetScope(message=told[0].pk))
+    forget(project, ForgetScope(message=secret_conversation[0].pk))
     assert "nine four" not in everything(project)
     cycle.run(later())
     digest.refresh_from_db()
@@ -364,23 +382,25 @@ def test_a_digest_that_somebody_wrote_in_goes_to_review(told, session, project, 
 
 
 def test_forgetting_a_little_in_a_large_project_takes_few_queries(
-    told, project, django_assert_max_num_queries
+    secret_conversation, project, django_assert_max_num_queries
 ):
     with django_assert_max_num_queries(75):
-        forget(project, ForgetScope(message=told[0].pk))
+        forget(project, ForgetScope(message=secret_conversation[0].pk))
 
 
-def test_it_has_the_layers_looked_through(told, project):
+def test_it_has_the_layers_looked_through(secret_conversation, project):
     Nudge.objects.all().delete()
-    service.forget(project, ForgetScope(message=told[0].pk))
+    service.forget(project, ForgetScope(message=secret_conversation[0].pk))
     assert Nudge.objects.filter(project=project).exists()
 
 
-def test_recall_quotes_nothing_of_it_and_finds_what_is_left(told, session, owner, project):
+def test_recall_quotes_nothing_of_it_and_finds_what_is_left(
+    secret_conversation, session, owner, project
+):
     catch_up()
     scope = recalls.RecallScope(project, owner)
     assert "nine four" in quoted(scope)
-    receipt = forget(project, ForgetScope(message=told[0].pk))
+    receipt = forget(project, ForgetScope(message=secret_conversation[0].pk))
     assert receipt.removed["chunks"] >= 1
     assert "nine four" not in quoted(scope)
     catch_up()
@@ -391,7 +411,7 @@ def test_recall_quotes_nothing_of_it_and_finds_what_is_left(told, session, owner
 
 
 def test_recall_quotes_nothing_of_a_deleted_session_until_it_is_restored(
-    told, session, owner, project
+    secret_conversation, session, owner, project
 ):
     catch_up()
     scope = recalls.RecallScope(project, owner)
@@ -403,5 +423,5 @@ def test_recall_quotes_nothing_of_a_deleted_session_until_it_is_restored(
 
 def quoted(scope) -> str:
     """What recall finds on everything that these tests speak of."""
-    found = recalls.recall(scope, "the vault opens with nine four seven two; cutover on 3 March")
-    return "\n".join(one.text for one in found)
+    results = recalls.recall(scope, "the vault opens with nine four seven two; cutover on 3 March")
+    return "\n".join(result.text for result in results)

@@ -29,7 +29,7 @@ def talk(project, owner, day: int, words: str) -> Session:
 
 
 @pytest.fixture
-def told(project, owner):
+def summarised_texts(project, owner):
     """Two days of talk, each remembered an hour later; the bank's text after each."""
     texts = []
     for day, words in enumerate(["The platform team owns billing.", "Payments owns billing now."]):
@@ -39,12 +39,12 @@ def told(project, owner):
     return texts
 
 
-def test_the_bank_is_told_as_it_stood(told, project):
+def test_the_bank_is_told_as_it_stood(summarised_texts, project):
     assert bank_as_of(project, START).text == ""
-    assert bank_as_of(project, START + timedelta(hours=2)).text == told[0]
-    assert bank_as_of(project, START + timedelta(days=1, hours=2)).text == told[1]
-    assert "Payments" in told[1]
-    assert "Payments" not in told[0]
+    assert bank_as_of(project, START + timedelta(hours=2)).text == summarised_texts[0]
+    assert bank_as_of(project, START + timedelta(days=1, hours=2)).text == summarised_texts[1]
+    assert "Payments" in summarised_texts[1]
+    assert "Payments" not in summarised_texts[0]
 
 
 def test_layers_that_settled_later_are_taken_apart_again(project, owner):
@@ -61,20 +61,20 @@ def test_layers_that_settled_later_are_taken_apart_again(project, owner):
         assert bank_as_of(project, now + timedelta(minutes=1)).text == text
 
 
-def test_a_text_that_was_edited_since_is_told_as_it_was(told, project, owner):
+def test_a_text_that_was_edited_since_is_told_as_it_was(summarised_texts, project, owner):
     entry = Entry.objects.get(summary__contains="platform")
     entry_operations.edit(entry, "- Nobody owns billing.", owner)
-    assert bank_as_of(project, START + timedelta(hours=2)).text == told[0]
+    assert bank_as_of(project, START + timedelta(hours=2)).text == summarised_texts[0]
     assert "Nobody owns" in bank_as_of(project, datetime.now(UTC) + timedelta(minutes=1)).text
 
 
-def test_what_was_forgotten_since_is_a_gap(told, project):
-    gone = Session.objects.get(title="Day 0")
-    entry = Entry.objects.get(session=gone)
-    extra = edits.fork(gone.messages.get(), gone.creator)
-    forget(project, ForgetScope(message=gone.messages.get().pk))
-    seen = bank_as_of(project, START + timedelta(hours=2))
-    assert seen.text == ""
+def test_what_was_forgotten_since_is_a_gap(summarised_texts, project):
+    chat_session = Session.objects.get(title="Day 0")
+    entry = Entry.objects.get(session=chat_session)
+    extra = edits.fork(chat_session.messages.get(), chat_session.creator)
+    forget(project, ForgetScope(message=chat_session.messages.get().pk))
+    bank = bank_as_of(project, START + timedelta(hours=2))
+    assert bank.text == ""
     assert not Entry.objects.filter(pk=entry.pk).exists()
     assert extra.messages.get().text == ""
 
@@ -90,40 +90,40 @@ def test_an_ancestor_of_what_was_forgotten_is_a_gap_and_never_the_text_of_today(
     digest = digest or Entry.objects.filter(granularity="day", summary__contains="Build 2").get()
     forget(project, ForgetScope(session=Session.objects.get(title="Day 2").pk))
     cycle.run(now + timedelta(minutes=5))
-    seen = bank_as_of(project, now + timedelta(minutes=1))
-    assert "Build 2" not in seen.text
+    bank = bank_as_of(project, now + timedelta(minutes=1))
+    assert "Build 2" not in bank.text
     if Entry.objects.filter(pk=digest.pk).exists():
-        assert (digest.pk, "forgotten since") in seen.left_out
+        assert (digest.pk, "forgotten since") in bank.left_out
 
 
-def test_what_was_hidden_since_is_left_out_with_the_reason(told, project):
+def test_what_was_hidden_since_is_left_out_with_the_reason(summarised_texts, project):
     entry = Entry.objects.get(summary__contains="platform")
     entry_operations.set_hidden(entry, True)
-    seen = bank_as_of(project, START + timedelta(hours=2))
-    assert (seen.text, seen.left_out) == ("", ((entry.pk, "taken out since"),))
+    bank = bank_as_of(project, START + timedelta(hours=2))
+    assert (bank.text, bank.left_out) == ("", ((entry.pk, "taken out since"),))
 
 
-def test_one_entry_is_told_as_it_stood(told, project, owner):
+def test_one_entry_is_told_as_it_stood(summarised_texts, project, owner):
     entry = Entry.objects.get(summary__contains="platform")
     entry_operations.edit(entry, "- Nobody owns billing.", owner)
-    stood = entry_as_of(entry, START + timedelta(hours=2))
-    assert "platform team" in stood.summary
+    past_entry = entry_as_of(entry, START + timedelta(hours=2))
+    assert "platform team" in past_entry.summary
     assert entry_as_of(entry, START) is None
 
 
-def test_the_api_tells_how_it_stood(told, project, viewer, api):
+def test_the_api_tells_how_it_stood(summarised_texts, project, viewer, api):
     client = api(viewer)
     url = "/api/v1/projects/billing/memory/"
-    seen = client.get(url, {"as_of": "2025-04-07T11:00:00Z"}).json()
-    assert (seen["text"], seen["version"]) == (told[0], None)
-    assert client.get(url, {"as_of": "2025-04-07"}).json()["text"] == told[0]
-    assert client.get(url).json()["text"] == told[1]
+    payload = client.get(url, {"as_of": "2025-04-07T11:00:00Z"}).json()
+    assert (payload["text"], payload["version"]) == (summarised_texts[0], None)
+    assert client.get(url, {"as_of": "2025-04-07"}).json()["text"] == summarised_texts[0]
+    assert client.get(url).json()["text"] == summarised_texts[1]
     answer = client.get(url, {"as_of": "yesterday"})
     assert (answer.status_code, list(answer.json())) == (400, ["as_of"])
     assert client.get(url, {"as_of": "2025-13-45"}).status_code == 400
 
 
-def test_the_api_tells_how_an_entry_stood(told, project, owner, api):
+def test_the_api_tells_how_an_entry_stood(summarised_texts, project, owner, api):
     entry = Entry.objects.get(summary__contains="platform")
     entry_operations.edit(entry, "- Nobody owns billing.", owner)
     url = f"/api/v1/projects/billing/memory/entries/{entry.pk}/"

@@ -23,11 +23,11 @@ ABOUT = "**Work**\n\nOlive runs a bakery in Bern.\n\n- She dislikes *wheat*."
 
 def export(*texts: str):
     """Claude's zip file, in which it remembers `texts`, each of another project."""
-    told = {"conversations_memory": texts[0], "project_memories": dict(enumerate(texts[1:]))}
+    fields = {"conversations_memory": texts[0], "project_memories": dict(enumerate(texts[1:]))}
     return zip_of(
         {
             "conversations.json": file_of(CLAUDE).read(),
-            "memories.json": json.dumps([told]).encode(),
+            "memories.json": json.dumps([fields]).encode(),
         }
     )
 
@@ -131,8 +131,8 @@ def test_behind_what_waits_it_waits_to_be_summarised_too(bring, project, owner):
 
 def test_what_was_deleted_in_between_is_covered(bring, owner):
     bring(ABOUT)
-    said = post_message(memories(), "Never mind.", author=owner)
-    delete(said)
+    posted = post_message(memories(), "Never mind.", author=owner)
+    delete(posted)
     bring(ABOUT, "Rye only.")
     assert [(it.first_seq, it.last_seq) for it in entries()] == [(1, 1), (2, 3)]
 
@@ -148,9 +148,9 @@ def test_where_nothing_is_remembered_nothing_is_proposed(bring, project):
 def test_a_long_memory_is_proposed_in_parts(bring):
     rests = "The rye dough rests for two hours in the cold room. " * 40
     bring("\n\n".join(f"{number}: {rests}" for number in range(6)))
-    found = entries()
-    assert len(found) == 3
-    assert all(entry.tokens < 1_700 for entry in found)
+    stored_entries = entries()
+    assert len(stored_entries) == 3
+    assert all(entry.tokens < 1_700 for entry in stored_entries)
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,8 @@ def test_a_broker_that_is_away_harms_nothing(
 
 def test_a_reply_is_indexed_once_it_is_said(project, owner):
     session = talk(project, owner, CUTOVER)
-    asked = post_message(session, "Who owns billing after that?", author=owner)
-    reply = begin_reply(asked)
+    question = post_message(session, "Who owns billing after that?", author=owner)
+    reply = begin_reply(question)
     indexing.catch_up()
     assert [chunk[:2] for chunk in chunks()] == [(1, 2)]
     finalise(reply, BILLING, "complete", {})
@@ -107,10 +107,10 @@ def test_what_was_deleted_leaves_the_rest_of_its_turn(project, owner):
 
 def test_a_branch_that_was_left_is_not_recalled(project, owner):
     session = talk(project, owner, CUTOVER)
-    asked, reply = edits.rerun(session.messages.get(seq=1), REPLICA, owner)
+    question, reply = edits.rerun(session.messages.get(seq=1), REPLICA, owner)
     finalise(reply, BILLING, "complete", {})
     indexing.catch_up()
-    assert chunks() == [(asked.seq, asked.seq, REPLICA), (reply.seq, reply.seq, BILLING)]
+    assert chunks() == [(question.seq, question.seq, REPLICA), (reply.seq, reply.seq, BILLING)]
     edits.choose(session.messages.get(seq=1))
     indexing.catch_up()
     assert chunks() == [(1, 1, CUTOVER)]

@@ -97,7 +97,9 @@ def test_what_nobody_named_is_named_in_the_readers_language(reads, project, owne
 def test_a_day_field_holds_what_browsers_take(reads, project, owner):
     member = Membership.objects.select_related("project", "user").get(project=project, user=owner)
     since = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    fact, _made = facts.create_fact(member, facts.Statement("Billing", "is owned by", "Ana", since))
+    fact, _statement = facts.create_fact(
+        member, facts.Statement("Billing", "is owned by", "Ana", since)
+    )
     page = reads("fact", fact.pk)
     assert 'name="valid_from" value="2026-03-01"' in page
     assert "seit 1. März 2026" in page
@@ -137,11 +139,11 @@ def test_no_other_site_chooses_it_or_is_led_to(strict, project):
 
 
 def test_the_choice_stands_before_the_door_and_on_the_list(client, owner):
-    asked = {"Accept-Language": GERMAN}
-    door = compact(client.get(reverse("login"), headers=asked).text)
+    headers = {"Accept-Language": GERMAN}
+    door = compact(client.get(reverse("login"), headers=headers).text)
     assert "Projekte mit Gedächtnis." in door and 'lang="en">English</button>' in door
     client.force_login(owner)
-    page = compact(client.get(reverse("projects") + "?all", headers=asked).text)
+    page = compact(client.get(reverse("projects") + "?all", headers=headers).text)
     assert 'lang="de" aria-current="true">Deutsch</button>' in page
 
 
@@ -167,7 +169,7 @@ def test_a_programs_mistake_is_told_in_english(api, owner):
 def test_models_and_files_know_no_readers_language(project, owner, chat, entry, day):
     unnamed = Session.objects.create(project=project, creator=owner)
 
-    def told() -> tuple:
+    def snapshot() -> tuple:
         prompt = preview(unnamed, "Does it stay?", owner)
         files = [b"".join(exporters.export(chat, kind)) for kind in ("markdown", "json")]
         bank = rendered_bank(project)
@@ -179,9 +181,9 @@ def test_models_and_files_know_no_readers_language(project, owner, chat, entry, 
         )
 
     with translation.override("en"):
-        in_english = told()
+        in_english = snapshot()
     with translation.override("de"):
-        in_german = told()
+        in_german = snapshot()
     assert in_english == in_german
     assert "Thu 12 Mar 2026" in in_german[3]
 

@@ -21,7 +21,7 @@ from memory.models import Entry, Fact
 from memory.recall import indexing
 from projects.models import Membership, Token
 from projects.services import create_project
-from tests.memory.recalling import found, talk
+from tests.memory.recalling import recalled_texts, talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -102,16 +102,16 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
 def test_each_tool_is_told_with_schemas_and_honest_hints(ask, owner, era):
-    tools = {one.name: one for one in ask(owner, lambda client: client.list_tools(), era).tools}
+    tools = {item.name: item for item in ask(owner, lambda client: client.list_tools(), era).tools}
     assert set(tools) == EVERY
-    reading = {name for name, one in tools.items() if one.annotations.read_only_hint}
+    reading = {name for name, item in tools.items() if item.annotations.read_only_hint}
     assert reading == {"search_memories", "get_memories", "get_memory", "get_context"}
-    destroying = {name for name, one in tools.items() if one.annotations.destructive_hint}
+    destroying = {name for name, item in tools.items() if item.annotations.destructive_hint}
     assert destroying == {"update_memory", "delete_memory", "forget"}
-    for one in tools.values():
-        assert one.description and one.input_schema["type"] == "object"
-        assert one.output_schema["type"] == "object"
-        assert one.annotations.open_world_hint is False
+    for tool in tools.values():
+        assert tool.description and tool.input_schema["type"] == "object"
+        assert tool.output_schema["type"] == "object"
+        assert tool.annotations.open_world_hint is False
 
 
 def test_what_is_added_is_found_shown_with_its_source_and_forgotten(call, owner, project, era):
@@ -121,7 +121,7 @@ def test_what_is_added_is_found_shown_with_its_source_and_forgotten(call, owner,
 
     [hit] = call(owner, "search_memories", era, query="When is the gauge read?")["results"]
     assert (hit["memory_id"], hit["text"], hit["speaker"]) == (added["memory_id"], TIDE, "olive")
-    assert found(project, owner, "gauge") == [TIDE]
+    assert recalled_texts(project, owner, "gauge") == [TIDE]
 
     browser = Browser()
     browser.force_login(owner)
@@ -199,8 +199,8 @@ def test_a_fact_is_forgotten(call, owner, fact):
     ("kind", "store"), [("note", "messages"), ("summary", "entries"), ("fact", "facts")]
 )
 def test_what_was_deleted_can_still_be_forgotten(call, owner, summary, fact, kind, store):
-    made = {"summary": summary.pk, "fact": fact.pk}
-    pk = made.get(kind) or call(owner, "add_memory", text=TIDE)["memory_id"]
+    ids = {"summary": summary.pk, "fact": fact.pk}
+    pk = ids.get(kind) or call(owner, "add_memory", text=TIDE)["memory_id"]
     assert call(owner, "delete_memory", memory_id=str(pk))["kind"] == kind
     assert call(owner, "forget", memory_id=str(pk))["removed"][store] == 1
     assert call(owner, "forget", memory_id=str(pk)) == "There is no such memory."
@@ -211,15 +211,15 @@ def test_all_kinds_are_listed_by_pages_the_newest_first(call, owner, summary, fa
     for text in ("First.", "Second."):
         call(owner, "add_memory", text=text)
     first, second = (call(owner, "get_memories", page=page) for page in (1, 2))
-    told = [*first["memories"], *second["memories"]]
-    assert [one["text"] for one in told[:2]] == ["Second.", "First."]
-    assert [one["kind"] for one in told] == ["note", "note", "fact", "summary"]
+    memories = [*first["memories"], *second["memories"]]
+    assert [memory["text"] for memory in memories[:2]] == ["Second.", "First."]
+    assert [memory["kind"] for memory in memories] == ["note", "note", "fact", "summary"]
     assert (first["next_page"], second["next_page"]) == (2, None)
 
 
 def test_the_bank_is_a_resource(ask, owner, summary):
     listed = ask(owner, lambda client: client.list_resources()).resources
-    assert [str(one.uri) for one in listed] == ["strata://memory"]
+    assert [str(row.uri) for row in listed] == ["strata://memory"]
     read = ask(owner, lambda client: client.read_resource("strata://memory"))
     assert "tide gauge" in read.contents[0].text
 
@@ -231,16 +231,16 @@ def test_the_bank_is_a_resource(ask, owner, summary):
 
 
 def test_the_context_keeps_to_its_budget_and_quotes_what_it_tells(call, owner, summary, fact):
-    told = call(owner, "get_context", query="What of the tide gauge?", token_budget=2_000)
-    assert {"facts", "bank"} <= set(told["sections"])
-    assert told["tokens"] <= 2_000
-    assert "<memory>" in told["text"]
+    payload = call(owner, "get_context", query="What of the tide gauge?", token_budget=2_000)
+    assert {"facts", "bank"} <= set(payload["sections"])
+    assert payload["tokens"] <= 2_000
+    assert "<memory>" in payload["text"]
     small = call(owner, "get_context", query="What of the tide gauge?", token_budget=150)
     assert small["tokens"] <= 150
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
+    ("tool", "arguments", "expected"),
     [
         ("add_memory", {}, "text"),
         ("add_memory", {"text": ""}, "text"),
@@ -255,8 +255,8 @@ def test_the_context_keeps_to_its_budget_and_quotes_what_it_tells(call, owner, s
         ("get_context", {"query": "x", "token_budget": 1}, "token_budget"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_words(call, owner, project, tool, arguments, told):
-    assert told in call(owner, tool, **arguments)
+def test_what_makes_no_sense_is_refused_in_words(call, owner, project, tool, arguments, expected):
+    assert expected in call(owner, tool, **arguments)
     assert not Message.objects.exists()
 
 
@@ -288,13 +288,13 @@ def test_a_failure_is_told_without_what_was_asked(call, owner, monkeypatch, capl
 def test_others_private_talk_is_neither_found_nor_read(call, owner, editor, project):
     session = talk(project, editor, TIDE, visibility=Visibility.PRIVATE)
     message = str(session.messages.get().pk)
-    for tool, asked in (
+    for tool, arguments in (
         ("get_memory", {"memory_id": message}),
         ("forget", {"memory_id": message}),
         ("update_memory", {"memory_id": message, "text": "x"}),
         ("delete_memory", {"memory_id": message}),
     ):
-        assert call(owner, tool, **asked) == "There is no such memory."
+        assert call(owner, tool, **arguments) == "There is no such memory."
     assert call(owner, "search_memories", query="tide gauge")["results"] == []
     assert TIDE not in call(owner, "get_context", query="tide gauge")["text"]
 
@@ -316,14 +316,14 @@ def test_an_editor_writes_and_does_not_forget_the_words_of_others(call, owner, e
 def test_a_viewer_reads_only(call, owner, viewer, summary):
     pk = call(owner, "add_memory", text=TIDE)["memory_id"]
     assert call(viewer, "get_memory", memory_id=pk)["text"] == TIDE
-    for tool, asked in (
+    for tool, arguments in (
         ("add_memory", {"text": "x"}),
         ("update_memory", {"memory_id": pk, "text": "x"}),
         ("delete_memory", {"memory_id": pk}),
         ("delete_memory", {"memory_id": str(summary.pk)}),
         ("forget", {"memory_id": pk}),
     ):
-        assert isinstance(call(viewer, tool, **asked), str)
+        assert isinstance(call(viewer, tool, **arguments), str)
     assert call(owner, "get_memory", memory_id=pk)["text"] == TIDE
     assert not Message.objects.filter(text="x").exists()
 
@@ -339,11 +339,11 @@ def test_a_viewer_reads_only(call, owner, viewer, summary):
 def test_a_token_does_what_its_scopes_allow(ask, call, owner, scopes, allowed):
     token = {"scopes": scopes}
     tools = ask(owner, lambda client: client.list_tools(), **token).tools
-    assert {one.name for one in tools} == allowed
-    asked = {"text": "x", "query": "x", "memory_id": "0198c5a7-0000-7000-8000-000000000000"}
+    assert {item.name for item in tools} == allowed
+    arguments = {"text": "x", "query": "x", "memory_id": "0198c5a7-0000-7000-8000-000000000000"}
     for tool in EVERY - allowed:
-        told = call(owner, tool, token=token, **asked)
-        assert told == "The token's scopes do not allow this."
+        payload = call(owner, tool, token=token, **arguments)
+        assert payload == "The token's scopes do not allow this."
     assert not Message.objects.exists()
 
 
@@ -353,14 +353,14 @@ def test_who_has_no_token_is_told_how_to_show_one(post):
 
 
 def test_tokens_that_are_wrong_or_over_or_revoked_are_refused(post, owner, project):
-    token, shown = Token.objects.create(user=owner, project=project)
-    assert post(LIST, **headers(shown)).status_code == 200
+    token, secret = Token.objects.create(user=owner, project=project)
+    assert post(LIST, **headers(secret)).status_code == 200
     assert post(LIST, **headers("x" * 64)).status_code == 401
     token.expiry = timezone.now() - timedelta(minutes=1)
     token.save()
-    assert post(LIST, **headers(shown)).status_code == 401
+    assert post(LIST, **headers(secret)).status_code == 401
     token.delete()
-    assert post(LIST, **headers(shown)).status_code == 401
+    assert post(LIST, **headers(secret)).status_code == 401
 
 
 def test_a_token_of_all_projects_is_told_what_it_lacks(post, owner, project):
@@ -370,35 +370,35 @@ def test_a_token_of_all_projects_is_told_what_it_lacks(post, owner, project):
 
 
 def test_a_former_member_gets_404(post, editor, project):
-    shown = Token.objects.create(user=editor, project=project)[1]
+    secret = Token.objects.create(user=editor, project=project)[1]
     Membership.objects.filter(user=editor).delete()
-    assert post(LIST, **headers(shown)).status_code == 404
+    assert post(LIST, **headers(secret)).status_code == 404
 
 
 def test_a_page_of_another_host_cannot_ask(post, owner, project):
-    shown = headers(Token.objects.create(user=owner, project=project)[1])
-    assert post(LIST, **shown, Origin=HOST).status_code == 200
-    assert post(LIST, **shown, Origin="http://evil.example").status_code == 404
-    assert post(LIST, **shown, Host="evil.example").status_code == 400
+    request_headers = headers(Token.objects.create(user=owner, project=project)[1])
+    assert post(LIST, **request_headers, Origin=HOST).status_code == 200
+    assert post(LIST, **request_headers, Origin="http://evil.example").status_code == 404
+    assert post(LIST, **request_headers, Host="evil.example").status_code == 400
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
 def test_there_are_no_sessions_to_listen_to_or_end(post, owner, project, method):
-    shown = headers(Token.objects.create(user=owner, project=project)[1])
-    answer = post(method=method, **shown)
+    request_headers = headers(Token.objects.create(user=owner, project=project)[1])
+    answer = post(method=method, **request_headers)
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
 @pytest.mark.parametrize("body", [None, [], {"id": 1}, "x", {"jsonrpc": "2.0", "method": 3}])
 def test_what_is_no_request_is_a_400(post, owner, project, body):
-    shown = headers(Token.objects.create(user=owner, project=project)[1])
-    assert post(body, **shown).status_code in (400, 415)
+    request_headers = headers(Token.objects.create(user=owner, project=project)[1])
+    assert post(body, **request_headers).status_code in (400, 415)
 
 
 def test_who_asks_too_often_is_told_when_to_ask_again(post, editor, project, settings):
     settings.RATES = {"reads": (2, 60), "writes": None, "replies": None}
     token = Token.issue(editor, project=project)[1]
     answers = [post(LIST, **headers(token)) for _ in range(3)]
-    assert [one.status_code for one in answers] == [200, 200, 429]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert int(answers[-1].headers["Retry-After"]) <= 30
     assert "detail" in answers[-1].json()

@@ -18,7 +18,7 @@ SETTINGS = "/projects/billing/members/"
 API = "/api/v1/projects/billing/"
 
 
-def told(act: Activity) -> tuple:
+def describe_act(act: Activity) -> tuple:
     """Who did what to whom, from and to which role."""
     names = [user.get_username() if user else None for user in (act.by, act.whom)]
     return names[0], act.verb, names[1], act.role_before, act.role_after
@@ -28,7 +28,7 @@ def told(act: Activity) -> tuple:
 def log(project):
     def acts() -> list[tuple]:
         rows = Activity.objects.filter(project=project).select_related("by", "whom")
-        return [told(act) for act in rows.order_by("id")]
+        return [describe_act(act) for act in rows.order_by("id")]
 
     return acts
 
@@ -69,8 +69,8 @@ def test_the_api(api, owner, stranger, project, log):
 
 
 def test_an_invitation_and_who_came_in_by_it(api, owner, stranger, project, log):
-    asked = {"role": "viewer"}
-    assert api(owner).post(f"{API}invitations/", asked, "json").status_code == 201
+    body = {"role": "viewer"}
+    assert api(owner).post(f"{API}invitations/", body, "json").status_code == 201
     link = Invitation.objects.get()
     admit(link, stranger)
     # A second time there is nothing to tell.
@@ -126,13 +126,13 @@ def test_the_rows_on_a_projects_page_in_the_admin(
     prefix = "memberships"
     fields |= {f"{prefix}-TOTAL_FORMS": len(rows) + 1, f"{prefix}-INITIAL_FORMS": len(rows)}
     for place, row in enumerate(rows):
-        here = f"{prefix}-{place}"
-        fields |= {f"{here}-id": row.pk, f"{here}-project": project.pk}
-        fields |= {f"{here}-user": row.user_id, f"{here}-role": row.role}
+        place_name = f"{prefix}-{place}"
+        fields |= {f"{place_name}-id": row.pk, f"{place_name}-project": project.pk}
+        fields |= {f"{place_name}-user": row.user_id, f"{place_name}-role": row.role}
         if row.user == editor:
-            fields[f"{here}-role"] = "owner"
+            fields[f"{place_name}-role"] = "owner"
         if row.user == viewer:
-            fields[f"{here}-DELETE"] = "on"
+            fields[f"{place_name}-DELETE"] = "on"
     fields |= {f"{prefix}-{len(rows)}-user": stranger.pk, f"{prefix}-{len(rows)}-role": "viewer"}
     fields |= {f"{prefix}-{len(rows)}-project": project.pk}
     answer = admin_client.post(f"/admin/projects/project/{project.pk}/change/", fields)
@@ -181,9 +181,9 @@ def test_the_list_takes_the_same_queries_for_many(client, api, owner, project, p
 
     def queries(get) -> int:
         get()
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as captured_queries:
             get()
-        return len(asked)
+        return len(captured_queries)
 
     client.force_login(owner)
     asks = (lambda: client.get(ACTIVITY), lambda: api(owner).get(f"{API}activity/"))
@@ -196,6 +196,6 @@ def test_the_list_takes_the_same_queries_for_many(client, api, owner, project, p
 
 
 def test_an_invitation_lasts_as_it_did(api, owner, project):
-    told = api(owner).post(f"{API}invitations/", {}, "json").json()
+    payload = api(owner).post(f"{API}invitations/", {}, "json").json()
     assert Invitation.objects.get().expires_at > timezone.now() + timedelta(days=6)
-    assert told["link"]
+    assert payload["link"]

@@ -47,17 +47,17 @@ def ask(booking: CallRecorder, model: str = "openai-chat:scripted", read=text_of
 
 
 def test_a_call_is_booked_before_it_is_made_and_completed_afterwards(booking, session, scripted):
-    seen = []
+    observed_calls = []
 
     def look(request):
-        seen.append(Call.objects.get().outcome)
+        observed_calls.append(Call.objects.get().outcome)
         # Another connection sees the row: no transaction is open.
         connection.close()
         return "four five"
 
     scripted.queue(look)
     assert ask(booking) == "four five"
-    assert seen == [""]
+    assert observed_calls == [""]
     call = Call.objects.get()
     assert (call.project_id, call.session_id) == (session.project_id, session.pk)
     assert (call.kind, call.model, call.outcome) == ("digest", "openai-chat:scripted", "answered")

@@ -29,8 +29,10 @@ def three(remember, project, editor):
 
     sessions = [Session.objects.create(project=project, creator=editor) for _ in range(3)]
     return [
-        remember(f"- Point {number}", one, state=EntryStatus.PROPOSED, waits_because="asked")
-        for number, one in enumerate(sessions)
+        remember(
+            f"- Point {number}", chat_session, state=EntryStatus.PROPOSED, waits_because="asked"
+        )
+        for number, chat_session in enumerate(sessions)
     ]
 
 
@@ -111,7 +113,10 @@ def test_a_digest_left_with_something_is_counted_once(remember, entry, day, proj
     from chat.models import Session
 
     others = [Session.objects.create(project=project) for _ in range(2)]
-    more = [remember(f"- More {one.pk}", one, parent=day, state="absorbed") for one in others]
+    more = [
+        remember(f"- More {other_item.pk}", other_item, parent=day, state="absorbed")
+        for other_item in others
+    ]
     total = foresee(ModerationAction.FORGET, entry, more[0]).total
     assert total.removed["entries"] == 2
     assert total.awaiting_rewrite == 1

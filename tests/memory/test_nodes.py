@@ -34,24 +34,24 @@ def everything(project) -> list[ladder.LadderNode]:
     return list(ladder_query._read(project.entries.all()))
 
 
-def plans(found: list[ladder.LadderNode], now) -> list:
+def plans(nodes: list[ladder.LadderNode], now) -> list:
     """All that may be asked of the plan, at several moments, budgets and places in a cycle."""
     steps = [
-        ladder.next_step(found, now + timedelta(days=later), budget, passed, thresholds=THRESHOLDS)
+        ladder.next_step(nodes, now + timedelta(days=later), budget, passed, thresholds=THRESHOLDS)
         for later in (0, 8, 40)
         for budget in (0, 150)
         for passed in (None, *Granularity)
     ]
-    return [ladder.rewrites(found), *steps]
+    return [ladder.rewrites(nodes), *steps]
 
 
 def disturb(project, owner, day: int, chance: random.Random) -> None:
     """What people do: they say more, late too, correct, delete, pin, hide and take in again."""
     talk(project, owner, day, hour=1)
     talk(project, owner, max(0, day - chance.randrange(40)), hour=2)
-    said = list(Message.objects.filter(project=project, deleted_at=None))
-    edits.edit(chance.choice(said), f"The build took {chance.randrange(99)} minutes.", owner)
-    edits.delete(chance.choice(said))
+    messages = list(Message.objects.filter(project=project, deleted_at=None))
+    edits.edit(chance.choice(messages), f"The build took {chance.randrange(99)} minutes.", owner)
+    edits.delete(chance.choice(messages))
     settled = list(project.entries.filter(withheld=False).exclude(state=EntryStatus.STALE))
     if settled:
         entry = chance.choice(settled)
@@ -71,17 +71,17 @@ def refusing(act) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):
-    unsettled_nodes, seen = ladder_query.unsettled_nodes, []
+    unsettled_nodes, observed_nodes = ladder_query.unsettled_nodes, []
 
     def compared(project):
-        found, there = unsettled_nodes(project), everything(project)
+        unsettled, all_nodes = unsettled_nodes(project), everything(project)
         now = START + timedelta(days=day)
-        assert plans(found, now) == plans(there, now)
-        assert ladder.fade(ladder_query.visible_nodes(project), 200) == ladder.fade(there, 200)
+        assert plans(unsettled, now) == plans(all_nodes, now)
+        assert ladder.fade(ladder_query.visible_nodes(project), 200) == ladder.fade(all_nodes, 200)
         look = ladder.next_due_at(ladder_query.visible_nodes(project), now, 200, THRESHOLDS)
-        assert look == ladder.next_due_at(there, now, 200, THRESHOLDS)
-        seen.append(len(there) - len(found))
-        return found
+        assert look == ladder.next_due_at(all_nodes, now, 200, THRESHOLDS)
+        observed_nodes.append(len(all_nodes) - len(unsettled))
+        return unsettled
 
     monkeypatch.setattr(ladder_query, "unsettled_nodes", compared)
     chance = random.Random(seed)
@@ -90,7 +90,7 @@ def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):
         compared(small)
         cycle.run(START + timedelta(days=day, hours=6))
         compared(small)
-    assert max(seen) > 15
+    assert max(observed_nodes) > 15
 
 
 def test_what_has_settled_is_not_read_again(small, owner):

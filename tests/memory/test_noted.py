@@ -18,7 +18,7 @@ from memory.layers.conversations import summarise
 from memory.models import Chunk, Entry, IndexCursor, SourceType
 from memory.recall import RecallScope, indexing, recall
 from projects.services import create_project
-from tests.memory.recalling import AT, found, talk
+from tests.memory.recalling import AT, recalled_texts, talk
 
 pytestmark = pytest.mark.django_db
 
@@ -77,10 +77,10 @@ def test_a_note_is_found_as_soon_as_it_is_written(
 ):
     with django_capture_on_commit_callbacks(execute=True):
         written = notes.add_note(project, owner, CUTOVER)
-    assert found(project, viewer, QUESTION) == [CUTOVER]
+    assert recalled_texts(project, viewer, QUESTION) == [CUTOVER]
     with django_capture_on_commit_callbacks(execute=True):
         notes.edit_note(written, BILLING, owner)
-    assert found(project, viewer, "Who owns billing?") == [BILLING]
+    assert recalled_texts(project, viewer, "Who owns billing?") == [BILLING]
     assert not IndexCursor.objects.due().exists()
 
 
@@ -98,34 +98,38 @@ def test_a_note_is_found_by_everybody_where_turns_are_not_shared(project, owner,
     talk(project, editor, "The cutover of the old database was in May.")
     assert not project.share_raw_turns
     for user in (owner, viewer):
-        assert found(project, user, QUESTION) == found(project, user, "") == [CUTOVER]
-    assert found(project, owner, QUESTION, shared_only=True) == [CUTOVER]
-    assert found(project, None, QUESTION, shared_only=True) == [CUTOVER]
+        assert (
+            recalled_texts(project, user, QUESTION)
+            == recalled_texts(project, user, "")
+            == [CUTOVER]
+        )
+    assert recalled_texts(project, owner, QUESTION, shared_only=True) == [CUTOVER]
+    assert recalled_texts(project, None, QUESTION, shared_only=True) == [CUTOVER]
 
 
 def test_private_notes_are_found_by_their_author_alone(project, owner, editor):
-    [made] = note(project, editor, CUTOVER)
-    sessions.update_session(made.session, visibility=Visibility.PRIVATE)
-    assert found(project, owner, QUESTION) == []
-    assert found(project, owner, QUESTION, shared_only=True) == []
-    assert found(project, editor, QUESTION, shared_only=True) == []
-    assert found(project, editor, QUESTION) == [CUTOVER]
+    [noted_entry] = note(project, editor, CUTOVER)
+    sessions.update_session(noted_entry.session, visibility=Visibility.PRIVATE)
+    assert recalled_texts(project, owner, QUESTION) == []
+    assert recalled_texts(project, owner, QUESTION, shared_only=True) == []
+    assert recalled_texts(project, editor, QUESTION, shared_only=True) == []
+    assert recalled_texts(project, editor, QUESTION) == [CUTOVER]
 
 
 def test_notes_of_a_deleted_session_are_not_found(project, owner):
-    [made] = note(project, owner, CUTOVER)
-    sessions.delete_session(made.session)
-    assert found(project, owner, QUESTION) == []
-    sessions.restore_session(made.session_id)
-    assert found(project, owner, QUESTION) == [CUTOVER]
+    [noted_entry] = note(project, owner, CUTOVER)
+    sessions.delete_session(noted_entry.session)
+    assert recalled_texts(project, owner, QUESTION) == []
+    sessions.restore_session(noted_entry.session_id)
+    assert recalled_texts(project, owner, QUESTION) == [CUTOVER]
 
 
 def test_recall_filters_by_source(project, owner, api):
     note(project, owner, CUTOVER)
-    said = "The cutover of the old database was in May."
-    talk(project, owner, said)
-    assert found(project, owner, QUESTION, source_types=[SourceType.NOTE]) == [CUTOVER]
-    assert found(project, owner, QUESTION, source_types=[SourceType.TURN]) == [said]
+    text = "The cutover of the old database was in May."
+    talk(project, owner, text)
+    assert recalled_texts(project, owner, QUESTION, source_types=[SourceType.NOTE]) == [CUTOVER]
+    assert recalled_texts(project, owner, QUESTION, source_types=[SourceType.TURN]) == [text]
     url = "/api/v1/projects/billing/recall/?q=cutover&source=note"
     [result] = api(owner).get(url).json()["results"]
     assert (result["text"], result["source_type"], result["speaker"]) == (CUTOVER, "note", "olive")
@@ -134,8 +138,10 @@ def test_recall_filters_by_source(project, owner, api):
 def test_the_prompt_of_anothers_chat_quotes_it(project, owner, editor):
     note(project, editor, CUTOVER)
     session = Session.objects.create(project=project, creator=owner)
-    asked = post_message(session, QUESTION, author=owner)
-    details = {one.name: one for one in build(Turn(session, asked)).sections}["details"]
+    question = post_message(session, QUESTION, author=owner)
+    details = {section.name: section for section in build(Turn(session, question)).sections}[
+        "details"
+    ]
     assert CUTOVER in details.messages[0].text
 
 
@@ -144,7 +150,7 @@ def test_what_stands_beside_a_note_does_not_speak_for_it(project, owner):
     note(project, owner, *[printer] * 4, CUTOVER, *[printer] * 4)
     best, *others = recall(RecallScope(project, owner), QUESTION)
     assert best.text == CUTOVER
-    assert len(others) == 8 and len({one.score for one in others}) == 1
+    assert len(others) == 8 and len({other_item.score for other_item in others}) == 1
 
 
 def test_an_edit_is_out_of_recall_at_once_and_back_with_its_new_text(project, owner):
@@ -152,7 +158,7 @@ def test_an_edit_is_out_of_recall_at_once_and_back_with_its_new_text(project, ow
     edits.edit(first, "The cutover to the new database is on the fourth of March.", owner)
     assert [text for *_, text in chunks()] == [BILLING]
     indexing.catch_up()
-    assert found(project, owner, QUESTION)[0].endswith("fourth of March.")
+    assert recalled_texts(project, owner, QUESTION)[0].endswith("fourth of March.")
     assert chunks()[1] == ("note", 2, 2, BILLING)
 
 
@@ -185,7 +191,7 @@ def test_a_forgotten_note_is_gone_for_good_and_the_others_stay(project, owner, s
     summarise(first.session_id, later())
     receipt = forget(project, ForgetScope(message=first.pk), owner)
     assert receipt.removed["messages"] == 1
-    assert [one.text for one in notes.notes_for(owner, project)] == [BILLING]
+    assert [item.text for item in notes.notes_for(owner, project)] == [BILLING]
     assert "March" not in rendered_bank(project, project.bank_max_tokens).text
     assert "March" not in str(Entry.objects.values_list("summary", flat=True))
     indexing.catch_up()
@@ -193,9 +199,9 @@ def test_a_forgotten_note_is_gone_for_good_and_the_others_stay(project, owner, s
 
 
 def test_forgetting_a_user_takes_their_notes_and_a_new_one_begins_anew(project, owner, editor):
-    [made] = note(project, editor, CUTOVER)
+    [noted_entry] = note(project, editor, CUTOVER)
     forget(project, ForgetScope(user=editor.pk), owner)
-    assert not Session.objects.filter(pk=made.session_id).exists()
+    assert not Session.objects.filter(pk=noted_entry.session_id).exists()
     assert chunks() == []
     assert notes.add_note(project, editor, BILLING).seq == 1
 
@@ -206,16 +212,19 @@ def test_an_import_does_not_bring_a_forgotten_note_back(project, owner):
     file = b"".join(export(first.session, "json"))
     forget(project, ForgetScope(message=first.pk), owner)
     import_file(project, owner, "notes.json", BytesIO(file), "strata")
-    assert [one.text for one in notes.notes_for(owner, project)] == [BILLING]
+    assert [item.text for item in notes.notes_for(owner, project)] == [BILLING]
 
 
 def test_the_search_page_finds_it_and_leads_to_it(client, project, editor, viewer):
-    _, made = note(project, editor, BILLING, CUTOVER)
+    _, second_entry = note(project, editor, BILLING, CUTOVER)
     client.force_login(viewer)
     page = client.get("/projects/billing/search/", {"q": QUESTION}).content.decode()
-    link = f"/projects/billing/chats/{made.session_id}/?through=2"
+    link = f"/projects/billing/chats/{second_entry.session_id}/?through=2"
     assert f"{link}#m2" in page
-    assert client.get(link).url == f"/projects/billing/notes/?at={made.pk}#note-{made.pk}"
+    assert (
+        client.get(link).url
+        == f"/projects/billing/notes/?at={second_entry.pk}#note-{second_entry.pk}"
+    )
 
 
 @pytest.mark.django_db(transaction=True)
@@ -226,7 +235,7 @@ def test_a_project_that_is_taken_along_keeps_its_notes(project, owner):
     elsewhere = create_project(owner, name="Elsewhere")
     import_file(elsewhere, owner, "billing.zip", file)
     indexing.catch_up()
-    assert found(elsewhere, owner, QUESTION, source_types=[SourceType.NOTE]) == [CUTOVER]
+    assert recalled_texts(elsewhere, owner, QUESTION, source_types=[SourceType.NOTE]) == [CUTOVER]
     assert notes.add_note(elsewhere, owner, BILLING).seq == 2
 
 

@@ -12,17 +12,19 @@ from projects.core import token_counting
 
 @given(st.lists(st.integers(1, 400)), st.integers(0, 2_000), st.integers(0, 20))
 def test_what_is_packed_fits_and_what_is_not_did_not(costs, budget, limit):
-    kept = pack_into_budget(costs, budget, limit)
-    assert kept == sorted(set(kept)) and len(kept) <= limit
-    assert sum(costs[place] for place in kept) <= budget
-    for place in set(range(len(costs))) - set(kept):
-        before = sum(costs[other] for other in kept if other < place)
-        assert len(kept) == limit or costs[place] > budget - before
+    packed = pack_into_budget(costs, budget, limit)
+    assert packed == sorted(set(packed)) and len(packed) <= limit
+    assert sum(costs[place] for place in packed) <= budget
+    for place in set(range(len(costs))) - set(packed):
+        before = sum(costs[other] for other in packed if other < place)
+        assert len(packed) == limit or costs[place] > budget - before
 
 
 def test_a_line_tells_the_day_and_the_speaker_and_cannot_close_the_fence():
-    said = format_excerpt(datetime(2026, 3, 2, 23, 30, tzinfo=UTC), "Ana", "Hi </memory> you", UTC)
-    assert said == "[2026-03-02] Ana: Hi &lt;/memory> you\n"
+    excerpt = format_excerpt(
+        datetime(2026, 3, 2, 23, 30, tzinfo=UTC), "Ana", "Hi </memory> you", UTC
+    )
+    assert excerpt == "[2026-03-02] Ana: Hi &lt;/memory> you\n"
 
 
 def test_a_line_is_as_long_in_every_zone():

@@ -61,17 +61,17 @@ def say(project, owner, chats: int, messages: int) -> None:
     for number in range(chats):
         chat = Session.objects.create(project=project, creator=owner, title=f"Talk {number}")
         at = NOW - timedelta(days=1)
-        texts = [draft(f"Word {one}.", author=owner, created_at=at) for one in range(4)]
+        texts = [draft(f"Word {index}.", author=owner, created_at=at) for index in range(4)]
         post_messages(chat, texts)
-    post_messages(long, [draft(f"More {one}.", author=owner) for one in range(messages)])
+    post_messages(long, [draft(f"More {index}.", author=owner) for index in range(messages)])
 
 
 @pytest.fixture
 def project(owner):
     """Two months of talk, and some that is not remembered yet in a chat of several pages."""
-    made = demo.create_demo(owner, NOW)
-    say(made, owner, 2, 60)
-    return made
+    demo_project = demo.create_demo(owner, NOW)
+    say(demo_project, owner, 2, 60)
+    return demo_project
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def pages(project) -> dict[str, str]:
     """The path of each page by its name."""
     slug = project.slug
     chat = latest(project)
-    said = chat.messages.order_by("seq").first().pk
+    message_id = chat.messages.order_by("seq").first().pk
     digest = Entry.objects.filter(granularity="week").first().pk
     spoken = Entry.objects.filter(granularity="conversation").first().pk
     fact = Fact.objects.filter(subject="billing").first().pk
@@ -97,8 +97,8 @@ def pages(project) -> dict[str, str]:
         "session": reverse("session", args=[slug, chat.pk]),
         "session-prompt": reverse("session-prompt", args=[slug, chat.pk]),
         "session-keep": reverse("session-keep", args=[slug, chat.pk]),
-        "message-edit": reverse("message-edit", args=[said]),
-        "message-revisions": reverse("message-revisions", args=[said]),
+        "message-edit": reverse("message-edit", args=[message_id]),
+        "message-revisions": reverse("message-revisions", args=[message_id]),
         "archived chats": f"{paths['project']}?archived",
         "chats with a word": f"{paths['project']}?q=replica",
         "found": f"{paths['memory-search']}?q=wheelchair",

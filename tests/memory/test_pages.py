@@ -21,18 +21,18 @@ AT = datetime(2026, 3, 12, 10, tzinfo=UTC)
 
 @pytest.fixture
 def session(project, owner) -> Session:
-    made = Session.objects.create(
+    chat_session = Session.objects.create(
         project=project, creator=owner, title="The cutover", visibility=Visibility.PROJECT
     )
     post_messages(
-        made,
+        chat_session,
         [
             draft("Does the replica stay?", author=owner, created_at=AT),
             draft("For **seven** days.", role=Role.ASSISTANT, created_at=AT),
             draft("Not covered yet.", author=owner, created_at=AT),
         ],
     )
-    return made
+    return chat_session
 
 
 @pytest.fixture
@@ -106,18 +106,18 @@ def test_a_block_is_as_wide_as_its_tokens_by_a_nonced_style(client, owner, entry
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "expected"),
     [
         (EntryStatus.PROPOSED, "waits for review"),
         (EntryStatus.STALE, "waits to be rewritten"),
         (EntryStatus.FADED, "out of the budget"),
     ],
 )
-def test_a_state_is_marked(client, owner, entry, state, said):
+def test_a_state_is_marked(client, owner, entry, state, expected):
     Entry.objects.update(state=state)
     text = page(client, owner, "/projects/billing/memory/")
     assert f"conversation {state}" in text
-    assert said in text
+    assert expected in text
 
 
 @pytest.mark.parametrize("state", [EntryStatus.ABSORBED, EntryStatus.HIDDEN])
@@ -157,7 +157,7 @@ def test_a_summary_is_a_list_of_its_points(client, owner, entry):
 
 
 @pytest.mark.parametrize(
-    ("summary", "found"),
+    ("summary", "expected"),
     [
         ("- one\n  goes on\n\n* two", ["one goes on", "two"]),
         ("• **bold** stays", ["**bold** stays"]),
@@ -166,8 +166,8 @@ def test_a_summary_is_a_list_of_its_points(client, owner, entry):
         ("", []),
     ],
 )
-def test_points_are_what_has_a_mark(summary, found):
-    assert bullets(summary) == found
+def test_points_are_what_has_a_mark(summary, expected):
+    assert bullets(summary) == expected
 
 
 def test_what_does_not_fit_is_listed_with_the_reason(client, owner, project, entry):

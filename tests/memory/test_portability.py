@@ -49,7 +49,7 @@ SAID = [
 QUESTIONS = ["When is the cutover?", "Who owns billing?", "What about invoice 4711?"]
 
 
-def said(project, user, *texts: str, day: int = 0, **fields) -> Session:
+def add_session(project, user, *texts: str, day: int = 0, **fields) -> Session:
     at = AT + timedelta(days=day)
     session = Session.objects.create(
         project=project, creator=user, created_at=at, last_activity_at=at, **fields
@@ -68,10 +68,10 @@ def lived(project, owner, editor):
     Project.objects.filter(pk=project.pk).update(bank_max_tokens=300, roll_percent=100)
     project.refresh_from_db()
     sessions = [
-        said(project, owner, *SAID, f"Day {day}: build {day * 7} passed.", day=day)
+        add_session(project, owner, *SAID, f"Day {day}: build {day * 7} passed.", day=day)
         for day in range(4)
     ]
-    said(project, editor, "My salary is 93,500 euros.", visibility=Visibility.PRIVATE)
+    add_session(project, editor, "My salary is 93,500 euros.", visibility=Visibility.PRIVATE)
     first = sessions[0].messages.get(seq=1)
     edits.edit(first, f"{SAID[0]} At noon.", owner)
     edits.react(first, owner, "👍", wanted=True)
@@ -81,14 +81,14 @@ def lived(project, owner, editor):
         cycle.run(NOW, project)
     indexing.catch_up(project)
     for member in project.memberships.select_related("project", "user"):
-        who = member.user.username
-        facts.create_fact(member, Statement("Ann", "owns", f"billing, says {who}", AT))
+        username = member.user.username
+        facts.create_fact(member, Statement("Ann", "owns", f"billing, says {username}", AT))
         facts.create_fact(
-            member, Statement("I", "prefer", f"tea ({who})", AT, user_id=member.user_id)
+            member, Statement("I", "prefer", f"tea ({username})", AT, user_id=member.user_id)
         )
     changed = Fact.objects.filter(project=project, user=None).first()
-    told = Statement(changed.subject, changed.predicate, "billing and tax", AT)
-    facts.edit(changed, told, owner)
+    copied_blocks = Statement(changed.subject, changed.predicate, "billing and tax", AT)
+    facts.edit(changed, copied_blocks, owner)
     blocks.put(project, None, "rules", "Freeze on Fridays.", owner)
     blocks.put(project, editor, "me", "I am Edgar.", editor)
     return project
@@ -97,7 +97,7 @@ def lived(project, owner, editor):
 @pytest.fixture
 def small(project, owner):
     """One talk, remembered."""
-    session = said(project, owner, *SAID)
+    session = add_session(project, owner, *SAID)
     conversations.summarise(session.pk, NOW, force=True)
     Project.objects.filter(pk=project.pk).update(bank_max_tokens=300)
     project.refresh_from_db()
@@ -115,69 +115,69 @@ def lines(file: io.BytesIO, name: str) -> list[dict]:
         return [json.loads(line) for line in archive.read(f"{name}.jsonl").splitlines()]
 
 
-def anew(owner, file: io.BytesIO, *members) -> Project:
-    made = create_project(owner, name="Anew")
+def import_into_new_project(owner, file: io.BytesIO, *members) -> Project:
+    payload = create_project(owner, name="Anew")
     for member in members:
-        Membership.objects.create(project=made, user=member)
-    result = import_file(made, owner, "project.zip", file, match_members=bool(members))
+        Membership.objects.create(project=payload, user=member)
+    result = import_file(payload, owner, "project.zip", file, match_members=bool(members))
     assert result.errors == []
-    made.refresh_from_db()
-    indexing.catch_up(made)
-    return made
+    payload.refresh_from_db()
+    indexing.catch_up(payload)
+    return payload
 
 
-def found(project, user, question: str) -> list[tuple]:
+def recall_results(project, user, question: str) -> list[tuple]:
     results = recall(RecallScope(project, user), question, limit=10)
-    return [(one.text, one.speaker, one.occurred_at, one.score) for one in results]
+    return [(result.text, result.speaker, result.occurred_at, result.score) for result in results]
 
 
 def test_what_comes_back_is_the_same(lived, owner, editor):
-    again = anew(owner, written(ExportScope(lived)), editor)
-    assert rendered_bank(again).text == rendered_bank(lived).text != ""
+    copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
+    assert rendered_bank(copy).text == rendered_bank(lived).text != ""
     for question in QUESTIONS:
-        assert found(again, owner, question) == found(lived, owner, question) != []
+        assert recall_results(copy, owner, question) == recall_results(lived, owner, question) != []
     shape = ("granularity", "period_key", "state", "summary", "pinned", "revision", "tokens")
-    kept = list(lived.entries.order_by("pk").values_list(*shape))
-    assert list(again.entries.order_by("pk").values_list(*shape)) == kept
+    rows = list(lived.entries.order_by("pk").values_list(*shape))
+    assert list(copy.entries.order_by("pk").values_list(*shape)) == rows
     moment = NOW + timedelta(hours=1)
-    assert bank_as_of(again, moment).text == bank_as_of(lived, moment).text != ""
-    assert again.bank_max_tokens == 300
-    assert (again.name, again.slug) == ("Anew", "anew")
-    told = {(one.name, one.user_id, one.content) for one in again.blocks.all()}
-    assert told == {(one.name, one.user_id, one.content) for one in lived.blocks.all()}
+    assert bank_as_of(copy, moment).text == bank_as_of(lived, moment).text != ""
+    assert copy.bank_max_tokens == 300
+    assert (copy.name, copy.slug) == ("Anew", "anew")
+    copied_blocks = {(block.name, block.user_id, block.content) for block in copy.blocks.all()}
+    assert copied_blocks == {
+        (block.name, block.user_id, block.content) for block in lived.blocks.all()
+    }
 
 
 def test_a_conversation_comes_back_whole(lived, owner, editor):
-    again = anew(owner, written(ExportScope(lived)), editor)
+    copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
     shape = ("seq", "role", "author", "text", "version", "status", "created_at", "remembered")
     messages = Message.objects.filter(deleted_at=None).order_by("created_at", "session", "seq")
-    kept = list(messages.filter(project=lived).values_list(*shape))
-    assert list(messages.filter(project=again).values_list(*shape)) == kept
-    forks = Session.objects.filter(project=again, messages__copied_from__isnull=False).distinct()
+    rows = list(messages.filter(project=lived).values_list(*shape))
+    assert list(messages.filter(project=copy).values_list(*shape)) == rows
+    forks = Session.objects.filter(project=copy, messages__copied_from__isnull=False).distinct()
     assert forks.count() == 1
-    [edited] = Message.objects.filter(project=again, version__gt=1, deleted_at=None)
+    [edited] = Message.objects.filter(project=copy, version__gt=1, deleted_at=None)
     assert edited.revisions.get().text == SAID[0]
     assert edited.reactions.get().emoji == "👍"
-    assert Message.objects.filter(project=again).exclude(deleted_at=None).get().text == ""
+    assert Message.objects.filter(project=copy).exclude(deleted_at=None).get().text == ""
     assert conversations.summarise(forks.get().pk, AT, force=True) is None
 
 
-def held(project) -> list[tuple]:
+def fact_rows(project) -> list[tuple]:
     known = Fact.objects.filter(project=project).with_validity().order_by("pk")
     return list(known.values_list("user", "subject", "object", "valid_from", "until", "version"))
 
 
 def test_facts_come_back_with_their_earlier_versions(lived, owner, editor):
-    again = anew(owner, written(ExportScope(lived)), editor)
-    assert held(again) == held(lived) != []
-    assert Fact.objects.filter(project=again).exclude(earlier_of=None).count() == 1
+    copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
+    assert fact_rows(copy) == fact_rows(lived) != []
+    assert Fact.objects.filter(project=copy).exclude(earlier_of=None).count() == 1
     # What follows on a topic ends what was there.
-    member = again.memberships.select_related("project", "user").get(user=editor)
+    member = copy.memberships.select_related("project", "user").get(user=editor)
     facts.create_fact(member, Statement("I", "prefer", "coffee", NOW, user_id=editor.pk))
     tea = (
-        Fact.objects.filter(project=again, user=editor)
-        .with_validity()
-        .get(object__startswith="tea")
+        Fact.objects.filter(project=copy, user=editor).with_validity().get(object__startswith="tea")
     )
     assert tea.until == NOW
 
@@ -197,24 +197,24 @@ def test_what_a_summary_found_comes_back_with_its_message(lived, owner, editor):
     fact.save()
     place = {"session": entry.session, "message": message, "entry": entry}
     FactSource.objects.create(project=lived, fact=fact, valid_from=AT, confidence=1, **place)
-    again = anew(owner, written(ExportScope(lived)), editor)
-    [source] = FactSource.objects.filter(project=again)
+    copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
+    [source] = FactSource.objects.filter(project=copy)
     assert (source.message.text, source.fact.object) == (message.text, "seven days")
-    assert held(again) == held(lived)
+    assert fact_rows(copy) == fact_rows(lived)
 
 
 def test_nothing_is_done_twice_after_it(lived, owner, editor):
-    again = anew(owner, written(ExportScope(lived)), editor)
-    entries = again.entries.count()
+    copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
+    entries = copy.entries.count()
     for _ in range(2):
-        cycle.run(NOW, again)
-    assert again.entries.count() == entries
-    assert rendered_bank(again).text == rendered_bank(lived).text
+        cycle.run(NOW, copy)
+    assert copy.entries.count() == entries
+    assert rendered_bank(copy).text == rendered_bank(lived).text
 
 
 def test_it_goes_on_after_it(lived, owner, editor):
-    again = anew(owner, written(ExportScope(lived)), editor)
-    session = Session.objects.filter(project=again, creator=owner).first()
+    copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
+    session = Session.objects.filter(project=copy, creator=owner).first()
     post_messages(session, [draft("And now something new.", author=owner)])
     entry = conversations.summarise(session.pk, NOW, force=True)
     assert "something new" in entry.summary
@@ -227,11 +227,11 @@ def test_an_image_comes_back(lived, owner, editor):
     image = upload_image(session, owner, "map.png", io.BytesIO(picture()))
     message = session.messages.get(seq=1)
     claim_uploads(message, [image.pk], owner)
-    again = anew(owner, written(ExportScope(lived)), editor)
-    [found] = Message.objects.filter(project=again, attachments__isnull=False)
-    kept = found.attachments.get()
-    assert (kept.name, kept.width) == ("map.png", image.width)
-    assert kept.file.read()
+    copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
+    [found_message] = Message.objects.filter(project=copy, attachments__isnull=False)
+    attachment = found_message.attachments.get()
+    assert (attachment.name, attachment.width) == ("map.png", image.width)
+    assert attachment.file.read()
 
 
 def test_each_line_is_as_its_schema_says(lived):
@@ -258,38 +258,39 @@ class TestWhatIsTold:
         assert "I am Edgar" not in whole
         assert "tea (edgar)" not in whole
         assert SAID[1] in whole
-        hidden = [one for one in lines(file, "sessions") if one["visibility"] == "private"]
-        assert [one["title"] for one in hidden] == [""]
+        hidden = [line for line in lines(file, "sessions") if line["visibility"] == "private"]
+        assert [entry["title"] for entry in hidden] == [""]
 
     def test_a_member_is_told_what_is_theirs(self, lived, editor):
         file = written(ExportScope(lived, editor, only_own=True))
-        texts = [one["content"] for one in lines(file, "blocks")]
+        texts = [line["content"] for line in lines(file, "blocks")]
         assert texts == ["I am Edgar."]
-        said_here = {one["text"] for one in lines(file, "messages")}
-        assert "My salary is 93,500 euros." in said_here
-        assert {one["creator"] for one in lines(file, "sessions")} == {"edgar"}
+        exported_texts = {line["text"] for line in lines(file, "messages")}
+        assert "My salary is 93,500 euros." in exported_texts
+        assert {line["creator"] for line in lines(file, "sessions")} == {"edgar"}
 
     def test_a_deleted_message_is_a_place(self, lived):
         rows = lines(written(ExportScope(lived)), "messages")
-        assert [one["text"] for one in rows if one["deleted_at"]] == [""]
+        assert [row["text"] for row in rows if row["deleted_at"]] == [""]
         assert not any("Day 1" in json.dumps(row) for row in rows)
 
 
 class TestWhoIsWho:
     def test_who_is_no_member_speaks_under_their_name(self, lived, owner):
-        again = anew(owner, written(ExportScope(lived)))
-        salary = Message.objects.get(project=again, text__contains="93,500")
+        copy = import_into_new_project(owner, written(ExportScope(lived)))
+        salary = Message.objects.get(project=copy, text__contains="93,500")
         assert (salary.author, salary.author_name, salary.session.creator) == (None, "edgar", None)
-        assert not again.blocks.exclude(user=None).exists()
-        assert set(Fact.objects.filter(project=again).values_list("user", flat=True)) == {
+        assert not copy.blocks.exclude(user=None).exists()
+        assert set(Fact.objects.filter(project=copy).values_list("user", flat=True)) == {
             None,
             owner.pk,
         }
 
     def test_nobody_reads_what_a_stranger_keeps_private(self, lived, owner):
-        again = anew(owner, written(ExportScope(lived)))
-        assert found(again, owner, "What is the salary?") == [] or not any(
-            "93,500" in one[0] for one in found(again, owner, "What is the salary?")
+        copy = import_into_new_project(owner, written(ExportScope(lived)))
+        assert recall_results(copy, owner, "What is the salary?") == [] or not any(
+            "93,500" in recall_result[0]
+            for recall_result in recall_results(copy, owner, "What is the salary?")
         )
 
 
@@ -297,55 +298,55 @@ class TestForging:
     """A file may claim any author; an owner who uploads it speaks only for themselves."""
 
     def upload(self, lived, owner, editor) -> Project:
-        made = create_project(owner, name="Anew")
-        Membership.objects.create(project=made, user=editor)
-        import_file(made, owner, "p.zip", written(ExportScope(lived)))
-        return made
+        payload = create_project(owner, name="Anew")
+        Membership.objects.create(project=payload, user=editor)
+        import_file(payload, owner, "p.zip", written(ExportScope(lived)))
+        return payload
 
     def test_a_member_has_written_nothing_in_an_uploaded_export(self, lived, owner, editor):
         salary = Message.objects.get(project=lived, text__contains="93,500")
         edits.edit(salary, "My salary is 93,600 euros.", editor)
         entry = lived.entries.first()
         Entry.objects.filter(pk=entry.pk).update(written_by="edgar")
-        made = self.upload(lived, owner, editor)
-        assert not Message.objects.filter(project=made, author=editor).exists()
-        assert Message.objects.filter(project=made, author=owner).exists()
-        spoken = Message.objects.get(project=made, text__contains="93,600")
+        payload = self.upload(lived, owner, editor)
+        assert not Message.objects.filter(project=payload, author=editor).exists()
+        assert Message.objects.filter(project=payload, author=owner).exists()
+        spoken = Message.objects.get(project=payload, text__contains="93,600")
         assert spoken.speaker == "edgar"
-        revisions = MessageRevision.objects.filter(project=made, message=spoken)
+        revisions = MessageRevision.objects.filter(project=payload, message=spoken)
         assert list(revisions.values_list("edited_by", flat=True)) == [None]
-        writers = set(made.entries.values_list("written_by", flat=True))
-        writers |= set(made.facts.values_list("written_by", flat=True))
+        writers = set(payload.entries.values_list("written_by", flat=True))
+        writers |= set(payload.facts.values_list("written_by", flat=True))
         assert "edgar" not in writers and "edgar (imported)" in writers
 
     def test_a_member_gets_no_private_chat_or_block_from_an_uploaded_export(
         self, lived, owner, editor
     ):
-        made = self.upload(lived, owner, editor)
-        private = Session.objects.get(project=made, visibility=Visibility.PRIVATE)
+        payload = self.upload(lived, owner, editor)
+        private = Session.objects.get(project=payload, visibility=Visibility.PRIVATE)
         assert private.creator is None
         for member in (owner, editor):
             assert not Session.objects.visible_to(member).filter(pk=private.pk).exists()
-        assert not made.blocks.filter(user=editor).exists()
-        assert not made.facts.filter(user=editor).exists()
+        assert not payload.blocks.filter(user=editor).exists()
+        assert not payload.facts.filter(user=editor).exists()
 
     def test_the_import_is_in_the_activity_log(self, lived, owner, editor, tmp_path, api, client):
         path = tmp_path / "billing.zip"
         call_command("export_project", path, project="billing")
         call_command("import_project", path, owner="olive", name="Anew", members=True)
-        made = Project.objects.get(name="Anew")
-        assert Message.objects.filter(project=made, author=editor).exists()
+        payload = Project.objects.get(name="Anew")
+        assert Message.objects.filter(project=payload, author=editor).exists()
         [act] = (
             api(owner)
-            .get(f"/api/v1/projects/{made.slug}/activity/?verb=imported")
+            .get(f"/api/v1/projects/{payload.slug}/activity/?verb=imported")
             .json()["results"]
         )
-        messages = Message.objects.filter(project=made).count()
-        chats = Session.objects.filter(project=made).count()
+        messages = Message.objects.filter(project=payload).count()
+        chats = Session.objects.filter(project=payload).count()
         assert (act["by"], act["count"]) == ("olive", messages)
         assert act["receipt"] == {"sessions": chats, "refused": 0}
         client.force_login(owner)
-        page = client.get(f"/projects/{made.slug}/memory/activity/").content.decode()
+        page = client.get(f"/projects/{payload.slug}/memory/activity/").content.decode()
         assert f"chats: {chats}, messages: {messages}" in page
 
 
@@ -355,10 +356,10 @@ class TestRefusing:
             import_file(small, owner, "p.zip", written(ExportScope(small)))
 
     def test_it_takes_an_owner(self, small, owner, editor):
-        made = create_project(owner, name="Anew")
-        Membership.objects.create(project=made, user=editor)
+        payload = create_project(owner, name="Anew")
+        Membership.objects.create(project=payload, user=editor)
         with pytest.raises(ImportRejectedError, match="Only an owner"):
-            import_file(made, editor, "p.zip", written(ExportScope(small)))
+            import_file(payload, editor, "p.zip", written(ExportScope(small)))
 
     @pytest.mark.parametrize(
         ("name", "change", "reason"),
@@ -391,30 +392,30 @@ class TestRefusing:
             zipfile.ZipFile(written(ExportScope(small))) as archive,
             zipfile.ZipFile(damaged, "w") as out,
         ):
-            for one in archive.namelist():
-                data = archive.read(one)
-                out.writestr(one, change(data) if one == name else data)
-        made = create_project(owner, name="Anew")
+            for item in archive.namelist():
+                data = archive.read(item)
+                out.writestr(item, change(data) if item == name else data)
+        payload = create_project(owner, name="Anew")
         with pytest.raises(ImportRejectedError, match=reason):
-            import_file(made, owner, "p.zip", damaged)
-        assert not made.sessions.exists()
-        assert not made.entries.exists()
+            import_file(payload, owner, "p.zip", damaged)
+        assert not payload.sessions.exists()
+        assert not payload.entries.exists()
 
     def test_no_line_reaches_a_row_of_another_project(self, small, owner):
-        other = said(create_project(owner, name="Other"), owner, "Elsewhere.")
+        other = add_session(create_project(owner, name="Other"), owner, "Elsewhere.")
         message = other.messages.get()
         damaged = io.BytesIO()
         with (
             zipfile.ZipFile(written(ExportScope(small))) as archive,
             zipfile.ZipFile(damaged, "w") as out,
         ):
-            for one in archive.namelist():
-                data = archive.read(one)
-                if one == "messages.jsonl":
+            for name in archive.namelist():
+                data = archive.read(name)
+                if name == "messages.jsonl":
                     first = json.loads(data.splitlines()[0])
                     stray = first | {"id": str(new_id()), "session": str(other.pk), "seq": 99}
                     data += json.dumps(stray | {"parent": str(message.pk)}).encode() + b"\n"
-                out.writestr(one, data)
+                out.writestr(name, data)
         with pytest.raises(ImportRejectedError, match="not in the export"):
             import_file(create_project(owner, name="Anew"), owner, "p.zip", damaged)
         assert other.messages.count() == 1
@@ -423,7 +424,7 @@ class TestRefusing:
 def test_what_was_forgotten_does_not_come_back(lived, owner, editor):
     file = written(ExportScope(lived))
     target = create_project(owner, name="Anew")
-    [salary] = [one for one in lines(file, "messages") if "93,500" in one["text"]]
+    [salary] = [line for line in lines(file, "messages") if "93,500" in line["text"]]
     import_file(target, owner, "p.zip", file)
     pk = derived_id(target.pk, Message.objects.get(project=lived, text__contains="93,500").pk)
     forget(target, ForgetScope(message=pk))
@@ -446,14 +447,14 @@ class TestDoors:
 
         from projects.models import Token
 
-        async def asked():
+        async def respond():
             answer = await AsyncClient().get(url, headers={"authorization": f"Bearer {token}"})
             if answer.status_code == 200:
                 answer.body = b"".join([part async for part in answer.streaming_content])
             return answer
 
         _, token = Token.objects.create(user=user)
-        return async_to_sync(asked)()
+        return async_to_sync(respond)()
 
     def test_an_owner_exports_the_project(self, small, owner):
         answer = self.ask(owner, self.URL)
@@ -476,10 +477,10 @@ class TestDoors:
             call_command("export_project", path, project="billing")
         call_command("import_project", path, owner="olive", members=True)
         output = capsys.readouterr().out
-        made = Project.objects.get(slug__startswith="billing-")
-        assert output.endswith(f"{made.slug}: 6 sessions, 23 messages\n")
-        assert made.memberships.get(user=editor).role == "editor"
-        assert rendered_bank(made).text == rendered_bank(lived).text
+        new_project = Project.objects.get(slug__startswith="billing-")
+        assert output.endswith(f"{new_project.slug}: 6 sessions, 23 messages\n")
+        assert new_project.memberships.get(user=editor).role == "editor"
+        assert rendered_bank(new_project).text == rendered_bank(lived).text
 
     def test_the_command_says_what_is_wrong(self, tmp_path, owner):
         path = tmp_path / "x.zip"
@@ -494,7 +495,7 @@ class TestDoors:
 def test_an_upload_is_taken_in_by_the_imports_page(small, client, owner):
     from chat.importers import jobs
 
-    made = create_project(owner, name="Anew", slug="anew")
+    payload = create_project(owner, name="Anew", slug="anew")
     client.force_login(owner)
     file = written(ExportScope(small, owner))
     file.seek(0)
@@ -502,7 +503,7 @@ def test_an_upload_is_taken_in_by_the_imports_page(small, client, owner):
     assert (
         client.post("/projects/anew/imports/", {"file": file, "format": "auto"}).status_code == 302
     )
-    upload = made.imports.get()
+    upload = payload.imports.get()
     jobs.run_import(upload.pk)
     upload.refresh_from_db()
     assert (upload.state, upload.errors, upload.sessions) == ("done", [], 1)
@@ -510,9 +511,12 @@ def test_an_upload_is_taken_in_by_the_imports_page(small, client, owner):
 
 def test_a_result_tells_how_much_came(small, owner):
     result = FileResult()
-    made = create_project(owner, name="Anew")
-    import_file(made, owner, "p.zip", written(ExportScope(small)), result=result)
-    assert (result.sessions, result.imported) == (1, Message.objects.filter(project=made).count())
+    payload = create_project(owner, name="Anew")
+    import_file(payload, owner, "p.zip", written(ExportScope(small)), result=result)
+    assert (result.sessions, result.imported) == (
+        1,
+        Message.objects.filter(project=payload).count(),
+    )
 
 
 # Models of a project that are not exported, and why.

@@ -17,39 +17,46 @@ PAGE = "/projects/billing/me/"
 
 
 @pytest.fixture
-def held(project, owner, editor):
+def profile_project(project, owner, editor):
     """Chats of both, of which one is the editor's alone, and facts about each."""
     talk(project, owner, "The cutover is in March.")
     talk(project, editor, "It is in April.", "No, in May.", at=AT + timedelta(days=1))
     talk(project, editor, "My salary is low.", visibility=Visibility.PRIVATE)
     for user in (owner, editor):
         member = Membership.objects.select_related("project").get(project=project, user=user)
-        told = Statement("I", "prefer", f"tea ({user.username})", AT, user_id=user.pk)
-        facts.create_fact(member, told)
+        statement = Statement("I", "prefer", f"tea ({user.username})", AT, user_id=user.pk)
+        facts.create_fact(member, statement)
     return project
 
 
-def test_one_is_told_what_is_held_about_oneself(held, editor, api):
-    told = api(editor).get(URL).json()
-    assert (told["user"], told["sessions"], told["messages"], told["facts"]) == ("edgar", 2, 3, 1)
-    assert told["last_seen"].startswith("2026-03-02")
-    assert len(told["recent_sessions"]) == 2
-    assert [one["object"] for one in told["sample_facts"]] == ["tea (edgar)"]
+def test_one_is_told_what_is_held_about_oneself(profile_project, editor, api):
+    payload = api(editor).get(URL).json()
+    assert (payload["user"], payload["sessions"], payload["messages"], payload["facts"]) == (
+        "edgar",
+        2,
+        3,
+        1,
+    )
+    assert payload["last_seen"].startswith("2026-03-02")
+    assert len(payload["recent_sessions"]) == 2
+    assert [fact["object"] for fact in payload["sample_facts"]] == ["tea (edgar)"]
 
 
-def test_an_owner_is_told_of_others_without_what_is_private(held, owner, editor, viewer, api):
-    told = api(owner).get(URL, {"user": "edgar"}).json()
-    assert (told["sessions"], told["messages"], told["facts"]) == (1, 2, 0)
-    assert [one["visibility"] for one in told["recent_sessions"]] == ["project"]
+def test_an_owner_is_told_of_others_without_what_is_private(
+    profile_project, owner, editor, viewer, api
+):
+    payload = api(owner).get(URL, {"user": "edgar"}).json()
+    assert (payload["sessions"], payload["messages"], payload["facts"]) == (1, 2, 0)
+    assert [session_row["visibility"] for session_row in payload["recent_sessions"]] == ["project"]
     assert api(editor).get(URL, {"user": "olive"}).status_code == 404
     assert api(owner).get(URL, {"user": "nobody"}).status_code == 404
 
 
-def test_strangers_are_told_nothing(held, stranger, api):
+def test_strangers_are_told_nothing(profile_project, stranger, api):
     assert api(stranger).get(URL).status_code == 404
 
 
-def test_the_page_tells_it_and_leads_to_export_and_forgetting(held, client, editor):
+def test_the_page_tells_it_and_leads_to_export_and_forgetting(profile_project, client, editor):
     client.force_login(editor)
     page = client.get(PAGE).content.decode()
     assert "tea (edgar)" in page and "tea (olive)" not in page
@@ -57,14 +64,14 @@ def test_the_page_tells_it_and_leads_to_export_and_forgetting(held, client, edit
     assert "/projects/billing/memory/forget/?user=edgar" in page
 
 
-def test_a_viewer_who_never_spoke_is_told_so(held, client, viewer):
+def test_a_viewer_who_never_spoke_is_told_so(profile_project, client, viewer):
     client.force_login(viewer)
     page = client.get(PAGE).content.decode()
     assert "never" in page
     assert "memory/forget" not in page
 
 
-def test_it_takes_few_queries(held, client, editor, django_assert_max_num_queries):
+def test_it_takes_few_queries(profile_project, client, editor, django_assert_max_num_queries):
     client.force_login(editor)
     client.get(PAGE)
     with django_assert_max_num_queries(10):

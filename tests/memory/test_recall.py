@@ -9,7 +9,7 @@ from chat.models import Visibility
 from memory.models import SourceType
 from memory.recall import RecallScope, embedders, recall, search, vector_index
 from projects.services import create_project
-from tests.memory.recalling import AT, found, say, talk
+from tests.memory.recalling import AT, recalled_texts, say, talk
 
 pytestmark = pytest.mark.django_db
 
@@ -19,7 +19,7 @@ GARDEN = "My sister planted tulips in her garden last weekend."
 
 
 @pytest.fixture
-def said(project, owner):
+def conversations(project, owner):
     """Three conversations of the owner, a day apart."""
     return [
         talk(project, owner, text, at=AT + timedelta(days=number))
@@ -35,23 +35,25 @@ def said(project, owner):
         ("Which flowers did her sibling grow?", GARDEN),
     ],
 )
-def test_what_was_said_is_found_by_word_and_by_meaning(project, owner, said, question, answer):
-    assert found(project, owner, question)[0] == answer
+def test_what_was_said_is_found_by_word_and_by_meaning(
+    project, owner, conversations, question, answer
+):
+    assert recalled_texts(project, owner, question)[0] == answer
 
 
-def test_a_result_tells_where_it_was_said_and_what_each_signal_gave(project, owner, said):
+def test_a_result_tells_where_it_was_said_and_what_each_signal_gave(project, owner, conversations):
     best = recall(RecallScope(project, owner), "When is the cutover?", limit=1)[0]
-    assert (best.session, best.first_seq, best.last_seq) == (said[0].pk, 1, 1)
+    assert (best.session, best.first_seq, best.last_seq) == (conversations[0].pk, 1, 1)
     assert (best.speaker, best.occurred_at) == ("olive", AT)
     assert best.signals["meaning"] > 0
     assert sum(best.signals.values()) == pytest.approx(best.score, abs=0.01)
 
 
-def test_without_a_question_the_latest_come_first(project, owner, said):
-    assert found(project, owner, "  ") == [GARDEN, BILLING, CUTOVER]
+def test_without_a_question_the_latest_come_first(project, owner, conversations):
+    assert recalled_texts(project, owner, "  ") == [GARDEN, BILLING, CUTOVER]
 
 
-def test_excerpts_are_packed_into_a_budget_in_time_order(project, owner, said):
+def test_excerpts_are_packed_into_a_budget_in_time_order(project, owner, conversations):
     results = recall(
         RecallScope(project, owner), "Who owns billing since the cutover?", token_budget=50
     )
@@ -61,20 +63,20 @@ def test_excerpts_are_packed_into_a_budget_in_time_order(project, owner, said):
     assert times == sorted(times)
 
 
-def test_each_filter_is_kept(project, owner, editor, said):
+def test_each_filter_is_kept(project, owner, editor, conversations):
     question = "cutover billing garden"
-    say(said[1], editor, "Billing is a garden of its own, said the editor.", at=AT)
+    say(conversations[1], editor, "Billing is a garden of its own, said the editor.", at=AT)
     cases = [
         ({"since": AT + timedelta(days=2)}, {GARDEN}),
         ({"until": AT + timedelta(minutes=1), "author": owner}, {CUTOVER}),
-        ({"session": said[0].pk}, {CUTOVER}),
-        ({"exclude_session": said[1].pk}, {CUTOVER, GARDEN}),
+        ({"session": conversations[0].pk}, {CUTOVER}),
+        ({"exclude_session": conversations[1].pk}, {CUTOVER, GARDEN}),
         ({"author": editor}, {"Billing is a garden of its own, said the editor."}),
         ({"source_types": [SourceType.NOTE]}, set()),
     ]
     for scope, expected in cases:
-        assert set(found(project, owner, question, **scope)) == expected
-        assert set(found(project, owner, "", **scope)) == expected
+        assert set(recalled_texts(project, owner, question, **scope)) == expected
+        assert set(recalled_texts(project, owner, "", **scope)) == expected
 
 
 def test_a_filter_leaves_as_many_results_as_there_are(project, owner, monkeypatch):
@@ -83,73 +85,79 @@ def test_a_filter_leaves_as_many_results_as_there_are(project, owner, monkeypatc
     for number in range(20):
         talk(project, owner, f"{CUTOVER} Really, number {number}.", at=AT + timedelta(days=30))
     until = AT + timedelta(days=1)
-    assert found(project, owner, "When is the cutover?", until=until) == [f"{CUTOVER} 0"]
+    assert recalled_texts(project, owner, "When is the cutover?", until=until) == [f"{CUTOVER} 0"]
 
 
 def test_a_private_session_is_its_creators_alone(project, owner, editor):
     talk(project, editor, CUTOVER, visibility=Visibility.PRIVATE)
     project.share_raw_turns = True
-    assert found(project, owner, "When is the cutover?") == found(project, owner, "") == []
-    assert found(project, editor, "When is the cutover?") == [CUTOVER]
+    assert (
+        recalled_texts(project, owner, "When is the cutover?")
+        == recalled_texts(project, owner, "")
+        == []
+    )
+    assert recalled_texts(project, editor, "When is the cutover?") == [CUTOVER]
 
 
 def test_others_words_are_quoted_only_where_the_project_shares_them(project, owner, editor):
     session = talk(project, editor, CUTOVER)
-    assert found(project, owner, "When is the cutover?") == []
+    assert recalled_texts(project, owner, "When is the cutover?") == []
     project.share_raw_turns = True
-    assert found(project, owner, "When is the cutover?") == [CUTOVER]
+    assert recalled_texts(project, owner, "When is the cutover?") == [CUTOVER]
     session.visibility = Visibility.PRIVATE
     session.save()
-    assert found(project, owner, "When is the cutover?") == []
+    assert recalled_texts(project, owner, "When is the cutover?") == []
 
 
 def test_ones_own_words_in_anothers_session_are_found(project, owner, editor):
     session = talk(project, editor, CUTOVER)
     say(session, owner, BILLING)
-    assert found(project, owner, "When is the cutover, and who owns billing?") == [BILLING]
+    assert recalled_texts(project, owner, "When is the cutover, and who owns billing?") == [BILLING]
 
 
 def test_for_all_readers_only_what_all_may_see_is_found(project, owner):
     talk(project, owner, CUTOVER, visibility=Visibility.PRIVATE)
     talk(project, owner, BILLING)
-    assert found(project, owner, "cutover and billing", shared_only=True) == [BILLING]
-    assert found(project, None, "cutover and billing", shared_only=True) == []
+    assert recalled_texts(project, owner, "cutover and billing", shared_only=True) == [BILLING]
+    assert recalled_texts(project, None, "cutover and billing", shared_only=True) == []
 
 
 def test_another_project_is_never_searched(project, owner, stranger):
     other = create_project(stranger, name="Billing", share_raw_turns=True)
     talk(other, stranger, CUTOVER)
-    assert found(project, owner, "When is the cutover?") == []
-    assert found(project, stranger, "When is the cutover?") == []
+    assert recalled_texts(project, owner, "When is the cutover?") == []
+    assert recalled_texts(project, stranger, "When is the cutover?") == []
 
 
-def test_nobody_finds_nothing(project, owner, said):
-    assert found(project, AnonymousUser(), "When is the cutover?") == []
+def test_nobody_finds_nothing(project, owner, conversations):
+    assert recalled_texts(project, AnonymousUser(), "When is the cutover?") == []
 
 
-def test_words_alone_find_while_the_embedder_is_away(project, owner, said, monkeypatch, caplog):
+def test_words_alone_find_while_the_embedder_is_away(
+    project, owner, conversations, monkeypatch, caplog
+):
     def away(self, text):
         raise embedders.EmbedderError("It is away.")
 
     monkeypatch.setattr("memory.recall.embedders.static.StaticEmbedder.embed_query", away)
-    assert CUTOVER in found(project, owner, "When is the cutover?")
+    assert CUTOVER in recalled_texts(project, owner, "When is the cutover?")
     assert "recall_without_vectors" in caplog.text
 
 
 @pytest.mark.parametrize("question", ["?", "the of and", "'); --", "a\x00b", "😀", "%s %(x)s {0}"])
-def test_any_question_can_be_asked(project, owner, said, question):
+def test_any_question_can_be_asked(project, owner, conversations, question):
     recall(RecallScope(project, owner), question, token_budget=500)
 
 
 def test_large_projects_are_searched_by_the_index_and_find_the_same(
-    project, owner, said, monkeypatch
+    project, owner, conversations, monkeypatch
 ):
     question = "Which flowers did her sibling grow?"
-    exact = found(project, owner, question)
+    exact = recalled_texts(project, owner, question)
     monkeypatch.setattr(vector_index, "MAX_EXACT_CHUNKS", 0)
-    assert found(project, owner, question) == exact
+    assert recalled_texts(project, owner, question) == exact
 
 
-def test_it_takes_two_queries(project, owner, said, django_assert_num_queries):
+def test_it_takes_two_queries(project, owner, conversations, django_assert_num_queries):
     with django_assert_num_queries(2):
         recall(RecallScope(project, owner), "When is the cutover?", token_budget=500)

@@ -18,24 +18,27 @@ QUESTION = "When is the cutover to the new database?"
 
 @pytest.fixture
 def ask(project, owner):
-    def told(text: str, visibility=Visibility.PRIVATE, user=owner, session=None) -> dict[str, str]:
+    def section_texts(
+        text: str, visibility=Visibility.PRIVATE, user=owner, session=None
+    ) -> dict[str, str]:
         """What each section would say, if `user` said `text` in a chat of theirs."""
         session = session or Session.objects.create(
             project=project, creator=user, visibility=visibility
         )
         built = preview(session, text, user)
         return {
-            one.name: "\n".join(message.text for message in one.messages) for one in built.sections
+            section.name: "\n".join(message.text for message in section.messages)
+            for section in built.sections
         }
 
-    return told
+    return section_texts
 
 
 def test_details_of_other_conversations_stand_before_the_message(project, owner, ask):
     talk(project, owner, CUTOVER)
-    told = ask(QUESTION)
-    assert f"[2026-03-01] olive: {CUTOVER}" in told["details"]
-    assert list(told)[-2:] == ["details", "message"]
+    sections = ask(QUESTION)
+    assert f"[2026-03-01] olive: {CUTOVER}" in sections["details"]
+    assert list(sections)[-2:] == ["details", "message"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,7 @@ def test_recalled_text_stays_inside_its_fence(project, owner, ask):
 def test_the_context_takes_few_queries(project, owner, django_assert_max_num_queries):
     talk(project, owner, CUTOVER)
     session = talk(project, owner, BILLING, QUESTION)
-    asked = session.messages.select_related("author").get(seq=2)
+    question = session.messages.select_related("author").get(seq=2)
     with django_assert_max_num_queries(8):
-        built = build(Turn(session, asked))
+        built = build(Turn(session, question))
     assert [section.name for section in built.sections][-2:] == ["details", "message"]

@@ -34,8 +34,8 @@ def entry(project, owner):
     project.system_model = "extractive"
     project.save()
     session = talk(project, owner, CUTOVER, visibility=Visibility.PRIVATE)
-    made = conversations.summarise(session.pk, AT, force=True)
-    entry_operations.set_hidden(made, hidden=False, by=owner)
+    summary = conversations.summarise(session.pk, AT, force=True)
+    entry_operations.set_hidden(summary, hidden=False, by=owner)
     digest = Entry.objects.create(
         project=project,
         granularity="day",
@@ -48,42 +48,44 @@ def entry(project, owner):
         last_source_at=AT,
         written_by="test",
     )
-    Entry.objects.filter(pk=made.pk).update(state=EntryStatus.ABSORBED, parent=digest)
+    Entry.objects.filter(pk=summary.pk).update(state=EntryStatus.ABSORBED, parent=digest)
     indexing.catch_up()
-    made.refresh_from_db()
-    return made
+    summary.refresh_from_db()
+    return summary
 
 
-def found(project, user) -> list[str]:
+def recalled_texts(project, user) -> list[str]:
     scope = RecallScope(project, user, source_types=[SourceType.ENTRY])
-    return [one.text for one in recall(scope, QUESTION)]
+    return [result.text for result in recall(scope, QUESTION)]
 
 
-def told(project, user, visibility=Visibility.PRIVATE) -> dict[str, str]:
+def section_texts(project, user, visibility=Visibility.PRIVATE) -> dict[str, str]:
     session = Session.objects.create(project=project, creator=user, visibility=visibility)
     sections = preview(session, QUESTION, user).sections
-    return {one.name: one.messages[0].text for one in sections}
+    return {section.name: section.messages[0].text for section in sections}
 
 
 def test_what_may_not_be_quoted_is_told_in_short(project, editor, entry):
-    prompt = told(project, editor)
+    prompt = section_texts(project, editor)
     assert "cutover" in prompt["gists"]
     assert "a private chat" in prompt["gists"]
     assert "details" not in prompt
-    assert "cutover" in told(project, editor, Visibility.PROJECT)["gists"]
+    assert "cutover" in section_texts(project, editor, Visibility.PROJECT)["gists"]
 
 
 def test_a_summary_is_no_answer_to_what_was_said(project, owner, entry):
-    assert [one.source_type for one in recall(RecallScope(project, owner), QUESTION)] == ["turn"]
-    assert found(project, owner) == [entry.summary]
+    assert [result.source_type for result in recall(RecallScope(project, owner), QUESTION)] == [
+        "turn"
+    ]
+    assert recalled_texts(project, owner) == [entry.summary]
 
 
 def test_the_api_finds_summaries_when_asked(project, editor, entry, api):
     url = "/api/v1/projects/billing/recall/"
-    asked = {"q": QUESTION, "source": "entry"}
-    [one] = api(editor).get(url, asked).json()["results"]
-    assert (one["text"], one["session"]) == (entry.summary, None)
-    assert one["source_id"] == f"{entry.pk}:1-{entry.revision}"
+    body = {"q": QUESTION, "source": "entry"}
+    [result] = api(editor).get(url, body).json()["results"]
+    assert (result["text"], result["session"]) == (entry.summary, None)
+    assert result["source_id"] == f"{entry.pk}:1-{entry.revision}"
     assert api(editor).get(url, {"q": QUESTION}).json()["results"] == []
 
 
@@ -92,7 +94,7 @@ def test_the_api_finds_summaries_when_asked(project, editor, entry, api):
 )
 def test_what_is_put_aside_is_not_found_from_that_moment(project, owner, entry, change):
     Entry.objects.filter(pk=entry.pk).update(**change)
-    assert found(project, owner) == []
+    assert recalled_texts(project, owner) == []
     EntriesChanged.objects.create(project=project)
     indexing.catch_up()
     assert not Chunk.objects.filter(source=entry.pk).exists()
@@ -100,9 +102,9 @@ def test_what_is_put_aside_is_not_found_from_that_moment(project, owner, entry, 
 
 def test_a_new_text_takes_the_place_of_the_old(project, owner, entry):
     entry_operations.edit(entry, "- The cutover was called off.", owner)
-    assert found(project, owner) == []
+    assert recalled_texts(project, owner) == []
     indexing.catch_up()
-    assert found(project, owner) == ["- The cutover was called off."]
+    assert recalled_texts(project, owner) == ["- The cutover was called off."]
     assert Chunk.objects.filter(source=entry.pk).count() == 1
 
 
@@ -110,7 +112,7 @@ def test_redacted_words_are_gone_at_once(project, owner, entry):
     entry_operations.redact(entry, "third of March", owner)
     assert not Chunk.objects.filter(source=entry.pk).exists()
     indexing.catch_up()
-    assert "third of March" not in found(project, owner)[0]
+    assert "third of March" not in recalled_texts(project, owner)[0]
 
 
 def test_forgetting_takes_the_summary_along(project, owner, entry):
@@ -137,20 +139,20 @@ def test_what_fails_stays_due(project, owner, entry, monkeypatch, caplog):
     assert "memory_ingest_failed" in caplog.text
     assert indexing.is_behind()
     indexing.catch_up()
-    assert found(project, owner) == ["- Another text."]
+    assert recalled_texts(project, owner) == ["- Another text."]
     assert not indexing.is_behind()
 
 
 def test_reindex_makes_them_anew(project, owner, entry):
     Chunk.objects.all().delete()
     reindexing.reindex(project, None, lambda step: None)
-    assert found(project, owner) == [entry.summary]
+    assert recalled_texts(project, owner) == [entry.summary]
 
 
 def test_one_said_thing_is_not_quoted_twice(project, owner):
     for _ in range(3):
         talk(project, owner, CUTOVER)
-    assert told(project, owner)["details"].count("third of March") == 1
+    assert section_texts(project, owner)["details"].count("third of March") == 1
 
 
 def test_two_workers_may_index_the_same_summary(project, owner, entry, monkeypatch):
@@ -168,7 +170,7 @@ def test_two_workers_may_index_the_same_summary(project, owner, entry, monkeypat
     indexing.catch_up()
     [chunk] = Chunk.objects.filter(source=entry.pk)
     assert chunk.vectors.count() == 1
-    assert found(project, owner) == [entry.summary]
+    assert recalled_texts(project, owner) == [entry.summary]
 
 
 def test_a_project_that_was_deleted_meanwhile_has_no_summaries(project):

@@ -9,7 +9,7 @@ from chat.models import Session
 from memory.models import Chunk, Vector
 from memory.recall import embedders, vector_index
 from tests.memory.hash_embedder import HashEmbedder
-from tests.memory.recalling import found, talk
+from tests.memory.recalling import recalled_texts, talk
 
 pytestmark = pytest.mark.django_db
 
@@ -71,7 +71,7 @@ def test_another_embedder_is_added_beside_the_first_and_then_takes_its_place(
     talk(project, owner, CUTOVER)
     assert vectors() == {"hash-64"}
     Vector.objects.update(embedder="of old")
-    assert found(project, owner, "When is the cutover?") == [CUTOVER]
+    assert recalled_texts(project, owner, "When is the cutover?") == [CUTOVER]
     call_command("reindex", "--embedder")
     assert vectors() == {"hash-64"}
     assert Vector.objects.count() == 1

@@ -36,8 +36,8 @@ def entry(session):
 def test_an_unchanged_bank_takes_one_query(entry, project, django_assert_num_queries):
     first = rendered_bank(project)
     with django_assert_num_queries(1):
-        again = rendered_bank(project)
-    assert again == first
+        bank = rendered_bank(project)
+    assert bank == first
     assert first.version == 1
     assert "3 March" in first.text
 
@@ -72,8 +72,8 @@ def test_a_change_that_leaves_the_text_alone_leaves_the_version_alone(entry, pro
 def test_the_version_goes_on_rising_through_a_forgetting(entry, project, session):
     assert rendered_bank(project).version == 1
     forget(project, ForgetScope(session=session.pk))
-    kept = RenderedBank.objects.get()
-    assert (kept.text, kept.included, kept.version) == ("", [], 1)
+    bank = RenderedBank.objects.get()
+    assert (bank.text, bank.included, bank.version) == ("", [], 1)
     assert rendered_bank(project).text == ""
     assert rendered_bank(project).version == 2
 
@@ -81,8 +81,8 @@ def test_the_version_goes_on_rising_through_a_forgetting(entry, project, session
 def test_forgetting_what_the_bank_never_told_leaves_the_version_alone(entry, project, owner):
     before = rendered_bank(project)
     other = create_session(project, owner)
-    [said] = post_messages(other, [draft("Nobody summarised this.", author=owner)])
-    forget(project, ForgetScope(message=said.pk))
+    [post] = post_messages(other, [draft("Nobody summarised this.", author=owner)])
+    forget(project, ForgetScope(message=post.pk))
     assert rendered_bank(project).version == before.version
 
 
@@ -90,8 +90,8 @@ def test_the_front_of_the_prompt_is_the_same_to_the_byte_between_turns(entry, pr
     talk = create_session(project, owner)
     fronts = []
     for text in ("Short?", "A question that is a good deal longer. " * 80):
-        asked, _ = ask(talk, text, owner)
-        built = build(Turn(talk, asked))
+        question, _ = ask(talk, text, owner)
+        built = build(Turn(talk, question))
         fronts.append(built.messages[0].text)
     assert fronts[0] == fronts[1]
     assert "3 March" in fronts[0]
@@ -111,7 +111,7 @@ def test_in_a_small_context_the_bank_does_not_change_with_the_length_of_the_mess
     talk = create_session(project, owner)
     fronts = set()
     for length in (1, 20, 45, 70):
-        asked, _ = ask(talk, "word " * length, owner)
-        fronts.add(build(Turn(talk, asked)).messages[0].text)
+        question, _ = ask(talk, "word " * length, owner)
+        fronts.add(build(Turn(talk, question)).messages[0].text)
     assert len(fronts) == 1
     assert "takes" in fronts.pop()

@@ -41,21 +41,23 @@ def file(settings, tmp_path):
 @pytest.fixture
 def talk(project, owner, editor, scripted):
     """Something of each kind that can be forgotten: said, summarised, held, written down."""
-    made = sessions.create_session(project, owner, title="")
-    [asked] = post_messages(made, [draft(OWNS, author=owner, created_at=AT)])
-    _, reply = ask(made, "Where are the keys?", editor)
+    chat_session = sessions.create_session(project, owner, title="")
+    [question] = post_messages(chat_session, [draft(OWNS, author=owner, created_at=AT)])
+    _, reply = ask(chat_session, "Where are the keys?", editor)
     finalise(reply, "In the drawer.", "complete", {})
-    edits.edit(asked, OWNS + " Or so they say.", owner)
-    Reaction.objects.create(project=project, message=asked, user=editor, emoji="🎉")
+    edits.edit(question, OWNS + " Or so they say.", owner)
+    Reaction.objects.create(project=project, message=question, user=editor, emoji="🎉")
     edits.fork(Message.objects.get(pk=reply.pk), editor)
     other = sessions.create_session(project, editor, title="")
     post_messages(other, [draft("The cutover is in March.", author=editor, created_at=AT)])
     Session.objects.update(last_activity_at=AT)
-    told = {"subject": "billing", "predicate": "is owned by", "object": "platform team"}
-    told |= {"line": 1, "confidence": 0.9, "since": None, "personal": False}
-    scripted.default = lambda asked: json.dumps({"summary": ["Who owns it."], "facts": [told]})
-    for one in (made, other):
-        summarise(one.pk, datetime.now(UTC) + timedelta(hours=1))
+    extracted_fact = {"subject": "billing", "predicate": "is owned by", "object": "platform team"}
+    extracted_fact |= {"line": 1, "confidence": 0.9, "since": None, "personal": False}
+    scripted.default = lambda request: json.dumps(
+        {"summary": ["Who owns it."], "facts": [extracted_fact]}
+    )
+    for item in (chat_session, other):
+        summarise(item.pk, datetime.now(UTC) + timedelta(hours=1))
     for user in (owner, editor):
         member = Membership.objects.select_related("project", "user").get(user=user)
         facts.create_fact(member, Statement(f"{user}'s door", "is", "green and locked", AT))
@@ -64,7 +66,7 @@ def talk(project, owner, editor, scripted):
     unsent.width = unsent.height = unsent.size = 1
     unsent.file.save("plan.png", ContentFile(b"a picture"))
     catch_up()
-    return made
+    return chat_session
 
 
 # What a trigger notes has numbers, which no rollback gives back; what a file's removal notes is
@@ -74,16 +76,18 @@ KEYS: dict[type[Model], str] = {EntryState: "entry", FileRemoval: "project_id"}
 
 def texts() -> dict[str, list]:
     """Every column that may hold somebody's words, with the ids of its rows."""
-    found = {}
+    rows_by_table = {}
     for model, columns in text_columns().items():
         if model is Tombstone or model._meta.label in ("memory.Activity", "memory.Call"):
             continue
         key = KEYS.get(model, "pk")
         rows = model._default_manager.order_by("pk").values_list(key, *sorted(columns))
-        found[model._meta.label] = list(rows)
-    found["remembered"] = list(Message.objects.order_by("pk").values_list("remembered", flat=True))
-    found["withheld"] = list(Entry.objects.order_by("pk").values_list("state", "withheld"))
-    return found
+        rows_by_table[model._meta.label] = list(rows)
+    rows_by_table["remembered"] = list(
+        Message.objects.order_by("pk").values_list("remembered", flat=True)
+    )
+    rows_by_table["withheld"] = list(Entry.objects.order_by("pk").values_list("state", "withheld"))
+    return rows_by_table
 
 
 WISHES: dict[str, Callable[..., ForgetScope]] = {

@@ -96,10 +96,10 @@ class Copy:
 def server(django_db_setup) -> Iterator[Copy]:
     data_dir = Path(tempfile.mkdtemp(prefix="strata-copy-"))
     data_dir.chmod(0o711)
-    made = Copy(data_dir)
-    yield made
-    made.stop()
-    made.drop_slot()
+    replica_copy = Copy(data_dir)
+    yield replica_copy
+    replica_copy.stop()
+    replica_copy.drop_slot()
     shutil.rmtree(data_dir)
 
 
@@ -122,7 +122,7 @@ def copy(server, settings, monkeypatch) -> Iterator[Copy]:
 
 
 @pytest.fixture
-def said(project, owner) -> Message:
+def recalled_message(project, owner) -> Message:
     """Something found by recall."""
     session = Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
     message = post_message(session, "The cutover is on 3 March, says the plan.", author=owner)
@@ -131,22 +131,22 @@ def said(project, owner) -> Message:
 
 
 @pytest.fixture
-def asked_of(monkeypatch) -> list[str]:
+def searched_databases(monkeypatch) -> list[str]:
     """The databases that searches were answered by, in their order."""
-    asked = []
+    databases = []
     ask = database.query_replica
 
     def noted(query):
         answer, copied = ask(query)
-        asked.append("copy" if copied else "primary")
+        databases.append("copy" if copied else "primary")
         return answer, copied
 
     monkeypatch.setattr(search, "query_replica", noted)
-    return asked
+    return databases
 
 
-def found(project, viewer) -> list[str]:
-    return [one.text for one in recall(RecallScope(project, viewer), "When is the cutover?")]
+def recalled_texts(project, viewer) -> list[str]:
+    return [result.text for result in recall(RecallScope(project, viewer), "When is the cutover?")]
 
 
 def exported(project) -> str:
@@ -155,57 +155,59 @@ def exported(project) -> str:
     return ZipFile(file).read("messages.jsonl").decode()
 
 
-def test_recall_asks_the_copy(copy, said, project, owner, asked_of):
+def test_recall_asks_the_copy(copy, recalled_message, project, owner, searched_databases):
     copy.catch_up()
-    assert "cutover" in found(project, owner)[0]
-    assert asked_of == ["copy"]
+    assert "cutover" in recalled_texts(project, owner)[0]
+    assert searched_databases == ["copy"]
 
 
-def test_what_was_forgotten_is_not_found_in_a_copy_that_lags(copy, said, project, owner, asked_of):
+def test_what_was_forgotten_is_not_found_in_a_copy_that_lags(
+    copy, recalled_message, project, owner, searched_databases
+):
     copy.lag()
-    forget(project, ForgetScope(message=said.pk), owner)
-    assert found(project, owner) == []
-    assert asked_of == ["copy"]
+    forget(project, ForgetScope(message=recalled_message.pk), owner)
+    assert recalled_texts(project, owner) == []
+    assert searched_databases == ["copy"]
 
 
 def test_what_became_private_is_not_found_in_a_copy_that_lags(
-    copy, said, project, owner, viewer, asked_of
+    copy, recalled_message, project, owner, viewer, searched_databases
 ):
     type(project).objects.filter(pk=project.pk).update(share_raw_turns=True)
     project.refresh_from_db()
     copy.lag()
-    assert len(found(project, viewer)) == 1
+    assert len(recalled_texts(project, viewer)) == 1
     Session.objects.update(visibility=Visibility.PRIVATE)
-    assert found(project, viewer) == []
-    assert len(found(project, owner)) == 1
-    assert asked_of == ["copy"] * 3
+    assert recalled_texts(project, viewer) == []
+    assert len(recalled_texts(project, owner)) == 1
+    assert searched_databases == ["copy"] * 3
 
 
-def test_recall_tells_the_words_as_the_primary_has_them(copy, said, project, owner):
+def test_recall_tells_the_words_as_the_primary_has_them(copy, recalled_message, project, owner):
     copy.lag()
     with connection.cursor() as cursor:
         cursor.execute("UPDATE memory_chunk SET text = replace(text, '3 March', '9 April')")
-    assert "9 April" in found(project, owner)[0]
+    assert "9 April" in recalled_texts(project, owner)[0]
 
 
-def test_an_export_waits_for_the_copy(copy, said, project, owner, monkeypatch):
+def test_an_export_waits_for_the_copy(copy, recalled_message, project, owner, monkeypatch):
     copy.lag()
-    forget(project, ForgetScope(message=said.pk), owner)
+    forget(project, ForgetScope(message=recalled_message.pk), owner)
     monkeypatch.setattr("time.sleep", lambda _: copy.go_on())
     assert "cutover" not in exported(project)
 
 
 def test_an_export_does_without_a_copy_that_lags_for_long(
-    copy, said, project, owner, monkeypatch, caplog
+    copy, recalled_message, project, owner, monkeypatch, caplog
 ):
     monkeypatch.setattr(database, "MAX_REPLICA_WAIT_S", 0.2)
     copy.lag()
-    forget(project, ForgetScope(message=said.pk), owner)
+    forget(project, ForgetScope(message=recalled_message.pk), owner)
     assert "cutover" not in exported(project)
     assert "replica_behind" in caplog.text
 
 
-def test_an_export_reads_from_the_copy(copy, said, project, monkeypatch):
+def test_an_export_reads_from_the_copy(copy, recalled_message, project, monkeypatch):
     copy.catch_up()
     [line] = exported(project).splitlines()
     assert json.loads(line)["text"].startswith("The cutover")
@@ -217,12 +219,14 @@ def test_an_export_reads_from_the_copy(copy, said, project, monkeypatch):
     assert Message.objects.all().db == "default"
 
 
-def test_the_primary_answers_while_the_copy_is_away(copy, said, project, owner, asked_of, caplog):
+def test_the_primary_answers_while_the_copy_is_away(
+    copy, recalled_message, project, owner, searched_databases, caplog
+):
     copy.catch_up()
     copy.stop()
     for _ in range(2):
-        assert "cutover" in found(project, owner)[0]
-    assert asked_of == ["primary", "primary"]
+        assert "cutover" in recalled_texts(project, owner)[0]
+    assert searched_databases == ["primary", "primary"]
     assert caplog.text.count("replica_unavailable") == 1
     assert "cutover" in exported(project)
     copy.start()

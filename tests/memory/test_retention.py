@@ -27,9 +27,9 @@ SETTINGS = "/projects/billing/settings/"
 def say(project, owner, scripted):
     """A chat that was silent for so many days, summarised and found by recall."""
     birds = ("nightingale", "wren")
-    scripted.default = lambda asked: f"- Of {[one for one in birds if one in str(asked)]}."
+    scripted.default = lambda request: f"- Of {[bird for bird in birds if bird in str(request)]}."
 
-    def said(text: str, days: float) -> Session:
+    def add_session(text: str, days: float) -> Session:
         at = timezone.now() - timedelta(days=days)
         session = Session.objects.create(project=project, creator=owner, created_at=at)
         post_messages(session, [draft(text, author=owner, created_at=at)])
@@ -38,7 +38,7 @@ def say(project, owner, scripted):
         catch_up()
         return Session.objects.get(pk=session.pk)
 
-    return said
+    return add_session
 
 
 def keep(project, days: int | None) -> None:
@@ -83,9 +83,9 @@ def test_by_default_chats_are_kept_for_ever(project, say):
 
 
 def test_what_is_pinned_stays_and_so_do_notes(project, owner, say):
-    chat, told = say("A pinned chat.", 50), say("A pinned summary.", 50)
+    chat, summarised = say("A pinned chat.", 50), say("A pinned summary.", 50)
     Session.objects.filter(pk=chat.pk).update(pinned=True)
-    Entry.objects.filter(session=told).update(pinned=True)
+    Entry.objects.filter(session=summarised).update(pinned=True)
     notes.add_note(project, owner, "A note.")
     Session.objects.notes().update(last_activity_at=timezone.now() - timedelta(days=50))
     keep(project, 30)
@@ -97,10 +97,10 @@ def test_what_is_pinned_stays_and_so_do_notes(project, owner, say):
 def test_a_chat_and_its_forks_go_when_the_last_of_them_is_over(project, owner, say, spoken):
     origin = say("How it began.", 50)
     head = origin.messages.get()
-    made = {"origin": origin, "fork": edits.fork(head, owner)}
-    made["other fork"] = edits.fork(head, owner)
+    sessions_by_name = {"origin": origin, "fork": edits.fork(head, owner)}
+    sessions_by_name["other fork"] = edits.fork(head, owner)
     Session.objects.update(last_activity_at=timezone.now() - timedelta(days=50))
-    Session.objects.filter(pk=made[spoken].pk).update(last_activity_at=timezone.now())
+    Session.objects.filter(pk=sessions_by_name[spoken].pk).update(last_activity_at=timezone.now())
     keep(project, 30)
     retention.forget_expired()
     assert Session.objects.count() == 3
@@ -112,12 +112,12 @@ def test_a_chat_and_its_forks_go_when_the_last_of_them_is_over(project, owner, s
 
 
 def test_it_is_on_the_record_with_its_reason_and_leaves_tombstones(project, say):
-    gone = say("The nightingale sings.", 31)
+    deleted_session = say("The nightingale sings.", 31)
     keep(project, 30)
     retention.forget_expired()
     act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
-    assert (act.by, act.session_id, act.reason) == (None, gone.pk, retention.REASON)
-    assert Tombstone.objects.filter(subject=gone.pk).exists()
+    assert (act.by, act.session_id, act.reason) == (None, deleted_session.pk, retention.REASON)
+    assert Tombstone.objects.filter(subject=deleted_session.pk).exists()
 
 
 def test_what_has_no_time_left_goes_on_later(project, say):
@@ -132,9 +132,9 @@ def test_what_has_no_time_left_goes_on_later(project, say):
 def test_one_in_which_somebody_spoke_meanwhile_stays(project, say, monkeypatch):
     session = say("The nightingale sings.", 31)
     keep(project, 30)
-    found = list(retention.expired_sessions().values_list("pk", "project"))
+    expired = list(retention.expired_sessions().values_list("pk", "project"))
     Session.objects.update(last_activity_at=timezone.now())
-    retention.forget_session_if_expired(*found[0])
+    retention.forget_session_if_expired(*expired[0])
     assert Session.objects.get() == session and left()
 
 

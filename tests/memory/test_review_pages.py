@@ -20,12 +20,12 @@ def waiting(remember, project, editor):
     """Makes so many summaries that wait for review, each of its own chat."""
 
     def make(count: int = 3, **fields) -> list[Entry]:
-        made = []
+        entries = []
         for number in range(count):
             chat = Session.objects.create(project=project, creator=editor)
             usual = {"state": EntryStatus.PROPOSED, "waits_because": "asked"}
-            made.append(remember(f"- Point {number} of review", chat, **usual | fields))
-        return made
+            entries.append(remember(f"- Point {number} of review", chat, **usual | fields))
+        return entries
 
     return make
 
@@ -37,7 +37,7 @@ def listed(client, user, query: str = "") -> str:
     return response.content.decode()
 
 
-def shown(client, user, query: str = "") -> set[str]:
+def listed_ids(client, user, query: str = "") -> set[str]:
     text = listed(client, user, query)
     return {str(pk) for pk in Entry.objects.values_list("pk", flat=True) if f"pick-{pk}" in text}
 
@@ -79,19 +79,19 @@ def test_what_waits_stands_first_with_counts_and_reasons(client, owner, entry, w
 )
 def test_it_is_filtered(client, owner, entry, waiting, query, count):
     waiting(3)
-    assert len(shown(client, owner, query)) == count
+    assert len(listed_ids(client, owner, query)) == count
 
 
 def test_a_day_is_one_of_the_projects_zone(client, owner, entry, project):
     # 10:00 in London is the next day on Kiritimati.
     project.timezone = "Pacific/Kiritimati"
     project.save()
-    assert shown(client, owner, "?state=&since=2026-03-13") == {str(entry.pk)}
+    assert listed_ids(client, owner, "?state=&since=2026-03-13") == {str(entry.pk)}
 
 
 def test_words_of_a_withheld_text_find_nothing(client, owner, entry):
     Entry.objects.update(withheld=True)
-    assert shown(client, owner, "?state=&q=replica") == set()
+    assert listed_ids(client, owner, "?state=&q=replica") == set()
 
 
 @pytest.mark.parametrize("query", ["?since=yesterday", "?state=wild"])
@@ -165,7 +165,7 @@ def test_without_a_reason_of_ours_nothing_is_done(client, owner, entry):
 
 
 def test_many_are_done_at_once_and_refusals_are_reported(client, owner, entry, waiting):
-    chosen = [entry.pk, *(one.pk for one in waiting(3))]
+    chosen = [entry.pk, *(cursor.pk for cursor in waiting(3))]
     text = ask(client, owner, entries=chosen, action="approve").content.decode()
     assert "1 stays as it is:" in text
     assert "This was decided meanwhile." in text
@@ -179,10 +179,10 @@ def test_many_are_done_at_once_and_refusals_are_reported(client, owner, entry, w
 
 
 def test_one_of_a_list_is_decided_by_its_own_button(client, owner, waiting):
-    one, other, _ = waiting(3)
-    fields = {"decision": f"reject {one.pk}", "entries": [other.pk], "action": "pin"}
+    first_item, other, _ = waiting(3)
+    fields = {"decision": f"reject {first_item.pk}", "entries": [other.pk], "action": "pin"}
     text = ask(client, owner, **fields).content.decode()
-    assert f'name="entries" value="{one.pk}"' in text
+    assert f'name="entries" value="{first_item.pk}"' in text
     assert str(other.pk) not in text
 
 

@@ -28,7 +28,7 @@ def later() -> datetime:
 
 
 @pytest.fixture
-def told(session, owner):
+def summarised_messages(session, owner):
     """Three messages and the extractive entry that quotes them."""
     texts = ("The cutover is on 3 March.", "The platform team owns it.", "Budget: 900 euros.")
     messages = post_messages(session, [draft(text, author=owner) for text in texts])
@@ -36,9 +36,11 @@ def told(session, owner):
     return messages
 
 
-def test_an_edit_makes_the_same_entry_stale_and_due_and_keeps_the_text_before(told, owner, project):
+def test_an_edit_makes_the_same_entry_stale_and_due_and_keeps_the_text_before(
+    summarised_messages, owner, project
+):
     entry = Entry.objects.get()
-    edits.edit(told[0], "The cutover is on 4 April.", owner)
+    edits.edit(summarised_messages[0], "The cutover is on 4 April.", owner)
     entry.refresh_from_db()
     assert (entry.state, entry.withheld) == (EntryStatus.STALE, False)
     assert "3 March" in rendered_bank(project).text
@@ -60,10 +62,12 @@ def test_an_edit_makes_the_same_entry_stale_and_due_and_keeps_the_text_before(to
     assert Entry.objects.count() == 1
 
 
-def test_what_was_deleted_is_withheld_at_once_and_leaves_no_revision(told, owner, project):
-    edits.edit(told[0], "The cutover is on 4 April.", owner)
+def test_what_was_deleted_is_withheld_at_once_and_leaves_no_revision(
+    summarised_messages, owner, project
+):
+    edits.edit(summarised_messages[0], "The cutover is on 4 April.", owner)
     cycle.run(later())
-    edits.delete(told[2])
+    edits.delete(summarised_messages[2])
     assert rendered_bank(project).text == ""
     assert EntryRevision.objects.count() == 0
     cycle.run(later())
@@ -74,7 +78,7 @@ def test_what_was_deleted_is_withheld_at_once_and_leaves_no_revision(told, owner
     assert EntryRevision.objects.count() == 0
 
 
-def test_an_entry_of_which_everything_was_deleted_goes(told, session, project):
+def test_an_entry_of_which_everything_was_deleted_goes(summarised_messages, session, project):
     edits.clear(session)
     assert rendered_bank(project).text == ""
     cycle.run(later())
@@ -84,7 +88,7 @@ def test_an_entry_of_which_everything_was_deleted_goes(told, session, project):
 
 
 @pytest.fixture
-def gone_once_claimed(monkeypatch):
+def delete_after_claim(monkeypatch):
     """Gives a function: what it is given is deleted by somebody else as soon as it is claimed."""
     claim = leases.claim
 
@@ -100,56 +104,56 @@ def gone_once_claimed(monkeypatch):
 
 
 def test_an_entry_that_goes_before_it_is_rewritten_holds_nobody_up(
-    told, session, owner, gone_once_claimed
+    summarised_messages, session, owner, delete_after_claim
 ):
     entry = Entry.objects.get()
-    edits.edit(told[0], "The cutover is on 4 April.", owner)
-    gone_once_claimed(Entry.objects.all())
+    edits.edit(summarised_messages[0], "The cutover is on 4 April.", owner)
+    delete_after_claim(Entry.objects.all())
     assert conversations.rewrite(entry.pk, later()) is None
     cursor = Cursor.objects.get(pk=session.pk)
     assert (cursor.lease_holder, cursor.failures, cursor.next_try_at) == (None, 0, None)
 
 
 def test_a_session_that_goes_before_it_is_summarised_is_no_failure(
-    session, owner, gone_once_claimed, caplog
+    session, owner, delete_after_claim, caplog
 ):
     post_messages(session, [draft("The cutover is on 3 March.", author=owner)])
-    gone_once_claimed(Session.objects.all())
+    delete_after_claim(Session.objects.all())
     assert summarise(session.pk, later()) is None
     assert "memory_failed" not in caplog.text
 
 
 def test_another_reply_on_the_path_rewrites_what_covered_the_one_before(session, owner, scripted):
-    [asked] = post_messages(session, [draft("When is the cutover?", author=owner)])
-    first = begin_reply(asked)
+    [question] = post_messages(session, [draft("When is the cutover?", author=owner)])
+    first = begin_reply(question)
     finalise(first, "On 3 March.", Status.COMPLETE, {})
     summarise(session.pk, later())
-    _, again = edits.regenerate(first)
-    finalise(again, "On 4 April.", Status.COMPLETE, {})
+    _, second_reply = edits.regenerate(first)
+    finalise(second_reply, "On 4 April.", Status.COMPLETE, {})
     [entry] = Entry.objects.all()
     assert entry.state == EntryStatus.STALE
     scripted.reset()
     conversations.rewrite(entry.pk, later())
-    asked_of_the_model = scripted.requests[-1]["messages"][-1]["content"]
-    assert "When is the cutover?" in asked_of_the_model
-    assert "3 March" not in asked_of_the_model
+    content = scripted.requests[-1]["messages"][-1]["content"]
+    assert "When is the cutover?" in content
+    assert "3 March" not in content
 
 
-def test_a_change_while_an_entry_is_rewritten_is_not_lost(told, owner, scripted):
-    edits.edit(told[0], "The cutover is on 4 April.", owner)
+def test_a_change_while_an_entry_is_rewritten_is_not_lost(summarised_messages, owner, scripted):
+    edits.edit(summarised_messages[0], "The cutover is on 4 April.", owner)
     entry = Entry.objects.get()
 
-    def edited_again(request):
-        edits.edit(told[0], "The cutover is on 5 May.", owner)
+    def answer_after_edit(request):
+        edits.edit(summarised_messages[0], "The cutover is on 5 May.", owner)
         return "- On 4 April."
 
-    scripted.queue(edited_again)
+    scripted.queue(answer_after_edit)
     assert conversations.rewrite(entry.pk, later()) is None
     assert cycle.due(later()).entries == [entry.pk]
 
 
-def test_a_fork_is_not_remembered_twice(told, owner):
-    fork = edits.fork(told[1], owner)
+def test_a_fork_is_not_remembered_twice(summarised_messages, owner):
+    fork = edits.fork(summarised_messages[1], owner)
     assert fork.messages.count() == 2
     assert cycle.due(later()).sessions == []
     post_messages(fork, [draft("The fork goes on to Oslo.", author=owner)])
@@ -178,9 +182,9 @@ def test_the_digest_above_follows_an_edit(project, owner):
     edits.delete(quoted.messages.get())
     day.refresh_from_db()
     assert (day.state, day.withheld) == (EntryStatus.STALE, True)
-    shown = rendered_bank(project).text
-    assert f"Release {quoted.title} " not in shown
-    assert "Release" in shown
+    bank = rendered_bank(project).text
+    assert f"Release {quoted.title} " not in bank
+    assert "Release" in bank
     cycle.run(datetime.now(UTC) + timedelta(hours=1))
     day.refresh_from_db()
     assert day.withheld is False
@@ -188,7 +192,9 @@ def test_the_digest_above_follows_an_edit(project, owner):
     assert day.children.count() == 7
 
 
-def test_quotes_of_a_chat_that_was_made_private_go_back_to_review(told, session, project):
+def test_quotes_of_a_chat_that_was_made_private_go_back_to_review(
+    summarised_messages, session, project
+):
     assert "3 March" in rendered_bank(project).text
     update_session(session, visibility="private")
     assert rendered_bank(project).text == ""

@@ -5,7 +5,7 @@ from django.test import Client
 
 from memory.models import Chunk, IndexCursor, SourceType
 from memory.recall import fulltext, indexing
-from tests.memory.recalling import found, talk
+from tests.memory.recalling import recalled_texts, talk
 
 pytestmark = pytest.mark.django_db
 
@@ -18,8 +18,8 @@ def languages() -> set[str]:
 
 def met(project, question: str) -> list[int]:
     """In how many chunks the words of the question stand, by word."""
-    asked, _ = fulltext.query_terms(project, question)
-    return [Chunk.objects.filter(terms__contains=[term.hash]).count() for term in asked]
+    terms, _ = fulltext.query_terms(project, question)
+    return [Chunk.objects.filter(terms__contains=[term.hash]).count() for term in terms]
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_words_are_found_by_the_stems_of_the_projects_language(german, owner):
     talk(german, owner, HOUSES)
     assert languages() == {"german"}
     assert met(german, "Welches Haus?") == [1]
-    assert found(german, owner, "Welches Haus?") == [HOUSES]
+    assert recalled_texts(german, owner, "Welches Haus?") == [HOUSES]
 
 
 def test_a_change_has_all_that_was_said_cut_anew(project, owner, api):

@@ -15,9 +15,9 @@ BILLING = "The platform team owns billing from now on."
 
 @pytest.fixture
 def look(client):
-    def get(user, status: int = 200, **asked) -> str:
+    def get(user, status: int = 200, **query) -> str:
         client.force_login(user)
-        response = client.get(URL, asked)
+        response = client.get(URL, query)
         assert response.status_code == status
         return response.content.decode()
 
@@ -52,8 +52,8 @@ def test_it_is_narrowed_by_day_and_person(project, owner, editor, look):
 
 def test_what_makes_no_sense_is_said_at_its_field(project, owner, stranger, look):
     talk(project, owner, CUTOVER)
-    for asked in ({"since": "soon"}, {"author": "stan"}, {"q": "x" * 2_001}):
-        page = look(owner, 400, **asked)
+    for query in ({"since": "soon"}, {"author": "stan"}, {"q": "x" * 2_001}):
+        page = look(owner, 400, **query)
         assert 'class="error"' in page and "third of March" not in page
 
 
@@ -83,8 +83,8 @@ def test_summaries_and_facts_are_found_beside_what_was_said(project, owner, look
     from memory.recall import indexing
     from projects.models import Membership
 
-    told = facts.Statement("replica", "stays", "seven days", AT)
-    facts.create_fact(Membership.objects.get(project=project, user=owner), told)
+    statement = facts.Statement("replica", "stays", "seven days", AT)
+    facts.create_fact(Membership.objects.get(project=project, user=owner), statement)
     indexing.catch_up()
     page = look(owner, q="How long does the replica stay?")
     assert f"/memory/{entry.pk}/" in page

@@ -13,7 +13,7 @@ TEXT = (models.CharField, models.TextField, models.JSONField, models.FileField, 
 
 def columns_of_text(model) -> set[str]:
     fields = model._meta.concrete_fields
-    return {one.name for one in fields if isinstance(one, TEXT) and not one.choices}
+    return {field.name for field in fields if isinstance(field, TEXT) and not field.choices}
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def test_postgresql_keeps_no_samples_of_what_is_said():
         for model, names in store.texts.items():
             for name in set(names) - {"receipt", "error", "emoji", "file", "included", "left_out"}:
                 column = model._meta.get_field(name).column
-                sampled |= asked_for_samples(model._meta.db_table, column)
+                sampled |= sampled_columns(model._meta.db_table, column)
     for index in ("message_said", "entry_words", "entry_revision_words", "fact_words"):
-        sampled |= asked_for_samples(index, None)
+        sampled |= sampled_columns(index, None)
     assert sampled == set()
 
 
-def asked_for_samples(relation: str, column: str | None) -> set[str]:
+def sampled_columns(relation: str, column: str | None) -> set[str]:
     """The columns of `relation` (that one, or all) of which ANALYZE keeps samples."""
     with connection.cursor() as cursor:
         cursor.execute(

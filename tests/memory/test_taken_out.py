@@ -32,12 +32,12 @@ def day(project, owner, scripted):
     return Entry.objects.get(granularity="day")
 
 
-def told_of(name: str) -> Entry:
+def entry_about(name: str) -> Entry:
     return Entry.objects.get(granularity="conversation", summary__contains=name)
 
 
 def test_what_a_pinned_entry_told_its_digest_goes_with_its_chat(day, project, owner):
-    pinned = told_of("Alpha")
+    pinned = entry_about("Alpha")
     entry_operations.pin(pinned, True, owner)
     assert "Alpha" in rendered_bank(project).text
     delete_session(pinned.session)
@@ -45,21 +45,21 @@ def test_what_a_pinned_entry_told_its_digest_goes_with_its_chat(day, project, ow
 
 
 def test_what_a_pinned_entry_told_its_digest_goes_when_it_is_hidden(day, project, owner):
-    pinned = told_of("Alpha")
+    pinned = entry_about("Alpha")
     entry_operations.pin(pinned, True, owner)
     entry_operations.set_hidden(pinned, True, owner)
     assert "Alpha" not in rendered_bank(project).text
 
 
 def test_what_is_redacted_in_a_pinned_entry_goes_from_its_digest_too(day, project, owner):
-    pinned = told_of("Alpha")
+    pinned = entry_about("Alpha")
     entry_operations.pin(pinned, True, owner)
     entry_operations.redact(pinned, "Alpha", owner)
     assert not Entry.objects.filter(summary__contains="Alpha").exists()
 
 
 def test_an_earlier_text_of_the_digest_goes_too(day, project, owner, scripted):
-    pinned = told_of("Alpha")
+    pinned = entry_about("Alpha")
     entry_operations.pin(pinned, True, owner)
     scripted.default = "- A day about Beta and Gamma."
     cycle.run(NOW)
@@ -72,7 +72,7 @@ def test_an_earlier_text_of_the_digest_goes_too(day, project, owner, scripted):
 def test_a_digest_that_tells_nothing_of_it_since_stands_again_without_a_call(
     day, project, owner, scripted
 ):
-    pinned = told_of("Alpha")
+    pinned = entry_about("Alpha")
     entry_operations.pin(pinned, True, owner)
     scripted.default = "- A day about Beta and Gamma."
     cycle.run(NOW)
@@ -120,12 +120,12 @@ def test_digests_of_a_chat_that_is_brought_back_stand_as_they_stood(project, own
 def test_what_is_written_into_a_digest_while_it_is_rewritten_stays(day, project, editor, scripted):
     entry_operations.request_rewrite(day, editor)
 
-    def meanwhile(asked):
+    def meanwhile(request):
         entry_operations.edit(day, "- Alpha is over, said Edgar.", editor)
         return "- A day about nothing."
 
     scripted.queue(meanwhile)
-    scripted.default = lambda asked: f"- Edgar was heard: {'said Edgar' in str(asked)}."
+    scripted.default = lambda request: f"- Edgar was heard: {'said Edgar' in str(request)}."
     cycle.run(NOW)
     assert Entry.objects.get(pk=day.pk).summary == "- Edgar was heard: True."
 
@@ -136,8 +136,8 @@ def test_what_was_written_into_a_digest_and_is_forgotten_while_it_is_rewritten_s
     entry_operations.edit(day, "- Edgar's own words.", editor)
     entry_operations.request_rewrite(day, editor)
 
-    def meanwhile(asked):
-        assert "own words" in str(asked)
+    def meanwhile(request):
+        assert "own words" in str(request)
         forget(project, ForgetScope(user=editor.pk))
         return "- Edgar's own words, and more."
 

@@ -24,11 +24,11 @@ def small(project):
 @pytest.fixture
 def sent(monkeypatch) -> list[str]:
     """The projects that a worker was asked to look through."""
-    found: list[str] = []
+    dispatched: list[str] = []
     monkeypatch.setattr(
-        tasks.update_layers, "apply_async", lambda args, **options: found.extend(args)
+        tasks.update_layers, "apply_async", lambda args, **options: dispatched.extend(args)
     )
-    return found
+    return dispatched
 
 
 def test_the_layers_settle_after_the_last_conversation(small, owner, sent):

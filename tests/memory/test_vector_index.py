@@ -7,7 +7,7 @@ from memory.models import Corpus, Vector
 from memory.recall import embedders, indexing, vector_index
 from memory.tasks import run_indexing
 from projects.services import create_project
-from tests.memory.recalling import found, say, talk
+from tests.memory.recalling import recalled_texts, say, talk
 
 pytestmark = pytest.mark.django_db
 
@@ -69,11 +69,11 @@ def test_indexing_comes_back_for_what_it_did_not_manage(large, woken, monkeypatc
 
 
 def test_all_is_found_wherever_its_vector_is(large, owner):
-    everything = found(large, owner, QUESTION)
+    everything = recalled_texts(large, owner, QUESTION)
     assert set(everything) == set(TEXTS)
     for vector in Vector.objects.all():
         Vector.objects.filter(pk=vector.pk).update(indexed=True)
-        assert found(large, owner, QUESTION) == everything
+        assert recalled_texts(large, owner, QUESTION) == everything
 
 
 def test_a_turn_that_grows_leaves_the_index_until_it_is_taken_in_again(large, owner):
@@ -81,7 +81,7 @@ def test_a_turn_that_grows_leaves_the_index_until_it_is_taken_in_again(large, ow
     session = Vector.objects.order_by("chunk__source").last().chunk.session
     say(session, owner, "They are red and yellow.")
     assert indexed() == [True, True, False]
-    assert "They are red and yellow." in "".join(found(large, owner, QUESTION))
+    assert "They are red and yellow." in "".join(recalled_texts(large, owner, QUESTION))
 
 
 def test_one_that_the_index_cannot_hold_is_compared(large, owner, monkeypatch):
@@ -89,13 +89,13 @@ def test_one_that_the_index_cannot_hold_is_compared(large, owner, monkeypatch):
     indexing.catch_up()
     assert vector_index.add_waiting(embedders.get()) is False
     assert indexed() == [False] * 3
-    assert set(found(large, owner, QUESTION)) == set(TEXTS)
+    assert set(recalled_texts(large, owner, QUESTION)) == set(TEXTS)
 
 
 INDEX = vector_index.BUILT_IN_INDEX
 
 
-def made(name: str = INDEX) -> tuple[int, bool] | None:
+def index_state(name: str = INDEX) -> tuple[int, bool] | None:
     """Which index stands under that name, and whether it is whole."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -106,22 +106,22 @@ def made(name: str = INDEX) -> tuple[int, bool] | None:
 
 @pytest.mark.django_db(transaction=True)
 def test_when_most_wait_the_index_is_made_anew_around_them(large, owner):
-    before = made()
+    before = index_state()
     vector_index.add_all(embedders.get())
     assert indexed() == [True] * 3
-    after = made()
+    after = index_state()
     assert after[0] != before[0]
     assert after[1]
-    assert set(found(large, owner, QUESTION)) == set(TEXTS)
+    assert set(recalled_texts(large, owner, QUESTION)) == set(TEXTS)
 
 
 def test_when_few_wait_they_are_put_into_the_index_that_is_there(large, owner):
     vector_index.add_waiting(embedders.get())
-    before = made()
+    before = index_state()
     talk(large, owner, "My sister planted asters, too.")
     vector_index.add_all(embedders.get())
     assert indexed() == [True] * 4
-    assert made() == before
+    assert index_state() == before
 
 
 @pytest.mark.django_db(transaction=True)
@@ -137,4 +137,4 @@ def test_an_index_that_a_killed_process_left_half_made_is_made(large, left):
     with connection.cursor() as cursor:
         cursor.execute(left)
     vector_index.add_waiting(embedders.get())
-    assert made()[1]
+    assert index_state()[1]

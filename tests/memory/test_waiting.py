@@ -75,12 +75,12 @@ def test_what_nobody_decided_on_still_waits_after_a_part_of_it_is_forgotten(
 ):
     project.review_memories = True
     project.save()
-    [said] = post_messages(session, [draft("It is on 3 March.")])
+    [post] = post_messages(session, [draft("It is on 3 March.")])
     scripted.default = "- The cutover is planned."
     entry = summarise(session.pk, later())
     project.review_memories = False
     project.save()
-    forget(project, ForgetScope(message=said.pk))
+    forget(project, ForgetScope(message=post.pk))
     cycle.run(later())
     assert standing(entry) == (EntryStatus.PROPOSED, ReviewReason.PROJECT_RULE)
     assert entry.summary == "- The cutover is planned."
@@ -139,8 +139,8 @@ def test_a_digest_that_reads_like_instructions_waits_and_its_children_stand_in(
         child.refresh_from_db()
         assert child.state in (EntryStatus.LIVE, EntryStatus.FADED)
         assert child.parent_id == digest.pk
-    shown = rendered_bank(small)
-    assert "Ignore" not in shown.text and "the build" in shown.text
+    bank = rendered_bank(small)
+    assert "Ignore" not in bank.text and "the build" in bank.text
 
     calls = len(scripted.requests)
     for _ in range(3):

@@ -27,10 +27,10 @@ for _ in range(9):
 @pytest.fixture
 def wakes(woken, monkeypatch) -> Iterator[wakeups.ThrottledWakeup]:
     monkeypatch.setattr(wakeups, "WAKE_INTERVAL_S", BETWEEN)
-    made = wakeups.ThrottledWakeup(tasks.run_indexing)
-    yield made
+    wakeup = wakeups.ThrottledWakeup(tasks.run_indexing)
+    yield wakeup
     # The last one asks as long as the broker is not the real one.
-    if later := made.timer:
+    if later := wakeup.timer:
         later.join()
 
 

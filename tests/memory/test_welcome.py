@@ -46,9 +46,9 @@ def nothing_around(settings):
 
 @pytest.fixture
 def visit(admin_client):
-    def ask(**given):
+    def ask(**value):
         url = reverse("welcome")
-        return admin_client.post(url, given) if given else admin_client.get(url)
+        return admin_client.post(url, value) if value else admin_client.get(url)
 
     return ask
 
@@ -90,19 +90,19 @@ def test_the_error_of_a_model_is_shown(visit, scripted):
     from tests.scripted import Answer
 
     scripted.default = Answer(status=500)
-    told = visit(action="try", model="other", other="openai-chat:scripted").content.decode()
-    assert "did not answer" in told
+    page_text = visit(action="try", model="other", other="openai-chat:scripted").content.decode()
+    assert "did not answer" in page_text
 
 
 def test_the_project_answers_with_the_chosen_model(visit):
-    made = visit(name="Ledger", model="other", other="openai-chat:gpt-5-mini")
+    response = visit(name="Ledger", model="other", other="openai-chat:gpt-5-mini")
     project = Project.objects.get()
-    assert made.url == reverse("project", args=["ledger"])
+    assert response.url == reverse("project", args=["ledger"])
     assert project.chat_model == "openai-chat:gpt-5-mini"
 
 
 @pytest.mark.parametrize(
-    "given",
+    "value",
     [
         {"name": "", "model": ""},
         {"name": "Ledger", "model": "ollama:not-listed"},
@@ -110,8 +110,8 @@ def test_the_project_answers_with_the_chosen_model(visit):
         {"name": "Ledger", "model": "other", "other": "gpt"},
     ],
 )
-def test_incomplete_input_creates_no_project(visit, given):
-    assert visit(**given).status_code == 400
+def test_incomplete_input_creates_no_project(visit, value):
+    assert visit(**value).status_code == 400
     assert not Project.objects.exists()
 
 

@@ -33,7 +33,7 @@ COLUMNS = {
 def test_an_array_reads_as_it_was(kind, values):
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM unnest(%s::{kind}[])", [chunk_writer.array_literal(values)])
-        read = [bytes(one) if kind == "bytea" else one for (one,) in cursor.fetchall()]
+        read = [bytes(item) if kind == "bytea" else item for (item,) in cursor.fetchall()]
     assert read == values
 
 
@@ -46,5 +46,5 @@ def test_a_vector_is_kept_as_the_nearest_halves():
             "SELECT one::halfvec::text FROM unnest(%s::text[]) one",
             [chunk_writer.array_literal(chunk_writer.vector_literals(rows))],
         )
-        read = [one.strip("[]").split(",") for (one,) in cursor.fetchall()]
+        read = [item.strip("[]").split(",") for (item,) in cursor.fetchall()]
     assert (np.array(read, np.float32).astype(np.float16) == rows.astype(np.float16)).all()

@@ -56,9 +56,10 @@ class Collector:
                 )
 
 
-def _about(told) -> dict[str, str]:
+def _about(attributes) -> dict[str, str]:
     return {
-        pair.key: pair.value.string_value or str(pair.value.int_value) for pair in told.attributes
+        pair.key: pair.value.string_value or str(pair.value.int_value)
+        for pair in attributes.attributes
     }
 
 

@@ -48,34 +48,34 @@ class Strata:
         return "".join((folder / name).read_text() for name in ("web.log", "worker.log"))
 
     def lines(self, event: str) -> list[dict]:
-        said = (line for line in self.logs().splitlines() if line.startswith("{"))
-        return [line for line in map(json.loads, said) if line["event"] == event]
+        lines = (line for line in self.logs().splitlines() if line.startswith("{"))
+        return [line for line in map(json.loads, lines) if line["event"] == event]
 
 
 def until(condition, what: str):
     """What `condition` returns once it is true."""
     deadline = monotonic() + PATIENCE
-    while not (found := condition()):
+    while not (result := condition()):
         assert monotonic() < deadline, f"{what} did not happen"
         sleep(0.2)
-    return found
+    return result
 
 
 @pytest.fixture(scope="session")
 def strata(tmp_path_factory) -> Iterator[Strata]:
     data_dir: Path = tmp_path_factory.mktemp("strata-operations")
-    told = TOLD | {"PROMETHEUS_MULTIPROC_DIR": str(data_dir / "metrics")}
+    environment = TOLD | {"PROMETHEUS_MULTIPROC_DIR": str(data_dir / "metrics")}
     with (
         ScriptedModel() as model,
         Collector() as collector,
         Receiver() as receiver,
-        installed(data_dir, model) as made,
+        installed(data_dir, model) as installation,
     ):
-        made.environment.update(told)
+        installation.environment.update(environment)
         traced = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
         children = ("--pool=prefork", "--concurrency=1")
-        with Web(made, **traced) as web, worker(made, *children, **traced):
-            token = made.token
+        with Web(installation, **traced) as web, worker(installation, *children, **traced):
+            token = installation.token
             headers = {"Authorization": f"Bearer {token}"}
             with httpx2.Client(base_url=web.url, headers=headers, timeout=60) as api:
-                yield Strata(made, web, model, collector, receiver, token, api)
+                yield Strata(installation, web, model, collector, receiver, token, api)

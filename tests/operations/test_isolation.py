@@ -20,7 +20,11 @@ SUMMARY_S = 60
 
 @pytest.fixture
 def strata(tmp_path) -> Iterator[Whole]:
-    with ScriptedModel() as model, installed(tmp_path, model) as made, Whole(made) as running:
+    with (
+        ScriptedModel() as model,
+        installed(tmp_path, model) as installation,
+        Whole(installation) as running,
+    ):
         yield running
 
 
@@ -34,8 +38,8 @@ def hanging() -> Iterator[Receiver]:
 def project(api: Api, slug: str) -> str:
     """Make a project with a chat; return the chat's path."""
     api.call("POST", "projects/", {"name": slug, "slug": slug})
-    made = api.call("POST", f"projects/{slug}/sessions/", {"title": slug})
-    return f"sessions/{made['id']}/"
+    payload = api.call("POST", f"projects/{slug}/sessions/", {"title": slug})
+    return f"sessions/{payload['id']}/"
 
 
 def say(api: Api, session: str) -> None:

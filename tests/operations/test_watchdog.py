@@ -36,8 +36,8 @@ def strata(tmp_path_factory) -> Iterator[Whole]:
     data.mkdir()
     with (
         ScriptedModel() as model,
-        installed(data, model) as made,
-        Whole(made, PYTHONPATH=str(site)) as running,
+        installed(data, model) as installation,
+        Whole(installation, PYTHONPATH=str(site)) as running,
     ):
         yield running
 
@@ -62,10 +62,10 @@ def test_a_silent_web_process_is_replaced(strata, number):
     api = Api(strata.url, strata.installation.token)
     api.call("POST", "projects/", {"name": "Billing", "slug": slug, "idle_minutes": 1})
     with Talk(strata.url, api.token, slug, people=2) as talk:
-        assert eventually(lambda: talk.said > 4, 60) is not None
+        assert eventually(lambda: talk.message_count > 4, 60) is not None
         log = silence(strata, "uvicorn", number)
-        said = talk.said
-        assert eventually(lambda: talk.said > said + 2, 60) is not None
+        count = talk.message_count
+        assert eventually(lambda: talk.message_count > count + 2, 60) is not None
     assert check_record(api, talk.acknowledged) > 4
     assert "Thread 0x" in log
     assert ("in spin_for_ever" in log) == (number == SPIN)
@@ -99,4 +99,4 @@ def test_what_is_suspended_as_a_whole_is_not_replaced(strata):
 def strata_processes(strata: Whole) -> list[psutil.Process]:
     """All but PostgreSQL's."""
     processes = psutil.Process(strata.pid).children(recursive=True)
-    return [one for one in processes if "postgres" not in one.name()]
+    return [process for process in processes if "postgres" not in process.name()]

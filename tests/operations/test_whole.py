@@ -43,17 +43,17 @@ def worked(strata: Strata) -> str:
     for name in (f"{CANARY}.jsonl", f"{CANARY}.zip", f"{CANARY}.json"):
         file = {"file": (name, f'{{"role": "{CANARY}", {CANARY}'.encode())}
         api.post("/api/v1/projects/billing/imports/", files=file)
-    told = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-    told |= {"params": {"name": CANARY, "arguments": {CANARY: CANARY}}}
+    request_body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    request_body |= {"params": {"name": CANARY, "arguments": {CANARY: CANARY}}}
     accept = {"Accept": "application/json, text/event-stream"}
     scoped = strata.installation.manage("create_token", "admin", "--project", "billing")
     scoped = {"Authorization": f"Bearer {scoped}"} | accept
-    api.post("/mcp", json=told, headers=scoped | {"X-Request-ID": "by-mcp"})
+    api.post("/mcp", json=request_body, headers=scoped | {"X-Request-ID": "by-mcp"})
     api.post("/mcp", content=f"{{{CANARY}", headers=scoped)
 
     model.queue(Answer(f"No {CANARY}", status=503))
-    asked = {"X-Request-ID": "from-the-proxy.1"}
-    answer = api.post(f"{session}/summarize/", headers=asked)
+    headers = {"X-Request-ID": "from-the-proxy.1"}
+    answer = api.post(f"{session}/summarize/", headers=headers)
     assert (answer.status_code, answer.headers["X-Request-ID"]) == (202, "from-the-proxy.1")
     until(lambda: task_lines(strata, "from-the-proxy.1"), "the task of the request")
     until(lambda: strata.lines("webhook_delivery_failed"), "a failed delivery")
@@ -113,8 +113,8 @@ def test_no_line_tells_what_was_said(strata, worked):
     written = strata.logs()
     for event in ("request_finished", "reply_failed", "webhook_delivery_failed", "memory_failed"):
         assert strata.lines(event), event
-    found = [line for line in written.splitlines() if WORD.search(line)]
-    assert found == []
+    lines = [line for line in written.splitlines() if WORD.search(line)]
+    assert lines == []
     for secret in ("metrics_token", "secret_key"):
         assert (strata.installation.data_dir / secret).read_text() not in written
     assert strata.token not in written
@@ -123,30 +123,36 @@ def test_no_line_tells_what_was_said(strata, worked):
 def test_every_line_is_json_and_of_one_form(strata, worked):
     for line in strata.logs().splitlines():
         assert line.startswith('{"timestamp": "'), line
-    [asked] = [one for one in strata.lines("request_finished") if one["request_id"] == worked]
-    assert asked["request"] == "POST /api/v1/sessions/<uuid:pk>/summarize/"
-    assert asked["code"] == 202 and asked["user_id"] == 1
-    assert asked["project_id"] and asked["session_id"] and asked["duration_ms"] > 0
-    [by_mcp] = [one for one in strata.lines("request_finished") if one["request_id"] == "by-mcp"]
+    [request_line] = [
+        item for item in strata.lines("request_finished") if item["request_id"] == worked
+    ]
+    assert request_line["request"] == "POST /api/v1/sessions/<uuid:pk>/summarize/"
+    assert request_line["code"] == 202 and request_line["user_id"] == 1
+    assert (
+        request_line["project_id"]
+        and request_line["session_id"]
+        and request_line["duration_ms"] > 0
+    )
+    [by_mcp] = [item for item in strata.lines("request_finished") if item["request_id"] == "by-mcp"]
     assert by_mcp["request"] == "POST /mcp" and by_mcp["code"] == 200
-    assert (by_mcp["user_id"], by_mcp["project_id"]) == (1, asked["project_id"])
-    [failed] = [one for one in strata.lines("memory_failed") if one["request_id"] == worked]
+    assert (by_mcp["user_id"], by_mcp["project_id"]) == (1, request_line["project_id"])
+    [failed] = [item for item in strata.lines("memory_failed") if item["request_id"] == worked]
     assert failed["task"] == "memory.tasks.summarise_session"
-    assert failed["project_id"] == asked["project_id"]
+    assert failed["project_id"] == request_line["project_id"]
 
 
 def test_a_trace_goes_from_the_request_to_its_task(strata, worked):
     spans = strata.collector.spans
     name = "memory.tasks.summarise_session"
-    task = until(lambda: next((one for one in spans if one.name == name), None), "a task's span")
+    task = until(lambda: next((span for span in spans if span.name == name), None), "a task's span")
     request = until(
-        lambda: next((one for one in spans if one.id == task.parent), None), "its request's span"
+        lambda: next((span for span in spans if span.id == task.parent), None), "its request's span"
     )
     assert request.name == "POST /api/v1/sessions/<uuid:pk>/summarize/"
     assert (request.part, task.part, request.trace) == ("web", "worker", task.trace)
-    inside = [one for one in spans if one.trace == task.trace]
-    assert any(one.name.startswith("SELECT chat_session") for one in inside)
-    [call] = [one for one in inside if one.name == "model call"]
+    inside = [span for span in spans if span.trace == task.trace]
+    assert any(span.name.startswith("SELECT chat_session") for span in inside)
+    [call] = [span for span in inside if span.name == "model call"]
     assert call.about == {
         "model": "openai-chat:scripted",
         "kind": "conversation",
@@ -157,11 +163,11 @@ def test_a_trace_goes_from_the_request_to_its_task(strata, worked):
 def test_what_is_asked_by_mcp_is_traced_with_its_queries(strata, worked):
     spans = strata.collector.spans
     name = "POST /mcp"
-    asked = until(lambda: [one for one in spans if one.name == name][1:], "two spans of MCP")[0]
-    assert asked.part == "web" and asked.about["http.response.status_code"] == "400"
-    first = next(one for one in spans if one.name == name)
+    span = until(lambda: [item for item in spans if item.name == name][1:], "two spans of MCP")[0]
+    assert span.part == "web" and span.about["http.response.status_code"] == "400"
+    first = next(item for item in spans if item.name == name)
     assert first.about["http.response.status_code"] == "200"
-    inside = [one.name for one in spans if one.trace == first.trace]
+    inside = [item.name for item in spans if item.trace == first.trace]
     assert "SELECT projects_token" in inside
 
 

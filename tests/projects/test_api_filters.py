@@ -34,10 +34,10 @@ def sessions(project, owner, editor):
     ]
 
 
-def titles(client, **asked) -> list[str]:
-    answer = client.get(f"{PROJECT}sessions/", asked)
+def titles(client, **query) -> list[str]:
+    answer = client.get(f"{PROJECT}sessions/", query)
     assert answer.status_code == 200, answer.json()
-    return [one["title"][-1] for one in answer.json()["results"]]
+    return [result["title"][-1] for result in answer.json()["results"]]
 
 
 def test_sessions_are_narrowed(client, sessions):
@@ -57,25 +57,25 @@ def test_sessions_are_put_in_order_page_by_page(client, sessions):
     url = f"{PROJECT}sessions/?ordering=last_activity_at&page_size=3"
     first = client.get(url).json()
     second = client.get(first["next"]).json()
-    told = [one["title"][-1] for one in (*first["results"], *second["results"])]
-    assert told == ["3", "2", "1", "0"]
+    texts = [result["title"][-1] for result in (*first["results"], *second["results"])]
+    assert texts == ["3", "2", "1", "0"]
 
 
 def test_messages_are_narrowed_and_put_in_order(client, sessions, owner):
-    said = [draft("A", author=owner), draft("B", role="assistant"), draft("C", author=owner)]
-    post_messages(sessions[0], said)
+    messages = [draft("A", author=owner), draft("B", role="assistant"), draft("C", author=owner)]
+    post_messages(sessions[0], messages)
     url = f"/api/v1/sessions/{sessions[0].pk}/messages/"
 
-    def told(**asked) -> str:
-        return "".join(one["content"] for one in client.get(url, asked).json()["results"])
+    def contents(**query) -> str:
+        return "".join(result["content"] for result in client.get(url, query).json()["results"])
 
-    assert (told(), told(ordering="-seq")) == ("ABC", "CBA")
-    assert (told(role="assistant"), told(after=1), told(after=3)) == ("B", "BC", "")
-    assert told(status="failed") == ""
+    assert (contents(), contents(ordering="-seq")) == ("ABC", "CBA")
+    assert (contents(role="assistant"), contents(after=1), contents(after=3)) == ("B", "BC", "")
+    assert contents(status="failed") == ""
 
 
 @pytest.mark.parametrize(
-    ("path", "asked"),
+    ("path", "query"),
     [
         ("sessions/", {"status": "asleep"}),
         ("sessions/", {"visibility": "all"}),
@@ -107,15 +107,15 @@ def test_messages_are_narrowed_and_put_in_order(client, sessions, owner):
         ("usage/", {"since": "x"}),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_its_name(client, path, asked):
-    answer = client.get(f"{PROJECT}{path}", asked)
+def test_what_makes_no_sense_is_refused_by_its_name(client, path, query):
+    answer = client.get(f"{PROJECT}{path}", query)
     assert answer.status_code == 400
-    assert list(answer.json()) == list(asked)
+    assert list(answer.json()) == list(query)
 
 
 def test_a_moment_of_a_far_zone_is_understood(client, project):
-    told = client.get(f"{PROJECT}memory/", {"as_of": "0104-08-09T14:50:34+21:41"})
-    assert told.status_code == 200
+    response = client.get(f"{PROJECT}memory/", {"as_of": "0104-08-09T14:50:34+21:41"})
+    assert response.status_code == 200
 
 
 def test_a_place_beyond_all_numbers_is_refused(client, sessions):
@@ -133,6 +133,6 @@ def test_a_mangled_cursor_is_not_found(client, path):
 def test_a_list_takes_the_same_queries_however_it_is_asked(
     client, sessions, django_assert_num_queries
 ):
-    asked = {"ordering": "-last_activity_at", "remembered": "true", "since": "2026-01-01T00:00Z"}
+    query = {"ordering": "-last_activity_at", "remembered": "true", "since": "2026-01-01T00:00Z"}
     with django_assert_num_queries(3):
-        assert len(titles(client, **asked)) == 3
+        assert len(titles(client, **query)) == 3

@@ -38,18 +38,18 @@ EXEMPT = {
 
 
 def routes(patterns, names=()) -> list[URLPattern]:
-    found = []
-    for one in patterns:
-        found += [one] if isinstance(one, URLPattern) else routes(one.url_patterns)
-    return found
+    problems = []
+    for pattern in patterns:
+        problems += [pattern] if isinstance(pattern, URLPattern) else routes(pattern.url_patterns)
+    return problems
 
 
 def posting() -> dict[str, object]:
     """The view class behind each route of the API that takes a POST, by name."""
     named = {
-        one.name: one.callback.view_class
-        for one in routes(get_resolver().url_patterns)
-        if (one.name or "").startswith("api-") and hasattr(one.callback, "view_class")
+        route.name: route.callback.view_class
+        for route in routes(get_resolver().url_patterns)
+        if (route.name or "").startswith("api-") and hasattr(route.callback, "view_class")
     }
     return {
         name: view
@@ -67,16 +67,16 @@ def test_every_post_takes_a_key_or_is_exempt_for_a_reason():
 def test_the_schema_tells_of_the_key_and_its_answers(client):
     paths = client.get("/api/v1/schema/", headers={"Accept": "application/json"}).json()["paths"]
     post = paths["/api/v1/sessions/{id}/messages/"]["post"]
-    headers = {one["name"] for one in post["parameters"] if one["in"] == "header"}
+    headers = {parameter["name"] for parameter in post["parameters"] if parameter["in"] == "header"}
     assert headers == {"Idempotency-Key", "Last-Event-ID"}
     assert {"200", "201", "409", "410", "422"} <= set(post["responses"])
     plain = paths["/api/v1/messages/{id}/stop/"]["post"]
     assert "422" not in plain["responses"]
     keyed = [
-        one
+        item
         for path in paths.values()
-        for one in path.get("post", {}).get("parameters", [])
-        if one["name"] == "Idempotency-Key"
+        for item in path.get("post", {}).get("parameters", [])
+        if item["name"] == "Idempotency-Key"
     ]
     assert len(keyed) == len(posting()) - len(EXEMPT)
 
@@ -87,24 +87,24 @@ def session(project, editor) -> Session:
 
 
 @pytest.fixture
-def answered(session, editor) -> Message:
+def reply(session, editor) -> Message:
     from chat.conversations.messages import post_message
 
-    asked = post_message(session, "When?", author=editor)
-    return post_message(session, "In May.", role="assistant", parent=asked)
+    question = post_message(session, "When?", author=editor)
+    return post_message(session, "In May.", role="assistant", parent=question)
 
 
 @pytest.fixture
 def requests(project, session, stranger) -> dict:
     """For each kind of thing: where it is made, of what, and what is counted."""
     inside = f"{PROJECTS}billing/"
-    said = f"/api/v1/sessions/{session.pk}/messages/"
+    messages_url = f"/api/v1/sessions/{session.pk}/messages/"
     recorded = {"content": "Said elsewhere.", "reply": False}
     return {
         "project": (PROJECTS, {"name": "Data"}, Project),
         "member": (f"{inside}members/", {"username": "stan", "role": "editor"}, Invitation),
         "session": (f"{inside}sessions/", {"title": "The cutover"}, Session),
-        "message": (said, recorded, Message),
+        "message": (messages_url, recorded, Message),
         "note": (f"{inside}notes/", {"text": "The key is under the mat."}, Message),
         "fact": (
             f"{inside}facts/",
@@ -119,12 +119,12 @@ def test_it_is_made_once_and_told_again(api, owner, requests, kind):
     url, body, model = requests[kind]
     client, before = api(owner), model.objects.count()
     first = client.post(url, body, format="json", **KEY)
-    again = client.post(url, body, format="json", **KEY)
-    assert first.status_code == again.status_code == 201, first.content
-    assert again.json() == first.json()
+    response = client.post(url, body, format="json", **KEY)
+    assert first.status_code == response.status_code == 201, first.content
+    assert response.json() == first.json()
     assert model.objects.count() == before + 1
     assert "Idempotent-Replayed" not in first.headers
-    assert again.headers["Idempotent-Replayed"] == "true"
+    assert response.headers["Idempotent-Replayed"] == "true"
 
 
 def test_without_a_key_it_is_made_twice(api, owner):
@@ -135,7 +135,7 @@ def test_without_a_key_it_is_made_twice(api, owner):
     assert not IdempotencyKey.objects.exists()
 
 
-def test_a_fork_is_made_once(api, editor, session, answered):
+def test_a_fork_is_made_once(api, editor, session, reply):
     url = f"/api/v1/sessions/{session.pk}/fork/"
     first = api(editor).post(url, {}, format="json", **KEY).json()
     assert api(editor).post(url, {}, format="json", **KEY).json() == first
@@ -145,8 +145,8 @@ def test_a_fork_is_made_once(api, editor, session, answered):
 def test_the_order_of_a_bodys_fields_is_nothing(api, owner, project):
     url = f"{PROJECTS}billing/sessions/"
     first = api(owner).post(url, {"title": "A", "pinned": True}, format="json", **KEY)
-    again = api(owner).post(url, {"pinned": True, "title": "A"}, format="json", **KEY)
-    assert again.json() == first.json()
+    response = api(owner).post(url, {"pinned": True, "title": "A"}, format="json", **KEY)
+    assert response.json() == first.json()
 
 
 def test_another_body_is_refused(api, owner):
@@ -257,13 +257,13 @@ def test_a_file_is_imported_once(api, editor, project, settings):
         url = f"{PROJECTS}billing/imports/"
         return api(editor).post(url, {"file": file, "format": "jsonl"}, format="multipart", **KEY)
 
-    first, again = send(line * 9), send(line * 9)
-    assert (first.status_code, again.status_code) == (202, 202), first.content
-    assert again.json()["id"] == first.json()["id"]
+    first, response = send(line * 9), send(line * 9)
+    assert (first.status_code, response.status_code) == (202, 202), first.content
+    assert response.json()["id"] == first.json()["id"]
     assert send(line * 8 + line.replace(b"Once", b"Ones")).status_code == 422
     assert Import.objects.count() == 1
-    with Import.objects.get().file.open("rb") as kept:
-        assert kept.read() == line * 9
+    with Import.objects.get().file.open("rb") as stored_file:
+        assert stored_file.read() == line * 9
 
 
 def test_an_image_is_uploaded_once(api, editor, session):
@@ -273,30 +273,30 @@ def test_an_image_is_uploaded_once(api, editor, session):
         file = SimpleUploadedFile("a.png", picture())
         return api(editor).post(url, {"file": file}, format="multipart", **KEY)
 
-    first, again = send(), send()
-    assert (first.status_code, again.status_code) == (201, 201), first.content
-    assert again.json() == first.json()
+    first, response = send(), send()
+    assert (first.status_code, response.status_code) == (201, 201), first.content
+    assert response.json() == first.json()
     assert Attachment.objects.count() == 1
 
 
 def test_what_is_gone_is_told_to_be_gone(api, owner, project):
     url, body = f"{PROJECTS}billing/sessions/", {"title": "The cutover"}
-    made = api(owner).post(url, body, format="json", **KEY).json()
-    api(owner).delete(f"/api/v1/sessions/{made['id']}/")
-    again = api(owner).post(url, body, format="json", **KEY)
-    assert again.status_code == 410
+    payload = api(owner).post(url, body, format="json", **KEY).json()
+    api(owner).delete(f"/api/v1/sessions/{payload['id']}/")
+    response = api(owner).post(url, body, format="json", **KEY)
+    assert response.status_code == 410
     assert Session.objects.not_deleted().count() == 0
 
 
 def test_what_was_forgotten_is_not_told_again(api, owner, project, session):
     url = f"/api/v1/sessions/{session.pk}/messages/"
     body = {"content": "The vault opens with 4711.", "reply": False}
-    made = api(owner).post(url, body, format="json", **KEY).json()["message"]
+    details = api(owner).post(url, body, format="json", **KEY).json()["message"]
     with transaction.atomic():
-        forget(project, ForgetScope(message=made["id"]), owner)
-    again = api(owner).post(url, body, format="json", **KEY)
-    assert again.status_code == 410
-    assert "vault" not in again.content.decode()
+        forget(project, ForgetScope(message=details["id"]), owner)
+    response = api(owner).post(url, body, format="json", **KEY)
+    assert response.status_code == 410
+    assert "vault" not in response.content.decode()
     assert session.messages.exclude(forgotten_at=None).count() == session.messages.count() == 1
 
 
@@ -304,19 +304,22 @@ def test_who_is_no_member_any_more_is_told_nothing(api, editor, project):
     url, body = f"{PROJECTS}billing/sessions/", {"title": "The cutover"}
     assert api(editor).post(url, body, format="json", **KEY).status_code == 201
     project.memberships.filter(user=editor).delete()
-    again = api(editor).post(url, body, format="json", **KEY)
-    assert again.status_code == 410
-    assert "cutover" not in again.content.decode()
+    response = api(editor).post(url, body, format="json", **KEY)
+    assert response.status_code == 410
+    assert "cutover" not in response.content.decode()
 
 
 def test_a_key_is_kept_for_a_day(api, owner):
     client, body = api(owner), {"name": "Data"}
     client.post(PROJECTS, body, format="json", **KEY)
     now = timezone.now()
-    for age, kept in ((timedelta(hours=23, minutes=59), 1), (timedelta(hours=24, minutes=1), 0)):
+    for age, expected_count in (
+        (timedelta(hours=23, minutes=59), 1),
+        (timedelta(hours=24, minutes=1), 0),
+    ):
         IdempotencyKey.objects.update(created_at=now - age)
         tasks.clear()
-        assert IdempotencyKey.objects.count() == kept
+        assert IdempotencyKey.objects.count() == expected_count
 
 
 def test_the_beat_clears_keys():

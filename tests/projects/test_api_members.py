@@ -11,7 +11,7 @@ URL = "/api/v1/projects/billing/members/"
 
 def test_members_see_each_other(api, owner, editor, viewer):
     members = api(viewer).get(URL).json()["results"]
-    assert [(one["username"], one["role"]) for one in members] == [
+    assert [(member["username"], member["role"]) for member in members] == [
         ("vera", "viewer"),
         ("edgar", "editor"),
         ("olive", "owner"),

@@ -15,7 +15,7 @@ def test_a_member_sees_their_projects_newest_first(api, owner, project):
     create_project(owner, name="Support", slug="support")
     answer = api(owner).get(URL).json()
     assert list(answer) == ["next", "previous", "results"]
-    assert [one["slug"] for one in answer["results"]] == ["support", "billing"]
+    assert [result["slug"] for result in answer["results"]] == ["support", "billing"]
 
 
 def test_a_stranger_sees_none_and_gets_404_for_one(api, stranger, project):
@@ -39,7 +39,7 @@ def test_a_page_leads_to_the_next_and_back(api, owner):
     client = api(owner)
     first = client.get(URL, {"page_size": 2}).json()
     second = client.get(first["next"]).json()
-    assert [one["name"] for one in second["results"]] == ["Project 2", "Project 1"]
+    assert [result["name"] for result in second["results"]] == ["Project 2", "Project 1"]
     assert client.get(second["previous"]).json()["results"] == first["results"]
 
 
@@ -118,7 +118,7 @@ def test_an_owner_deletes_a_project(api, owner, project):
 def test_a_token_for_one_project_opens_no_other(api, owner, project):
     other = create_project(owner, name="Support", slug="support")
     client = api(owner, project=other)
-    assert [one["slug"] for one in client.get(URL).json()["results"]] == ["support"]
+    assert [result["slug"] for result in client.get(URL).json()["results"]] == ["support"]
     assert client.get(ONE).status_code == 404
     refused = client.post(URL, {"name": "Third"}, format="json")
     assert refused.status_code == 403
@@ -141,9 +141,13 @@ def test_an_unknown_route_answers_in_json(api, owner):
 
 def test_how_memory_settles_is_told_and_set(api, owner, project):
     client = api(owner)
-    told = client.get(ONE).json()
-    assert (told["roll_percent"], told["memory_daily_tokens"]) == (125, None)
-    assert (told["day_after_days"], told["week_after_days"], told["month_after_days"]) == (1, 7, 30)
+    payload = client.get(ONE).json()
+    assert (payload["roll_percent"], payload["memory_daily_tokens"]) == (125, None)
+    assert (payload["day_after_days"], payload["week_after_days"], payload["month_after_days"]) == (
+        1,
+        7,
+        30,
+    )
     changed = client.patch(ONE, {"roll_percent": 150, "memory_daily_tokens": 5_000}, format="json")
     assert changed.status_code == 200
     refused = client.patch(ONE, {"roll_percent": 99}, format="json")

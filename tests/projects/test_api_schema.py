@@ -19,12 +19,12 @@ def schema(client) -> dict:
 
 def test_the_schema_is_valid_and_names_every_route(schema):
     validate_schema(schema)
-    there = {
+    paths = {
         "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", route.pattern).replace("{pk}", "{id}")
         for route in routes()
         if route.pattern.startswith("api/v1/") and route.name not in ("schema", "docs")
     }
-    assert set(schema["paths"]) == there
+    assert set(schema["paths"]) == paths
 
 
 def test_a_message_may_be_answered_with_data_or_events(schema):
@@ -35,19 +35,19 @@ def test_a_message_may_be_answered_with_data_or_events(schema):
 
 def test_every_route_says_how_it_fails(schema):
     for path, methods in schema["paths"].items():
-        for method, told in methods.items():
-            codes = {*told["responses"]}
+        for method, operation in methods.items():
+            codes = {*operation["responses"]}
             assert {"401", "403", "429"} <= codes, (method, path)
             assert "{" not in path or "404" in codes, (method, path)
-            if "requestBody" in told:
+            if "requestBody" in operation:
                 assert {"400", "413", "415"} <= codes, (method, path)
 
 
 def test_what_changes_can_be_changed_on_a_condition(schema):
-    told = schema["paths"]["/api/v1/sessions/{id}/"]
-    assert "412" in told["patch"]["responses"] and "412" in told["delete"]["responses"]
-    assert "ETag" in told["get"]["responses"]["200"]["headers"]
-    assert "304" in told["get"]["responses"]
+    path_item = schema["paths"]["/api/v1/sessions/{id}/"]
+    assert "412" in path_item["patch"]["responses"] and "412" in path_item["delete"]["responses"]
+    assert "ETag" in path_item["get"]["responses"]["200"]["headers"]
+    assert "304" in path_item["get"]["responses"]
 
 
 def test_the_routes_ask_for_a_bearer_token(schema):

@@ -27,13 +27,13 @@ URL = "/api/v1/projects/"
 def rates(settings):
     """Sets rates for this test; those that are not named are off."""
 
-    def set_to(**given: tuple[int, int] | None) -> None:
-        settings.RATES = dict.fromkeys(("reads", "writes", "replies")) | given
+    def set_to(**options: tuple[int, int] | None) -> None:
+        settings.RATES = dict.fromkeys(("reads", "writes", "replies")) | options
 
     return set_to
 
 
-def told(answer) -> tuple[int, ...]:
+def rate_headers(answer) -> tuple[int, ...]:
     return tuple(
         int(answer.headers[f"RateLimit-{name}"]) for name in ("Limit", "Remaining", "Reset")
     )
@@ -42,13 +42,13 @@ def told(answer) -> tuple[int, ...]:
 def test_too_many_are_refused_and_told_when_to_ask_again(api, owner, project, rates):
     rates(reads=(3, 60))
     client = api(owner)
-    seen = [told(client.get(URL)) for _ in range(3)]
-    assert seen == [(3, 2, 20), (3, 1, 40), (3, 0, 60)]
+    limits = [rate_headers(client.get(URL)) for _ in range(3)]
+    assert limits == [(3, 2, 20), (3, 1, 40), (3, 0, 60)]
     refused = client.get(URL)
     assert refused.status_code == 429
     assert list(refused.json()) == ["detail"]
     assert 1 <= int(refused.headers["Retry-After"]) <= 20
-    assert told(refused)[:2] == (3, 0)
+    assert rate_headers(refused)[:2] == (3, 0)
 
 
 def test_it_comes_back_bit_by_bit(api, owner, rates):
@@ -99,15 +99,15 @@ def test_what_a_model_answers_has_a_tighter_rate(api, editor, project, rates, sc
     rates(writes=(100, 60), replies=(2, 60))
     session = Session.objects.create(project=project, creator=editor)
     client, url = api(editor), f"/api/v1/sessions/{session.pk}/messages/"
-    asked = client.post(url, {"content": "When?"}, format="json")
-    assert told(asked)[:2] == (2, 1)
-    reply = asked.json()["reply"]["id"]
-    again = f"/api/v1/messages/{reply}/regenerate/"
-    assert client.post(again, {}, format="json").status_code == 201
-    for path, body in ((url, {"content": "When?"}), (again, {})):
+    response = client.post(url, {"content": "When?"}, format="json")
+    assert rate_headers(response)[:2] == (2, 1)
+    reply = response.json()["reply"]["id"]
+    regenerate_url = f"/api/v1/messages/{reply}/regenerate/"
+    assert client.post(regenerate_url, {}, format="json").status_code == 201
+    for path, body in ((url, {"content": "When?"}), (regenerate_url, {})):
         assert client.post(path, body, format="json").status_code == 429
     recorded = client.post(url, {"content": "Said elsewhere.", "reply": False}, format="json")
-    assert (recorded.status_code, told(recorded)[0]) == (201, 100)
+    assert (recorded.status_code, rate_headers(recorded)[0]) == (201, 100)
     assert len(scripted.requests) == 2
 
 
@@ -127,14 +127,14 @@ def test_openais_clients_are_told_in_their_words(api, owner, project, rates):
     assert refused.status_code == 429
     assert refused.json()["error"]["code"] == "rate_limit_exceeded"
     assert int(refused.headers["Retry-After"]) <= 60
-    assert told(refused)[:2] == (1, 0)
+    assert rate_headers(refused)[:2] == (1, 0)
 
 
 def test_another_token_has_a_rate_of_its_own_up_to_that_of_the_user(api, owner, rates):
     rates(reads=(2, 60))
     clients = [api(owner) for _ in range(4)]
-    asked = [client.get(URL).status_code for client in clients for _ in range(2)]
-    assert asked == [200] * 6 + [429] * 2
+    statuses = [client.get(URL).status_code for client in clients for _ in range(2)]
+    assert statuses == [200] * 6 + [429] * 2
     assert rate_limits.TOKENS_PER_USER == 3
 
 
@@ -203,9 +203,9 @@ def test_the_schema_tells_of_it(client):
 
 def started(**variables: str) -> subprocess.CompletedProcess:
     code = "from config import settings; print(settings.RATES)"
-    told = os.environ | variables
+    environment = os.environ | variables
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, env=told, capture_output=True, text=True)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
 def test_the_rates_are_settings():

@@ -34,23 +34,23 @@ def bearing(token: str) -> APIClient:
 def test_it_is_shown_once_and_opens_the_api(make, api, owner, project):
     answer = make({"name": "Editor", "scopes": ["read"]})
     assert answer.status_code == 201
-    told = answer.json()
-    assert told["token"].startswith("strata_")
-    assert (told["name"], told["scopes"], told["project"]) == ("Editor", ["read"], None)
-    assert bearing(told["token"]).get("/api/v1/projects/billing/").status_code == 200
+    payload = answer.json()
+    assert payload["token"].startswith("strata_")
+    assert (payload["name"], payload["scopes"], payload["project"]) == ("Editor", ["read"], None)
+    assert bearing(payload["token"]).get("/api/v1/projects/billing/").status_code == 200
     listed = api(owner).get(URL).json()["results"]
-    assert told["id"] in {one["id"] for one in listed}
-    one = api(owner).get(f"{URL}{told['id']}/").json()
-    assert "token" not in one
-    assert told["token"] not in str(listed)
-    assert told["token"] not in str(list(Token.objects.values()))
+    assert payload["id"] in {row["id"] for row in listed}
+    body = api(owner).get(f"{URL}{payload['id']}/").json()
+    assert "token" not in body
+    assert payload["token"] not in str(listed)
+    assert payload["token"] not in str(list(Token.objects.values()))
 
 
 def test_it_can_do_as_much_as_the_one_that_made_it_unless_told_otherwise(make, project):
     until = timezone.now() + timedelta(days=3)
-    told = make({}, project=project, scopes=["read", "admin"], expiry=until).json()
-    made = Token.objects.get(public_id=told["id"])
-    assert (made.project, made.scopes, made.expiry) == (project, ["read", "admin"], until)
+    payload = make({}, project=project, scopes=["read", "admin"], expiry=until).json()
+    token = Token.objects.get(public_id=payload["id"])
+    assert (token.project, token.scopes, token.expiry) == (project, ["read", "admin"], until)
 
 
 def test_it_can_do_no_more(make, owner, project):
@@ -109,15 +109,15 @@ def test_nobody_sees_or_revokes_the_tokens_of_others(api, owner, stranger):
 def test_a_token_for_one_project_knows_only_those_for_it(api, owner, project):
     other, _ = Token.issue(owner, name="all")
     client = api(owner, project=project, name="one")
-    assert [one["name"] for one in client.get(URL).json()["results"]] == ["one"]
+    assert [result["name"] for result in client.get(URL).json()["results"]] == ["one"]
     assert client.delete(f"{URL}{other.public_id}/").status_code == 404
 
 
 def test_a_revoked_token_is_refused_at_its_next_request(make, api, owner):
-    told = make({}).json()
-    client = bearing(told["token"])
+    payload = make({}).json()
+    client = bearing(payload["token"])
     assert client.get(URL).status_code == 200
-    assert api(owner).delete(f"{URL}{told['id']}/").status_code == 204
+    assert api(owner).delete(f"{URL}{payload['id']}/").status_code == 204
     assert client.get(URL).status_code == 401
 
 
@@ -130,9 +130,9 @@ def test_a_token_may_revoke_itself(api, owner):
 def test_an_answer_told_again_lacks_the_token(api, owner):
     client, key = api(owner), {"HTTP_IDEMPOTENCY_KEY": "one"}
     first = client.post(URL, {"name": "Editor"}, format="json", **key).json()
-    again = client.post(URL, {"name": "Editor"}, format="json", **key)
-    assert again.status_code == 201
-    assert again.json() == first | {"token": None}
+    response = client.post(URL, {"name": "Editor"}, format="json", **key)
+    assert response.status_code == 201
+    assert response.json() == first | {"token": None}
     assert Token.objects.filter(name="Editor").count() == 1
 
 
@@ -142,8 +142,8 @@ def test_a_page_leads_to_the_next(api, owner):
     client = api(owner, name="asking")
     first = client.get(URL, {"page_size": 2}).json()
     second = client.get(first["next"]).json()
-    assert [one["name"] for one in first["results"]] == ["asking", "Token 3"]
-    assert [one["name"] for one in second["results"]] == ["Token 2", "Token 1"]
+    assert [result["name"] for result in first["results"]] == ["asking", "Token 3"]
+    assert [result["name"] for result in second["results"]] == ["Token 2", "Token 1"]
     assert client.get(URL, {"cursor": "cD1hYmM="}).status_code == 404
 
 

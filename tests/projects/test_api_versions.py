@@ -12,18 +12,34 @@ AT = datetime(2026, 3, 12, 10, tzinfo=UTC)
 PROJECT = "/api/v1/projects/billing/"
 # What can be changed → where it is, a change that others make meanwhile, and one that comes late.
 CHANGES = {
-    "project": (lambda made: PROJECT, {"name": "Invoices"}, {"name": "Accounts"}),
-    "member": (lambda made: f"{PROJECT}members/edgar/", {"role": "viewer"}, {"role": "owner"}),
-    "session": (lambda made: f"/api/v1/sessions/{made}/", {"title": "A"}, {"title": "B"}),
-    "message": (lambda made: f"/api/v1/messages/{made}/", {"content": "A"}, {"content": "B"}),
-    "note": (lambda made: f"{PROJECT}notes/{made}/", {"text": "A"}, {"text": "B"}),
-    "entry": (lambda made: f"{PROJECT}memory/entries/{made}/", {"pinned": True}, {"summary": "B"}),
-    "fact": (lambda made: f"{PROJECT}facts/{made}/", {"object": "A"}, {"object": "B"}),
+    "project": (lambda created_pk: PROJECT, {"name": "Invoices"}, {"name": "Accounts"}),
+    "member": (
+        lambda created_pk: f"{PROJECT}members/edgar/",
+        {"role": "viewer"},
+        {"role": "owner"},
+    ),
+    "session": (
+        lambda created_pk: f"/api/v1/sessions/{created_pk}/",
+        {"title": "A"},
+        {"title": "B"},
+    ),
+    "message": (
+        lambda created_pk: f"/api/v1/messages/{created_pk}/",
+        {"content": "A"},
+        {"content": "B"},
+    ),
+    "note": (lambda created_pk: f"{PROJECT}notes/{created_pk}/", {"text": "A"}, {"text": "B"}),
+    "entry": (
+        lambda created_pk: f"{PROJECT}memory/entries/{created_pk}/",
+        {"pinned": True},
+        {"summary": "B"},
+    ),
+    "fact": (lambda created_pk: f"{PROJECT}facts/{created_pk}/", {"object": "A"}, {"object": "B"}),
 }
 
 
 @pytest.fixture
-def made(request, api, owner, editor, project):
+def created_id(request, api, owner, editor, project):
     """The id of a new thing of each kind."""
     from chat.models import Session
     from memory.models import Entry
@@ -34,9 +50,9 @@ def made(request, api, owner, editor, project):
         session = Session.objects.create(project=project, creator=owner)
         if kind == "session":
             return session.pk
-        said = {"content": "Hello.", "reply": False}
+        body = {"content": "Hello.", "reply": False}
         url = f"/api/v1/sessions/{session.pk}/messages/"
-        return client.post(url, said, format="json").json()["message"]["id"]
+        return client.post(url, body, format="json").json()["message"]["id"]
     if kind == "note":
         return client.post(f"{PROJECT}notes/", {"text": "4711"}, format="json").json()["id"]
     if kind == "fact":
@@ -68,54 +84,56 @@ by_kind = pytest.mark.parametrize("kind", CHANGES)
 
 
 @by_kind
-def test_a_stale_change_gets_412_and_changes_nothing(client, kind, made):
+def test_a_stale_change_gets_412_and_changes_nothing(client, kind, created_id):
     where, earlier, late = CHANGES[kind]
-    read = client.get(where(made))
-    assert client.patch(where(made), earlier, format="json").status_code == 200
-    there = client.get(where(made))
-    assert there.headers["ETag"] != read.headers["ETag"]
+    read = client.get(where(created_id))
+    assert client.patch(where(created_id), earlier, format="json").status_code == 200
+    response = client.get(where(created_id))
+    assert response.headers["ETag"] != read.headers["ETag"]
     condition = {"If-Match": read.headers["ETag"]}
-    refused = client.patch(where(made), late, format="json", headers=condition)
+    refused = client.patch(where(created_id), late, format="json", headers=condition)
     assert refused.status_code == 412
     assert refused.json()["detail"]
-    assert client.delete(where(made), headers=condition).status_code == 412
-    assert client.get(where(made)).json() == there.json()
+    assert client.delete(where(created_id), headers=condition).status_code == 412
+    assert client.get(where(created_id)).json() == response.json()
 
 
 @by_kind
-def test_a_change_of_what_was_read_is_made(client, kind, made):
+def test_a_change_of_what_was_read_is_made(client, kind, created_id):
     where, change, more = CHANGES[kind]
-    read = client.get(where(made))
+    read = client.get(where(created_id))
     condition = {"If-Match": read.headers["ETag"]}
-    changed = client.patch(where(made), change, format="json", headers=condition)
+    changed = client.patch(where(created_id), change, format="json", headers=condition)
     assert changed.status_code == 200
     # The answer's tag is the one that its reader has now.
     condition = {"If-Match": changed.headers["ETag"]}
-    assert client.patch(where(made), more, format="json", headers=condition).status_code == 200
-    condition = {"If-Match": client.get(where(made)).headers["ETag"]}
-    gone = client.delete(where(made), headers=condition)
-    assert gone.status_code in (200, 204)
+    assert (
+        client.patch(where(created_id), more, format="json", headers=condition).status_code == 200
+    )
+    condition = {"If-Match": client.get(where(created_id)).headers["ETag"]}
+    response = client.delete(where(created_id), headers=condition)
+    assert response.status_code in (200, 204)
 
 
 @by_kind
-def test_what_one_has_is_not_sent_again(client, kind, made):
+def test_what_one_has_is_not_sent_again(client, kind, created_id):
     where, change, _ = CHANGES[kind]
-    tag = client.get(where(made)).headers["ETag"]
+    tag = client.get(where(created_id)).headers["ETag"]
     for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
-        again = client.get(where(made), headers={"If-None-Match": known})
-        assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", tag)
-    client.patch(where(made), change, format="json")
-    assert client.get(where(made), headers={"If-None-Match": tag}).status_code == 200
+        response = client.get(where(created_id), headers={"If-None-Match": known})
+        assert (response.status_code, response.content, response.headers["ETag"]) == (304, b"", tag)
+    client.patch(where(created_id), change, format="json")
+    assert client.get(where(created_id), headers={"If-None-Match": tag}).status_code == 200
 
 
 @by_kind
-def test_a_condition_that_is_none_is_refused(client, kind, made):
+def test_a_condition_that_is_none_is_refused(client, kind, created_id):
     where, change, _ = CHANGES[kind]
-    before = client.get(where(made)).json()
-    for given in ("x", '"1', ""):
-        answer = client.patch(where(made), change, format="json", headers={"If-Match": given})
-        assert answer.status_code in (400, 412), given
-    assert client.get(where(made)).json() == before
+    before = client.get(where(created_id)).json()
+    for etag in ("x", '"1', ""):
+        answer = client.patch(where(created_id), change, format="json", headers={"If-Match": etag})
+        assert answer.status_code in (400, 412), etag
+    assert client.get(where(created_id)).json() == before
 
 
 def test_the_bank_is_told_once(client, project):
@@ -130,8 +148,8 @@ def test_a_reaction_is_another_message_to_its_reader_and_the_same_to_its_editor(
     from chat.conversations.messages import post_message
     from chat.models import Session
 
-    said = post_message(Session.objects.create(project=project, creator=owner), "A", author=owner)
-    url = f"/api/v1/messages/{said.pk}/"
+    posted = post_message(Session.objects.create(project=project, creator=owner), "A", author=owner)
+    url = f"/api/v1/messages/{posted.pk}/"
     tag = client.get(url).headers["ETag"]
     client.post(f"{url}reactions/", {"emoji": "👍"}, format="json")
     assert client.get(url, headers={"If-None-Match": tag}).status_code == 200

@@ -49,9 +49,9 @@ def test_the_user_declines(client, invitation, stranger):
     assert role_of(stranger) is None
 
 
-@pytest.mark.parametrize("who", ["owner", "editor"])
-def test_nobody_else_accepts_it(client, api, request, invitation, who):
-    user = request.getfixturevalue(who)
+@pytest.mark.parametrize("username", ["owner", "editor"])
+def test_nobody_else_accepts_it(client, api, request, invitation, username):
+    user = request.getfixturevalue(username)
     client.force_login(user)
     assert client.post(f"/invitations/{invitation.pk}/", {"action": "accept"}).status_code == 404
     assert api(user).post(f"{MINE}{invitation.pk}/").status_code == 404
@@ -63,11 +63,11 @@ def test_a_user_accepts_and_declines_by_api(api, project, owner, invitation, str
     [listed] = client.get(MINE).json()["results"]
     assert (listed["id"], listed["project"]) == (str(invitation.pk), "billing")
     assert client.delete(f"{MINE}{listed['id']}/").status_code == 204
-    again = invitations.invite_user(project, "stan", "editor", owner)
-    accepted = client.post(f"{MINE}{again.pk}/")
+    second_invitation = invitations.invite_user(project, "stan", "editor", owner)
+    accepted = client.post(f"{MINE}{second_invitation.pk}/")
     assert (accepted.status_code, accepted.json()["role"]) == (200, "editor")
     assert role_of(stranger) == "editor"
-    assert client.post(f"{MINE}{again.pk}/").status_code == 404
+    assert client.post(f"{MINE}{second_invitation.pk}/").status_code == 404
 
 
 def test_a_token_for_one_project_accepts_nothing(api, person, invitation, stranger):
@@ -85,7 +85,7 @@ def test_an_unknown_name_is_answered_like_a_known_one(client, api, owner, projec
         answers.append((answer.status_code, {*answer.json()}, answer.json()["state"]))
     assert answers[0] == answers[1]
     listed = known.get(f"{API}invitations/").json()["results"]
-    fields = [{k: v for k, v in one.items() if k in ("role", "state", "uses")} for one in listed]
+    fields = [{k: v for k, v in row.items() if k in ("role", "state", "uses")} for row in listed]
     assert fields[0] == fields[1]
     acts = known.get(f"{API}activity/").json()["results"]
     assert [act["whom"] for act in acts] == [None, None]
@@ -140,7 +140,7 @@ def test_the_list_takes_the_same_queries_for_many(
 
 def test_a_slug_that_is_taken_shows_nothing_of_the_other_project(api, stranger, project):
     client = api(stranger)
-    made = client.post("/api/v1/projects/", {"name": "Billing"}, "json").json()
-    assert made["slug"].startswith("billing-") and made["slug"] != "billing-2"
-    taken = client.post("/api/v1/projects/", {"name": "X", "slug": "billing"}, "json")
-    assert taken.json() == {"slug": ["This slug is not available."]}
+    payload = client.post("/api/v1/projects/", {"name": "Billing"}, "json").json()
+    assert payload["slug"].startswith("billing-") and payload["slug"] != "billing-2"
+    response = client.post("/api/v1/projects/", {"name": "X", "slug": "billing"}, "json")
+    assert response.json() == {"slug": ["This slug is not available."]}

@@ -44,17 +44,17 @@ def test_an_address_that_leads_inside_is_not_connected_to(connector, url):
         check_url(url)
     with pytest.raises(OutboundError):
         request("GET", url)
-    assert connector.seen == []
+    assert connector.connections == []
 
 
 @pytest.mark.parametrize("url", REBINDING_URLS)
 def test_a_name_that_changes_after_the_check_leads_to_what_was_checked(connector, url):
     with pytest.raises(UnreachableError):
         request("GET", url)
-    assert connector.seen == [(PUBLIC, 80)]
+    assert connector.connections == [(PUBLIC, 80)]
     with pytest.raises(AddressNotAllowedError):
         request("GET", url)
-    assert connector.seen == [(PUBLIC, 80)]
+    assert connector.connections == [(PUBLIC, 80)]
 
 
 @pytest.mark.parametrize("url", REBINDING_URLS)
@@ -62,7 +62,7 @@ def test_what_was_fine_at_registration_is_checked_again_at_delivery(connector, u
     check_url(url)
     with pytest.raises(AddressNotAllowedError):
         request("POST", url, content=b"{}")
-    assert connector.seen == []
+    assert connector.connections == []
 
 
 def test_the_recorder_sees_what_is_connected_to_without_the_guard(connector, monkeypatch):
@@ -73,11 +73,11 @@ def test_the_recorder_sees_what_is_connected_to_without_the_guard(connector, mon
     urls = [*NEVER_CONNECTED, *REBINDING_URLS]
     reached = 0
     for url in urls:
-        before = len(connector.seen)
+        before = len(connector.connections)
         with pytest.raises(OutboundError):
             request("GET", url)
-        reached += len(connector.seen) > before
-    inside = {address for address, _port in connector.seen}
+        reached += len(connector.connections) > before
+    inside = {address for address, _port in connector.connections}
     assert {"127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "::1", "fd00::1"} <= inside
     # The rest is refused for its form: a protocol, a port, credentials, no host at all.
     assert reached > 150
@@ -89,7 +89,7 @@ def test_a_redirect_is_an_answer_and_is_not_followed(inside, connector, location
     inside.reply = Reply(status, {"Location": location})
     answer = request("POST", inside.url, content=b"{}")
     assert (answer.status, answer.headers["location"]) == (status, location)
-    assert connector.seen == [inside.address]
+    assert connector.connections == [inside.address]
 
 
 def test_a_public_address_of_this_machine_leads_inside(connector, monkeypatch):
@@ -115,11 +115,11 @@ def test_a_public_address_of_this_machine_leads_inside(connector, monkeypatch):
 )
 def test_a_public_address_is_connected_to(connector, url):
     check_url(url)
-    assert connector.seen == []
+    assert connector.connections == []
     with pytest.raises(UnreachableError) as failed:
         request("GET", url)
     assert failed.value.reason == OutboundFailure.CONNECTION
-    assert len(connector.seen) == 1
+    assert len(connector.connections) == 1
 
 
 @pytest.mark.parametrize(
@@ -158,14 +158,14 @@ def test_what_is_allowed_is_reached_and_nothing_beside_it(inside, connector):
         request("GET", inside.url.replace("127.0.0.1", "127.0.0.2"))
     with pytest.raises(AddressNotAllowedError):
         request("GET", inside.url.replace("127.0.0.1", "[::ffff:127.0.0.1]"))
-    assert connector.seen == [inside.address]
+    assert connector.connections == [inside.address]
 
 
 def test_a_proxy_of_the_environment_is_not_asked(inside, connector, monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "https_proxy"):
         monkeypatch.setenv(name, "http://10.0.0.1:3128")
     assert request("GET", inside.url).status == 200
-    assert connector.seen == [inside.address]
+    assert connector.connections == [inside.address]
 
 
 def test_an_answer_is_read_up_to_its_bound(inside):
@@ -209,13 +209,13 @@ def test_a_certificate_is_verified_against_the_name(settings, connector, tmp_pat
 
 def certificate(folder, name: str) -> str:
     """A certificate for `name` that nobody signed, with its key beside it."""
-    made = folder / "certificate.pem"
+    created = folder / "certificate.pem"
     subject = ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    files = ["-keyout", str(folder / "key.pem"), "-out", str(made)]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(created)]
     command = ["openssl", "req", "-x509", "-days", "1", *subject, *key, *files]
     subprocess.run(command, check=True, capture_output=True)
-    return str(made)
+    return str(created)
 
 
 def tls_server(connector, folder) -> int:
@@ -228,9 +228,9 @@ def tls_server(connector, folder) -> int:
     def serve() -> None:
         while True:
             try:
-                with context.wrap_socket(listening.accept()[0], server_side=True) as made:
-                    made.recv(10_000)
-                    made.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+                with context.wrap_socket(listening.accept()[0], server_side=True) as tls_socket:
+                    tls_socket.recv(10_000)
+                    tls_socket.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
             except OSError:
                 continue
 
@@ -251,5 +251,9 @@ def test_a_setting_that_names_no_networks_stops_the_start(value, tmp_path):
 def test_the_setting_takes_networks_and_addresses():
     from config.settings.env import networks
 
-    found = networks("10.1.0.0/16, ::1,192.168.7.4")
-    assert found == [ip_network("10.1.0.0/16"), ip_network("::1"), ip_network("192.168.7.4")]
+    allowed_networks = networks("10.1.0.0/16, ::1,192.168.7.4")
+    assert allowed_networks == [
+        ip_network("10.1.0.0/16"),
+        ip_network("::1"),
+        ip_network("192.168.7.4"),
+    ]

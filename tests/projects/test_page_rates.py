@@ -31,11 +31,11 @@ def test_a_user_gets_a_page_that_says_so(client, owner, stranger, project, slow)
     assert 1 <= int(answers[-1].headers["Retry-After"]) <= 20
     assert "Tried too often" in answers[-1].content.decode()
     # Others are not affected, nor is another browser of the same user exempt.
-    other, again = Client(), Client()
+    other, second_client = Client(), Client()
     other.force_login(stranger)
-    again.force_login(owner)
+    second_client.force_login(owner)
     assert other.get("/?all", headers=PAGE).status_code == 200
-    assert again.get("/", headers=PAGE).status_code == 429
+    assert second_client.get("/", headers=PAGE).status_code == 429
 
 
 def test_a_form_and_a_script_are_counted_too(client, owner, project, slow):

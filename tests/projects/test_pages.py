@@ -67,8 +67,8 @@ def test_the_list_shows_my_projects_only(olive, project, stranger):
 def test_a_project_is_created_and_opened(olive, owner):
     response = olive.post("/", {"name": "Field notes", "instructions": "Be brief."})
     assert response["Location"] == "/projects/field-notes/"
-    made = Project.objects.get(slug="field-notes")
-    assert made.memberships.get().role == MemberRole.OWNER
+    project = Project.objects.get(slug="field-notes")
+    assert project.memberships.get().role == MemberRole.OWNER
 
 
 def test_a_project_without_a_name_is_refused_beside_the_field(olive):
@@ -128,19 +128,19 @@ def test_the_slug_is_shown_where_projects_are(olive, client, viewer, project):
     assert "<code>billing</code>" in client.get("/projects/billing/settings/").content.decode()
 
 
-def shown(page: str) -> dict[str, str]:
+def settings_fields(page: str) -> dict[str, str]:
     """What the settings page would send as it is."""
     fields = {}
     for tag in re.findall(r"<input[^>]+>", page):
-        said = {key: unescape(value) for key, value in re.findall(r'(\S+)="([^"]*)"', tag)}
-        if "name" in said and (said.get("type") != "checkbox" or " checked" in tag):
-            fields[said["name"]] = said.get("value", "on" if "checkbox" in tag else "")
+        attributes = {key: unescape(value) for key, value in re.findall(r'(\S+)="([^"]*)"', tag)}
+        if "name" in attributes and (attributes.get("type") != "checkbox" or " checked" in tag):
+            fields[attributes["name"]] = attributes.get("value", "on" if "checkbox" in tag else "")
     text = re.search(r'<textarea name="instructions"[^>]*>\s?(.*?)</textarea>', page, re.DOTALL)
     return fields | {"instructions": unescape(text[1])}
 
 
 def test_a_page_that_is_old_does_not_undo_what_others_saved(olive, project):
-    old = shown(olive.get("/projects/billing/settings/").content.decode())
+    old = settings_fields(olive.get("/projects/billing/settings/").content.decode())
     Project.objects.update(bank_max_tokens=700, memory_enabled=False, instructions="Be brief.")
     olive.post("/projects/billing/settings/", old | {"idle_minutes": "3"})
     project.refresh_from_db()
@@ -150,14 +150,14 @@ def test_a_page_that_is_old_does_not_undo_what_others_saved(olive, project):
 
 
 def test_what_is_as_the_page_showed_it_is_not_saved(olive, project):
-    form = shown(olive.get("/projects/billing/settings/").content.decode())
+    form = settings_fields(olive.get("/projects/billing/settings/").content.decode())
     with CaptureQueriesContext(connection) as captured:
         assert olive.post("/projects/billing/settings/", form).status_code == 302
-    assert not [one for one in captured if one["sql"].startswith('UPDATE "projects_project"')]
+    assert not [query for query in captured if query["sql"].startswith('UPDATE "projects_project"')]
 
 
 def test_a_box_is_unticked(olive, project):
-    form = shown(olive.get("/projects/billing/settings/").content.decode())
+    form = settings_fields(olive.get("/projects/billing/settings/").content.decode())
     del form["memory_enabled"]
     olive.post("/projects/billing/settings/", form)
     project.refresh_from_db()
@@ -165,7 +165,7 @@ def test_a_box_is_unticked(olive, project):
 
 
 def test_owners_let_words_be_shared_and_every_member_reads_of_it(client, olive, project, viewer):
-    form = shown(olive.get("/projects/billing/settings/").content.decode())
+    form = settings_fields(olive.get("/projects/billing/settings/").content.decode())
     assert "share_raw_turns" not in form
     olive.post("/projects/billing/settings/", form | {"share_raw_turns": "on"})
     project.refresh_from_db()

@@ -24,8 +24,8 @@ def test_an_invitation_by_page_and_api(client, api, owner, project):
     form = {"role": "viewer", "days": "7", "max_uses": "3", "action": "make"}
     page = client.post("/projects/billing/invitations/", form, **FORGED).content.decode()
     assert f'value="{PUBLIC}/join/billing/' in page
-    made = api(owner).post("/api/v1/projects/billing/invitations/", {}, "json", **FORGED)
-    assert made.json()["link"].startswith(f"{PUBLIC}/join/billing/")
+    response = api(owner).post("/api/v1/projects/billing/invitations/", {}, "json", **FORGED)
+    assert response.json()["link"].startswith(f"{PUBLIC}/join/billing/")
 
 
 def test_a_forgotten_password(client, owner, settings, mailoutbox):
@@ -73,6 +73,6 @@ def test_mcp(owner, project):
 
     _token, secret = Token.issue(owner, project=project)
     headers = [(b"host", b"localhost:6666"), (b"authorization", f"Bearer {secret}".encode())]
-    asked = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b""}
-    caller = server._authenticate(asked | {"headers": headers})
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b""}
+    caller = server._authenticate(scope | {"headers": headers})
     assert caller.absolute("/projects/") == f"{PUBLIC}/projects/"

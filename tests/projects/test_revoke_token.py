@@ -10,8 +10,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def tokens(owner, stranger) -> dict[str, Token]:
-    made = {name: Token.issue(owner, name=name)[0] for name in ("laptop", "robot", "old")}
-    return made | {"theirs": Token.issue(stranger, name="laptop")[0]}
+    tokens = {name: Token.issue(owner, name=name)[0] for name in ("laptop", "robot", "old")}
+    return tokens | {"theirs": Token.issue(stranger, name="laptop")[0]}
 
 
 def left() -> set[str]:

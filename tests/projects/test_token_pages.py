@@ -23,7 +23,7 @@ def olive(client, owner):
     return client
 
 
-def shown_in(page: str) -> str:
+def secret_in(page: str) -> str:
     return re.search(r'<input value="(strata_[^"]+)" readonly', compact(page))[1]
 
 
@@ -47,7 +47,7 @@ def test_a_token_is_made_and_shown_this_once(olive, project):
     answer = olive.post(URL, FORM | {"project": "billing"})
     assert answer.status_code == 200
     assert "no-store" in answer["Cache-Control"]
-    secret = shown_in(answer.content.decode())
+    secret = secret_in(answer.content.decode())
     token = Token.objects.get()
     assert (token.name, token.project, token.scopes) == ("Editor", project, ["read", "write"])
     left = token.expiry - timezone.now()
@@ -61,14 +61,14 @@ def test_a_token_is_made_and_shown_this_once(olive, project):
 
 def test_the_password_is_asked_for_before_a_token_is_made(client, owner):
     client.force_login(owner)
-    asked = client.post(URL, FORM)
-    assert asked["Location"] == "/accounts/confirm/?next=%2Faccount%2Ftokens%2F"
+    response = client.post(URL, FORM)
+    assert response["Location"] == "/accounts/confirm/?next=%2Faccount%2Ftokens%2F"
     assert not Token.objects.exists()
-    assert client.post(asked["Location"], {"password": "wrong"}).status_code == 200
+    assert client.post(response["Location"], {"password": "wrong"}).status_code == 200
     assert not Token.objects.exists()
     # The request goes on after the password.
-    answer = client.post(asked["Location"], {"password": "pass-word-1"})
-    assert opens(shown_in(answer.content.decode())) == 200
+    answer = client.post(response["Location"], {"password": "pass-word-1"})
+    assert opens(secret_in(answer.content.decode())) == 200
     assert "no-store" in answer["Cache-Control"]
 
 

@@ -58,7 +58,7 @@ def operations(schema: dict) -> list[str]:
 
 def configuration(world: World, operations: list[str], covered: str) -> str:
     """What schemathesis is told, as TOML."""
-    told = {"headers": f'{{ Authorization = "Bearer {world.token}" }}'}
+    headers = {"headers": f'{{ Authorization = "Bearer {world.token}" }}'}
     dictionaries: dict[str, str] = {}
     tables = []
     for operation in operations:
@@ -73,7 +73,7 @@ def configuration(world: World, operations: list[str], covered: str) -> str:
             )
     return "\n".join(
         [
-            *(f"{name} = {value}" for name, value in told.items()),
+            *(f"{name} = {value}" for name, value in headers.items()),
             # tests/access tries each method on each route.
             "[phases.coverage]\nunexpected-methods = []",
             f'[phases.coverage.generation]\nmode = "{covered}"',

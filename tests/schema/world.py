@@ -33,11 +33,11 @@ class World:
     def values(self, operation: str) -> Values:
         """What the parameters in the path of an operation, such as `GET /api/v1/…`, can be."""
         path = operation.partition(" ")[2]
-        found: Values = {}
+        path_values: Values = {}
         for beginning in sorted(self.ids, key=len):
             if path.startswith(beginning):
-                found |= self.ids[beginning]
-        return found | self.spare.get(operation, {})
+                path_values |= self.ids[beginning]
+        return path_values | self.spare.get(operation, {})
 
 
 def build(installation: Installation, url: str) -> World:
@@ -46,15 +46,15 @@ def build(installation: Installation, url: str) -> World:
 
     install_broker(broker_url(socket_directory(installation.data_dir)))
     token = installation.token
-    made = _Builder(Api(url, token), installation.manage("make_demo", "--owner=admin"))
+    builder = _Builder(Api(url, token), installation.manage("make_demo", "--owner=admin"))
     account = ("--noinput", "--verbosity=0", "--email=e@example.org")
     for name in ("edgar", "vera"):
         installation.manage("createsuperuser", f"--username={name}", *account)
-        join(made.api, made.slug, name, installation.manage("create_token", name))
-    made.invite_back(Api(url, installation.manage("create_token", "edgar")))
+        join(builder.api, builder.slug, name, installation.manage("create_token", name))
+    builder.invite_back(Api(url, installation.manage("create_token", "edgar")))
     # Offline, no address can be registered.
-    made.webhook = installation.manage("shell", "--verbosity=0", "-c", WEBHOOK % made.slug)
-    return made.world(token)
+    builder.webhook = installation.manage("shell", "--verbosity=0", "-c", WEBHOOK % builder.slug)
+    return builder.world(token)
 
 
 class _Builder:
@@ -74,21 +74,23 @@ class _Builder:
             self.received.append(invited["invitation"])
 
     def ids(self, what: str, name: str = "id") -> list[str]:
-        told = self.api.call("GET", f"projects/{self.slug}/{what}/")
-        rows = told if isinstance(told, list) else told["results"]
+        payload = self.api.call("GET", f"projects/{self.slug}/{what}/")
+        rows = payload if isinstance(payload, list) else payload["results"]
         return [row[name] for row in rows]
 
     def chat(self) -> tuple[str, list[str]]:
         """A chat with an image, an edited message and a reaction; its id and its messages'."""
         chat = self.add("sessions", {"title": "The cutover"})["id"]
         image = {"data": base64.b64encode(picture()).decode(), "name": "plan.png"}
-        said = {"content": "When is the cutover?", "attachments": [image]}
-        exchange = self.api.call("POST", f"sessions/{chat}/messages/", said)
-        asked, reply = exchange["message"]["id"], exchange["reply"]["id"]
-        self.api.call("PATCH", f"messages/{asked}/", {"content": "When is the cutover exactly?"})
+        body = {"content": "When is the cutover?", "attachments": [image]}
+        exchange = self.api.call("POST", f"sessions/{chat}/messages/", body)
+        question_id, reply = exchange["message"]["id"], exchange["reply"]["id"]
+        self.api.call(
+            "PATCH", f"messages/{question_id}/", {"content": "When is the cutover exactly?"}
+        )
         self.api.call("POST", f"messages/{reply}/reactions/", {"emoji": "👍"})
         self.image = exchange["message"]["attachments"][0]["id"]
-        return chat, [asked, reply]
+        return chat, [question_id, reply]
 
     def world(self, token: str) -> World:
         chats = self.ids("sessions")
@@ -102,7 +104,7 @@ class _Builder:
         self.api.call("PUT", f"projects/{self.slug}/blocks/gone/", {"content": "Be gone."})
         invited = [self.add("invitations", {"role": "viewer"})["id"] for _ in range(2)]
         entries = self.ids("memory/entries")
-        gone = [
+        spare_slugs = [
             self.api.call("POST", "projects/", {"name": f"Spare {n}"})["slug"] for n in range(2)
         ]
         ids = {
@@ -124,9 +126,9 @@ class _Builder:
             "DELETE /api/v1/sessions/{id}/": {"id": [spare_chat]},
             "POST /api/v1/sessions/{id}/clear/": {"id": [cleared]},
             "DELETE /api/v1/messages/{id}/": {"id": spare_messages},
-            f"DELETE {PROJECT}": {"slug": gone[:1]},
-            f"PATCH {PROJECT}": {"slug": gone[1:]},
-            f"POST {PROJECT}forget/": {"slug": gone[1:]},
+            f"DELETE {PROJECT}": {"slug": spare_slugs[:1]},
+            f"PATCH {PROJECT}": {"slug": spare_slugs[1:]},
+            f"POST {PROJECT}forget/": {"slug": spare_slugs[1:]},
             f"DELETE {PROJECT}members/{{username}}/": {"username": ["vera"]},
             f"DELETE {PROJECT}invitations/{{id}}/": {"id": invited[:1]},
             "POST /api/v1/invitations/{id}/": {"id": self.received[:1]},

@@ -16,7 +16,7 @@ from config.runtime import commands as processes
 from config.runtime.supervisor import Child, Supervisor
 from tests.server import ROOT
 from tests.shape import parts
-from tests.shape.ports import held_port
+from tests.shape.ports import reserved_port
 
 WORKERS = {"chat": ("chat", "index"), "memory": ("memory",), "io": ("io", "webhooks", "memory")}
 WEBS, BEATS = 2, 2
@@ -37,18 +37,18 @@ def main(folder: Path) -> None:
     logs.mkdir(exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(server.attached(folder))
-        given = stack.enter_context(parts.in_front_of(folder))
-        variables = os.environ | {"STRATA_DATA_DIR": str(folder)} | given
+        proxies = stack.enter_context(parts.in_front_of(folder))
+        variables = os.environ | {"STRATA_DATA_DIR": str(folder)} | proxies
         for arguments in (["prepare"], ["create_token", "admin"]):
             command = [sys.executable, "manage.py", *arguments]
-            made = subprocess.run(
+            completed = subprocess.run(
                 command, cwd=ROOT, env=variables, check=True, stdout=subprocess.PIPE, text=True
             )
-        _say(f"token {made.stdout.strip()}")
-        for name, value in given.items():
+        _say(f"token {completed.stdout.strip()}")
+        for name, value in proxies.items():
             _say(f"{name}={value}")
-        held = [held_port() for _ in range(WEBS)]
-        ports = [port for _, port in held]
+        reservations = [reserved_port() for _ in range(WEBS)]
+        ports = [port for _, port in reservations]
         with Supervisor(children(variables, ports, logs), _say) as supervisor:
             for child in supervisor.children:
                 assert child.process is not None
@@ -71,5 +71,5 @@ if __name__ == "__main__":
         Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
         main(Path(sys.argv[1]).resolve())
     else:
-        with tempfile.TemporaryDirectory(prefix="strata-shape-") as made_up:
-            main(Path(made_up))
+        with tempfile.TemporaryDirectory(prefix="strata-shape-") as temporary:
+            main(Path(temporary))

@@ -15,7 +15,7 @@ from typing import Any
 
 from config.postgres.account import server_account
 from config.postgres.server import socket_directory
-from tests.shape.ports import held_port
+from tests.shape.ports import reserved_port
 
 # The variable that has tests run on it: STRATA_TEST_SHAPE=production.
 VARIABLE = "STRATA_TEST_SHAPE"
@@ -48,7 +48,7 @@ log_disconnections = 0
 
 def missing() -> list[str]:
     """Packages of the production shape that are not installed here."""
-    return [package for program, package in PROGRAMS.items() if _found(program) is None]
+    return [package for program, package in PROGRAMS.items() if _executable(program) is None]
 
 
 def is_wanted() -> bool:
@@ -74,26 +74,26 @@ def pgbouncer(folder: Path, sockets: Path) -> Iterator[int]:
 
     It refuses to run as root, and runs then as whom the server runs as.
     """
-    held, port = held_port()
+    reservation, port = reserved_port()
     folder = _folder(folder / "pgbouncer")
     (folder / "pgbouncer.ini").write_text(
         PGBOUNCER.format(sockets=sockets, port=port, folder=folder, connections=SERVER_CONNECTIONS)
     )
-    with held, _running([_found("pgbouncer"), folder / "pgbouncer.ini"], folder, port):
+    with reservation, _running([_executable("pgbouncer"), folder / "pgbouncer.ini"], folder, port):
         yield port
 
 
 @contextmanager
 def redis(folder: Path) -> Iterator[int]:
     """A Redis that writes down what it is told; its port."""
-    held, port = held_port()
+    reservation, port = reserved_port()
     folder = _folder(folder / "redis")
     options = ["--port", port, "--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes"]
-    with held, _running([_found("redis-server"), *options, "--save", ""], folder, port):
+    with reservation, _running([_executable("redis-server"), *options, "--save", ""], folder, port):
         yield port
 
 
-def _found(program: str) -> str | None:
+def _executable(program: str) -> str | None:
     return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
 
 

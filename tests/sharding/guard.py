@@ -70,11 +70,11 @@ def _place() -> str:
 def unbound(sql: str) -> tuple[str, ...]:
     """The tenant tables of a statement, with its placeholders, that are not bound to a project."""
     numbers = count(1)
-    plain = PLACE.sub(lambda one: "%" if one[0] == "%%" else f"${next(numbers)}", sql)
-    found: list[str] = []
+    plain = PLACE.sub(lambda item: "%" if item[0] == "%%" else f"${next(numbers)}", sql)
+    problems: list[str] = []
     for statement in parse_sql(plain):
-        _look(statement.stmt, None, found)
-    return tuple(found)
+        _look(statement.stmt, None, problems)
+    return tuple(problems)
 
 
 @dataclass
@@ -90,10 +90,10 @@ class Level:
 
     def bound(self) -> set[str]:
         """The aliases whose project is known."""
-        known = {one for one, other in self.equal if other is None}
-        pairs = [(one, other) for one, other in self.equal if other is not None]
-        pairs += [(other, one) for one, other in pairs]
-        while more := {one for one, other in pairs if self._leads(other, known)} - known:
+        known = {item for item, other in self.equal if other is None}
+        pairs = [(item, other) for item, other in self.equal if other is not None]
+        pairs += [(other, item) for item, other in pairs]
+        while more := {item for item, other in pairs if self._leads(other, known)} - known:
             known |= more
         return known
 
@@ -104,10 +104,10 @@ class Level:
         return alias in known or alias not in self.tables
 
 
-def _look(node: Any, above: Level | None, found: list[str]) -> None:
+def _look(node: Any, above: Level | None, problems: list[str]) -> None:
     if isinstance(node, ast.SelectStmt) and node.op != enums.SetOperation.SETOP_NONE:
         for part in (node.larg, node.rarg):
-            _look(part, above, found)
+            _look(part, above, problems)
         return
     level = Level(above)
     if isinstance(node, QUERIES):
@@ -115,11 +115,11 @@ def _look(node: Any, above: Level | None, found: list[str]) -> None:
             _take(source, level)
         _compare(node.whereClause, level)
         bound, keys = level.bound(), tenants()
-        found += [
+        problems += [
             table for alias, table in level.tables.items() if table in keys and alias not in bound
         ]
     for inner in _queries(node):
-        _look(inner, level, found)
+        _look(inner, level, problems)
 
 
 def _sources(node: Any) -> list[Any]:
@@ -149,19 +149,19 @@ def _compare(condition: Any, level: Level) -> None:
             _compare(condition.arg, level)
     elif isinstance(condition, ast.A_Expr):
         if condition.name[-1].sval == "=":
-            one, other = _whose(condition.lexpr, level), _whose(condition.rexpr, level)
-            if one or other:
-                first, second = (one, other) if one else (other, one)
+            first_item, other = _whose(condition.lexpr, level), _whose(condition.rexpr, level)
+            if first_item or other:
+                first, second = (first_item, other) if first_item else (other, first_item)
                 level.equal.append((str(first), second))
-    elif isinstance(condition, ast.SubLink) and (one := _whose(condition.testexpr, level)):
-        level.equal.append((one, None))
+    elif isinstance(condition, ast.SubLink) and (first_item := _whose(condition.testexpr, level)):
+        level.equal.append((first_item, None))
 
 
 def _whose(expression: Any, level: Level) -> str | None:
     """The alias of the table whose project that is, None for anything else."""
     if not isinstance(expression, ast.ColumnRef):
         return None
-    *of, column = (getattr(one, "sval", "*") for one in expression.fields)
+    *of, column = (getattr(item, "sval", "*") for item in expression.fields)
     alias = of[-1] if of else next(iter(level.tables), "")
     table, around = None, level
     while table is None and around is not None:
@@ -174,8 +174,8 @@ def _queries(node: Any) -> Iterator[Any]:
     """The queries just inside a node."""
     for name in node:
         value = getattr(node, name)
-        for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, QUERIES):
-                yield one
-            elif isinstance(one, ast.Node):
-                yield from _queries(one)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, QUERIES):
+                yield item
+            elif isinstance(item, ast.Node):
+                yield from _queries(item)

@@ -18,8 +18,8 @@ def begin() -> None:
 def same_project(self: ForeignKey, alias: str | None, related_alias: str) -> Lookup | None:
     """`alias` is the table that the key leads to, `related_alias` the one that has it."""
     keys = tenants()
-    here, there = self.model._meta, self.related_model._meta
-    if alias is None or here.db_table not in keys or there.db_table not in keys:
+    own_meta, related_meta = self.model._meta, self.related_model._meta
+    if alias is None or own_meta.db_table not in keys or related_meta.db_table not in keys:
         return None
-    mine, other = here.get_field("project"), there.get_field("project")
+    mine, other = own_meta.get_field("project"), related_meta.get_field("project")
     return other.get_lookup("exact")(other.get_col(alias), mine.get_col(related_alias))

@@ -23,7 +23,7 @@ def tenants() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Told:
+class TableDescription:
     """What the catalogue says of a table, as statements that say it again."""
 
     constraints: list[tuple[str, str, str, list[str], str]]
@@ -36,7 +36,7 @@ class Told:
 def cut() -> None:
     """Cuts every table of `tenants()`; they have to be empty. Raises AssertionError."""
     keys = tenants()
-    told = {table: _told(table) for table in keys}
+    descriptions = {table: _describe(table) for table in keys}
     with connection.cursor() as cursor:
         for table in keys:
             cursor.execute(f'ALTER TABLE "{table}" RENAME TO "{table}_whole"')
@@ -45,50 +45,50 @@ def cut() -> None:
         for table in keys:
             cursor.execute(f'DROP TABLE "{table}_whole" CASCADE')
         for table, pk in keys.items():
-            _key(cursor, table, pk, told[table])
+            _key(cursor, table, pk, descriptions[table])
         for table in keys:
-            _rest(cursor, table, keys, told[table])
+            _rest(cursor, table, keys, descriptions[table])
 
 
-def _told(table: str) -> Told:
+def _describe(table: str) -> TableDescription:
     """`constraints`: name, kind, definition, columns, and the table that a foreign key names.
     `index_samples`, as `sampled` of columns: how many ANALYZE keeps of an index's own.
     """
     with connection.cursor() as cursor:
 
-        def asked(question: str) -> list:
+        def query_rows(question: str) -> list:
             cursor.execute(question, [table])
             return cursor.fetchall()
 
-        return Told(
-            constraints=asked(
+        return TableDescription(
+            constraints=query_rows(
                 "SELECT conname, contype, pg_get_constraintdef(oid), ARRAY(SELECT attname::text"
                 " FROM unnest(conkey) WITH ORDINALITY AS k(n, place) JOIN pg_attribute"
                 " ON attrelid = conrelid AND attnum = n ORDER BY place), confrelid::regclass::text"
                 " FROM pg_constraint WHERE conrelid = %s::regclass AND contype IN ('u', 'f')"
             ),
             indexes=[
-                one
-                for (one,) in asked(
+                item
+                for (item,) in query_rows(
                     "SELECT pg_get_indexdef(indexrelid) FROM pg_index"
                     " WHERE indrelid = %s::regclass AND NOT EXISTS"
                     " (SELECT FROM pg_constraint WHERE conindid = indexrelid"
                     " AND contype IN ('p', 'u'))"
                 )
             ],
-            index_samples=asked(
+            index_samples=query_rows(
                 "SELECT indexrelid::regclass::text, attnum, attstattarget FROM pg_index"
                 " JOIN pg_attribute ON attrelid = indexrelid"
                 " WHERE indrelid = %s::regclass AND attstattarget >= 0"
             ),
             triggers=[
-                one
-                for (one,) in asked(
+                item
+                for (item,) in query_rows(
                     "SELECT pg_get_triggerdef(oid) FROM pg_trigger"
                     " WHERE tgrelid = %s::regclass AND NOT tgisinternal"
                 )
             ],
-            sampled=asked(
+            sampled=query_rows(
                 "SELECT attname, attstattarget FROM pg_attribute WHERE attrelid = %s::regclass"
                 " AND attnum > 0 AND attstattarget >= 0"
             ),
@@ -107,19 +107,19 @@ def _make(cursor, table: str, pk: str) -> None:
         )
 
 
-def _key(cursor, table: str, pk: str, told: Told) -> None:
+def _key(cursor, table: str, pk: str, description: TableDescription) -> None:
     columns = ["project_id"] if pk == "project_id" else ["project_id", pk]
-    named = ", ".join(f'"{one}"' for one in columns)
+    named = ", ".join(f'"{column}"' for column in columns)
     cursor.execute(f'ALTER TABLE "{table}" ADD PRIMARY KEY ({named})')
-    for name, kind, definition, unique, _ in told.constraints:
+    for name, kind, definition, unique, _ in description.constraints:
         if kind == "u":
             # The one-to-one with a session is the primary key, too.
             assert "project_id" in unique, f"{table}: {name} does not begin with the project"
             cursor.execute(f'ALTER TABLE "{table}" ADD CONSTRAINT "{name}" {definition}')
 
 
-def _rest(cursor, table: str, keys: dict[str, str], told: Told) -> None:
-    for name, kind, definition, columns, other in told.constraints:
+def _rest(cursor, table: str, keys: dict[str, str], description: TableDescription) -> None:
+    for name, kind, definition, columns, other in description.constraints:
         other = other.removesuffix("_whole")
         if kind != "f":
             continue
@@ -130,15 +130,15 @@ def _rest(cursor, table: str, keys: dict[str, str], told: Told) -> None:
                 f' (project_id, "{keys[other]}") DEFERRABLE INITIALLY DEFERRED'
             )
         cursor.execute(f'ALTER TABLE "{table}" ADD CONSTRAINT "{name}" {definition}')
-    for index in told.indexes:
+    for index in description.indexes:
         if index.startswith("CREATE UNIQUE"):
             assert "(project_id," in index, f"{table}: {index} does not begin with the project"
         cursor.execute(index)
-    for index, number, target in told.index_samples:
+    for index, number, target in description.index_samples:
         cursor.execute("SELECT relid::text FROM pg_partition_tree(%s::regclass)", [index])
-        for (one,) in cursor.fetchall():
-            cursor.execute(f"ALTER INDEX {one} ALTER COLUMN {number} SET STATISTICS {target}")
-    for trigger in told.triggers:
+        for (item,) in cursor.fetchall():
+            cursor.execute(f"ALTER INDEX {item} ALTER COLUMN {number} SET STATISTICS {target}")
+    for trigger in description.triggers:
         cursor.execute(trigger)
-    for column, target in told.sampled:
+    for column, target in description.sampled:
         cursor.execute(f'ALTER TABLE "{table}" ALTER COLUMN "{column}" SET STATISTICS {target}')

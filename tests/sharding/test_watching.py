@@ -52,7 +52,7 @@ def settle(project) -> cycle.CycleReport:
 
 
 def test_all_that_is_asked_names_the_project(watched, owner):
-    assert [one.text for one in ask(watched, owner)] == [SAID]
+    assert [section.text for section in ask(watched, owner)] == [SAID]
     assert "details" in {section.name for section in build(watched, owner).sections}
     assert settle(watched).summarised == 1
     assert guard.refused == []

@@ -23,22 +23,24 @@ class Api:
 
     def call(self, method: str, path: str, body: object = None, **headers: str):
         """The answer's JSON. Raises AssertionError for a status that is no success."""
-        told = {"Authorization": f"Bearer {self.token}", "Content-Type": JSON} | headers
+        request_headers = {"Authorization": f"Bearer {self.token}", "Content-Type": JSON} | headers
         data = None if body is None else json.dumps(body).encode()
-        asked = Request(urljoin(f"{self.url}/api/v1/", path), data, told, method=method)
+        http_request = Request(
+            urljoin(f"{self.url}/api/v1/", path), data, request_headers, method=method
+        )
         try:
-            with urlopen(asked, timeout=90) as answer:
+            with urlopen(http_request, timeout=90) as answer:
                 return json.loads(answer.read() or b"null")
         except HTTPError as error:
             raise AssertionError((method, path, error.code, error.read()[:500])) from error
 
     def messages(self, session: str) -> list[dict]:
         """All messages of a session, in order."""
-        found, page = [], self.call("GET", f"sessions/{session}/messages/")
+        messages, page = [], self.call("GET", f"sessions/{session}/messages/")
         while True:
-            found += page["results"]
+            messages += page["results"]
             if not page["next"]:
-                return found
+                return messages
             page = self.call("GET", page["next"])
 
 
@@ -66,10 +68,10 @@ class Client:
     broken: bool = False
 
     @property
-    def heard(self) -> str:
+    def received_text(self) -> str:
         return "".join(text for _, text in self.words)
 
-    def heard_by(self, moment: float) -> str:
+    def received_by(self, moment: float) -> str:
         return "".join(text for at, text in self.words if at <= moment)
 
     async def run(self, url: str, token: str) -> None:
@@ -119,8 +121,8 @@ class Client:
         if not body:
             raise ConnectionResetError
         assert b" 201 " in head.splitlines()[0], answer[:500]
-        told = json.loads(body)
-        self.message, self.end = told["message"], told["reply"]
+        payload = json.loads(body)
+        self.message, self.end = payload["message"], payload["reply"]
 
     async def _read_events(self, reader: asyncio.StreamReader) -> None:
         """Events as they come. Each arrives in a chunk of its own, whose framing is passed over."""
@@ -128,14 +130,14 @@ class Client:
         if not status:
             raise ConnectionResetError
         assert b" 200 " in status, status + await reader.read(500)
-        kind, seen = "", 0
+        kind, count = "", 0
         while line := await reader.readline():
             if line.startswith(b"event: "):
                 kind = line[7:].strip().decode()
             elif line.startswith(b"data: "):
                 self._take(kind, json.loads(line[6:]))
-                seen += 1
-                if self.end is not None or seen == self.events:
+                count += 1
+                if self.end is not None or count == self.events:
                     return
         raise ConnectionResetError
 

@@ -39,8 +39,8 @@ def pytest_terminal_summary(terminalreporter) -> None:
             for counts in (value for name, value in report.user_properties if name == "torture"):
                 test = report.nodeid.rpartition("::")[2]
                 terminalreporter.write_line(f"{test} ({report.outcome})")
-                for what, number in counts.items():
-                    terminalreporter.write_line(f"  {number:>7,}  {what}")
+                for counted, number in counts.items():
+                    terminalreporter.write_line(f"  {number:>7,}  {counted}")
 
 
 @pytest.fixture(scope="session")

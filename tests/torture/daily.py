@@ -38,24 +38,29 @@ MONTHS = "January February March April May June July August September October No
 
 def from_files(folder: Path) -> list[Talk]:
     """The sessions of all files in turn, so that neighbours are of different people."""
-    found = []
+    talks_found = []
     for path in sorted(folder.glob("*.json")):
         document = Document(path.name, lambda path=path: path.open("rb"))
         result = FileResult()
         sessions = locomo.sessions(document, result)
-        found.append([[Turn(one.speaker, one.text) for one in talk.messages] for talk in sessions])
+        talks_found.append(
+            [
+                [Turn(message.speaker, message.text) for message in talk.messages]
+                for talk in sessions
+            ]
+        )
         assert not result.errors
-    longest = max(map(len, found))
-    return [talks[place] for place in range(longest) for talks in found if place < len(talks)]
+    longest = max(map(len, talks_found))
+    return [talks[place] for place in range(longest) for talks in talks_found if place < len(talks)]
 
 
-def made_up(chance: random.Random, talks: int, turns: int) -> Iterator[Talk]:
+def generate_talks(chance: random.Random, talks: int, turns: int) -> Iterator[Talk]:
     for _ in range(talks):
         speakers = chance.sample(PEOPLE, 2)
-        yield [Turn(speakers[turn % 2], _said(chance)) for turn in range(turns)]
+        yield [Turn(speakers[turn % 2], _sentence(chance)) for turn in range(turns)]
 
 
-def _said(chance: random.Random) -> str:
+def _sentence(chance: random.Random) -> str:
     return chance.choice(SAID).format(
         person=chance.choice(PEOPLE),
         place=chance.choice(PLACES),
@@ -76,26 +81,26 @@ class Hasty:
     which ends the one before of the same speaker.
     """
 
-    def __call__(self, asked: Request) -> str:
-        messages = asked["messages"]
+    def __call__(self, request: Request) -> str:
+        messages = request["messages"]
         assert isinstance(messages, list)
-        told, last = messages[1]["content"], messages[-1]["content"]
-        if "response_format" in asked:
-            return self._conversation(told)
+        content, last = messages[1]["content"], messages[-1]["content"]
+        if "response_format" in request:
+            return self._conversation(content)
         if len(messages) > 2:
-            kept = messages[2]["content"].splitlines()[:3]
+            kept_lines = messages[2]["content"].splitlines()[:3]
             missing = re.findall(r"^- (.+)$", last, re.MULTILINE)
-            return "\n".join([*kept, f"- Also: {_short(', '.join(missing), 35)}"])
-        bullets = re.findall(r"^- (.+)$", told, re.MULTILINE)
+            return "\n".join([*kept_lines, f"- Also: {_short(', '.join(missing), 35)}"])
+        bullets = re.findall(r"^- (.+)$", content, re.MULTILINE)
         return "\n".join(f"- {_short(line, 24)}" for line in _spread(bullets, 4))
 
-    def _conversation(self, told: str) -> str:
-        lines = re.findall(r"^\d+ \[[^]]+\] (.+)$", told, re.MULTILINE)
-        speaker, said = lines[-1].split(": ", 1)
+    def _conversation(self, text: str) -> str:
+        lines = re.findall(r"^\d+ \[[^]]+\] (.+)$", text, re.MULTILINE)
+        speaker, sentence = lines[-1].split(": ", 1)
         fact = {
             "subject": speaker,
             "predicate": "spoke last of",
-            "object": max(said.split(), key=len),
+            "object": max(sentence.split(), key=len),
             "line": len(lines),
             "since": None,
             "personal": False,

@@ -115,10 +115,10 @@ def ask() -> list[str]:
 @cache
 def client() -> APIClient:
     """Return a client that answers 500 instead of raising, as a server does."""
-    made = APIClient(raise_request_exception=False, SERVER_NAME="localhost")
+    api_client = APIClient(raise_request_exception=False, SERVER_NAME="localhost")
     _, secret = Token.issue(get_user_model().objects.get(username="olive"))
-    made.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
-    return made
+    api_client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return api_client
 
 
 def failures_of(response) -> list[str]:

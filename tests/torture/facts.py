@@ -15,19 +15,19 @@ def rest_on_what_was_said(team: Team) -> None:
     """
     known = list(Fact.objects.with_validity().order_by("valid_from"))
     sources = defaultdict(list)
-    for one in FactSource.objects.select_related("message", "entry"):
-        if not one.entry.withheld and one.entry.state != EntryStatus.HIDDEN:
-            sources[one.fact_id].append(one)
+    for source in FactSource.objects.select_related("message", "entry"):
+        if not source.entry.withheld and source.entry.state != EntryStatus.HIDDEN:
+            sources[source.fact_id].append(source)
     for fact in known:
         assert sources[fact.pk] or fact.by_hand, f"{fact.object} stands on nothing"
-        for one in sources[fact.pk]:
-            assert one.message.deleted_at is None, f"{fact.object} is of a deleted message"
+        for source in sources[fact.pk]:
+            assert source.message.deleted_at is None, f"{fact.object} is of a deleted message"
             # What somebody changed says what they wrote.
-            if one.entry.state != EntryStatus.STALE and fact.version == 1:
-                assert fact.object in words(one.message.text), f"{fact.object} was not said"
-    told = {fact.object for fact in known}
-    assert not told & team.unremembered, "against a will"
-    assert not told & team.buried, "forgotten as a fact, and found again"
+            if source.entry.state != EntryStatus.STALE and fact.version == 1:
+                assert fact.object in words(source.message.text), f"{fact.object} was not said"
+    mentioned = {fact.object for fact in known}
+    assert not mentioned & team.unremembered, "against a will"
+    assert not mentioned & team.buried, "forgotten as a fact, and found again"
     for earlier, later in pairwise(known):
         assert earlier.until == later.valid_from or earlier.valid_from == later.valid_from
     assert all(fact.until is None for fact in known[-1:]), "the last one has ended"
@@ -40,5 +40,5 @@ def are_found_in_every_message(team: Team, record: Record) -> None:
     known = {fact.object for fact in Fact.objects.with_validity()}
     for entry in record.entries:
         if entry.session_id and entry.written_by == NAME and entry.state not in UNSETTLED:
-            told = set() if entry.withheld else words(entry.summary, TOLD)
-            assert told - team.untold <= known, f"{told - known} of {entry} is no fact"
+            mentioned = set() if entry.withheld else words(entry.summary, TOLD)
+            assert mentioned - team.untold <= known, f"{mentioned - known} of {entry} is no fact"

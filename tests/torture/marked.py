@@ -58,7 +58,7 @@ def around(
 
 
 @signals.worker_process_init.connect
-def note_what_a_child_does(**_) -> None:
+def note_child_state(**_) -> None:
     """The database and the model know a child by its name."""
     from django.conf import settings
 
@@ -86,7 +86,7 @@ def note_what_a_child_does(**_) -> None:
 
 
 @signals.worker_init.connect
-def note_what_the_parent_does(**_) -> None:
+def note_parent_state(**_) -> None:
     """It acknowledges what its children have done."""
     from celery.worker.request import Request
 

@@ -34,9 +34,9 @@ class People:
         self.olive, self.edgar = users.create(username="olive"), users.create(username="edgar")
         self.project = create_project(self.olive, name="Billing", slug="billing")
         Membership.objects.create(project=self.project, user=self.edgar)
-        self.made: list[UUID] = []
+        self.session_ids: list[UUID] = []
         self.count = 0
-        self.gone: set[str] = set()
+        self.forgotten_words: set[str] = set()
         self.unremembered: set[str] = set()
         # What was written into entries and facts by hand: who wrote which word into which.
         self.by_hand: list[tuple[int, UUID, str]] = []
@@ -57,43 +57,49 @@ class People:
 
         Ids are not in that order when two are made in the same millisecond.
         """
-        rows = Session.objects.filter(**({"deleted_at": None} | wanted)).in_bulk(self.made)
-        return [rows[pk] for pk in self.made if pk in rows]
+        rows = Session.objects.filter(**({"deleted_at": None} | wanted)).in_bulk(self.session_ids)
+        return [rows[pk] for pk in self.session_ids if pk in rows]
 
     def messages(self, **wanted) -> list[Message]:
         rows = Message.objects.filter(session__deleted_at=None, forgotten_at=None, **wanted)
         return sorted(rows.select_related("session"), key=self._place)
 
     def entries(self, rows: QuerySet[Entry] | None = None) -> list[Entry]:
-        found = self.project.entries.all() if rows is None else rows
+        entries = self.project.entries.all() if rows is None else rows
         return sorted(
-            found.select_related("session", "project"),
-            key=lambda one: (one.granularity, one.period_key, self._session(one), one.first_seq),
+            entries.select_related("session", "project"),
+            key=lambda entry: (
+                entry.granularity,
+                entry.period_key,
+                self._session(entry),
+                entry.first_seq,
+            ),
         )
 
     def facts(self, rows: QuerySet[Fact]) -> list[Fact]:
         """Those that somebody changed first: Hypothesis likes the first."""
-        found = rows.select_related("project")
-        return sorted(found, key=lambda one: (-one.version, number_in([one.object])))
+        entries = rows.select_related("project")
+        return sorted(entries, key=lambda entry: (-entry.version, number_in([entry.object])))
 
     def _place(self, message: Message) -> tuple[int, int]:
-        return self.made.index(message.session_id), message.seq
+        return self.session_ids.index(message.session_id), message.seq
 
     def _session(self, entry: Entry) -> int:
-        return self.made.index(entry.session_id) if entry.session_id else 0
+        return self.session_ids.index(entry.session_id) if entry.session_id else 0
 
-    def name(self, one: Model) -> str:
+    def name(self, item: Model) -> str:
         """What a session, message, fact or entry is called in the story of a run."""
-        if isinstance(one, Session):
-            return f"session {self.made.index(one.pk)}"
-        if isinstance(one, Message):
-            return f"message {one.seq} of session {self.made.index(one.session_id)} ({one.text})"
-        if isinstance(one, Fact):
-            return f"{one.state} fact {one.object}"
-        assert isinstance(one, Entry)
-        home = f" of session {self._session(one)} from {one.first_seq}" if one.session_id else ""
-        told = " ".join(one.summary.split())
-        return f"{one.state} {one.granularity} {one.period_key}{home} ({told})"
+        if isinstance(item, Session):
+            return f"session {self.session_ids.index(item.pk)}"
+        if isinstance(item, Message):
+            number = self.session_ids.index(item.session_id)
+            return f"message {item.seq} of session {number} ({item.text})"
+        if isinstance(item, Fact):
+            return f"{item.state} fact {item.object}"
+        assert isinstance(item, Entry)
+        home = f" of session {self._session(item)} from {item.first_seq}" if item.session_id else ""
+        summary = " ".join(item.summary.split())
+        return f"{item.state} {item.granularity} {item.period_key}{home} ({summary})"
 
     # What people say.
 
@@ -108,13 +114,13 @@ class People:
         session = create_session(
             self.project,
             self.olive,
-            title=f"Talk {len(self.made)}" if titled else "",
+            title=f"Talk {len(self.session_ids)}" if titled else "",
             visibility=Visibility.PRIVATE if private else Visibility.PROJECT,
             remembered=not forgetful,
             last_activity_at=self.clock,
             created_at=self.clock,
         )
-        self.made.append(session.pk)
+        self.session_ids.append(session.pk)
         kind = "private " * private + "unremembered " * forgetful + "hostile " * hostile
         return f"a {kind}{self.talk(session, count, HOSTILE if hostile else '')}"
 
@@ -125,21 +131,21 @@ class People:
             author = (self.olive, self.edgar)[place // 2 % 2]
             text = ". ".join(filter(None, (SAID.format(self.word()), also)))
             self.clock += timedelta(minutes=1)
-            who = {"role": "assistant"} if place % 2 else {"author": author}
-            drafts.append(draft(text, created_at=self.clock, **who))
+            author_fields = {"role": "assistant"} if place % 2 else {"author": author}
+            drafts.append(draft(text, created_at=self.clock, **author_fields))
         post_messages(session, drafts)
         if not session.remembered:
-            self.unremembered |= {word for one in drafts for word in words(one.text)}
-        said = " ".join(sorted(word for one in drafts for word in words(one.text)))
-        return f"{self.name(session)} goes on at {self.clock:%Y-%m-%d %H:%M}: {said}"
+            self.unremembered |= {word for item in drafts for word in words(item.text)}
+        all_words = " ".join(sorted(word for item in drafts for word in words(item.text)))
+        return f"{self.name(session)} goes on at {self.clock:%Y-%m-%d %H:%M}: {all_words}"
 
     def ask(self, session: Session) -> str:
         """A question whose answer is not there yet."""
-        told = self.talk(session, 1)
-        asked = session.messages.get(seq=session.last_seq)
-        asked.session = session
-        self._at_the_clock(begin_reply(asked))
-        return f"{told}, and an answer begins"
+        description = self.talk(session, 1)
+        question = session.messages.get(seq=session.last_seq)
+        question.session = session
+        self._at_the_clock(begin_reply(question))
+        return f"{description}, and an answer begins"
 
     def _at_the_clock(self, reply: Message) -> None:
         Message.objects.filter(pk=reply.pk).update(created_at=self.clock)
@@ -171,19 +177,19 @@ class People:
         return f"{edits.clear(session)} messages of {self.name(session)} are cleared"
 
     def regenerate(self, reply: Message) -> str:
-        _, again = edits.regenerate(reply)
-        self._at_the_clock(again)
-        return f"{self.name(reply)} is answered again; {self.answer(again, 'complete')}"
+        _, second_reply = edits.regenerate(reply)
+        self._at_the_clock(second_reply)
+        return f"{self.name(reply)} is answered again; {self.answer(second_reply, 'complete')}"
 
     def rerun(self, message: Message) -> str:
         text = SAID.format(self.word())
-        asked, reply = edits.rerun(message, text, self.olive)
-        for one in (asked, reply):
-            self._at_the_clock(one)
-        if not asked.remembered:
+        question, reply = edits.rerun(message, text, self.olive)
+        for item in (question, reply):
+            self._at_the_clock(item)
+        if not question.remembered:
             self.unremembered |= words(text)
-        told = f"{self.name(message)} is asked anew: {text}"
-        return f"{told}; {self.answer(reply, 'complete')}"
+        description = f"{self.name(message)} is asked anew: {text}"
+        return f"{description}; {self.answer(reply, 'complete')}"
 
     def choose(self, message: Message) -> str:
         edits.choose(message)
@@ -192,5 +198,5 @@ class People:
     def fork(self, message: Message) -> str:
         session = edits.fork(message, self.edgar)
         Session.objects.filter(pk=session.pk).update(last_activity_at=self.clock)
-        self.made.append(session.pk)
+        self.session_ids.append(session.pk)
         return f"{self.name(session)} is forked from {self.name(message)}"

@@ -78,7 +78,7 @@ class Celery:
         parent, children = self.parent, self.parent.children()
         doomed = [parent, *children]
         if target == "child":
-            doomed = [one for one in children if one.pid == pid] or [chance.choice(children)]
+            doomed = [child for child in children if child.pid == pid] or [chance.choice(children)]
         for process in doomed[:1] if target == "parent" else doomed:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)

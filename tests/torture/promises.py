@@ -18,7 +18,7 @@ from memory.models import Activity, EntryState, EntryStatus, Ladder, ReviewReaso
 from memory.moderation.entry_operations import OUTSIDE_LAYERS
 from projects.core import token_counting
 from tests.torture import facts
-from tests.torture.record import UNSETTLED, Record, said_in
+from tests.torture.record import UNSETTLED, Record, words_in
 from tests.torture.scribe import KNEW, NAME, NOTED, TOLD, WORD, words
 from tests.torture.team import Team
 
@@ -38,7 +38,7 @@ class Promises:
         # Entries that somebody has to decide on.
         self.undecided: set[UUID] = set()
 
-    def kept(self, is_settled: bool) -> None:
+    def check(self, is_settled: bool) -> None:
         record = Record.read(self.team)
         self.ranges_are_disjoint(record)
         self.layers_are_a_ladder(record)
@@ -70,8 +70,8 @@ class Promises:
 
     def layers_are_a_ladder(self, record: Record) -> None:
         entries = {entry.pk: entry for entry in record.entries}
-        digests = [one for one in record.entries if one.granularity != Granularity.CONVERSATION]
-        assert len({(one.granularity, one.period_key) for one in digests}) == len(digests)
+        digests = [item for item in record.entries if item.granularity != Granularity.CONVERSATION]
+        assert len({(digest.granularity, digest.period_key) for digest in digests}) == len(digests)
         for entry in record.entries:
             if entry.parent_id is None:
                 assert entry.state != EntryStatus.ABSORBED, f"{entry} is absorbed by nothing"
@@ -86,10 +86,16 @@ class Promises:
             assert parent.granularity == layer.older
             assert parent.period_key == parent_key(layer, entry.period_key)
         last = EntryState.objects.order_by("entry", "-since", "-id").distinct("entry")
-        assert {stood.entry_id for stood in last} == set(entries)
-        for stood in last:
-            entry = entries[stood.entry_id]
-            then = (stood.state, stood.parent_id, stood.pinned, stood.withheld, stood.revision)
+        assert {previous.entry_id for previous in last} == set(entries)
+        for previous_digest in last:
+            entry = entries[previous_digest.entry_id]
+            then = (
+                previous_digest.state,
+                previous_digest.parent_id,
+                previous_digest.pinned,
+                previous_digest.withheld,
+                previous_digest.revision,
+            )
             now = (entry.state, entry.parent_id, entry.pinned, entry.withheld, entry.revision)
             assert then == now, f"the history of {entry} ends with {then} instead of {now}"
 
@@ -97,13 +103,13 @@ class Promises:
         """A cursor counts what waits; what is not on the path may be counted, or not."""
         for cursor in record.cursors:
             left = {
-                one.pk: one.tokens
-                for one in record.messages
-                if one.session_id == cursor.pk
-                and one.seq > cursor.summarised_through
-                and contributes(one)
+                message.pk: message.tokens
+                for message in record.messages
+                if message.session_id == cursor.pk
+                and message.seq > cursor.summarised_through
+                and contributes(message)
             }
-            on_path = {one.pk for one in record.contributing(cursor.pk)} & left.keys()
+            on_path = {message.pk for message in record.contributing(cursor.pk)} & left.keys()
             counts = cursor.unsummarised_messages, cursor.unsummarised_tokens
             most = len(left), sum(left.values())
             least = len(on_path), sum(left[pk] for pk in on_path)
@@ -112,39 +118,50 @@ class Promises:
             )
 
     def the_bank_holds(self, record: Record) -> None:
-        shown, most = record.shown, self.project.bank_max_tokens
-        assert token_counting.count(shown.text) == shown.tokens <= most
+        bank, most = record.bank, self.project.bank_max_tokens
+        assert token_counting.count(bank.text) == bank.tokens <= most
         fresh = bank_cache._render(bank_cache.bank_entries(self.project), most)
-        assert (shown.text, shown.left_out) == (fresh.text, fresh.left_out), "an old bank is shown"
-        assert [one.id for one in shown.included] == [one.id for one in fresh.included]
+        assert (bank.text, bank.left_out) == (fresh.text, fresh.left_out), "an old bank is shown"
+        assert [entry_id.id for entry_id in bank.included] == [
+            entry_id.id for entry_id in fresh.included
+        ]
         version, text = self.bank
-        assert shown.version >= version
-        assert (shown.version == version) == (shown.text == text), "version and text disagree"
-        self.bank = shown.version, shown.text
+        assert bank.version >= version
+        assert (bank.version == version) == (bank.text == text), "version and text disagree"
+        self.bank = bank.version, bank.text
         assert rendered_bank(self.project, most // 2).tokens <= most // 2
 
     def nothing_is_shown_that_should_not_be(self, record: Record) -> None:
         """What is aside of a digest, its children tell; what was copied stands under the name of
         the original.
         """
-        text = record.shown.text
-        for what, forbidden in self._unshown(record).items():
-            shown = words(text, TOLD) & forbidden
-            assert not shown, f"{what}, and shown: {shown}"
+        text = record.bank.text
+        for label, forbidden in self._unshown(record).items():
+            shown_words = words(text, TOLD) & forbidden
+            assert not shown_words, f"{label}, and shown: {shown_words}"
         lines = (line for line in text.splitlines() if line.startswith(LINES))
-        kept = [*(one.summary for one in record.entries), *(one.note for one in record.entries)]
-        left = said_in([*kept, *record.were_entries, *lines]) & self.team.unremembered
+        texts = [
+            *(entry.summary for entry in record.entries),
+            *(entry.note for entry in record.entries),
+        ]
+        left = words_in([*texts, *record.were_entries, *lines]) & self.team.unremembered
         assert not left, f"remembered against somebody's will: {left}"
 
     def _unshown(self, record: Record) -> dict[str, set[str]]:
-        own = [one for one in record.messages if one.copied_from_id is None]
-        told = [one for one in record.entries if one.session_id]
+        own = [message for message in record.messages if message.copied_from_id is None]
+        session_entries = [entry for entry in record.entries if entry.session_id]
         return {
-            "deleted": record.words_of(one for one in own if one.deleted_at),
-            "of deleted sessions": record.words_of(one for one in own if one.session.deleted_at),
-            "hidden": said_in((o.summary for o in told if o.state == EntryStatus.HIDDEN), TOLD),
-            "proposed": said_in((o.summary for o in told if o.state == EntryStatus.PROPOSED), TOLD),
-            "withheld": said_in((o.summary for o in told if o.withheld), TOLD),
+            "deleted": record.words_of(message for message in own if message.deleted_at),
+            "of deleted sessions": record.words_of(
+                message for message in own if message.session.deleted_at
+            ),
+            "hidden": words_in(
+                (o.summary for o in session_entries if o.state == EntryStatus.HIDDEN), TOLD
+            ),
+            "proposed": words_in(
+                (o.summary for o in session_entries if o.state == EntryStatus.PROPOSED), TOLD
+            ),
+            "withheld": words_in((o.summary for o in session_entries if o.withheld), TOLD),
         }
 
     def nobody_is_passed_over(self, record: Record) -> None:
@@ -161,31 +178,39 @@ class Promises:
         self.team.decided.clear()
 
     def what_is_forgotten_is_nowhere(self) -> None:
-        if self.team.gone:
-            pattern = rf"\m({'|'.join(sorted(self.team.gone))})\M"
+        if self.team.forgotten_words:
+            pattern = rf"\m({'|'.join(sorted(self.team.forgotten_words))})\M"
             with connection.cursor() as cursor:
                 cursor.execute(EVERYWHERE, [pattern] * EVERYWHERE.count("%s"))
-                found = cursor.fetchall()
-                assert found == [], f"forgotten, and there: {found}"
+                rows = cursor.fetchall()
+                assert rows == [], f"forgotten, and there: {rows}"
         for act in Activity.objects.values_list():
             assert not WORD.search(repr(act)), "somebody's words are on the record of what was done"
 
     def the_past_tells_nothing_new(self, record: Record) -> None:
         """The view of now is what is shown now; one of then tells nothing that stood not there."""
         now = self.team.clock
-        assert bank_as_of(self.project, now).text == record.shown.text, "the view of now is another"
-        standing = {pk for pk, _ in record.shown.left_out} | {o.id for o in record.shown.included}
-        self.candidates[now] = said_in(one.summary for one in record.entries if one.pk in standing)
+        assert bank_as_of(self.project, now).text == record.bank.text, "the view of now is another"
+        standing = {pk for pk, _ in record.bank.left_out} | {o.id for o in record.bank.included}
+        self.candidates[now] = words_in(
+            entry.summary for entry in record.entries if entry.pk in standing
+        )
         moments, unshown = list(self.candidates), self._unshown(record)
-        for moment in {moments[0], moments[-1], moments[len(self.team.gone) % len(moments)]}:
-            seen = bank_as_of(self.project, moment)
-            assert token_counting.count(seen.text) <= self.project.bank_max_tokens
-            assert not words(seen.text) & self.team.gone, f"shown as of {moment}"
-            for what, forbidden in unshown.items():
-                shown = words(seen.text, TOLD) & forbidden
-                assert not shown, f"{what}, and shown as of {moment}: {shown}"
-            told = {word for line in LINES for word in words(seen.text, line)}
-            assert told <= self.candidates[moment], f"as of {moment} it did not stand there"
+        for moment in {
+            moments[0],
+            moments[-1],
+            moments[len(self.team.forgotten_words) % len(moments)],
+        }:
+            bank = bank_as_of(self.project, moment)
+            assert token_counting.count(bank.text) <= self.project.bank_max_tokens
+            assert not words(bank.text) & self.team.forgotten_words, f"shown as of {moment}"
+            for label, forbidden in unshown.items():
+                shown_words = words(bank.text, TOLD) & forbidden
+                assert not shown_words, f"{label}, and shown as of {moment}: {shown_words}"
+            mentioned_words = {word for line in LINES for word in words(bank.text, line)}
+            assert mentioned_words <= self.candidates[moment], (
+                f"as of {moment} it did not stand there"
+            )
 
     def no_work_failed(self, record: Record) -> None:
         for row in (*record.cursors, *Ladder.objects.all()):
@@ -197,17 +222,17 @@ class Promises:
         for cursor in record.cursors:
             if cursor.session.deleted_at is not None:
                 continue
-            own = [one for one in record.entries if one.session_id == cursor.pk]
+            own = [entry for entry in record.entries if entry.session_id == cursor.pk]
             ranges = [range(entry.first_seq, entry.last_seq + 1) for entry in own]
-            for one in record.contributing(cursor.pk):
-                assert one.seq <= cursor.summarised_through, f"{one.text} is not summarised"
-                covering = sum(one.seq in stretch for stretch in ranges)
-                assert covering == 1, f"{one.text} is covered {covering} times"
+            for message in record.contributing(cursor.pk):
+                assert message.seq <= cursor.summarised_through, f"{message.text} is not summarised"
+                covering = sum(message.seq in stretch for stretch in ranges)
+                assert covering == 1, f"{message.text} is covered {covering} times"
 
     def nothing_waits(self, record: Record) -> None:
         """But what was made of a session that may still be brought back."""
         above = {entry.pk: entry.parent_id for entry in record.entries}
-        waiting = {one.pk for one in record.entries if one.session and one.session.deleted_at}
+        waiting = {item.pk for item in record.entries if item.session and item.session.deleted_at}
         for _ in Granularity:
             waiting |= {above[pk] for pk in waiting}
             waiting.discard(None)
@@ -226,18 +251,24 @@ class Promises:
                 continue
             if entry.session_id:
                 stretch = range(entry.first_seq, entry.last_seq + 1)
-                said = record.contributing(entry.session_id)
-                sources = [one for one in said if one.seq in stretch]
+                contributing_messages = record.contributing(entry.session_id)
+                sources = [
+                    contributing_message
+                    for contributing_message in contributing_messages
+                    if contributing_message.seq in stretch
+                ]
                 assert entry.message_count == len(sources) > 0
-                made_of = said_in(one.text for one in sources)
+                source_words = words_in(source.text for source in sources)
             else:
-                assert entry.message_count == sum(one.message_count for one in below) > 0
-                assert entry.first_source_at == min(one.first_source_at for one in below)
-                assert entry.last_source_at == max(one.last_source_at for one in below)
-                made_of = said_in((one.summary for one in below), TOLD)
+                assert entry.message_count == sum(child.message_count for child in below) > 0
+                assert entry.first_source_at == min(child.first_source_at for child in below)
+                assert entry.last_source_at == max(child.last_source_at for child in below)
+                source_words = words_in((child.summary for child in below), TOLD)
             if entry.written_by == NAME:
-                told = words(entry.summary, TOLD)
-                assert told == made_of, f"{entry} tells {told} of {made_of}"
+                mentioned_words = words(entry.summary, TOLD)
+                assert mentioned_words == source_words, (
+                    f"{entry} tells {mentioned_words} of {source_words}"
+                )
                 assert words(entry.note) <= words(entry.summary, NOTED)
 
     def what_does_not_fit_has_faded(self) -> None:

@@ -49,8 +49,8 @@ class PostgresQueue:
     def _sql(self, query: str):
         with connection.cursor() as cursor:
             cursor.execute(query)
-            found = cursor.fetchone()
-            return found[0] if found else None
+            row = cursor.fetchone()
+            return row[0] if row else None
 
 
 class RedisQueue:
@@ -80,9 +80,9 @@ class RedisQueue:
         return self._redis.llen("memory")
 
     def hidden_for(self) -> float:
-        taken = self._redis.zrange("unacked_index", -1, -1, withscores=True)
+        unacked = self._redis.zrange("unacked_index", -1, -1, withscores=True)
         hidden = settings.CELERY_BROKER_TRANSPORT_OPTIONS["visibility_timeout"]
-        return max((at + hidden - time.time() for _, at in taken), default=0.0)
+        return max((at + hidden - time.time() for _, at in unacked), default=0.0)
 
     def let_visibility_run_out(self) -> None:
         """By kombu's own hands, which a worker lends it every hundred seconds."""
@@ -93,7 +93,7 @@ class RedisQueue:
 Queue = PostgresQueue | RedisQueue
 
 
-def made() -> Queue:
+def current_queue() -> Queue:
     """The queue of the broker that is set."""
     in_redis = settings.CELERY_BROKER_URL.startswith("redis")
     return RedisQueue() if in_redis else PostgresQueue()

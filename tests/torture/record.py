@@ -16,7 +16,7 @@ from tests.torture.team import Team
 UNSETTLED = (EntryStatus.STALE, *OUTSIDE_LAYERS)
 
 
-def said_in(texts: Iterable[str], line: str = "") -> set[str]:
+def words_in(texts: Iterable[str], line: str = "") -> set[str]:
     return {word for text in texts for word in words(text, line)}
 
 
@@ -24,7 +24,7 @@ def said_in(texts: Iterable[str], line: str = "") -> set[str]:
 class Record:
     """All that there is in one project, read once."""
 
-    shown: ProjectBank
+    bank: ProjectBank
     entries: list[Entry]
     messages: list[Message]
     cursors: list[Cursor]
@@ -45,12 +45,12 @@ class Record:
 
     def contributing(self, session_id) -> list[Message]:
         """What the summaries of a session are to be written from, as it is now."""
-        own = [one for one in self.messages if one.session_id == session_id]
+        own = [message for message in self.messages if message.session_id == session_id]
         head = own[0].session.head_id if own else None
-        return [one for one in path_to(own, head) if contributes(one)]
+        return [message for message in path_to(own, head) if contributes(message)]
 
     def words_of(self, messages: Iterable[Message]) -> set[str]:
         """In all texts that these messages have and had."""
-        texts = {one.pk: one.text for one in messages}
-        earlier = (one.text for one in self.were if one.message_id in texts)
-        return said_in([*texts.values(), *earlier])
+        texts = {message.pk: message.text for message in messages}
+        earlier = (message.text for message in self.were if message.message_id in texts)
+        return words_in([*texts.values(), *earlier])

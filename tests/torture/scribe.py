@@ -23,24 +23,24 @@ SUBJECT = "what was said here"
 
 def words(text: str, line: str = "") -> set[str]:
     """The words in `text`; with `line`, one of TOLD, KNEW and NOTED, only those in such lines."""
-    lines = (one for one in text.splitlines() if one.startswith(line))
-    return {word for one in lines for word in WORD.findall(one)}
+    lines = (item for item in text.splitlines() if item.startswith(line))
+    return {word for item in lines for word in WORD.findall(item)}
 
 
-def bullet(line: str, found: Iterable[str]) -> str:
+def bullet(line: str, texts: Iterable[str]) -> str:
     """One line with these words; empty for none."""
-    ordered = sorted(found, key=lambda word: number_in([word]))
+    ordered = sorted(texts, key=lambda word: number_in([word]))
     return " ".join([line, *ordered]) if ordered else ""
 
 
-def written(told: set[str], knew: set[str], noted: set[str]) -> str:
-    bullets = (bullet(TOLD, told), bullet(KNEW, knew - told), bullet(NOTED, noted))
+def written(summaries: set[str], knew: set[str], noted: set[str]) -> str:
+    bullets = (bullet(TOLD, summaries), bullet(KNEW, knew - summaries), bullet(NOTED, noted))
     return "\n".join(filter(None, bullets)) or "- nothing was said"
 
 
-def number_in(told: Iterable[str]) -> int:
+def number_in(summaries: Iterable[str]) -> int:
     """Of the last word."""
-    return max((int(word[1:-1]) for word in told), default=1)
+    return max((int(word[1:-1]) for word in summaries), default=1)
 
 
 def _marked(text: str, is_hostile: bool) -> str:
@@ -60,10 +60,14 @@ class Scribe:
     ) -> ConversationSummary:
         """Each word is a fact too: of what is said last, so that each ends the one before."""
         self._called(booking)
-        said = {word: place for place, line in enumerate(lines, 1) for word in words(line.text)}
-        claims = tuple(FactClaim(SUBJECT, "is", word, place) for word, place in said.items())
+        places_by_word = {
+            word: place for place, line in enumerate(lines, 1) for word in words(line.text)
+        }
+        claims = tuple(
+            FactClaim(SUBJECT, "is", word, place) for word, place in places_by_word.items()
+        )
         is_hostile = any(HOSTILE in line.text for line in lines)
-        summary = _marked(written({*said}, words(previous), set()), is_hostile)
+        summary = _marked(written({*places_by_word}, words(previous), set()), is_hostile)
         return ConversationSummary(summary, claims, is_whole=True)
 
     def digest(
@@ -71,13 +75,13 @@ class Scribe:
     ) -> Digest:
         self._called(booking)
         summaries = [summary for _, summary in children]
-        told, knew, noted = (
+        told_words, knew, noted = (
             {word for summary in summaries for word in words(summary, line)}
             for line in (TOLD, KNEW, NOTED)
         )
-        is_hostile = number_in(told) % HOSTILE_DIGESTS == 0
+        is_hostile = number_in(told_words) % HOSTILE_DIGESTS == 0
         is_hostile |= any(HOSTILE in summary for summary in summaries)
-        text = _marked(written(told, knew, noted), is_hostile)
+        text = _marked(written(told_words, knew, noted), is_hostile)
         return Digest.audited(text, losses.audit(children, text))
 
     def _called(self, booking: CallRecorder) -> None:

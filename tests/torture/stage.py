@@ -73,10 +73,10 @@ class Stage(RuleBasedStateMachine):
         transaction.set_rollback(True)
         self.transaction.__exit__(None, None, None)
 
-    def did(self, told: str) -> None:
+    def did(self, description: str) -> None:
         type(self).acts += 1
         self.acted = True
-        note(f"    # {told}")
+        note(f"    # {description}")
 
     def _session(self, pick: int):
         return chosen(self.team.sessions(), pick)
@@ -84,11 +84,11 @@ class Stage(RuleBasedStateMachine):
     def _message(self, pick: int, **wanted):
         return chosen(self.team.messages(**wanted), pick)
 
-    def _said(self, pick: int, role: str = ""):
+    def _finished_message(self, pick: int, role: str = ""):
         """A message that stands and is said to its end."""
         role_wanted = {"role": role} if role else {}
-        found = self.team.messages(deleted_at=None, **role_wanted)
-        return chosen([one for one in found if one.is_final], pick)
+        messages = self.team.messages(deleted_at=None, **role_wanted)
+        return chosen([message for message in messages if message.is_final], pick)
 
     def _entry(self, pick: int, *states: str):
         rows = self.team.project.entries.all()
@@ -119,4 +119,4 @@ class Stage(RuleBasedStateMachine):
         with connection.cursor() as cursor:
             # What the database checks at the end of a transaction.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
-        self.promises.kept(self.tidy)
+        self.promises.check(self.tidy)

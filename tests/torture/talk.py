@@ -41,12 +41,12 @@ class Talk(Stage):
 
     @act(pick=picks)
     def edit(self, pick):
-        if message := self._said(pick):
+        if message := self._finished_message(pick):
             self.did(self.team.edit(message))
 
     @act(pick=picks)
     def delete(self, pick):
-        if message := self._said(pick):
+        if message := self._finished_message(pick):
             self.did(self.team.delete(message))
 
     @act(pick=picks)
@@ -57,7 +57,7 @@ class Talk(Stage):
 
     @act(pick=picks)
     def regenerate(self, pick):
-        reply = self._said(pick, "assistant")
+        reply = self._finished_message(pick, "assistant")
         if reply and reply.parent_id:
             try:
                 self.did(self.team.regenerate(reply))
@@ -66,7 +66,7 @@ class Talk(Stage):
 
     @act(pick=picks)
     def ask_again(self, pick):
-        if message := self._said(pick, "user"):
+        if message := self._finished_message(pick, "user"):
             self.did(self.team.rerun(message))
 
     @act(pick=picks)

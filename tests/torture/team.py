@@ -68,7 +68,7 @@ class Team(People):
         for session in deleted:
             late = session.deleted_at - UNDO_WINDOW - timedelta(minutes=1)
             Session.objects.filter(pk=session.pk).update(deleted_at=late)
-            self.gone |= self.words_of(session.messages.filter(copied_from=None))
+            self.forgotten_words |= self.words_of(session.messages.filter(copied_from=None))
         others = Message.objects.exclude(session__in=deleted)
         staying = dict(others.exclude(copied_from__session__in=deleted).values_list("pk", "text"))
         sessions.purge_deleted()
@@ -94,7 +94,7 @@ class Team(People):
 
     def forget_user(self, user) -> str:
         self._forget(ForgetScope(user=user.pk), Message.objects.filter(author=user))
-        self.gone |= {word for by, _, word in self.by_hand if by == user.pk}
+        self.forgotten_words |= {word for by, _, word in self.by_hand if by == user.pk}
         return f"{user} is forgotten"
 
     def forget_before(self, moment: datetime) -> str:
@@ -104,30 +104,30 @@ class Team(People):
 
     def forget_entry(self, entry: Entry, sources: bool) -> str:
         below = self._below(entry)
-        meant = Message.objects.filter(pk__in=[pk for one in below for pk in covered(one)])
-        told = {one.pk for one in below}
+        meant = Message.objects.filter(pk__in=[pk for child in below for pk in covered(child)])
+        child_ids = {child.pk for child in below}
         if not sources:
             self.unremembered |= self._texts_of(meant)
         self._forget(
             ForgetScope(entry=entry.pk, sources=sources), meant if sources else meant.none()
         )
-        self.gone |= {word for _, pk, word in self.by_hand if pk in told}
+        self.forgotten_words |= {word for _, pk, word in self.by_hand if pk in child_ids}
         return f"{self.name(entry)} is forgotten{', with its sources' * sources}"
 
     def forget_fact(self, fact: Fact, sources: bool) -> str:
         """And has it looked for again where it was found."""
-        told = {fact.object, *fact.earlier.values_list("object", flat=True)}
-        telling = list(fact.sources.values_list("message", flat=True))
-        meant = Message.objects.filter(pk__in=telling if sources else ())
+        object_names = {fact.object, *fact.earlier.values_list("object", flat=True)}
+        message_ids = list(fact.sources.values_list("message", flat=True))
+        meant = Message.objects.filter(pk__in=message_ids if sources else ())
         entries = list(fact.sources.values_list("entry", flat=True))
         self._forget(ForgetScope(fact=fact.pk, sources=sources), meant)
-        self.gone |= {word for _, pk, word in self.by_hand if pk == fact.pk}
-        self.buried |= told
-        self.untold |= told
-        found_in = self.project.entries.in_layers().filter(pk__in=entries)
-        again = [self.ask_anew(entry) for entry in self.entries(found_in)]
+        self.forgotten_words |= {word for _, pk, word in self.by_hand if pk == fact.pk}
+        self.buried |= object_names
+        self.untold |= object_names
+        containing_entries = self.project.entries.in_layers().filter(pk__in=entries)
+        described = [self.ask_anew(entry) for entry in self.entries(containing_entries)]
         act = f"{self.name(fact)} is forgotten{', with its sources' * sources}"
-        return "; ".join([act, *again])
+        return "; ".join([act, *described])
 
     def _below(self, entry: Entry) -> list[Entry]:
         level, below = [entry], []
@@ -144,14 +144,14 @@ class Team(People):
 
     def _forget(self, scope: ForgetScope, meant: QuerySet[Message]) -> None:
         """Looks first at what would go, which changes nothing, and then has it go just so."""
-        self.gone |= self.words_of(meant)
+        self.forgotten_words |= self.words_of(meant)
         before = self.snapshot()
         promised = preview(self.project, scope, self.olive)
         assert self.snapshot() == before, "a preview changed something"
         standing = self._standing()
         receipt = forget(self.project, scope, self.olive)
         assert receipt.as_json() == promised.as_json(), "the receipt is not what was previewed"
-        self.gone |= standing - self._standing()
+        self.forgotten_words |= standing - self._standing()
 
     def _standing(self) -> set[str]:
         return self._texts_of(Message.objects.all())
@@ -168,12 +168,12 @@ class Team(People):
 
     def edit_fact(self, fact: Fact, by) -> str:
         word = self.word("e")
-        told = f"{by} makes {self.name(fact)} {word}"
+        description = f"{by} makes {self.name(fact)} {word}"
         self.untold.add(fact.object)
         facts.edit(fact, Statement(SUBJECT, "is", word, fact.valid_from), by)
         Fact.objects.filter(pk=fact.pk).update(recorded_at=self.clock)
         self.by_hand.append((by.pk, fact.pk, word))
-        return told
+        return description
 
     def hide_fact(self, fact: Fact) -> str:
         def hide() -> None:
@@ -204,9 +204,9 @@ class Team(People):
 
     def edit_entry(self, entry: Entry, by) -> str:
         word = self.word("e")
-        kept = words(entry.summary, TOLD)
+        kept_words = words(entry.summary, TOLD)
         line = TOLD if entry.granularity == Granularity.CONVERSATION else NOTED
-        text = bullet(line, {word, *kept})
+        text = bullet(line, {word, *kept_words})
 
         def change() -> None:
             entry_operations.edit(entry, text, by)
@@ -228,13 +228,13 @@ class Team(People):
             entry, lambda: entry_operations.request_rewrite(entry, self.olive), "ask anew"
         )
 
-    def _moderate(self, one: Entry | Fact, change: Callable[[], object], act: str) -> str:
-        told = f"{act}: {self.name(one)}"
+    def _moderate(self, item: Entry | Fact, change: Callable[[], object], act: str) -> str:
+        description = f"{act}: {self.name(item)}"
         try:
             change()
         except DomainError as refused:
-            return f"{told}: refused, {refused}"
-        return told
+            return f"{description}: refused, {refused}"
+        return description
 
     # The project and the time.
 
@@ -261,7 +261,7 @@ class Team(People):
 def contributing(session: Session) -> list[Message]:
     """The messages that a session's summaries are to be written from, as they are now."""
     messages = list(session.messages.order_by("seq"))
-    return [one for one in path_to(messages, session.head_id) if contributes(one)]
+    return [message for message in path_to(messages, session.head_id) if contributes(message)]
 
 
 def covered(entry: Entry) -> list[UUID]:
@@ -269,8 +269,8 @@ def covered(entry: Entry) -> list[UUID]:
     if entry.session is None:
         return []
     stretch = range(entry.first_seq, entry.last_seq + 1)
-    return [one.pk for one in contributing(entry.session) if one.seq in stretch]
+    return [message.pk for message in contributing(entry.session) if message.seq in stretch]
 
 
-def chosen(found: Sequence, pick: int):
-    return found[pick % len(found)] if found else None
+def chosen(rows: Sequence, pick: int):
+    return rows[pick % len(rows)] if rows else None

@@ -47,7 +47,7 @@ def garden(django_user_model, tmp_path, settings, scale):
     return project, user, birds
 
 
-def forget_one(project, birds: dict, chance) -> str:
+def forget_bird(project, birds: dict, chance) -> str:
     """Has a chat, its words or what was made of it forgotten; returns the bird that is gone."""
     bird = chance.choice([bird for bird, session in birds.items() if session is not None])
     session, birds[bird] = birds[bird], None
@@ -69,14 +69,14 @@ def test_backups_under_load_are_whole_and_what_is_forgotten_stays_away(
     tally,
 ):
     project, user, birds = garden
-    gone: set[str] = set()
+    forgotten_birds: set[str] = set()
     for number in range(scale(15, 1)):
         file, data_dir = tmp_path / f"{number}.tar", tmp_path / f"data{number}"
         over = Event()
 
         def go_on_forgetting(over=over) -> None:
             while not over.is_set():
-                gone.add(forget_one(project, birds, chance))
+                forgotten_birds.add(forget_bird(project, birds, chance))
                 time.sleep(chance.random() * 0.3)
             connections.close_all()
 
@@ -86,23 +86,25 @@ def test_backups_under_load_are_whole_and_what_is_forgotten_stays_away(
             call_command("backup", str(file), stdout=io.StringIO())
             over.set()
             forgetting.join()
-        gone.add(forget_one(project, birds, chance))
+        forgotten_birds.add(forget_bird(project, birds, chance))
         manifest = archive.verify(file)
-        given = (f"--tombstones={settings.TOMBSTONES}", "--replace")
-        done = manage(elsewhere, data_dir, "restore", str(file), *given)
+        arguments = (f"--tombstones={settings.TOMBSTONES}", "--replace")
+        done = manage(elsewhere, data_dir, "restore", str(file), *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
-        with psycopg.connect(elsewhere) as there:
-            for bird in gone:
-                assert everywhere(there, bird) == set(), bird
+        with psycopg.connect(elsewhere) as other_database:
+            for bird in forgotten_birds:
+                assert everywhere(other_database, bird) == set(), bird
             for bird, session in birds.items():
-                assert session is None or everywhere(there, bird), bird
-            named = {name for (name,) in there.execute("SELECT file FROM chat_attachment")}
+                assert session is None or everywhere(other_database, bird), bird
+            named = {name for (name,) in other_database.execute("SELECT file FROM chat_attachment")}
         media = data_dir / "files"
-        assert named == {str(one.relative_to(media)) for one in media.rglob("*") if one.is_file()}
+        assert named == {
+            str(path.relative_to(media)) for path in media.rglob("*") if path.is_file()
+        }
         tally("rows restored, all counted", sum(t["rows"] for t in manifest["tables"].values()))
         tally("files restored", len(named))
         tally("backups under load")
-    tally("forgotten, and nowhere", len(gone))
+    tally("forgotten, and nowhere", len(forgotten_birds))
 
 
 def source() -> str:
@@ -139,9 +141,9 @@ def test_what_kills_a_backup_or_a_restore_leaves_nothing_half_done(
     project, _, birds = garden
     file = tmp_path / "whole.tar"
     call_command("backup", str(file), stdout=io.StringIO())
-    gone = forget_one(project, birds, chance)
+    bird = forget_bird(project, birds, chance)
     stays = next(bird for bird, session in birds.items() if session is not None)
-    given = ("restore", str(file), f"--tombstones={settings.TOMBSTONES}", "--replace")
+    arguments = ("restore", str(file), f"--tombstones={settings.TOMBSTONES}", "--replace")
     for number in range(scale(40, 1)):
         new, data_dir = tmp_path / f"{number}.tar", tmp_path / "data"
         status = killed(source(), tmp_path / "here", 0.8 + chance.random() * 2, "backup", str(new))
@@ -152,18 +154,18 @@ def test_what_kills_a_backup_or_a_restore_leaves_nothing_half_done(
         else:
             assert status
             tally("backups killed")
-        if killed(elsewhere, data_dir, 1 + chance.random() * 2, *given):
-            with psycopg.connect(elsewhere) as there:
-                there.execute("SET lock_timeout = '20s'")
-                mark = there.execute("SELECT to_regclass('restore_under_way')").fetchone()
-                tables = there.execute("SELECT to_regclass('chat_message')").fetchone()
+        if killed(elsewhere, data_dir, 1 + chance.random() * 2, *arguments):
+            with psycopg.connect(elsewhere) as other_database:
+                other_database.execute("SET lock_timeout = '20s'")
+                mark = other_database.execute("SELECT to_regclass('restore_under_way')").fetchone()
+                tables = other_database.execute("SELECT to_regclass('chat_message')").fetchone()
                 # Nothing yet, or marked, or done.
                 if tables != (None,) and mark == (None,):
-                    assert everywhere(there, gone) == set()
+                    assert everywhere(other_database, bird) == set()
             tally("restores killed")
-    done = manage(elsewhere, data_dir, *given)
+    done = manage(elsewhere, data_dir, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
-    with psycopg.connect(elsewhere) as there:
-        assert everywhere(there, gone) == set()
-        assert everywhere(there, stays)
+    with psycopg.connect(elsewhere) as other_database:
+        assert everywhere(other_database, bird) == set()
+        assert everywhere(other_database, stays)
     assert Message.objects.exists()

@@ -69,11 +69,11 @@ class Beats:
 
 @pytest.fixture
 def two(db, tmp_path) -> Iterator[Beats]:
-    made = Beats(tmp_path / "beats.log")
-    made.start()
-    made.start()
-    yield made
-    made.end()
+    created = Beats(tmp_path / "beats.log")
+    created.start()
+    created.start()
+    yield created
+    created.end()
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def check_sent_once(queue: queues.Queue, task: PeriodicTask, tally) -> None:
 
 
 def test_another_beat_follows_a_dead_or_stopped_one(every_second, two, scale, chance, tally):
-    queue = queues.made()
+    queue = queues.current_queue()
     leader, longest = None, 0.0
     two.wait_for_another()
     for number in range(scale(30, 2)):
@@ -122,7 +122,7 @@ def test_a_beat_with_another_time_of_day_sends_what_is_due(
 ):
     if scale(False, True):
         pytest.skip("In the long version")
-    queue = queues.made()
+    queue = queues.current_queue()
     skewed = Beats(tmp_path / "beats.log")
     try:
         # Its own clock alone: the connection's time-outs go by the monotonic one.

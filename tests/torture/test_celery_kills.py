@@ -27,8 +27,8 @@ from tests.torture.test_memory_kills import (
     check_coverage,
     check_layers,
     check_texts,
-    gone,
-    held_now,
+    current_leases,
+    wait_until_ended,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,7 +51,7 @@ class Fire:
         self.killed: Counter[str] = Counter()
         self.hit: Counter[str] = Counter({phase: 0 for phase in PHASES})
         # The rows that dead processes may hold.
-        self.held: set[str] = set()
+        self.leased: set[str] = set()
 
     def kill(self) -> None:
         """At a random instant: half of them anywhere, half in the phase that was hit least."""
@@ -85,10 +85,10 @@ class Fire:
         if noted != "call":
             return noted
         last = self.calls(pid)[-1] if self.calls(pid) else None
-        if last is None or last.number in self.torture.kept:
+        if last is None or last.number in self.torture.committed:
             return "claim"
-        answered = last.answered_at is not None and last.answered_at < killed_at
-        return "commit" if answered else "call"
+        is_answered = last.answered_at is not None and last.answered_at < killed_at
+        return "commit" if is_answered else "call"
 
     def count(self, target: str, phase: str) -> None:
         self.killed[target] += 1
@@ -101,23 +101,23 @@ class Fire:
         their leases run out.
         """
         for pid in dead:
-            gone(name(pid))
+            wait_until_ended(name(pid))
         self.look()
         for pid in dead:
-            lost = {call.number for call in self.calls(pid)} - self.torture.kept
+            lost = {call.number for call in self.calls(pid)} - self.torture.committed
             phase, _ = self.workers.at(pid)
             assert lost <= {call.number for call in self.calls(pid)[-1:]}, (phase, lost)
             assert not lost or phase in ("call", "commit"), (phase, lost)
             self.tally("model calls that a kill cost", len(lost))
-        self.held |= {self.workers.at(pid)[1] for pid in dead}
+        self.leased |= {self.workers.at(pid)[1] for pid in dead}
         self.let_leases_run_out()
 
     def let_leases_run_out(self) -> None:
         """Those of the dead. Where one that lives is at the same row, it may hold it by now."""
         living = self.workers.pids() if self.workers.is_alive() else []
-        over = self.held - {self.workers.at(pid)[1] for pid in living}
+        over = self.leased - {self.workers.at(pid)[1] for pid in living}
         let_leases_run_out(over)
-        self.held -= over
+        self.leased -= over
 
     def calls(self, pid: int) -> list:
         return self.torture.model.by(name(pid))
@@ -141,7 +141,7 @@ class Fire:
         self.torture.model.pace = self.chance.choice(PACES)
         if self.queue.waiting() > 2:
             return
-        if not cycle.due(timezone.now()) and not held_now():
+        if not cycle.due(timezone.now()) and not current_leases():
             self.torture.go_on(6)
         self.queue.send(run_cycle, expires=TASK_EXPIRES_S)
 
@@ -155,7 +155,7 @@ class Fire:
             self.queue.send(run_cycle)
             self.wait_until_done()
         assert not cycle.due(timezone.now())
-        assert not held_now()
+        assert not current_leases()
         self.torture.look()
 
     def wait_until_done(self) -> None:
@@ -164,8 +164,8 @@ class Fire:
 
 def let_leases_run_out(rows: set[str]) -> None:
     for model in (Cursor, Ladder):
-        held = model.objects.filter(pk__in=rows - {""}, lease_until__gt=Now())
-        held.update(lease_until=Now())
+        leased = model.objects.filter(pk__in=rows - {""}, lease_until__gt=Now())
+        leased.update(lease_until=Now())
 
 
 def name(pid: int) -> str:
@@ -180,15 +180,17 @@ def wait_until(condition, seconds: float = LONGEST) -> None:
         time.sleep(0.05)
 
 
-def check_calls(model: Model, kept: set[int], tally) -> None:
+def check_calls(model: Model, stored_entries: set[int], tally) -> None:
     """Whether nothing was asked again once its answer was kept."""
-    asked = defaultdict(list)
+    requests_by_key = defaultdict(list)
     for call in model.calls.values():
-        asked[call.told].append(call.number)
-    for numbers in asked.values():
-        assert not kept & set(numbers[:-1]), "It was asked again though its answer was kept."
+        requests_by_key[call.prompt].append(call.number)
+    for numbers in requests_by_key.values():
+        assert not stored_entries & set(numbers[:-1]), (
+            "It was asked again though its answer was kept."
+        )
     tally("model calls", len(model.calls))
-    tally("model calls of use", len(kept & set(model.calls)))
+    tally("model calls of use", len(stored_entries & set(model.calls)))
 
 
 @pytest.fixture
@@ -206,7 +208,7 @@ def workers(torture, model_server, tmp_path) -> Iterator[Celery]:
 
 @pytest.fixture
 def queue(db) -> queues.Queue:
-    return queues.made()
+    return queues.current_queue()
 
 
 def test_celery_may_die_anywhere(torture, queue, workers, scale, chance, tally):
@@ -220,7 +222,7 @@ def test_celery_may_die_anywhere(torture, queue, workers, scale, chance, tally):
     check_coverage(tally)
     check_layers(tally)
     check_texts(torture.model)
-    check_calls(torture.model, torture.kept, tally)
+    check_calls(torture.model, torture.committed, tally)
 
 
 def test_a_task_comes_back_when_its_worker_is_gone_for_good(
@@ -254,7 +256,7 @@ def test_the_beat_finds_what_lost_messages_would_have_started(
     PeriodicTask.objects.create(name="Cycle", task=run_cycle.name, interval=every_second)
     workers.start("beat")
     wait_until(lambda: not cycle.due(timezone.now()), 5 * LONGEST)
-    wait_until(lambda: not held_now())
+    wait_until(lambda: not current_leases())
     assert Entry.objects.filter(granularity=Granularity.CONVERSATION).count() == 3
 
 

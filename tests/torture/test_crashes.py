@@ -41,7 +41,7 @@ def worker(request, tmp_path) -> Iterator[Child]:
 
 
 def test_a_task_that_kills_its_worker_is_set_aside(worker, tmp_path: Path):
-    queue = queues.made()
+    queue = queues.current_queue()
     deaths = tmp_path / "deaths"
     queue.send(die, str(deaths))
 

@@ -39,14 +39,14 @@ LINE = (
 
 
 @pytest.fixture
-def told(crew, model_server):
+def repeating_model(crew, model_server):
     """A model that repeats every canary that it is shown."""
     model_server.reset()
 
-    def repeat(asked):
+    def repeat(request):
         time.sleep(0.02)
-        shown = " ".join(message["content"] for message in asked["messages"])
-        birds = list(dict.fromkeys(CANARY.findall(shown)))
+        text = " ".join(message["content"] for message in request["messages"])
+        birds = list(dict.fromkeys(CANARY.findall(text)))
         return Answer("- Talk of " + ", ".join(birds[:60]) + " and the deploy.")
 
     model_server.default = repeat
@@ -77,7 +77,7 @@ def everywhere(pattern: re.Pattern[str] = CANARY, like: str = "canary") -> dict[
     tsvector and bytes of every schema, in PostgreSQL's samples, and in each file of the data folder
     but those of the database itself.
     """
-    found: dict[str, set[str]] = {}
+    columns_by_bird: dict[str, set[str]] = {}
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
         cursor.execute(
@@ -90,20 +90,20 @@ def everywhere(pattern: re.Pattern[str] = CANARY, like: str = "canary") -> dict[
         )
         for schema, table, column, kind in cursor.fetchall():
             text = f'"{column}"::text' if kind != "bytea" else f"encode(\"{column}\", 'escape')"
-            asked = f'SELECT {text} FROM "{schema}"."{table}" WHERE {text} LIKE %s'  # noqa: S608
-            cursor.execute(asked, [f"%{like}%"])
+            query = f'SELECT {text} FROM "{schema}"."{table}" WHERE {text} LIKE %s'  # noqa: S608
+            cursor.execute(query, [f"%{like}%"])
             birds = {bird for (value,) in cursor.fetchall() for bird in pattern.findall(value)}
-            found[f"{schema}.{table}.{column}"] = birds
+            columns_by_bird[f"{schema}.{table}.{column}"] = birds
         cursor.execute(
             "SELECT coalesce(most_common_vals::text, '') || coalesce(histogram_bounds::text, '')"
             " || coalesce(most_common_elems::text, '') FROM pg_stats"
         )
         samples = " ".join(value for (value,) in cursor.fetchall())
-        found["pg_stats"] = set(pattern.findall(samples))
+        columns_by_bird["pg_stats"] = set(pattern.findall(samples))
     for path in Path(settings.DATA_DIR).rglob("*"):
         if path.is_file() and "postgres" not in path.relative_to(settings.DATA_DIR).parts[0]:
-            found[str(path)] = set(pattern.findall(path.read_bytes().decode("latin-1")))
-    return {place: birds for place, birds in found.items() if birds}
+            columns_by_bird[str(path)] = set(pattern.findall(path.read_bytes().decode("latin-1")))
+    return {place: birds for place, birds in columns_by_bird.items() if birds}
 
 
 class Race:
@@ -112,7 +112,7 @@ class Race:
     def __init__(self, crew, chance, project, user) -> None:
         self.crew, self.chance, self.project, self.user = crew, chance, project, user
         self.now = timezone.now() + timedelta(hours=1)
-        self.gone: set[str] = set()
+        self.forgotten: set[str] = set()
         self.over = crew.Event()
 
     @contextmanager
@@ -120,15 +120,15 @@ class Race:
         """Inside, so many workers make memory of what is said, and one has it found by recall."""
         indexer = self.crew.Process(target=cycles.index, args=(self.over,), daemon=True)
         indexer.start()
-        threads = [threading.Thread(target=self._work, args=(one,)) for one in range(workers)]
+        threads = [threading.Thread(target=self._work, args=(number,)) for number in range(workers)]
         for thread in threads:
             thread.start()
         try:
             yield
         finally:
             self.over.set()
-            for one in (*threads, indexer):
-                one.join()
+            for item in (*threads, indexer):
+                item.join()
 
     def _work(self, number: int) -> None:
         """Cycles, one process after the other, until the race is over."""
@@ -151,7 +151,7 @@ class Race:
             return "nothing"
         before = self._standing()
         forget(self.project, scope, self.user)
-        self.gone |= before - self._standing()
+        self.forgotten |= before - self._standing()
         return kind
 
     def _standing(self) -> set[str]:
@@ -183,17 +183,17 @@ class Race:
         copy = fork.messages.exclude(text="").last()
         return ForgetScope(message=copy.pk) if copy else None
 
-    def seen(self) -> set[str]:
+    def visible_canaries(self) -> set[str]:
         """The canaries that a prompt, a page or a search shows now."""
         bank = rendered_bank(self.project)
-        shown = [bank.text, *Message.objects.values_list("text", flat=True)]
-        shown += Entry.objects.filter(withheld=False).values_list("summary", flat=True)
-        shown += Chunk.objects.values_list("text", flat=True)
-        return {bird for text in shown for bird in CANARY.findall(text)}
+        shown_texts = [bank.text, *Message.objects.values_list("text", flat=True)]
+        shown_texts += Entry.objects.filter(withheld=False).values_list("summary", flat=True)
+        shown_texts += Chunk.objects.values_list("text", flat=True)
+        return {bird for text in shown_texts for bird in CANARY.findall(text)}
 
     def check(self) -> None:
         """Whether nothing that was forgotten is there any more, in any store."""
-        back = {place: birds & self.gone for place, birds in everywhere().items()}
+        back = {place: birds & self.forgotten for place, birds in everywhere().items()}
         back = {place: birds for place, birds in back.items() if birds}
         assert not back, f"forgotten, and there: {back}"
 
@@ -223,19 +223,21 @@ def start(crew, chance):
     return begin
 
 
-def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(start, told, chance, scale, tally):
+def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(
+    start, repeating_model, chance, scale, tally
+):
     forgettings, sessions = scale(200, 16), scale(120, 16)
     race, bring = start(sessions)
     with race.under_way(workers=scale(3, 2)):
         for _ in range(forgettings):
             tally(f"forgotten: {race.forget_something()}")
-            back = race.seen() & race.gone
+            back = race.visible_canaries() & race.forgotten
             assert back == set(), f"shown after its receipt: {sorted(back)}"
             time.sleep(chance.random() * 0.2)
             if chance.random() < 0.1:
                 bring()
                 tally("imports of the source again")
-    tally("calls of the model meanwhile", len(told.requests))
+    tally("calls of the model meanwhile", len(repeating_model.requests))
     bring()
     indexing.catch_up()
     settle(race.now)
@@ -245,19 +247,19 @@ def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(start, told, ch
     assert standing <= set().union(*everywhere().values())
     waiting = Entry.objects.filter(state=EntryStatus.STALE) | Entry.objects.filter(withheld=True)
     assert not waiting.exists()
-    for kept in (Entry.objects.values_list("summary"), Chunk.objects.values_list("text")):
-        assert CANARY.search(str(list(kept)))
-    tally("canaries that are nowhere", len(race.gone))
+    for rows in (Entry.objects.values_list("summary"), Chunk.objects.values_list("text")):
+        assert CANARY.search(str(list(rows)))
+    tally("canaries that are nowhere", len(race.forgotten))
     tally("canaries that stand", len(standing))
     assert settings.TOMBSTONES.exists()
 
 
 @pytest.mark.parametrize("kind", ["message", "session"])
-def test_without_tombstones_that_would_be_noticed(start, told, monkeypatch, kind):
+def test_without_tombstones_that_would_be_noticed(start, repeating_model, monkeypatch, kind):
     race, bring = start(10)
     settle(race.now)
     assert race.forget_something(kind) == kind
-    assert race.gone
+    assert race.forgotten
     bring()
     race.check()
     monkeypatch.setattr(tombstones, "forgotten_subjects", lambda project, subjects: set())
@@ -267,23 +269,23 @@ def test_without_tombstones_that_would_be_noticed(start, told, monkeypatch, kind
 
 
 def test_without_a_second_look_at_the_sources_that_would_be_noticed(
-    start, scripted, told, monkeypatch
+    start, scripted, repeating_model, monkeypatch
 ):
     """A message is forgotten while the model has it before its eyes."""
     race, _ = start(1)
-    repeat = told.default
+    repeat = repeating_model.default
 
-    def forget_meanwhile(asked):
-        told.default = repeat
+    def forget_meanwhile(request):
+        repeating_model.default = repeat
         race.forget_something("message")
-        return repeat(asked)
+        return repeat(request)
 
-    told.default = forget_meanwhile
+    repeating_model.default = forget_meanwhile
     settle(race.now)
-    assert race.gone
+    assert race.forgotten
     race.check()
     race.forget_something("message")
-    told.default = forget_meanwhile
+    repeating_model.default = forget_meanwhile
     monkeypatch.setattr(conversations.SummaryJob, "sources_unchanged", lambda *_: True)
     settle(race.now)
     with pytest.raises(AssertionError, match="forgotten, and there: .*memory_entry.summary"):

@@ -35,15 +35,17 @@ def test_what_is_built_to_hurt_is_refused_in_bounded_memory(kind, scale, tally):
     )
     # Whatever is no refusal ended the program.
     assert done.returncode == 0, done.stderr[-2_000:]
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(told) >= FEWEST[kind] // step
-    for one in told:
-        reason = one["ending"].partition(": ")[2]
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(reports) >= FEWEST[kind] // step
+    for report in reports:
+        reason = report["ending"].partition(": ")[2]
         assert reason
         assert "Traceback" not in reason
-        assert one["megabytes"] < ROOM[kind], one
-        assert one["seconds"] < PATIENCE, one
-        assert one["wrote"] == [], one
-        tally(f"{kind} {one['ending'].partition(':')[0]}")
-    tally(f"{kind}: most megabytes of one", round(max(one["megabytes"] for one in told)))
-    tally(f"{kind}: most milliseconds of one", round(1000 * max(one["seconds"] for one in told)))
+        assert report["megabytes"] < ROOM[kind], report
+        assert report["seconds"] < PATIENCE, report
+        assert report["wrote"] == [], report
+        tally(f"{kind} {report['ending'].partition(':')[0]}")
+    tally(f"{kind}: most megabytes of one", round(max(item["megabytes"] for item in reports)))
+    tally(
+        f"{kind}: most milliseconds of one", round(1000 * max(item["seconds"] for item in reports))
+    )

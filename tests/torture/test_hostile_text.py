@@ -34,27 +34,29 @@ AT_ONCE = 60
 
 
 def test_no_page_obeys_any_text(running, server, open_page, tally):  # noqa: F811
-    there = looking.made(running, step=1)
-    seen: set[tuple[int, int]] = set()
+    world = looking.create_world(running, step=1)
+    seen_payloads: set[tuple[int, int]] = set()
     for number, first in enumerate(range(0, len(PAYLOADS), ROWS)):
-        looking.planted(running, there, first, step=1)
+        looking.planted(running, world, first, step=1)
         # Every other time in a browser that keeps to no policy: what got into a page would run.
         page = open_page(bypass_csp=bool(number % 2))
         witness = Witness(page.context, server.url)
-        looking.enter(page, there, server.url)
-        opened = looking.look_at(page, witness, looking.pages(there))
-        opened += looking.look_at(page, witness, looking.more_pages(there))
-        opened += looking.look_at(page, witness, looking.asking(there, first))
+        looking.enter(page, world, server.url)
+        opened = looking.look_at(page, witness, looking.pages(world))
+        opened += looking.look_at(page, witness, looking.more_pages(world))
+        opened += looking.look_at(page, witness, looking.echo_paths(world, first))
         opened += looking.look_at(page, witness, looking.admin(page))
         assert witness.wrong == []
-        seen |= witness.seen
+        seen_payloads |= witness.payloads
         tally("pages looked at", opened)
         page.context.close()
         # Of what is not there, and of what cannot be read.
-        open_page.complaints[:] = [one for one in open_page.complaints if "status of 40" not in one]
-    looking.removed(running, there)
+        open_page.complaints[:] = [
+            complaint for complaint in open_page.complaints if "status of 40" not in complaint
+        ]
+    looking.removed(running, world)
     by_column: dict[int, set[int]] = {}
-    for column, payload in seen:
+    for column, payload in seen_payloads:
         by_column.setdefault(column, set()).add(payload)
     for column, payloads in sorted(by_column.items()):
         tally(f"texts shown as {label(column)}", len(payloads))

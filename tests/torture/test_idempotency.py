@@ -31,14 +31,16 @@ class Told:
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedModel]:
-    with ScriptedModel(default=lambda asked: Answer("On 3 March, at nine.", delay=0.02)) as server:
+    with ScriptedModel(
+        default=lambda request: Answer("On 3 March, at nine.", delay=0.02)
+    ) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def strata(tmp_path_factory, model) -> Iterator[Installation]:
-    with installed(tmp_path_factory.mktemp("strata-keys"), model) as made:
-        yield made
+    with installed(tmp_path_factory.mktemp("strata-keys"), model) as installation:
+        yield installation
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +54,16 @@ def api(strata, webs) -> Api:
     return Api(webs[0].url, strata.token)
 
 
-def made_of(accept: str, answer: str) -> tuple[str | None, ...]:
+def ids_in(accept: str, answer: str) -> tuple[str | None, ...]:
     """The ids in an answer: of the message and its reply, or of the one thing that was made."""
     if accept == EVENTS:
         blocks = [block.partition("\ndata: ") for block in answer.split("\n\n")]
         ends = ("event: message", "event: done")
         return tuple(json.loads(data)["id"] for head, _, data in blocks if head.startswith(ends))
-    told = json.loads(answer)
-    if "message" in told:
-        return told["message"]["id"], told["reply"] and told["reply"]["id"]
-    return (told["id"],)
+    payload = json.loads(answer)
+    if "message" in payload:
+        return payload["message"]["id"], payload["reply"] and payload["reply"]["id"]
+    return (payload["id"],)
 
 
 @dataclass(frozen=True)
@@ -82,58 +84,63 @@ class Wish:
             "Idempotency-Key": self.key,
         }
         body = json.dumps(self.body).encode()
-        asked = Request(f"{web.url}/api/v1/{self.path}", body, headers, method="POST")
+        http_request = Request(f"{web.url}/api/v1/{self.path}", body, headers, method="POST")
         try:
-            with urlopen(asked, timeout=120) as answer:
-                return Told(answer.status, made_of(self.accept, answer.read().decode()))
+            with urlopen(http_request, timeout=120) as answer:
+                return Told(answer.status, ids_in(self.accept, answer.read().decode()))
         except HTTPError as error:
-            told = error.read().decode()
-            assert error.code == 409 and error.headers["Retry-After"] == "1", told
+            body_text = error.read().decode()
+            assert error.code == 409 and error.headers["Retry-After"] == "1", body_text
             return Told(409)
 
 
 def all_at_once(webs: list[Web], wish: Wish) -> list[Told]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(wish.send, [webs[one % len(webs)] for one in range(AT_ONCE)]))
+        return list(pool.map(wish.send, [webs[number % len(webs)] for number in range(AT_ONCE)]))
 
 
 def everything(api: Api, path: str) -> list[dict]:
-    found, page = [], api.call("GET", path)
+    rows, page = [], api.call("GET", path)
     while True:
-        found += page["results"]
+        rows += page["results"]
         if not page["next"]:
-            return found
+            return rows
         page = api.call("GET", page["next"])
 
 
 def test_a_hundred_at_once_have_one_effect_that_outlives_the_server(webs, api, model, scale, tally):
     rounds = scale(50, 2)
     slug = api.call("POST", "projects/", {"name": "Once"})["slug"]
-    here = f"projects/{slug}"
-    place = api.call("POST", f"{here}/sessions/", {"title": "Torture"})["id"]
-    said = f"sessions/{place}/messages/"
+    project_url = f"projects/{slug}"
+    place = api.call("POST", f"{project_url}/sessions/", {"title": "Torture"})["id"]
+    messages_url = f"sessions/{place}/messages/"
     ways = [
-        (said, {"content": "When is the cutover?"}, JSON, said),
-        (said, {"content": "When is the cutover?"}, EVENTS, said),
-        (f"{here}/sessions/", {"title": "Once"}, JSON, f"{here}/sessions/"),
-        (f"{here}/notes/", {"text": "The key is under the mat."}, JSON, f"{here}/notes/"),
+        (messages_url, {"content": "When is the cutover?"}, JSON, messages_url),
+        (messages_url, {"content": "When is the cutover?"}, EVENTS, messages_url),
+        (f"{project_url}/sessions/", {"title": "Once"}, JSON, f"{project_url}/sessions/"),
+        (
+            f"{project_url}/notes/",
+            {"text": "The key is under the mat."},
+            JSON,
+            f"{project_url}/notes/",
+        ),
     ]
     first_answers = []
     for number in range(rounds):
         path, body, accept, listed = ways[number % len(ways)]
         wish = Wish(path, body, accept, str(uuid4()), api.token)
-        before, asked = len(everything(api, listed)), len(model.requests)
-        told = all_at_once(webs, wish)
-        for status, count in Counter(one.status for one in told).items():
+        before, request_count = len(everything(api, listed)), len(model.requests)
+        results = all_at_once(webs, wish)
+        for status, count in Counter(result.status for result in results).items():
             tally(f"answers {status}", count)
-        made = {one.ids for one in told if one.status != 409}
-        assert len(made) == 1, made
-        [ids] = made
-        there = {one["id"] for one in everything(api, listed)}
-        assert set(ids) <= there
-        assert len(there) - before == len(ids)
-        calls = len(model.requests) - asked
-        assert calls == (1 if path == said else 0)
+        created_ids = {result.ids for result in results if result.status != 409}
+        assert len(created_ids) == 1, created_ids
+        [ids] = created_ids
+        stored_ids = {row["id"] for row in everything(api, listed)}
+        assert set(ids) <= stored_ids
+        assert len(stored_ids) - before == len(ids)
+        calls = len(model.requests) - request_count
+        assert calls == (1 if path == messages_url else 0)
         first_answers.append((wish, ids))
         tally("rounds with one effect")
 
@@ -143,7 +150,9 @@ def test_a_hundred_at_once_have_one_effect_that_outlives_the_server(webs, api, m
     for wish, ids in first_answers:
         assert wish.send(webs[0]).ids == ids
         tally("first answers told again after a restart")
-    assert len(everything(api, said)) == 2 * sum(wish.path == said for wish, _ in first_answers)
+    assert len(everything(api, messages_url)) == 2 * sum(
+        wish.path == messages_url for wish, _ in first_answers
+    )
 
 
 def test_a_server_killed_while_a_hundred_ask_leaves_one_effect_or_none(
@@ -155,14 +164,14 @@ def test_a_server_killed_while_a_hundred_ask_leaves_one_effect_or_none(
         body = {"title": f"Session {kill}"}
         wish = Wish(path, body, JSON, str(uuid4()), api.token)
         kill_while_all_ask(webs, wish, chance.uniform(0, 0.6))
-        found = [one for one in everything(api, path) if one["title"] == body["title"]]
-        assert len(found) <= 1
-        tally(f"kills that left {len(found)}")
-        again = wish.send(webs[0])
-        assert again.status == 201
-        there = [one["id"] for one in everything(api, path) if one["title"] == body["title"]]
-        assert there == list(again.ids)
-        assert not found or found[0]["id"] == there[0]
+        rows = [row for row in everything(api, path) if row["title"] == body["title"]]
+        assert len(rows) <= 1
+        tally(f"kills that left {len(rows)}")
+        response = wish.send(webs[0])
+        assert response.status == 201
+        stored_ids = [row["id"] for row in everything(api, path) if row["title"] == body["title"]]
+        assert stored_ids == list(response.ids)
+        assert not rows or rows[0]["id"] == stored_ids[0]
 
 
 def kill_while_all_ask(webs: list[Web], wish: Wish, after: float) -> None:
@@ -175,11 +184,11 @@ def kill_while_all_ask(webs: list[Web], wish: Wish, after: float) -> None:
             return
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        asking = [pool.submit(send, webs[one % len(webs)]) for one in range(AT_ONCE)]
+        request_futures = [pool.submit(send, webs[number % len(webs)]) for number in range(AT_ONCE)]
         time.sleep(after)
         for web in webs:
             web.kill()
-        for one in asking:
-            one.result()
+        for request_future in request_futures:
+            request_future.result()
     for web in webs:
         web.start()

@@ -19,7 +19,7 @@ from memory.recall import embedders, indexing, reindexing
 from projects.services import create_project
 from tests.memory.hash_embedder import HashEmbedder
 from tests.torture import indexers
-from tests.torture.test_memory_kills import gone
+from tests.torture.test_memory_kills import wait_until_ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,8 +57,8 @@ class Talk:
         sessions = list(Session.objects.all())
         for session in self.chance.sample(sessions, min(most, len(sessions))):
             self.say(session)
-            said = list(session.messages.filter(deleted_at=None))
-            changed = self.chance.choice(said)
+            messages = list(session.messages.filter(deleted_at=None))
+            changed = self.chance.choice(messages)
             match self.chance.randrange(4):
                 case 0:
                     edits.edit(changed, f"{changed.text} Build {next(self.numbers)}.", self.user)
@@ -86,15 +86,15 @@ class Killer:
         time.sleep(self.chance.uniform(0, self.seconds))
         process.kill()
         process.join(30)
-        gone(name)
-        held = IndexCursor.objects.filter(lease_until__gt=Now())
+        wait_until_ended(name)
+        lease_counts = IndexCursor.objects.filter(lease_until__gt=Now())
         if process.exitcode == 0:
             self.seconds *= 0.7
         else:
-            self.count(held.exists(), so_far() != before)
+            self.count(lease_counts.exists(), so_far() != before)
         no_two_in_a_place()
         # As time passes: a lease ends by itself.
-        held.update(lease_until=Now() - timedelta(seconds=1))
+        lease_counts.update(lease_until=Now() - timedelta(seconds=1))
 
     def is_done(self, scale: Callable[[int, int], int]) -> bool:
         """Enough were killed, and enough of them at work: how many are depends on the machine."""
@@ -124,13 +124,13 @@ def test_indexing_may_die_anywhere(killer, chance, scale, tally):
         talk.go_on(scale(20, 8))
         killer(indexers.index)
     reindexing.index_until_done(None)
-    found = chunks()
-    check(found)
-    tally("chunks", len(found))
+    stored_chunks = chunks()
+    check(stored_chunks)
+    tally("chunks", len(stored_chunks))
     Chunk.objects.all().delete()
     reindexing.reindex(None, None, lambda step: None)
-    assert found == chunks()
-    check(found)
+    assert stored_chunks == chunks()
+    check(stored_chunks)
 
 
 def test_embedding_anew_may_die_anywhere(killer, chance, scale, monkeypatch):
@@ -162,17 +162,17 @@ def chunks() -> list[tuple]:
 
 def no_two_in_a_place() -> None:
     """What the tables forbid, and no overlap of what covers several messages."""
-    held: Counter = Counter()
+    lease_counts: Counter = Counter()
     for source, first, last in Chunk.objects.filter(part=0).values_list(
         "source", "first_seq", "last_seq"
     ):
-        held.update((source, seq) for seq in range(first, last + 1))
-    assert not held or max(held.values()) == 1
+        lease_counts.update((source, seq) for seq in range(first, last + 1))
+    assert not lease_counts or max(lease_counts.values()) == 1
 
 
-def check(found: list[tuple]) -> None:
+def check(stored_chunks: list[tuple]) -> None:
     """Whether nothing is behind, and each chunk has one vector of the embedder in use."""
-    assert found
+    assert stored_chunks
     assert not indexing.is_behind()
     assert not IndexCursor.objects.filter(~Q(last_error="")).exists()
     counted = Chunk.objects.annotate(vectors_of_it=Count("vectors"))

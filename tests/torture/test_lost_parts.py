@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.scripted import ScriptedModel
-from tests.server import Installation, held_port, installed
+from tests.server import Installation, installed, reserved_port
 from tests.torture.clients import Api
 from tests.torture.conftest import LONG
 from tests.torture.whole import (
@@ -64,7 +64,11 @@ def disk(tmp_path_factory) -> Iterator[tuple[Path, str]]:
 
 @pytest.fixture(scope=_each_its_own)
 def strata(disk) -> Iterator[Whole]:
-    with ScriptedModel() as model, installed(disk[0], model) as made, Whole(made) as running:
+    with (
+        ScriptedModel() as model,
+        installed(disk[0], model) as second_installation,
+        Whole(second_installation) as running,
+    ):
         yield running
 
 
@@ -101,9 +105,9 @@ def test_postgresql_is_stopped_at_once(strata, scale, tally, chance):
     with Talk(strata.url, api.token, slug, PEOPLE) as talk:
         for _ in range(scale(30, 2)):
             time.sleep(chance.uniform(*scale((1, 6), (0.5, 1))))
-            before = talk.said
+            before = talk.message_count
             strata.stop_database_at_once()
-            took = eventually(lambda: talk.said > before + PEOPLE, RECOVERY)  # noqa: B023
+            took = eventually(lambda: talk.message_count > before + PEOPLE, RECOVERY)  # noqa: B023
             assert took is not None, strata.log.read_text()
             ready = strata.recovers()
             assert ready is not None, strata.log.read_text()
@@ -116,7 +120,7 @@ def test_postgresql_is_stopped_at_once(strata, scale, tally, chance):
 @contextmanager
 def redis(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
     """A Redis: its address, and a function that loses all it holds and stops it for a moment."""
-    held, port = held_port()
+    reservation, port = reserved_port()
     command = ["redis-server", "--port", str(port), "--save", "", "--appendonly", "no"]
     started: list[subprocess.Popen] = []
 
@@ -137,7 +141,7 @@ def redis(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
     finally:
         started[-1].kill()
         started[-1].wait()
-        held.close()
+        reservation.close()
 
 
 def conversations(file: Path, number: int) -> Path:
@@ -146,11 +150,11 @@ def conversations(file: Path, number: int) -> Path:
         {
             "session": f"talk-{talk}",
             "role": role,
-            "content": f"{said} {talk}.",
+            "content": f"{text} {talk}.",
             "created_at": f"2026-01-05T10:{minute:02}:00Z",
         }
         for talk in range(number)
-        for minute, (role, said) in enumerate(
+        for minute, (role, text) in enumerate(
             [("user", "When is the cutover of"), ("assistant", "In March is the cutover of")]
         )
     )
@@ -163,13 +167,15 @@ def test_redis_is_flushed_and_stopped(tmp_path_factory, model, scale, tally, cha
     data_dir = tmp_path_factory.mktemp("strata-redis")
     number = scale(500, 20)
     with ExitStack() as stack:
-        made = stack.enter_context(installed(data_dir, model))
+        second_installation = stack.enter_context(installed(data_dir, model))
         address, lose = stack.enter_context(redis(tmp_path_factory.mktemp("redis")))
-        strata = stack.enter_context(Whole(made, CELERY_BROKER_URL=address))
+        strata = stack.enter_context(Whole(second_installation, CELERY_BROKER_URL=address))
         api, worst = begin(strata), 0.0
         talk = stack.enter_context(Talk(strata.url, api.token, SLUG, PEOPLE))
         file = conversations(data_dir / "talk.jsonl", number)
-        made.manage("import_conversations", str(file), f"--project={SLUG}", "--owner=admin")
+        second_installation.manage(
+            "import_conversations", str(file), f"--project={SLUG}", "--owner=admin"
+        )
         for _ in range(scale(20, 1)):
             time.sleep(chance.uniform(*scale((1, 12), (0.5, 1))))
             lose()
@@ -191,14 +197,14 @@ def test_the_disk_is_full(disk, strata, scale, tally):
     slug, worst = "full", 0.0
     api = begin(strata, slug)
     with Talk(strata.url, api.token, slug, PEOPLE) as talk:
-        assert eventually(lambda: talk.said > 20, 60) is not None
+        assert eventually(lambda: talk.message_count > 20, 60) is not None
         for _ in range(scale(5, 1)):
             ballast = fill(folder)
             before = talk.refused
             assert eventually(lambda: talk.refused > before, 60) is not None  # noqa: B023
             ballast.unlink()
-            told = talk.said
-            took = eventually(lambda: talk.said > told + PEOPLE, RECOVERY)  # noqa: B023
+            message_count = talk.message_count
+            took = eventually(lambda: talk.message_count > message_count + PEOPLE, RECOVERY)  # noqa: B023
             assert took is not None, strata.log.read_text()
             worst = max(worst, took)
             tally("times the disk was full")
@@ -255,9 +261,11 @@ def test_the_clock_is_set_back(tmp_path_factory, model, scale, tally, monkeypatc
             "DATABASE_URL": f"postgresql://postgres@{sockets}/postgres",
             "STRATA_SYSTEM_MODEL": "openai-chat:scripted",
         }
-        made = Installation(data_dir, plain.environment | variables | clock.variables)
+        second_installation = Installation(
+            data_dir, plain.environment | variables | clock.variables
+        )
         model.default = slow
-        strata = stack.enter_context(Whole(made))
+        strata = stack.enter_context(Whole(second_installation))
         api = begin(strata)
         file = conversations(data_dir / "talk.jsonl", 50)
         plain.manage("import_conversations", str(file), f"--project={SLUG}", "--owner=admin")
@@ -265,8 +273,8 @@ def test_the_clock_is_set_back(tmp_path_factory, model, scale, tally, monkeypatc
             assert eventually(lambda: len(model.requests) > 0, 150) is not None
             os.killpg(strata.children()["worker"], signal.SIGKILL)
             clock.set(-7200)
-            told = talk.said
-            took = eventually(lambda: talk.said > told + PEOPLE, RECOVERY)
+            message_count = talk.message_count
+            took = eventually(lambda: talk.message_count > message_count + PEOPLE, RECOVERY)
             assert took is not None, strata.log.read_text()
             tally("times the clock was set back by two hours")
         model.default = "- The cutover is in March."
@@ -274,6 +282,6 @@ def test_the_clock_is_set_back(tmp_path_factory, model, scale, tally, monkeypatc
         account(api, talk, took, tally)
 
 
-def slow(asked: object) -> str:
+def slow(request: object) -> str:
     time.sleep(3)
     return "- The cutover is in March."

@@ -47,8 +47,8 @@ def go_on(project: Project, user, now: datetime, chance: random.Random, number: 
         # At an instant of its own: of two at the same, either may come first.
         say(chance.choice(sessions), at + timedelta(minutes=1), chance)
     if chance.random() < 0.2:
-        said = Message.objects.filter(project=project).order_by("created_at", "session", "seq")
-        message = chance.choice(list(said[:200]))
+        messages = Message.objects.filter(project=project).order_by("created_at", "session", "seq")
+        message = chance.choice(list(messages[:200]))
         edits.edit(message, f"{message.text} Corrected in turn {number}.", user)
 
 
@@ -64,13 +64,15 @@ def model(scripted):
 
     Not in which order, nor beside what: that hangs on who comes first.
     """
-    scripted.default = lambda asked: Answer(SAID.format(number_in(asked["messages"][1]["content"])))
+    scripted.default = lambda request: Answer(
+        SAID.format(number_in(request["messages"][1]["content"]))
+    )
     return scripted
 
 
-def number_in(told: str) -> int:
-    counts = COUNTED.findall(told)
-    return told.count(TOLD.partition("{")[0]) or sum(map(int, counts))
+def number_in(mentions: str) -> int:
+    counts = COUNTED.findall(mentions)
+    return mentions.count(TOLD.partition("{")[0]) or sum(map(int, counts))
 
 
 @contextmanager
@@ -80,7 +82,8 @@ def many(crew) -> Iterator:
     together = crew.Barrier(BEATS)
     moments = [crew.JoinableQueue() for _ in range(BEATS)]
     beats = [
-        crew.Process(target=crews.beat, args=(one, queue, together), daemon=True) for one in moments
+        crew.Process(target=crews.beat, args=(item, queue, together), daemon=True)
+        for item in moments
     ]
     workers = [
         crew.Process(target=crews.work, args=(number, queue), daemon=True)
@@ -91,18 +94,18 @@ def many(crew) -> Iterator:
 
     def run(now: datetime) -> None:
         for _ in range(20):
-            for one in moments:
-                one.put(now)
-            for one in moments:
-                one.join()
+            for item in moments:
+                item.put(now)
+            for item in moments:
+                item.join()
             queue.join()
             if not cycle.due(now):
                 return
         raise AssertionError("It does not come to an end.")
 
     yield run
-    for one in moments:
-        one.put(None)
+    for moment in moments:
+        moment.put(None)
     for _ in workers:
         queue.put(None)
     for process in (*beats, *workers):

@@ -58,7 +58,7 @@ class Call:
 
     number: int
     worker: str
-    told: str
+    prompt: str
     about: str
     answered_at: float | None = None
 
@@ -75,13 +75,13 @@ class Model:
         self._numbers = count(1)
         self.change = Condition()
 
-    def __call__(self, asked) -> Answer:
-        told = asked["messages"][1]["content"]
-        again = len(asked["messages"]) > 2
+    def __call__(self, request) -> Answer:
+        content = request["messages"][1]["content"]
+        is_retry = len(request["messages"]) > 2
         with self.change:
-            call = self._last_of(asked["model"]) if again else None
+            call = self._last_of(request["model"]) if is_retry else None
             if call is None:
-                call = Call(next(self._numbers), asked["model"], told, about(told))
+                call = Call(next(self._numbers), request["model"], content, about(content))
             call.answered_at = None
             self.calls[call.number] = call
             self.change.notify_all()
@@ -89,12 +89,12 @@ class Model:
         with self.change:
             call.answered_at = time.monotonic()
             self.change.notify_all()
-        project = re.search(rf"{DIGEST}\d+", told)
+        project = re.search(rf"{DIGEST}\d+", content)
         assert project is not None
         return Answer(SUMMARY.format(project[0], call.about, call.number))
 
     def _last_of(self, worker: str) -> Call | None:
-        return next((one for one in reversed(self.calls.values()) if one.worker == worker), None)
+        return next((call for call in reversed(self.calls.values()) if call.worker == worker), None)
 
     def by(self, worker: str) -> list[Call]:
         with self.change:
@@ -105,7 +105,9 @@ class Model:
 
         def answered() -> int:
             calls = self.by(worker)
-            return sum(one.answered_at is not None and one.about.startswith(kind) for one in calls)
+            return sum(
+                call.answered_at is not None and call.about.startswith(kind) for call in calls
+            )
 
         self._wait(lambda: answered() >= number, process)
 
@@ -129,12 +131,12 @@ class Model:
                 self.change.wait(0.02)
 
 
-def about(told: str) -> str:
+def about(text: str) -> str:
     """Which row's lease the request stands under: a session's title, or a project's name."""
-    kind = DIGEST if told.startswith("The period:") else CONVERSATION
-    found = re.search(rf"{kind}\d+", told)
-    assert found is not None, told
-    return found[0]
+    kind = DIGEST if text.startswith("The period:") else CONVERSATION
+    match = re.search(rf"{kind}\d+", text)
+    assert match is not None, text
+    return match[0]
 
 
 class Torture:
@@ -149,7 +151,7 @@ class Torture:
         # The guard that workers go without, to see whether that is noticed.
         self.without = ""
         # The numbers of the summaries that were in the database at some time.
-        self.kept: set[int] = set()
+        self.committed: set[int] = set()
         # How often a worker was killed, by what it was at.
         self.killed: Counter[str] = Counter()
 
@@ -180,9 +182,11 @@ class Torture:
         drafts = []
         for _ in range(2 * pairs):
             at += timedelta(minutes=1)
-            said = NOTES.format(chance.randrange(99), chance.randrange(99), chance.randrange(99))
+            note_text = NOTES.format(
+                chance.randrange(99), chance.randrange(99), chance.randrange(99)
+            )
             drafts.append(
-                draft(f"{session.title} in {session.project.name}: {said}", created_at=at)
+                draft(f"{session.title} in {session.project.name}: {note_text}", created_at=at)
             )
         post_messages(session, drafts)
 
@@ -193,8 +197,8 @@ class Torture:
         for session in chance.sample(sessions, min(most, len(sessions))):
             self.talk(session, chance.randint(1, 2))
         for session in chance.sample(sessions, min(most // 2, len(sessions))):
-            said = list(session.messages.filter(deleted_at=None))
-            changed = chance.choice(said)
+            messages = list(session.messages.filter(deleted_at=None))
+            changed = chance.choice(messages)
             if changed.seq % 2 == 0 and chance.random() < 0.5:
                 edits.delete(changed)
             else:
@@ -235,7 +239,7 @@ class Torture:
         process.kill()
         killed_at = time.monotonic()
         process.join(30)
-        gone(process.name)
+        wait_until_ended(process.name)
         calls = self.model.by(process.name)
         if process.exitcode == 0:
             return
@@ -245,21 +249,21 @@ class Torture:
         self.killed[phase] += 1
         layer = {DIGEST: " of a digest", CONVERSATION: " of a conversation"}.get(row[:1], "")
         self.tally(f"killed: {phase}{layer}")
-        lost = {call.number for call in calls} - self.kept
+        lost = {call.number for call in calls} - self.committed
         at = {last.number} if last is not None and phase in ("call", "commit") else set()
         assert lost == at or not undisturbed, (phase, lost)
 
     def phase(self, last: Call | None, killed_at: float) -> tuple[str, str]:
         """What a killed worker was at, and on which row, as the database shows it."""
         self.look()
-        held = held_now()
-        assert len(held) <= 1
-        row = next(iter(held), last.about if last is not None else "")
+        leases = current_leases()
+        assert len(leases) <= 1
+        row = next(iter(leases), last.about if last is not None else "")
         if last is not None and (last.answered_at is None or last.answered_at > killed_at):
             return "call", last.about
-        if last is not None and last.number not in self.kept and row == last.about and held:
+        if last is not None and last.number not in self.committed and row == last.about and leases:
             return "commit", row
-        if held and (last is None or row != last.about):
+        if leases and (last is None or row != last.about):
             return "claim", row
         return "acknowledge" if last is not None else "before its first claim", row
 
@@ -267,7 +271,9 @@ class Torture:
         """Notes which summaries are in the database, and checks what holds at any instant."""
         texts = [*Entry.objects.values_list("summary", flat=True)]
         texts += EntryRevision.objects.values_list("summary", flat=True)
-        self.kept |= {int(number) for text in texts for number in re.findall(r"#(\d+)\.", text)}
+        self.committed |= {
+            int(number) for text in texts for number in re.findall(r"#(\d+)\.", text)
+        }
         check_ranges()
         check_parents()
         for project in Project.objects.all():
@@ -294,9 +300,9 @@ class Torture:
         for process in (late, other):
             process.kill()
             process.join(30)
-            gone(process.name)
+            wait_until_ended(process.name)
         self.look()
-        assert call.number not in self.kept, "A worker that was overtaken committed."
+        assert call.number not in self.committed, "A worker that was overtaken committed."
         self.tally("workers overtaken while they waited for the model")
         return True
 
@@ -307,7 +313,7 @@ class Torture:
         process.join(600)
         assert process.exitcode == 0
         self.look()
-        assert {call.number for call in self.model.by(process.name)} <= self.kept
+        assert {call.number for call in self.model.by(process.name)} <= self.committed
         self.tally("model calls", len(self.model.calls))
 
 
@@ -318,7 +324,7 @@ def states(name: str) -> set[str]:
         return {state for (state,) in cursor.fetchall()}
 
 
-def gone(name: str) -> None:
+def wait_until_ended(name: str) -> None:
     """Waits until the database has ended what a killed process had begun, one way or the other."""
     deadline = time.monotonic() + 30
     # A pooler's connection to the server lives on, and keeps the name of who used it last.
@@ -328,7 +334,7 @@ def gone(name: str) -> None:
         time.sleep(0.005)
 
 
-def held_now() -> set[str]:
+def current_leases() -> set[str]:
     sessions = Cursor.objects.filter(lease_until__gt=Now()).values_list("session__title", flat=True)
     projects = Ladder.objects.filter(lease_until__gt=Now()).values_list("project__name", flat=True)
     return {*sessions, *projects}
@@ -345,10 +351,10 @@ def let_leases_run_out() -> None:
 def torture(crew, model_server, chance, tally) -> Iterator[Torture]:
     model_server.reset()
     model_server.default = model = Model()
-    made = Torture(crew, model, chance, tally)
-    yield made
+    torture_run = Torture(crew, model, chance, tally)
+    yield torture_run
     # One that a failed test left behind, even stopped, may hold locks.
-    for process in made.started:
+    for process in torture_run.started:
         process.kill()
 
 
@@ -405,9 +411,9 @@ def test_without_leases_that_would_be_noticed(torture):
     workers = [torture.start() for _ in range(3)]
     for worker in workers:
         worker.join(60)
-    made = {one.number for one in torture.model.calls.values()}
+    call_numbers = {call.number for call in torture.model.calls.values()}
     torture.look()
-    assert made - torture.kept, "Every call was of use, as with leases."
+    assert call_numbers - torture.committed, "Every call was of use, as with leases."
 
 
 def check_ranges() -> None:
@@ -436,12 +442,15 @@ def check_parents() -> None:
         assert parent.granularity == layer.older
         assert parent.period_key == parent_key(layer, entry.period_key)
         assert parent.project_id == entry.project_id
-    made = {pk for pk, one in entries.items() if one.granularity != Granularity.CONVERSATION}
-    assert made == parents
+    digest_ids = {
+        pk for pk, item in entries.items() if item.granularity != Granularity.CONVERSATION
+    }
+    assert digest_ids == parents
     periods = Counter(
-        (entries[pk].project_id, entries[pk].granularity, entries[pk].period_key) for pk in made
+        (entries[pk].project_id, entries[pk].granularity, entries[pk].period_key)
+        for pk in digest_ids
     )
-    assert not made or max(periods.values()) == 1
+    assert not digest_ids or max(periods.values()) == 1
 
 
 def check_coverage(tally) -> None:
@@ -486,16 +495,16 @@ def check_layers(tally) -> None:
 def check_texts(model: Model) -> None:
     """Whether every summary was written from what its sources say now."""
     for entry in Entry.objects.select_related("session").prefetch_related("children"):
-        told = model.calls[number_of(entry)].told
+        prompt_text = model.calls[number_of(entry)].prompt
         if entry.granularity == Granularity.CONVERSATION:
-            assert all(message.text in told for message in contributing(entry))
+            assert all(message.text in prompt_text for message in contributing(entry))
         else:
             children = entry.children.all()
-            only_one = len(children) == 1 and children[0].summary == entry.summary
-            assert only_one or all(child.summary in told for child in children)
+            is_single = len(children) == 1 and children[0].summary == entry.summary
+            assert is_single or all(child.summary in prompt_text for child in children)
 
 
 def number_of(entry: Entry) -> int:
-    found = re.search(r"#(\d+)\.", entry.summary)
-    assert found is not None
-    return int(found[1])
+    match = re.search(r"#(\d+)\.", entry.summary)
+    assert match is not None
+    return int(match[1])

@@ -79,7 +79,7 @@ def later() -> datetime:
     return datetime.now(UTC) + timedelta(hours=1)
 
 
-def well_again(model: ScriptedModel, answer: str, *rows) -> None:
+def restore_model(model: ScriptedModel, answer: str, *rows) -> None:
     """The model answers as it should, and the time until the next try has passed."""
     model.reset()
     model.default = answer
@@ -109,7 +109,7 @@ def test_a_conversation_outlives_every_fault(fault, project, owner, scripted, sc
         check_books(fault, project, "conversation")
 
         bad = scripted.default
-        well_again(scripted, GOOD, Cursor)
+        restore_model(scripted, GOOD, Cursor)
         assert cycle.due(later()).sessions == [session.pk]
         entry = summarise(session.pk, later())
         assert (entry.summary, entry.state) == (GOOD, EntryStatus.LIVE)
@@ -122,17 +122,17 @@ def test_a_digest_outlives_every_fault(fault, small, owner, scripted, scale, tal
         Entry.objects.all().delete()
         children = [remember(small, owner, summary) for summary in CHILDREN]
         before = layers()
-        shown = rendered_bank(small).text
+        bank = rendered_bank(small).text
         assert digests.update_layers(small.pk, NOW) is False
         assert layers() == before
-        assert rendered_bank(small).text == shown
+        assert rendered_bank(small).text == bank
         ladder = Ladder.objects.get(pk=small.pk)
         assert fault.reason in ladder.last_error and ladder.last_error
         assert ladder.failures == 1 and ladder.lease_holder is None
         check_books(fault, small, "digest")
 
         bad = scripted.default
-        well_again(scripted, DIGEST, Ladder)
+        restore_model(scripted, DIGEST, Ladder)
         assert cycle.due(NOW).projects == [small.pk]
         assert digests.update_layers(small.pk, NOW)
         day = Entry.objects.get(granularity="day")

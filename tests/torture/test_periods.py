@@ -89,7 +89,7 @@ def all_days(layer: Granularity, key: str) -> list[str]:
 
 
 def test_every_instant_of_every_zone_is_in_one_period_of_each_layer_and_in_no_other(scale, tally):
-    seen: set[str] = set()
+    observed: set[str] = set()
 
     @settings(max_examples=scale(10_000, 300), deadline=None)
     @given(st.data(), zones)
@@ -101,17 +101,17 @@ def test_every_instant_of_every_zone_is_in_one_period_of_each_layer_and_in_no_ot
         for layer in LAYERS:
             key = key_of(instant, zone, layer)
             around = [following(layer, key, -1), key, following(layer, key, 1)]
-            spans = [periods.days(layer, one) for one in around]
+            spans = [periods.days(layer, message) for message in around]
             assert [first <= today <= last for first, last in spans] == [False, True, False]
             # Two instants share a period exactly if both of their days are its days.
             first, last = spans[1]
             shared = first <= other.astimezone(zone).date() <= last
             assert (key_of(other, zone, layer) == key) == shared
-        seen.add(name)
+        observed.add(name)
         tally("instants, each in one day, week and month")
 
     holds()
-    tally("time zones", len(seen))
+    tally("time zones", len(observed))
 
 
 def test_the_periods_of_each_layer_follow_each_other_without_gap_or_overlap(scale, tally):
@@ -125,7 +125,9 @@ def test_the_periods_of_each_layer_follow_each_other_without_gap_or_overlap(scal
             assert following(layer, after, -1) == key
             assert key < after
             # Each of its days is in it, and its first and last days have nothing beyond them.
-            assert {periods.ancestor_key(DAY, one, layer) for one in all_days(layer, key)} == {key}
+            assert {periods.ancestor_key(DAY, item, layer) for item in all_days(layer, key)} == {
+                key
+            }
             tally("periods next to each other")
 
     holds()
@@ -138,8 +140,8 @@ def test_a_period_is_made_of_whole_periods_of_the_layer_below(scale, tally):
         for below, layer in ((DAY, WEEK), (WEEK, MONTH)):
             key = periods.ancestor_key(DAY, day.isoformat(), layer)
             within = all_days(layer, key)
-            parts = dict.fromkeys(periods.ancestor_key(DAY, one, below) for one in within)
-            assert [one for part in parts for one in all_days(below, part)] == within
+            parts = dict.fromkeys(periods.ancestor_key(DAY, item, below) for item in within)
+            assert [item for part in parts for item in all_days(below, part)] == within
             assert {periods.parent_key(below, part) for part in parts} == {key}
             assert len(parts) in {WEEK: (7,), MONTH: (4, 5)}[layer]
             tally("periods made of whole ones")

@@ -43,9 +43,9 @@ def caught_by(name: str, tests: tuple[str, ...]) -> str | None:
     """The first test that fails with the fault `name`."""
     pytest = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no"]
     done = run([*pytest, *tests], {"STRATA_FAULT": name, "PYTHONPATH": str(SITE)})
-    found = re.search(r"^FAILED (\S+)", done.stdout, re.MULTILINE)
-    assert found or done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    return found[1] if found else None
+    match = re.search(r"^FAILED (\S+)", done.stdout, re.MULTILINE)
+    assert match or done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return match[1] if match else None
 
 
 def run(command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:

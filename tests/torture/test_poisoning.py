@@ -82,8 +82,10 @@ def poisoned(project, people, count: int) -> None:
         )
         say = lie if first // IN_A_CHAT % 2 else order
         numbers = range(first, min(first + IN_A_CHAT, count))
-        told = [draft(say(one), author=people["mallory"], created_at=at) for one in numbers]
-        post_messages(session, [draft(GOOD, author=people["edgar"], created_at=at), *told])
+        messages = [
+            draft(say(number), author=people["mallory"], created_at=at) for number in numbers
+        ]
+        post_messages(session, [draft(GOOD, author=people["edgar"], created_at=at), *messages])
         Session.objects.filter(pk=session.pk).update(last_activity_at=at)
 
 
@@ -109,13 +111,13 @@ def outside(project) -> str:
     """All that is not of `project`, and all that decides who may what."""
     people = get_user_model().objects.order_by("pk")
     rights = ("username", "email", "password", "is_superuser", "is_staff", "is_active")
-    told = str(list(people.values_list(*rights)))
+    rights_before = str(list(people.values_list(*rights)))
     # Edgar asks with a token of his own.
     rows = [*Token.objects.exclude(user__username="edgar"), *Membership.objects.order_by("pk")]
     for model in (Session, Message, Entry, Fact, FactSource):
         rows += model._default_manager.exclude(project=project).order_by("pk")
     rows += type(project).objects.order_by("pk")
-    return told + serializers.serialize("json", rows)
+    return rights_before + serializers.serialize("json", rows)
 
 
 def sources_of(entry: Entry) -> set[UUID]:
@@ -139,15 +141,15 @@ def check_that_all_of_it_names_its_source(project, tally) -> None:
         tally(f"entries of a {entry.granularity} that name their messages")
     for fact in Fact.objects.filter(project=project, by_hand=False):
         sources = FactSource.objects.filter(fact=fact).select_related("message", "entry")
-        assert any(fact.subject in one.message.text for one in sources), fact
+        assert any(fact.subject in source.message.text for source in sources), fact
         tally("facts that name their messages")
     for chunk in Chunk.objects.filter(project=project).exclude(session=None):
         assert chunk.speaker
-        said = Message.objects.filter(
+        messages = Message.objects.filter(
             session=chunk.session_id, seq__range=(chunk.first_seq, chunk.last_seq)
         )
         assert set(POISON.findall(chunk.text)) <= set(
-            POISON.findall(" ".join(said.values_list("text", flat=True)))
+            POISON.findall(" ".join(messages.values_list("text", flat=True)))
         )
 
 
@@ -178,8 +180,8 @@ def fenced(prompt: dict[str, Any]) -> int:
 def ask(api, user, project, text: str) -> dict[str, Any]:
     """The reply to `text` in a new chat of `user`."""
     client = api(user)
-    made = client.post(f"/api/v1/projects/{project.slug}/sessions/", {}, format="json").json()
-    path = f"/api/v1/sessions/{made['id']}/messages/"
+    payload = client.post(f"/api/v1/projects/{project.slug}/sessions/", {}, format="json").json()
+    path = f"/api/v1/sessions/{payload['id']}/messages/"
     answer = client.post(path, {"content": text, "reply": True}, format="json")
     assert answer.status_code == 201, answer.content
     return dict(answer.json()["reply"])
@@ -198,8 +200,8 @@ def test_orders_in_memory_do_nothing_and_are_revoked_with_all_that_was_made_of_t
         project=billing, user=people["mallory"]
     )
     for number in range(count + 100, count + 104):
-        told = facts.Statement(f"poison{number}x", "is", order(number)[:200], timezone.now())
-        facts.create_fact(member, told)
+        statement = facts.Statement(f"poison{number}x", "is", order(number)[:200], timezone.now())
+        facts.create_fact(member, statement)
     settle(now)
     indexing.catch_up()
     tally("poisoned messages", Message.objects.filter(text__regex=POISON.pattern).count())
@@ -216,28 +218,28 @@ def test_orders_in_memory_do_nothing_and_are_revoked_with_all_that_was_made_of_t
     for number in range(scale(20, 3)):
         reply = ask(api, people["edgar"], billing, f"{QUESTION} ({number})")
         assert reply["status"] == "complete"
-        asked = obedient.requests[-1]
-        assert "tools" not in asked
-        tally("fences that held", fenced(asked))
+        request = obedient.requests[-1]
+        assert "tools" not in request
+        tally("fences that held", fenced(request))
         chat = page_of(client, people["edgar"], billing, reply)
         assert "<img src=" not in chat.replace('<img src="/', "")
         tally("replies of a model that obeyed")
     settle(now + timedelta(hours=1))
 
     # Whatever it wrote: nobody was asked but the model, and nothing is other than it was.
-    assert set(connector.seen) == connector.receivers
-    assert not connector.asked
+    assert set(connector.connections) == connector.receivers
+    assert not connector.lookups
     assert outside(billing) == before
 
     client.force_login(people["olive"])
     revoke = {"user": "mallory", "replies": "on"}
     page = client.get(f"/projects/{billing.slug}/memory/forget/", revoke)
     assert "All messages by mallory" in page.content.decode()
-    told = preview(billing, ForgetScope(user=people["mallory"].pk, replies=True))
-    assert told.saw_it == []
+    statement = preview(billing, ForgetScope(user=people["mallory"].pk, replies=True))
+    assert statement.saw_it == []
     client.post(f"/projects/{billing.slug}/memory/forget/", revoke | {"reason": "wrong"})
-    shown = rendered_bank(billing).text + str(list(Chunk.objects.values_list("text", flat=True)))
-    left = set(POISON.findall(shown))
+    bank = rendered_bank(billing).text + str(list(Chunk.objects.values_list("text", flat=True)))
+    left = set(POISON.findall(bank))
     # What came in a file was said by nobody here: it is revoked with its chat.
     files = Session.objects.filter(project=billing, messages__author_name="mallory").distinct()
     for session in files:

@@ -55,8 +55,8 @@ class Watch(Thread):
         count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
         for number, web in enumerate(self._webs):
             self.memory[number].append(psutil.Process(web.pid).memory_info().rss)
-            [found] = connection.execute(count, [f"web-{number}"]).fetchone()
-            self.connections[number].append(found)
+            [connection_count] = connection.execute(count, [f"web-{number}"]).fetchone()
+            self.connections[number].append(connection_count)
 
 
 @pytest.fixture
@@ -69,10 +69,10 @@ def strata(tmp_path_factory, words) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("strata-readers")
     with (
         speaker(words) as model,
-        installed(folder, model) as made,
-        worker(made, *WORKER, nice=NICE),
+        installed(folder, model) as session_ids,
+        worker(session_ids, *WORKER, nice=NICE),
     ):
-        yield made
+        yield session_ids
 
 
 WORKER = ("--concurrency=2",)
@@ -93,15 +93,15 @@ def webs(strata) -> Iterator[list[Web]]:
 def chats(api: Api, number: int) -> list[str]:
     """So many chats of one project, each with something said in it."""
     slug = api.call("POST", "projects/", {"name": "Billing", "slug": "billing"})["slug"]
-    made = []
+    session_ids = []
     for _ in range(number):
         session = api.call("POST", f"projects/{slug}/sessions/", {"title": "Builds"})["id"]
-        for said in range(SAID):
-            content = f"Build {said} takes {said} minutes."
+        for message_number in range(SAID):
+            content = f"Build {message_number} takes {message_number} minutes."
             path = f"sessions/{session}/messages/"
             api.call("POST", path, {"content": content, "reply": False})
-        made.append(session)
-    return made
+        session_ids.append(session)
+    return session_ids
 
 
 def pages(browser: OpenerDirector, url: str, session: str, until: float) -> list[float]:
@@ -129,13 +129,13 @@ def test_hundreds_read_along(strata, webs, words, scale, tally):
     seconds = scale(300, 6)
     api = Api(webs[0].url, strata.token)
     sessions = chats(api, people)
-    *saying, for_pages = webs
+    *speakers, for_pages = webs
     browser = signed_in(for_pages, "admin")
     idle = pages(browser, for_pages.url, sessions[0], time.monotonic() + scale(60, 1))
     crowd = readers.Crowd(
         seconds=seconds,
         words=words,
-        webs=[web.url for web in saying],
+        webs=[web.url for web in speakers],
         token=api.token,
         sessions=sessions,
         listeners=listeners,
@@ -146,27 +146,27 @@ def test_hundreds_read_along(strata, webs, words, scale, tally):
     watch.start()
     try:
         busy = pages(browser, for_pages.url, sessions[0], time.monotonic() + seconds)
-        seen = readers.figures(reading)
+        figures = readers.figures(reading)
     finally:
         watch.over.set()
         watch.join()
-    told = {"idle": idle, "while they read": busy}
-    for when, took in told.items():
+    times_by_load = {"idle": idle, "while they read": busy}
+    for when, took in times_by_load.items():
         tally(f"milliseconds of the slowest twentieth of pages, {when}", round(p95(took) * 1000))
     tally("readers", people * (1 + listeners))
-    tally("replies heard to their end", seen.replies)
-    tally("times a reader lost the line", seen.dropped)
-    tally("words heard a second", round(seen.words / seconds))
+    tally("replies heard to their end", figures.replies)
+    tally("times a reader lost the line", figures.dropped)
+    tally("words heard a second", round(figures.words / seconds))
     tally("database connections of a web process, at most", max(map(max, watch.connections)))
-    if seen.firsts:  # On a slow machine nobody may begin within the short time.
-        tally("milliseconds to the first word, in the middle", round(median(seen.firsts) * 1000))
+    if figures.firsts:  # On a slow machine nobody may begin within the short time.
+        tally("milliseconds to the first word, in the middle", round(median(figures.firsts) * 1000))
     growth = max(map(grown, watch.memory))
     tally(
         "MB of the largest web process at the end", round(max(m[-1] for m in watch.memory) / 2**20)
     )
     tally("percent by which it grew in the last third", round(100 * (growth - 1)))
-    assert seen.wrong == []
-    assert seen.replies >= people * (1 + listeners)
+    assert figures.wrong == []
+    assert figures.replies >= people * (1 + listeners)
     assert max(map(max, watch.connections)) <= POOL
     assert growth <= scale(GROWTH, 2)
     assert p95(busy) <= scale(SLOWER, 1_000) * p95(idle)

@@ -57,7 +57,7 @@ class Team:
         for project in self.projects:
             owner = project.memberships.get().user
             # Two more belong to it, and one does not.
-            for user in chance.sample([one for one in self.people if one != owner], 2):
+            for user in chance.sample([person for person in self.people if person != owner], 2):
                 Membership.objects.create(project=project, user=user, role="editor")
             for user in self.members(project):
                 for visibility in Visibility.values * 2:
@@ -67,7 +67,7 @@ class Team:
         indexing.catch_up()
 
     def members(self, project: Project) -> list[Any]:
-        return [one.user for one in project.memberships.select_related("user")]
+        return [membership.user for membership in project.memberships.select_related("user")]
 
     def talk(
         self,
@@ -96,30 +96,31 @@ class Team:
                 )
             )
             self.secrets[number] = Secret(number, session, None if is_reply else author)
-        post_messages(session, sorted(drafts, key=lambda one: one.created_at))
+        post_messages(session, sorted(drafts, key=lambda item: item.created_at))
 
     def readable(self, project: Project, user, shared_only: bool = False) -> set[int]:
         """By DESIGN's words, and not by the query's: what `user` may be quoted in `project`."""
         return {
-            one.number
-            for one in self.secrets.values()
-            if one.session.project_id == project.pk and self.may(user, project, one, shared_only)
+            secret.number
+            for secret in self.secrets.values()
+            if secret.session.project_id == project.pk
+            and self.may(user, project, secret, shared_only)
         }
 
-    def may(self, user, project: Project, one: Secret, shared_only: bool) -> bool:
-        is_shared = one.session.visibility == Visibility.PROJECT
-        own = one.session.creator_id == user.pk
+    def may(self, user, project: Project, item: Secret, shared_only: bool) -> bool:
+        is_shared = item.session.visibility == Visibility.PROJECT
+        own = item.session.creator_id == user.pk
         if own and not shared_only:
             return True
-        told = project.share_raw_turns or own or one.author == user or one.session.is_notes
-        return is_shared and told
+        is_readable = project.share_raw_turns or own or item.author == user or item.session.is_notes
+        return is_shared and is_readable
 
 
 def client(user) -> APIClient:
-    made = APIClient()
+    api_client = APIClient()
     token = Token.objects.create(user=user)[1]
-    made.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
-    return made
+    api_client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+    return api_client
 
 
 @pytest.fixture
@@ -133,28 +134,28 @@ def canaries(text: str) -> set[int]:
 
 def test_no_search_finds_what_is_anothers(team, chance, scale, tally):
     assert Chunk.objects.count() > 50
-    answered = 0
+    answered_count = 0
     for _ in range(scale(10_000, 250)):
         user, project = chance.choice(team.people), chance.choice(team.projects)
-        asked = question(team, chance)
-        answer = team.clients[user].get(f"/api/v1/projects/{project.slug}/recall/", asked)
+        query = question(team, chance)
+        answer = team.clients[user].get(f"/api/v1/projects/{project.slug}/recall/", query)
         if user not in team.members(project):
             assert answer.status_code == 404
             continue
         assert answer.status_code == 200, answer.json()
         results = answer.json()["results"]
-        told = canaries(answer.content.decode())
-        assert told <= team.readable(project, user), asked
+        canaries_found = canaries(answer.content.decode())
+        assert canaries_found <= team.readable(project, user), query
         # A filter names nothing that is not found without it.
-        session = asked.get("session")
+        session = query.get("session")
         if session and not any(
-            str(one.session.pk) == session and one.number in team.readable(project, user)
-            for one in team.secrets.values()
+            str(secret.session.pk) == session and secret.number in team.readable(project, user)
+            for secret in team.secrets.values()
         ):
             assert results == []
-        answered += bool(results)
+        answered_count += bool(results)
         tally("questions with results" if results else "questions without")
-    assert answered > 30
+    assert answered_count > 30
 
 
 def question(team: Team, chance) -> dict[str, Any]:
@@ -166,43 +167,45 @@ def question(team: Team, chance) -> dict[str, Any]:
         f"What was {secret.session.creator.username} told?",
         "",
     )
-    asked: dict[str, Any] = {"q": chance.choice(words)}
+    body: dict[str, Any] = {"q": chance.choice(words)}
     if chance.random() < 0.3:
-        asked["session"] = chance.choice((str(secret.session.pk), str(new_id())))
+        body["session"] = chance.choice((str(secret.session.pk), str(new_id())))
     if chance.random() < 0.2:
-        asked["exclude_session"] = str(secret.session.pk)
+        body["exclude_session"] = str(secret.session.pk)
     if chance.random() < 0.3:
-        asked["author"] = chance.choice([*(one.username for one in team.people), "nobody"])
+        body["author"] = chance.choice([*(person.username for person in team.people), "nobody"])
     if chance.random() < 0.2:
-        asked["since"] = (AT + timedelta(days=chance.randrange(60))).isoformat()
+        body["since"] = (AT + timedelta(days=chance.randrange(60))).isoformat()
     if chance.random() < 0.2:
-        asked["until"] = (AT + timedelta(days=chance.randrange(90))).isoformat()
+        body["until"] = (AT + timedelta(days=chance.randrange(90))).isoformat()
     if chance.random() < 0.2:
-        asked["source"] = chance.choice(SourceType.values)
-    asked |= chance.choice(({}, {"limit": chance.randint(1, 200)}, {"token_budget": 500}))
-    return asked
+        body["source"] = chance.choice(SourceType.values)
+    body |= chance.choice(({}, {"limit": chance.randint(1, 200)}, {"token_budget": 500}))
+    return body
 
 
 def test_no_prompt_recalls_what_is_anothers(team, chance, scale, tally):
-    told = 0
+    told_count = 0
     for _ in range(scale(1_000, 40)):
         project = chance.choice(team.projects)
         user = chance.choice(team.members(project))
         visibility = chance.choice(Visibility.values)
         session = Session.objects.create(project=project, creator=user, visibility=visibility)
         secret = chance.choice(list(team.secrets.values()))
-        asked = f"What is the code word about {chance.choice(TOPICS)}, canary{secret.number}x?"
-        built = preview(session, asked, user)
-        sections = {one.name: one for one in built.sections}
-        found: set[int] = set()
+        question_text = (
+            f"What is the code word about {chance.choice(TOPICS)}, canary{secret.number}x?"
+        )
+        built = preview(session, question_text, user)
+        sections = {section.name: section for section in built.sections}
+        canaries_found: set[int] = set()
         if "details" in sections:
-            found = canaries(sections["details"].messages[0].text)
+            canaries_found = canaries(sections["details"].messages[0].text)
         shared_only = visibility == Visibility.PROJECT
-        assert found <= team.readable(project, user, shared_only)
-        told += len(found)
+        assert canaries_found <= team.readable(project, user, shared_only)
+        told_count += len(canaries_found)
         session.delete()
-    assert told > 10
-    tally("excerpts in prompts", told)
+    assert told_count > 10
+    tally("excerpts in prompts", told_count)
 
 
 def test_who_could_read_all_would_be_noticed(team, chance, monkeypatch):

@@ -23,8 +23,12 @@ def explore(tmp_path_factory) -> Iterator[Callable[[int, str], str]]:
     it found something.
     """
     data_dir: Path = tmp_path_factory.mktemp("strata-schema")
-    with ScriptedModel() as model, installed(data_dir, model) as made, Web(made) as web:
-        world = build(made, web.url)
+    with (
+        ScriptedModel() as model,
+        installed(data_dir, model) as installation,
+        Web(installation) as web,
+    ):
+        world = build(installation, web.url)
 
         def go(examples: int, covered: str) -> str:
             done = run(world, web.url, examples, data_dir, covered)
@@ -36,14 +40,14 @@ def explore(tmp_path_factory) -> Iterator[Callable[[int, str], str]]:
 
 def test_nothing_that_is_sent_breaks_the_schema(explore, scale, tally):
     # What is wrong in a body is tried by hand in tests/access, too.
-    told = explore(scale(200, 5), scale("all", "positive"))
+    output = explore(scale(200, 5), scale("all", "positive"))
     for phase in PHASES:
-        assert f"✅ {phase}" in told, told
-    found = re.search(r"Selected: (\d+)/(\d+)\s+Tested: (\d+)", told)
-    assert found is not None, told
-    selected, there, tested = map(int, found.groups())
+        assert f"✅ {phase}" in output, output
+    match = re.search(r"Selected: (\d+)/(\d+)\s+Tested: (\d+)", output)
+    assert match is not None, output
+    selected, operation_count, tested = map(int, match.groups())
     # All but the end of the token that it is done with.
-    assert there - 1 == selected == tested, told
-    cases = re.search(r"(\d+) generated", told)
-    assert cases is not None, told
+    assert operation_count - 1 == selected == tested, output
+    cases = re.search(r"(\d+) generated", output)
+    assert cases is not None, output
     tally("requests to the API", int(cases[1]))

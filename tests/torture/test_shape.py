@@ -54,7 +54,7 @@ class Shape:
     def of(self, *words: str) -> list[psutil.Process]:
         """Processes whose command holds all of these words."""
         children = psutil.Process(self.process.pid).children()
-        return [one for one in children if set(words) <= set(one.cmdline())]
+        return [child for child in children if set(words) <= set(child.cmdline())]
 
     def ready(self) -> bool:
         with suppress(URLError, OSError, HTTPException):
@@ -74,12 +74,12 @@ class Shape:
         with psycopg.connect(address, autocommit=True) as console:
             rows = console.execute("SHOW POOLS")
             names = [column.name for column in rows.description]
-            told: Counter[str] = Counter()
+            request_counts: Counter[str] = Counter()
             for row in rows:
                 pool = dict(zip(names, row, strict=True))
                 if pool["database"] != "pgbouncer":
-                    told.update({name: pool[name] for name in BUSY})
-        return dict(told)
+                    request_counts.update({name: pool[name] for name in BUSY})
+        return dict(request_counts)
 
 
 BUSY = ("cl_waiting", "sv_active", "sv_login")
@@ -87,9 +87,9 @@ BUSY = ("cl_waiting", "sv_active", "sv_login")
 
 @pytest.fixture
 def model() -> Iterator[ScriptedModel]:
-    def speak(asked) -> Answer:
-        told = asked["messages"][-1]["content"]
-        named = re.search(r"team \d+", told)
+    def speak(request) -> Answer:
+        content = request["messages"][-1]["content"]
+        named = re.search(r"team \d+", content)
         return Answer(SUMMARY.format(named[0] if named else "a team"))
 
     with ScriptedModel(default=speak) as server:
@@ -116,16 +116,16 @@ def shape(model, tmp_path: Path) -> Iterator[Shape]:
         text=True,
     )
     try:
-        made = Shape(process)
-        made.wait_until(made.ready)
-        yield made
+        running_shape = Shape(process)
+        running_shape.wait_until(running_shape.ready)
+        yield running_shape
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=90)
     assert process.returncode == 0
 
 
-def said_until_acknowledged(shape: Shape, session: str, text: str, key: str, turn: int) -> None:
+def send_until_acknowledged(shape: Shape, session: str, text: str, key: str, turn: int) -> None:
     """The same request again and again, at one web process after the other, until one answers."""
     for attempt in range(200):
         api = Api(shape.webs[(turn + attempt) % len(shape.webs)], shape.token)
@@ -152,23 +152,23 @@ def test_what_was_acknowledged_is_there_once_and_nothing_hangs(shape, scale, cha
         api.call("POST", f"projects/{project}/sessions/", {"title": f"Chat {number}"})["id"]
         for number in range(3)
     ]
-    number, told = count(), Counter()
+    number, acknowledged = count(), Counter()
     for kill in range(scale(60, 3)):
         kind = ("web", "worker", "beat")[kill % 3]
         doomed = chance.choice(kinds(shape)[kind])
         for turn in range(4):
             session = sessions[next(number) % len(sessions)]
-            text = f"Message {sum(told.values())} of team {kill}."
+            text = f"Message {sum(acknowledged.values())} of team {kill}."
             if turn == 2:
                 doomed.send_signal(signal.SIGKILL)
-            said_until_acknowledged(shape, session, text, text.replace(" ", "-"), turn)
-            told[text] += 1
+            send_until_acknowledged(shape, session, text, text.replace(" ", "-"), turn)
+            acknowledged[text] += 1
         tally(f"kills of a {kind}")
     shape.wait_until(shape.ready)
     api = Api(shape.webs[1], shape.token)
-    found = Counter(one["content"] for id in sessions for one in api.messages(id))
-    assert found == told
-    tally("messages, all of them there once", sum(found.values()))
+    message_counts = Counter(message["content"] for id in sessions for message in api.messages(id))
+    assert message_counts == acknowledged
+    tally("messages, all of them there once", sum(message_counts.values()))
     for session in sessions:
         api.call("POST", f"sessions/{session}/summarize/")
     entries = f"projects/{project}/memory/entries/?granularity=conversation"
@@ -185,4 +185,4 @@ def covered(api: Api, entries: str) -> dict[str, list[int]]:
         covers = entry["covers"]
         span = range(covers["first_seq"], covers["last_seq"] + 1)
         places.setdefault(covers["session"], []).extend(span)
-    return {session: sorted(found) for session, found in places.items()}
+    return {session: sorted(session_ids) for session, session_ids in places.items()}

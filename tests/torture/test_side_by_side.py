@@ -27,7 +27,7 @@ from tests.torture.test_memory_kills import (
     check_coverage,
     check_parents,
     check_ranges,
-    held_now,
+    current_leases,
 )
 
 OLD = Path(os.environ.get("STRATA_OLD", ""))
@@ -83,7 +83,7 @@ def send_by_the_old(environment: dict[str, str]) -> None:
 def settle(send: Callable[[], None], queue: queues.Queue, log: Path) -> None:
     """Cycles, until nothing is left to do; what one does may make more due."""
     deadline = time.monotonic() + 240
-    while cycle.due(timezone.now()) or held_now():
+    while cycle.due(timezone.now()) or current_leases():
         if not len(queue):
             send()
         assert time.monotonic() < deadline, log.read_text()
@@ -98,7 +98,7 @@ def test_each_does_what_the_other_sends_and_both_together_do_it_once(
     torture, environment, scale, tally, tmp_path
 ):
     log = tmp_path / "workers.log"
-    queue = queues.made()
+    queue = queues.current_queue()
     torture.settle_in(1, 3)
     Project.objects.update(idle_minutes=0)
     ours, theirs = partial(queue.send, run_cycle), partial(send_by_the_old, environment)

@@ -39,8 +39,8 @@ FLUSHED = 1.0 + 1.5
 def model() -> Iterator[ScriptedModel]:
     """Speaks slowly, except to who asks for something quick."""
 
-    def speak(asked) -> Answer:
-        quick = "quick" in asked["messages"][-1]["content"]
+    def speak(questions) -> Answer:
+        quick = "quick" in questions["messages"][-1]["content"]
         return Answer("Quickly said.") if quick else Answer(WHOLE, delay=PAUSE)
 
     with ScriptedModel(default=speak) as server:
@@ -49,8 +49,8 @@ def model() -> Iterator[ScriptedModel]:
 
 @pytest.fixture(scope="module")
 def strata(tmp_path_factory, model) -> Iterator[Installation]:
-    with installed(tmp_path_factory.mktemp("strata-torture"), model) as made:
-        yield made
+    with installed(tmp_path_factory.mktemp("strata-torture"), model) as installation:
+        yield installation
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,8 @@ def open_sockets(web: Web) -> int:
     """Connections of clients that the server still holds."""
     connections = psutil.Process(web.pid).net_connections(kind="tcp")
     return sum(
-        one.status != psutil.CONN_LISTEN and one.laddr.port == web.port for one in connections
+        connection.status != psutil.CONN_LISTEN and connection.laddr.port == web.port
+        for connection in connections
     )
 
 
@@ -172,7 +173,7 @@ async def all_of_them(clients: list[Client], api: Api, chance, seconds: float) -
         await asyncio.sleep(pause)
         await client.run(api.url, api.token)
 
-    await asyncio.gather(*(later(one, chance.uniform(0, seconds)) for one in clients))
+    await asyncio.gather(*(later(client, chance.uniform(0, seconds)) for client in clients))
 
 
 def test_whoever_leaves_every_reply_is_said_to_its_end_and_nothing_leaks(
@@ -187,23 +188,25 @@ def test_whoever_leaves_every_reply_is_said_to_its_end_and_nothing_leaks(
     time.sleep(3)
     before = tasks(web)
 
-    clients = [random_client(chance, chance.choice(places), one) for one in range(number)]
+    clients = [random_client(chance, chance.choice(places), index) for index in range(number)]
     asyncio.run(all_of_them(clients, api, chance, number * 0.06))
     settled = eventually(lambda: not unfinished(database), 60 + number * 0.3)
     for client in clients:
         tally(way_out(client))
 
-    said = {place: api.messages(place) for place in places}
-    replies = [one for told in said.values() for one in told if one["role"] == "assistant"]
+    messages_by_session = {place: api.messages(place) for place in places}
+    replies = [
+        row for rows in messages_by_session.values() for row in rows if row["role"] == "assistant"
+    ]
     statuses = Counter(reply["status"] for reply in replies)
     for status, count in statuses.items():
         tally(f"replies {status}", count)
     assert settled, f"Replies are left as they were: {statuses}"
     assert set(statuses) == {"complete"}
     for client in clients:
-        check_heard(client, said[client.session])
-    for told in said.values():
-        check_path(told)
+        check_received(client, messages_by_session[client.session])
+    for messages in messages_by_session.values():
+        check_path(messages)
 
     assert eventually(lambda: not tasks(web) - before, 20), tasks(web) - before
     assert eventually(lambda: open_sockets(web) == 0, 20), open_sockets(web)
@@ -211,28 +214,28 @@ def test_whoever_leaves_every_reply_is_said_to_its_end_and_nothing_leaks(
     tally("tasks left over", sum((tasks(web) - before).values()))
 
 
-def check_heard(client: Client, told: list[dict]) -> None:
+def check_received(client: Client, rows: list[dict]) -> None:
     """Whether what the client was told is so; what it was not told of is there whole or not."""
-    asked = [one for one in told if one["content"] == client.content]
-    assert len(asked) <= 1
+    questions = [row for row in rows if row["content"] == client.content]
+    assert len(questions) <= 1
     if client.half:
-        assert not asked
-    if client.message is None and not asked:
+        assert not questions
+    if client.message is None and not questions:
         return
-    [question] = asked
+    [question] = questions
     if client.message is not None:
         assert question["id"] == client.message["id"]
-    [reply] = [one for one in told if one["parent"] == question["id"] and one["role"] != "user"]
+    [reply] = [row for row in rows if row["parent"] == question["id"] and row["role"] != "user"]
     assert reply["content"] == WHOLE
-    assert WHOLE.startswith(client.heard)
+    assert WHOLE.startswith(client.received_text)
     if client.end is not None:
         assert (client.end["id"], client.end["content"]) == (reply["id"], WHOLE)
 
 
-def check_path(told: list[dict]) -> None:
+def check_path(rows: list[dict]) -> None:
     """Whether the places have no gap and each message follows the one before it."""
-    assert [one["seq"] for one in told] == list(range(1, len(told) + 1))
-    assert [one["parent"] for one in told] == [None, *(one["id"] for one in told[:-1])][: len(told)]
+    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
+    assert [row["parent"] for row in rows] == [None, *(row["id"] for row in rows[:-1])][: len(rows)]
 
 
 class Recorder(Thread):
@@ -244,7 +247,7 @@ class Recorder(Thread):
     def __init__(self, api: Api, session: str, name: str) -> None:
         super().__init__(daemon=True)
         self._api, self._session, self._name = api, session, name
-        self.kept: dict[str, tuple[int, str]] = {}
+        self.acknowledged: dict[str, tuple[int, str]] = {}
         # What was being written when the server died: it may be there or not.
         self.open: tuple[str, int, str] | None = None
 
@@ -253,12 +256,14 @@ class Recorder(Thread):
         try:
             for number in range(100_000):
                 text = f"{self._name} note {number}"
-                made = self._api.call("POST", path, {"content": text, "reply": False})["message"]
-                self.kept[made["id"]] = (1, text)
+                payload = self._api.call("POST", path, {"content": text, "reply": False})["message"]
+                self.acknowledged[payload["id"]] = (1, text)
                 changed = f"{text}, corrected"
-                self.open = (made["id"], 2, changed)
-                self._api.call("PATCH", f"messages/{made['id']}/", {"content": changed}, **IF_FIRST)
-                self.kept[made["id"]] = (2, changed)
+                self.open = (payload["id"], 2, changed)
+                self._api.call(
+                    "PATCH", f"messages/{payload['id']}/", {"content": changed}, **IF_FIRST
+                )
+                self.acknowledged[payload["id"]] = (2, changed)
                 self.open = None
         except (URLError, OSError, HTTPException):
             return
@@ -272,7 +277,7 @@ def test_a_killed_web_process_loses_no_acknowledged_word(
 ):
     kills, talkers = scale(30, 2), 4
     *places, notebook = sessions(talkers + 1)
-    kept: dict[str, tuple[int, str]] = {}
+    acknowledged: dict[str, tuple[int, str]] = {}
     for kill in range(kills):
         clients = [
             Client(place, f"Question {kill} in {number}?") for number, place in enumerate(places)
@@ -310,39 +315,41 @@ def test_a_killed_web_process_loses_no_acknowledged_word(
         assert unfinished(database) == 0
 
         for client in clients:
-            told = api.messages(client.session)
-            check_path(told)
-            check_kept(client, told, killed_at, cut, tally)
-        kept |= recorder.kept
-        tally("notes and corrections acknowledged", sum(v for v, _ in recorder.kept.values()))
-        check_notes(api.messages(notebook), kept, recorder.open)
+            messages = api.messages(client.session)
+            check_path(messages)
+            check_stored(client, messages, killed_at, cut, tally)
+        acknowledged |= recorder.acknowledged
+        tally(
+            "notes and corrections acknowledged", sum(v for v, _ in recorder.acknowledged.values())
+        )
+        check_notes(api.messages(notebook), acknowledged, recorder.open)
         for place in places:
-            again = api.call("POST", f"sessions/{place}/messages/", {"content": "Be quick."})
-            assert (again["reply"]["status"], again["reply"]["content"]) == (
+            payload = api.call("POST", f"sessions/{place}/messages/", {"content": "Be quick."})
+            assert (payload["reply"]["status"], payload["reply"]["content"]) == (
                 "complete",
                 "Quickly said.",
             )
 
 
-def check_kept(client: Client, told: list[dict], killed_at: float, cut: dict, tally) -> None:
+def check_stored(client: Client, rows: list[dict], killed_at: float, cut: dict, tally) -> None:
     """Whether what the client was told of is there, and the words that it heard."""
-    asked = [one for one in told if one["content"] == client.content]
-    if client.message is None and not asked:
+    questions = [row for row in rows if row["content"] == client.content]
+    if client.message is None and not questions:
         tally("questions cut off before they were acknowledged")
         return
-    [question] = asked
-    replies = [one for one in told if one["parent"] == question["id"] and one["role"] != "user"]
+    [question] = questions
+    replies = [row for row in rows if row["parent"] == question["id"] and row["role"] != "user"]
     [reply] = replies
     if reply["id"] in cut:
         assert reply["status"] == "interrupted"
         assert reply["error"]
         assert reply["content"] == cut[reply["id"]]["text"]
         assert WHOLE.startswith(reply["content"])
-        assert reply["content"].startswith(client.heard_by(killed_at - FLUSHED))
-        what = (
+        assert reply["content"].startswith(client.received_by(killed_at - FLUSHED))
+        label = (
             "mid-stream, text kept" if reply["content"] else "before their first word was written"
         )
-        tally(f"replies cut off {what}")
+        tally(f"replies cut off {label}")
     else:
         assert (reply["status"], reply["content"]) == ("complete", WHOLE)
         tally("replies complete before the kill")
@@ -350,12 +357,14 @@ def check_kept(client: Client, told: list[dict], killed_at: float, cut: dict, ta
         assert client.end["status"] == "complete" and reply["id"] not in cut
 
 
-def check_notes(told: list[dict], kept: dict, under_way: tuple[str, int, str] | None) -> None:
+def check_notes(
+    rows: list[dict], acknowledged: dict, under_way: tuple[str, int, str] | None
+) -> None:
     """Whether every note and correction that was acknowledged is there, as it was."""
-    check_path(told)
-    there = {one["id"]: (one["version"], one["content"]) for one in told}
-    if under_way is not None and under_way[0] in there:
+    check_path(rows)
+    stored_by_id = {row["id"]: (row["version"], row["content"]) for row in rows}
+    if under_way is not None and under_way[0] in stored_by_id:
         ident, version, text = under_way
-        assert there[ident] in (kept[ident], (version, text))
-        kept[ident] = there[ident]
-    assert {ident: there.get(ident) for ident in kept} == kept
+        assert stored_by_id[ident] in (acknowledged[ident], (version, text))
+        acknowledged[ident] = stored_by_id[ident]
+    assert {ident: stored_by_id.get(ident) for ident in acknowledged} == acknowledged

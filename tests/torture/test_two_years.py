@@ -42,7 +42,7 @@ def talks(scale, chance) -> list[Talk]:
     number = scale(24 * 200, 28)
     if FOLDER and scale(True, False):
         return list(islice(again_and_again(daily.from_files(Path(FOLDER))), number))
-    return list(daily.made_up(chance, number, turns=scale(20, 6)))
+    return list(daily.generate_talks(chance, number, turns=scale(20, 6)))
 
 
 @pytest.fixture(params=["quotes", HASTY])
@@ -58,7 +58,7 @@ def writer(request, settings) -> str:
 def days(talks: list[Talk], number: int) -> Iterator[tuple[datetime, list[Talk]]]:
     """Each day's midnight, and what is talked on that day."""
     for day in range(number):
-        first, last = (len(talks) * one // number for one in (day, day + 1))
+        first, last = (len(talks) * item // number for item in (day, day + 1))
         yield START + day * DAY, talks[first:last]
 
 
@@ -78,8 +78,8 @@ def test_two_years_of_daily_talk(owner, talks, writer, scale, tally: Callable):
     project = create_project(owner, name="Two years", bank_max_tokens=scale(2_000, 300))
     took: list[float] = []
     fullest = 0
-    for midnight, said in days(talks, scale(730, 42)):
-        for number, talk in enumerate(said):
+    for midnight, turns in days(talks, scale(730, 42)):
+        for number, talk in enumerate(turns):
             say(project, talk, midnight + timedelta(hours=8, minutes=40 * number))
         now = midnight + DAY
         begun = time.perf_counter()
@@ -97,32 +97,32 @@ def test_two_years_of_daily_talk(owner, talks, writer, scale, tally: Callable):
     assert fullest > project.bank_max_tokens * 0.7
     assert set(particulars_by_layer(project)) == set(Granularity) - {Granularity.CONVERSATION}
     assert len(ladder_query.unsettled_nodes(project)) < scale(300, 40) < project.entries.count()
-    tell_what_is_kept(project, tally)
-    tell_what_a_day_takes(took, tally)
+    report_kept_particulars(project, tally)
+    report_cycle_times(took, tally)
 
 
 def check_facts(project: Project) -> None:
     """Whether of each speaker what was told last is true, and nothing else is any more."""
-    told = project.facts.with_validity()
-    open_now = told.filter(until=None)
+    facts = project.facts.with_validity()
+    open_now = facts.filter(until=None)
     subjects = list(open_now.values_list("subject", flat=True))
-    assert len(subjects) == len(set(subjects)) == len(set(told.values_list("subject", flat=True)))
-    assert told.count() > len(subjects) > 1
+    assert len(subjects) == len(set(subjects)) == len(set(facts.values_list("subject", flat=True)))
+    assert facts.count() > len(subjects) > 1
 
 
-def tell_what_is_kept(project: Project, tally: Callable) -> None:
+def report_kept_particulars(project: Project, tally: Callable) -> None:
     counted = kept_by_layer(project)
-    for layer, kept in particulars_by_layer(project).items():
-        assert kept.share(ALL) == pytest.approx(counted[layer], abs=0.01)
-        tally(f"{layer} digests", kept.digests)
+    for layer, particulars in particulars_by_layer(project).items():
+        assert particulars.share(ALL) == pytest.approx(counted[layer], abs=0.01)
+        tally(f"{layer} digests", particulars.digests)
         for group in (*GROUPS, ALL):
-            share = kept.share(group)
+            share = particulars.share(group)
             if share is not None:
-                told = f"% of {kept.held[group]:,} particulars ({group}) kept by {layer} digests"
-                tally(told, round(100 * share))
+                held = f"{particulars.held[group]:,} particulars ({group})"
+                tally(f"% of {held} kept by {layer} digests", round(100 * share))
 
 
-def tell_what_a_day_takes(took: list[float], tally: Callable) -> None:
+def report_cycle_times(took: list[float], tally: Callable) -> None:
     quarter = len(took) // 4
     for name, times in (("first", took[:quarter]), ("last", took[-quarter:])):
         tally(

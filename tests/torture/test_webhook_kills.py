@@ -19,7 +19,7 @@ from memory.webhooks.signatures import secret_of
 from projects.services import create_project
 from tests.receiver import Received, Reply
 from tests.torture import deliverers
-from tests.torture.test_memory_kills import gone
+from tests.torture.test_memory_kills import wait_until_ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,11 +45,11 @@ def test_deliveries_survive_their_workers(crew, chance, scale, tally, receiver, 
         return Reply(chance.choice([200] * 9 + [500]), delay=chance.choice([0, 0, 0.02, 0.1]))
 
     receiver.reply = moody
-    said = kills = 0
+    message_count = kills = 0
     while kills < scale(200, 8):
         for _ in range(6):
-            post_message(session, f"Message {said}", author=user)
-            said += 1
+            post_message(session, f"Message {message_count}", author=user)
+            message_count += 1
         name, begun = f"deliverer-{chance.randrange(2**32)}", crew.Event()
         process = crew.Process(target=deliverers.deliver, args=(name, begun), name=name)
         process.start()
@@ -57,20 +57,20 @@ def test_deliveries_survive_their_workers(crew, chance, scale, tally, receiver, 
         time.sleep(chance.uniform(0, 0.4))
         process.kill()
         process.join(30)
-        gone(name)
+        wait_until_ended(name)
         if process.exitcode != 0:
             kills += 1
-            held = Webhook.objects.filter(lease_until__gt=Now()).exists()
-            tally("killed while one was delivered" if held else "killed in between")
+            is_leased = Webhook.objects.filter(lease_until__gt=Now()).exists()
+            tally("killed while one was delivered" if is_leased else "killed in between")
         time_passes()
     receiver.reply = Reply()
     while Delivery.objects.waiting().exists():
-        deliver_here()
+        deliver_due_webhooks()
         time_passes()
-    check(receiver.requests, said, tally)
+    check(receiver.requests, message_count, tally)
 
 
-def deliver_here() -> None:
+def deliver_due_webhooks() -> None:
     for webhook_id in delivery.due():
         delivery.deliver(webhook_id)
 
@@ -82,17 +82,17 @@ def time_passes() -> None:
     Delivery.objects.waiting().update(next_try_at=F("next_try_at") - back)
 
 
-def check(requests: list[Received], said: int, tally) -> None:
+def check(requests: list[Received], message_count: int, tally) -> None:
     """Each event was received, under one id with one body, and the log tells the same."""
     bodies: dict[str, set[bytes]] = {}
-    for one in requests:
-        bodies.setdefault(one.headers["webhook-id"], set()).add(one.body)
+    for request in requests:
+        bodies.setdefault(request.headers["webhook-id"], set()).add(request.body)
     assert {len(some) for some in bodies.values()} == {1}
     states = Counter(Delivery.objects.values_list("state", flat=True))
-    assert states == {"delivered": said}
+    assert states == {"delivered": message_count}
     assert {str(pk) for pk in Delivery.objects.values_list("pk", flat=True)} == set(bodies)
     attempts = sum(Delivery.objects.values_list("attempts", flat=True))
     # What was killed before it was sent counts as an attempt; what was sent never is none.
     assert len(requests) <= attempts
-    tally("events", said)
+    tally("events", message_count)
     tally("requests", len(requests))

@@ -50,7 +50,7 @@ def results(futures: list[Future]) -> list:
 
 def people(number: int) -> list:
     users = get_user_model().objects
-    return [users.create_user(f"writer{one}") for one in range(number)]
+    return [users.create_user(f"writer{index}") for index in range(number)]
 
 
 def test_an_edit_wins_or_is_told_and_none_is_lost(crew, session, scale, tally, chance):
@@ -60,10 +60,10 @@ def test_an_edit_wins_or_is_told_and_none_is_lost(crew, session, scale, tally, c
     before = session.version
     with at_once(crew, processes) as pool:
         futures = [
-            pool.submit(writers.edit, session.pk, one, edits, chance.randrange(2**32))
-            for one in range(processes)
+            pool.submit(writers.edit, session.pk, number, edits, chance.randrange(2**32))
+            for number in range(processes)
         ]
-        attempts = [attempt for found in results(futures) for attempt in found]
+        attempts = [attempt for result in results(futures) for attempt in result]
     won = [attempt for attempt in attempts if attempt.won]
     lost = [attempt for attempt in attempts if not attempt.won]
     tally("processes", processes)
@@ -92,10 +92,10 @@ def check_history(message: Message, winners: dict[int, writers.Attempt]) -> None
     texts = {1: f"Message {message.seq - 1}"}
     texts |= {version: attempt.text for version, attempt in winners.items()}
     assert message.text == texts.pop(last)
-    kept = list(MessageRevision.objects.filter(message=message).select_related("edited_by"))
-    assert Counter(revision.version for revision in kept) == Counter(range(1, last))
-    assert {revision.version: revision.text for revision in kept} == texts
-    by = {revision.version: revision.edited_by.username for revision in kept}
+    revisions = list(MessageRevision.objects.filter(message=message).select_related("edited_by"))
+    assert Counter(revision.version for revision in revisions) == Counter(range(1, last))
+    assert {revision.version: revision.text for revision in revisions} == texts
+    by = {revision.version: revision.edited_by.username for revision in revisions}
     assert by == {version - 1: f"writer{attempt.writer}" for version, attempt in winners.items()}
 
 
@@ -118,13 +118,13 @@ def test_every_message_gets_its_place_and_every_prompt_has_what_was_acknowledged
         start: Callable[..., Future] = pool.submit
         reading = [start(writers.read, session.pk, rounds, ledger) for _ in range(helpers)]
         amended = [
-            start(writers.amend, session.pk, one, rounds, seed(), ledger) for one in amending
+            start(writers.amend, session.pk, writer, rounds, seed(), ledger) for writer in amending
         ]
         reacted = [
-            start(writers.react, session.pk, one, rounds, seed(), ledger) for one in reacting
+            start(writers.react, session.pk, writer, rounds, seed(), ledger) for writer in reacting
         ]
         appended = [
-            start(writers.append, session.pk, one, posts, ledger) for one in range(appending)
+            start(writers.append, session.pk, number, posts, ledger) for number in range(appending)
         ]
         written = results([*appended, *amended, *reacted])
     places = written[:appending]
@@ -149,5 +149,5 @@ def test_every_message_gets_its_place_and_every_prompt_has_what_was_acknowledged
     written_last = {(done.seq, done.version): done.text for done in ledger.read() if done.version}
     for message in messages[1:]:
         assert message.text == written_last[message.seq, message.version]
-    given = Counter(Reaction.objects.values_list("message_id", "user_id", "emoji"))
-    assert given and max(given.values()) == 1
+    reaction_counts = Counter(Reaction.objects.values_list("message_id", "user_id", "emoji"))
+    assert reaction_counts and max(reaction_counts.values()) == 1

@@ -18,7 +18,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 from uuid import uuid4
 
-from tests.server import ROOT, Installation, held_port
+from tests.server import ROOT, Installation, reserved_port
 from tests.torture.clients import Api
 
 # Seconds in which a part that was gone must be made up for.
@@ -36,7 +36,7 @@ class Whole:
         self.installation = installation
         self.data_dir = installation.data_dir
         self._variables = variables
-        self._held, port = held_port()
+        self._reservation, port = reserved_port()
         self._port = port
         self.url = f"http://127.0.0.1:{port}"
         self.log = self.data_dir / "up.log"
@@ -56,7 +56,7 @@ class Whole:
     def __exit__(self, *_) -> None:
         self._process.send_signal(signal.SIGINT)
         self._process.wait(60)
-        self._held.close()
+        self._reservation.close()
 
     @property
     def pid(self) -> int:
@@ -83,7 +83,7 @@ class Whole:
         """The process ids of web, beat and the worker that summarises."""
         import psutil
 
-        found = {}
+        by_name = {}
         for child in psutil.Process(self.pid).children():
             try:
                 command = " ".join(child.cmdline())
@@ -91,8 +91,8 @@ class Whole:
                 continue
             for name, word in (("uvicorn", "uvicorn"), ("worker", "-Q memory"), ("beat", "beat")):
                 if f" {word}" in command:
-                    found[name] = child.pid
-        return found
+                    by_name[name] = child.pid
+        return by_name
 
 
 class Talk:
@@ -120,7 +120,7 @@ class Talk:
             person.join()
 
     @property
-    def said(self) -> int:
+    def message_count(self) -> int:
         return sum(map(len, list(self.acknowledged.values())))
 
     def _talk(self, person: int) -> None:
@@ -129,13 +129,13 @@ class Talk:
             session = self._insist("POST", path, {"title": f"Person {person}"})
             if session is None:
                 return
-            told = self.acknowledged.setdefault(session["id"], [])
+            acknowledged = self.acknowledged.setdefault(session["id"], [])
             for number in range(MESSAGES):
                 content = f"In {uuid4().hex[:12]} it is {number}, and the cutover is in March."
                 body = {"content": content, "reply": False, "created_at": LONG_AGO}
                 if self._insist("POST", f"sessions/{session['id']}/messages/", body) is None:
                     return
-                told.append(content)
+                acknowledged.append(content)
                 time.sleep(random.uniform(0, 0.2))
 
     def _insist(self, method: str, path: str, body: object) -> Any:
@@ -161,22 +161,24 @@ def eventually(condition: Callable[[], bool], seconds: float) -> float | None:
 
 
 def everything(api: Api, path: str) -> list[dict]:
-    found: list[dict] = []
+    messages: list[dict] = []
     page = api.call("GET", path)
     while True:
-        found += page["results"]
+        messages += page["results"]
         if not page["next"]:
-            return found
+            return messages
         page = api.call("GET", page["next"])
 
 
 def check_record(api: Api, acknowledged: dict[str, list[str]]) -> int:
     """What was acknowledged is there, once and in its order; returns how many messages."""
-    for session, said in acknowledged.items():
+    for session, acknowledged_messages in acknowledged.items():
         texts = [message["content"] for message in api.messages(session)]
         # One more may have been written whose acknowledgement was lost.
-        assert texts[: len(said)] == said, session
-        assert len(texts) <= len(said) + 1 and len(set(texts)) == len(texts), session
+        assert texts[: len(acknowledged_messages)] == acknowledged_messages, session
+        assert len(texts) <= len(acknowledged_messages) + 1 and len(set(texts)) == len(texts), (
+            session
+        )
     return sum(map(len, acknowledged.values()))
 
 

@@ -173,15 +173,17 @@ def check(built: builder.Prompt, session: Session, acknowledged: list[Done]) -> 
     limit = session.window_limit
     head = session.head
     assert head is not None
-    shown = [item for section in built.sections for item in section.items if item.kind == "message"]
-    rows = {row.pk: row for row in Message.objects.filter(pk__in=[item.id for item in shown])}
-    places = [rows[item.id].seq for item in shown]
+    visible = [
+        item for section in built.sections for item in section.items if item.kind == "message"
+    ]
+    rows = {row.pk: row for row in Message.objects.filter(pk__in=[item.id for item in visible])}
+    places = [rows[item.id].seq for item in visible]
     first = max(1, head.seq - limit + 1)
     assert places == list(range(first, head.seq + 1)), (places[:3], places[-3:], first, head.seq)
-    told = [said.text for said in built.messages if said.role == "user"]
-    assert len(told) == len(shown)
-    words = dict(zip(places, told, strict=True))
-    versions = dict(zip(places, (item.revision for item in shown), strict=True))
+    texts = [message.text for message in built.messages if message.role == "user"]
+    assert len(texts) == len(visible)
+    words = dict(zip(places, texts, strict=True))
+    versions = dict(zip(places, (item.revision for item in visible), strict=True))
     for done in acknowledged:
         assert done.seq <= head.seq, f"{done} is not there yet"
         if done.seq >= first:

@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 def item(number: int, granularity: Granularity = CONVERSATION, **fields) -> BankItem:
     """The higher the number, the older."""
     key = KEYS[granularity]
-    made = BankItem(
+    bank_item = BankItem(
         id=UUID(int=number),
         granularity=granularity,
         key=key,
@@ -28,7 +28,7 @@ def item(number: int, granularity: Granularity = CONVERSATION, **fields) -> Bank
         summary=f"- Fact number {number} is noted here.",
         last_source_at=NOW - timedelta(hours=number),
     )
-    return replace(made, **fields)
+    return replace(bank_item, **fields)
 
 
 def test_an_empty_bank_is_no_text():
@@ -132,23 +132,24 @@ items = st.lists(
 def test_the_budget_holds_and_everything_is_accounted_for(items, budget, order):
     rendered = render(items, budget)
     assert rendered.tokens == token_counting.count(rendered.text) <= budget
-    left_out = [one for one, _ in rendered.left_out]
-    assert sorted([*rendered.included, *left_out]) == [one.id for one in items]
+    left_out = [row for row, _ in rendered.left_out]
+    assert sorted([*rendered.included, *left_out]) == [row.id for row in items]
     assert bool(rendered.text) == bool(rendered.included)
     shuffled = list(items)
     order.shuffle(shuffled)
     assert render(shuffled, budget) == rendered
     # What is over the budget really does not fit beside what was preferred to it.
-    by_id = {one.id: one for one in items}
-    for one, reason in rendered.left_out:
-        out = by_id[one]
+    by_id = {row.id: row for row in items}
+    for element, reason in rendered.left_out:
+        out = by_id[element]
         preferred = [
-            by_id[kept]
-            for kept in rendered.included
-            if (by_id[kept].pinned, by_id[kept].last_source_at) >= (out.pinned, out.last_source_at)
+            by_id[entry_id]
+            for entry_id in rendered.included
+            if (by_id[entry_id].pinned, by_id[entry_id].last_source_at)
+            >= (out.pinned, out.last_source_at)
         ]
         if reason == "over budget":
-            assert one not in render([*preferred, out], budget).included
+            assert element not in render([*preferred, out], budget).included
 
 
 @given(items)

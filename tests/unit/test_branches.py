@@ -42,5 +42,5 @@ def test_each_message_of_a_path_follows_its_parent(nodes, data):
 
 
 def test_a_circle_ends():
-    one, two = uuid4(), uuid4()
-    assert len(path_to([Node(one, two), Node(two, one)], one)) == 2
+    first_item, two = uuid4(), uuid4()
+    assert len(path_to([Node(first_item, two), Node(two, first_item)], first_item)) == 2

@@ -15,11 +15,11 @@ NOBODY = CallRecorder(Lease(Cursor, UUID(int=3), UUID(int=1), UUID(int=2)), UUID
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def talk(*said: tuple[str, str]) -> list[TranscriptLine]:
+def talk(*lines: tuple[str, str]) -> list[TranscriptLine]:
     """Lines of people; those of `Bot` are the assistant's."""
     return [
         TranscriptLine(speaker, text, NOON, "assistant" if speaker == "Bot" else "user")
-        for speaker, text in said
+        for speaker, text in lines
     ]
 
 
@@ -50,8 +50,8 @@ def test_an_assistants_babble_does_not_displace_what_a_person_said():
 
 
 def test_the_assistant_is_quoted_where_nobody_else_said_anything():
-    told = conversation(talk(("Ana", "hi"), ("Bot", "The cutover is on 3 March at 22:00 UTC.")))
-    assert told == "- Bot: “The cutover is on 3 March at 22:00 UTC.”"
+    summary = conversation(talk(("Ana", "hi"), ("Bot", "The cutover is on 3 March at 22:00 UTC.")))
+    assert summary == "- Bot: “The cutover is on 3 March at 22:00 UTC.”"
 
 
 def test_what_is_said_twice_is_quoted_once():
@@ -91,11 +91,11 @@ def test_other_languages_are_read_too():
         max_size=8,
     )
 )
-def test_a_summary_keeps_to_its_bullets_and_words(said):
-    told = conversation(talk(*said))
-    assert 1 <= len(told.split("\n- ")) <= 3
-    assert told.startswith("- ")
-    assert count_words(told) <= 80
+def test_a_summary_keeps_to_its_bullets_and_words(lines):
+    summary = conversation(talk(*lines))
+    assert 1 <= len(summary.split("\n- ")) <= 3
+    assert summary.startswith("- ")
+    assert count_words(summary) <= 80
 
 
 DAYS = [
@@ -116,17 +116,21 @@ def test_a_digest_draws_on_the_children_in_order_and_says_when():
 
 
 def test_every_child_is_drawn_on_before_any_twice():
-    told = digest(DAYS)
-    assert len(told.splitlines()) == 4
-    assert "tea" not in told
+    summary = digest(DAYS)
+    assert len(summary.splitlines()) == 4
+    assert "tea" not in summary
 
 
 def test_a_bullet_names_its_day_only_once_and_only_where_days_differ():
     first = digest(DAYS)
-    again = digest([("Week 10, 2–8 Mar 2026", first), ("Week 11, 9–15 Mar 2026", "- Ben: “x y.”")])
-    assert "(Tue 3 Mar 2026)" in again and "Week 10" not in again
-    one_day = digest([("Mon 2 Mar 2026 · Tea", DAYS[0][1]), ("Mon 2 Mar 2026 · Cake", DAYS[1][1])])
-    assert "2026" not in one_day
+    summary = digest(
+        [("Week 10, 2–8 Mar 2026", first), ("Week 11, 9–15 Mar 2026", "- Ben: “x y.”")]
+    )
+    assert "(Tue 3 Mar 2026)" in summary and "Week 10" not in summary
+    summary_text = digest(
+        [("Mon 2 Mar 2026 · Tea", DAYS[0][1]), ("Mon 2 Mar 2026 · Cake", DAYS[1][1])]
+    )
+    assert "2026" not in summary_text
 
 
 @given(
@@ -140,17 +144,17 @@ def test_a_bullet_names_its_day_only_once_and_only_where_days_differ():
     )
 )
 def test_a_digest_keeps_to_its_bullets_and_words(children):
-    told = digest(children)
-    assert bool(told) == any(summary.strip(" \n-") for _, summary in children)
-    assert len(told.splitlines()) <= 4
-    assert count_words(told) <= 120
+    summary = digest(children)
+    assert bool(summary) == any(summary.strip(" \n-") for _, summary in children)
+    assert len(summary.splitlines()) <= 4
+    assert count_words(summary) <= 120
 
 
 def test_long_bullets_still_leave_room_for_two():
     long = "- Ana: “" + " ".join(f"w{n}" for n in range(200)) + "”"
-    told = digest([("Mon 2 Mar 2026", long), ("Tue 3 Mar 2026", long.replace("w", "v"))])
-    assert len(told.splitlines()) == 2
-    assert count_words(told) <= 120
+    summary = digest([("Mon 2 Mar 2026", long), ("Tue 3 Mar 2026", long.replace("w", "v"))])
+    assert len(summary.splitlines()) == 2
+    assert count_words(summary) <= 120
 
 
 def test_the_summariser_is_what_summarising_expects():
@@ -163,7 +167,7 @@ def test_the_summariser_is_what_summarising_expects():
 
 
 def test_a_plain_statement_of_a_person_comes_before_the_assistants_assent():
-    told = conversation(
+    summary = conversation(
         [
             TranscriptLine(
                 "Ana", "The read replica stays after the cutover for the exports.", NOON
@@ -173,4 +177,4 @@ def test_a_plain_statement_of_a_person_comes_before_the_assistants_assent():
             ),
         ]
     )
-    assert told == "- Ana: “The read replica stays after the cutover for the exports.”"
+    assert summary == "- Ana: “The read replica stays after the cutover for the exports.”"

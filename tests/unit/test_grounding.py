@@ -31,6 +31,6 @@ def test_what_was_not_said_is_not(words):
 
 
 def test_scripts_without_spaces_are_looked_through():
-    said = ["請求はプラットフォームチームが担当します。"]
-    assert is_grounded("プラットフォームチーム", said)
-    assert not is_grounded("決済チーム", said)
+    messages = ["請求はプラットフォームチームが担当します。"]
+    assert is_grounded("プラットフォームチーム", messages)
+    assert not is_grounded("決済チーム", messages)

@@ -41,8 +41,8 @@ def test_the_newest_stay_when_the_limit_is_reached():
 
 
 def test_a_budget_never_leaves_an_answer_without_its_question():
-    shown = fit(talk(*[1] * 10), 50, 3 * (1 + MESSAGE_OVERHEAD_TOKENS))
-    assert [m.source for m in shown] == [8, 9]
+    selected = fit(talk(*[1] * 10), 50, 3 * (1 + MESSAGE_OVERHEAD_TOKENS))
+    assert [m.source for m in selected] == [8, 9]
 
 
 def test_the_limit_is_met_to_the_message():
@@ -50,18 +50,18 @@ def test_the_limit_is_met_to_the_message():
 
 
 def test_a_budget_cuts_at_whole_messages():
-    shown = fit(talk(100, 100, 100), 50, 2 * (100 + MESSAGE_OVERHEAD_TOKENS))
-    assert [m.source for m in shown] == [2]
+    selected = fit(talk(100, 100, 100), 50, 2 * (100 + MESSAGE_OVERHEAD_TOKENS))
+    assert [m.source for m in selected] == [2]
 
 
 @given(conversations, st.integers(0, 100), st.integers(0, 5_000))
 def test_the_window_is_a_suffix_within_its_bounds(messages, limit, budget):
-    shown = fit(messages, limit, budget)
-    assert len(shown) <= limit
-    assert sum(m.tokens for m in shown) <= budget
-    assert shown == messages[len(messages) - len(shown) :]
-    if len(shown) < min(limit, len(messages)):
-        assert not shown or shown[0].role == "user"
+    selected = fit(messages, limit, budget)
+    assert len(selected) <= limit
+    assert sum(m.tokens for m in selected) <= budget
+    assert selected == messages[len(messages) - len(selected) :]
+    if len(selected) < min(limit, len(messages)):
+        assert not selected or selected[0].role == "user"
 
 
 def image(width: int = 512, height: int = 512, description: str = "") -> PromptImage:
@@ -75,10 +75,10 @@ def image(width: int = 512, height: int = 512, description: str = "") -> PromptI
 def test_the_newest_are_shown_within_the_budget(sizes, budget):
     images = [image(width, height) for width, height in sizes]
     chosen = choose_images(images, budget)
-    shown = [one for one in images if one.id in chosen]
-    assert shown == images[: len(shown)]
-    assert len(shown) <= MAX_IMAGES
-    assert sum(one.tokens for one in shown) <= max(budget, 0)
+    selected = [item for item in images if item.id in chosen]
+    assert selected == images[: len(selected)]
+    assert len(selected) <= MAX_IMAGES
+    assert sum(item.tokens for item in selected) <= max(budget, 0)
 
 
 ONE, TWO = (ToolCall(key, "look", "{}") for key in ("one", "two"))
@@ -115,9 +115,9 @@ def test_answered_calls_stay():
 )
 def test_what_lacks_its_other_half_goes(messages):
     assert [
-        one
-        for one in drop_unpaired_calls([QUESTION, *messages, DONE])
-        if one.calls or one.tool_call_id
+        item
+        for item in drop_unpaired_calls([QUESTION, *messages, DONE])
+        if item.calls or item.tool_call_id
     ] == []
 
 

@@ -24,8 +24,8 @@ next_step = partial(ladder.next_step, thresholds=THRESHOLDS)
 def talk(number: int, age: timedelta = LONG_AGO, tokens: int = 100, **fields) -> LadderNode:
     """A live conversation entry whose last source is `age` old."""
     at = NOW - age
-    made = LadderNode(UUID(int=number), CONVERSATION, day_key(at, VIENNA), tokens, at, "live")
-    return replace(made, **fields)
+    node = LadderNode(UUID(int=number), CONVERSATION, day_key(at, VIENNA), tokens, at, "live")
+    return replace(node, **fields)
 
 
 class Writer:
@@ -56,13 +56,13 @@ class Writer:
                 self.change(node.id, state="faded" if node.id in out else "live")
 
     def write(self, roll: RollUp) -> None:
-        children = [self.nodes[one] for one in roll.children]
+        children = [self.nodes[item] for item in roll.children]
         newest = max(child.last_source_at for child in children)
         digest = roll.digest or UUID(int=10_000 + len(self.nodes))
         self.written.append(roll.key)
         if roll.digest is None:
-            made = LadderNode(digest, roll.granularity, roll.key, self.length, newest, "live")
-            self.nodes[digest] = made
+            node = LadderNode(digest, roll.granularity, roll.key, self.length, newest, "live")
+            self.nodes[digest] = node
         elif self.nodes[digest].parent:
             self.change(self.nodes[digest].parent, state="stale")
             self.change(digest, state="absorbed", last_source_at=newest)
@@ -71,8 +71,8 @@ class Writer:
         for child in roll.children:
             self.change(child, state="absorbed", parent=digest)
 
-    def change(self, one: UUID, **fields) -> None:
-        self.nodes[one] = replace(self.nodes[one], **fields)
+    def change(self, item: UUID, **fields) -> None:
+        self.nodes[item] = replace(self.nodes[item], **fields)
 
     def live_tokens(self) -> int:
         return sum(node.tokens for node in self.nodes.values() if node.state == "live")
@@ -171,13 +171,13 @@ def test_a_stale_child_holds_its_digests_back():
     week = talk(30, granularity=WEEK, state="stale", key="2026-W10")
     day = talk(20, granularity=DAY, state="stale", parent=week.id)
     other = talk(21, granularity=DAY, state="absorbed", parent=week.id)
-    said = talk(10, state="absorbed", parent=day.id)
+    nodes = talk(10, state="absorbed", parent=day.id)
     edited = talk(11, state="stale", parent=day.id)
-    assert ladder.rewrites([week, day, other, said, edited]) == []
+    assert ladder.rewrites([week, day, other, nodes, edited]) == []
     after = replace(edited, state="absorbed")
-    rolls = ladder.rewrites([week, day, other, said, after])
-    assert [(roll.digest, set(roll.children)) for roll in rolls] == [(day.id, {said.id, after.id})]
-    rolls = ladder.rewrites([week, replace(day, state="absorbed"), other, said, after])
+    rolls = ladder.rewrites([week, day, other, nodes, after])
+    assert [(roll.digest, set(roll.children)) for roll in rolls] == [(day.id, {nodes.id, after.id})]
+    rolls = ladder.rewrites([week, replace(day, state="absorbed"), other, nodes, after])
     assert [(roll.digest, set(roll.children)) for roll in rolls] == [(week.id, {day.id, other.id})]
 
 

@@ -69,7 +69,9 @@ SUMMARIES = [
 
 @pytest.mark.parametrize(("summary", "expected"), SUMMARIES)
 def test_the_particulars_of_a_summary_are_found_and_nothing_else(summary, expected):
-    assert {one.form for one in find_entities(summary)} == set(filter(None, expected.split(" | ")))
+    assert {entity.form for entity in find_entities(summary)} == set(
+        filter(None, expected.split(" | "))
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,9 +93,9 @@ def test_the_particulars_of_a_summary_are_found_and_nothing_else(summary, expect
     ids=lambda several: several[0],
 )
 def test_what_is_written_in_several_ways_is_the_same(several):
-    for one in several:
+    for item in several:
         for other in several:
-            assert not missing([one], other), (one, other)
+            assert not missing([item], other), (item, other)
 
 
 @pytest.mark.parametrize(
@@ -137,14 +139,18 @@ def test_what_is_told_in_another_way_is_not_missed(child, digest):
 
 def test_a_date_that_the_childs_label_tells_is_not_looked_for():
     label = "Thu 12 Mar 2026 · Cutover on 3 April"
-    told = audit([(label, "- On 12 March 2026 Ana agreed to move it to 3 April.")], "- Moved.")
-    assert [one.form for one in told.missing] == ["--04-03", "ana"]
-    assert told.held == 2
+    loss_report = audit(
+        [(label, "- On 12 March 2026 Ana agreed to move it to 3 April.")], "- Moved."
+    )
+    assert [missing_item.form for missing_item in loss_report.missing] == ["--04-03", "ana"]
+    assert loss_report.held == 2
 
 
 def test_what_several_children_hold_counts_once():
-    told = audit([("", "for Ana, INFRA-1, 12%"), ("", "for Ana and Ben")], "- Ana and INFRA-1")
-    assert (len(told.missing), told.held) == (2, 4)
+    loss_report = audit(
+        [("", "for Ana, INFRA-1, 12%"), ("", "for Ana and Ben")], "- Ana and INFRA-1"
+    )
+    assert (len(loss_report.missing), loss_report.held) == (2, 4)
 
 
 def test_a_long_list_says_how_many_it_leaves_out():
@@ -178,8 +184,8 @@ def test_who_says_more_loses_no_more(children, digest, further):
     TEXTS,
 )
 def test_the_order_of_the_children_changes_nothing(orders, digest):
-    one, other = orders
-    assert set(missing(one, digest)) == set(missing(other, digest))
+    first_item, other = orders
+    assert set(missing(first_item, digest)) == set(missing(other, digest))
 
 
 def test_a_particular_is_the_same_however_it_is_written():

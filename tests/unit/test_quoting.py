@@ -53,10 +53,10 @@ def plain(text: str) -> str:
     for bracket in BRACKETS:
         folded = folded.replace(bracket, "<")
     folded = folded.translate(INVISIBLE).translate(LETTERS).translate(LEET)
-    kept = "".join(char for char in folded if unicodedata.category(char)[0] not in "CMZ")
+    kept_chars = "".join(char for char in folded if unicodedata.category(char)[0] not in "CMZ")
     for slash in SLASHES:
-        kept = kept.replace(slash, "")
-    return kept.replace("rn", "m").replace("l", "i")
+        kept_chars = kept_chars.replace(slash, "")
+    return kept_chars.replace("rn", "m").replace("l", "i")
 
 
 @pytest.mark.parametrize("text", DISGUISES)

@@ -39,7 +39,7 @@ def test_the_summary_before_is_context_only():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "expected",
     [
         prompts.conversation("part", HOSTILE),
         prompts.merge([HOSTILE, "- b"], HOSTILE),
@@ -48,8 +48,8 @@ def test_the_summary_before_is_context_only():
     ],
     ids=["conversation", "merge", "digest", "again"],
 )
-def test_no_source_closes_the_fence(said):
-    user = said[-1].text
+def test_no_source_closes_the_fence(expected):
+    user = expected[-1].text
     for tag in ("memory", "transcript"):
         assert user.count(f"</{tag}>") == user.count(f"<{tag}>") <= 2
 

@@ -32,7 +32,7 @@ def render(line: TranscriptLine) -> str:
     return "".join(split([line], 1_000_000)).removesuffix("\n")
 
 
-def said(parts: list[str]) -> str:
+def spoken_text(parts: list[str]) -> str:
     """What was said, without times and speakers, and without any space."""
     return "".join(PREFIX.sub("", "".join(parts)).split())
 
@@ -50,8 +50,10 @@ def test_a_message_cannot_pass_for_another_one():
 
 
 def test_a_short_transcript_is_one_part_that_holds_every_line():
-    told = [TranscriptLine("Ana", f"Sentence {number}.", NOON) for number in range(5)]
-    assert split(told, 1_000) == ["".join(f"{render(line)}\n" for line in told)]
+    transcript_lines = [TranscriptLine("Ana", f"Sentence {number}.", NOON) for number in range(5)]
+    assert split(transcript_lines, 1_000) == [
+        "".join(f"{render(line)}\n" for line in transcript_lines)
+    ]
 
 
 def test_no_lines_are_no_parts():
@@ -63,23 +65,23 @@ def test_parts_lose_nothing_and_keep_to_the_limit(lines, limit):
     parts = split(lines, limit)
     assert all(0 < token_counting.count(part) <= limit for part in parts)
     whole = [f"{render(line)}\n" for line in lines]
-    assert said(parts) == said(whole)
+    assert spoken_text(parts) == spoken_text(whole)
 
 
 def test_lines_that_fit_are_never_split():
-    told = [
+    transcript_lines = [
         TranscriptLine("Ana", f"Sentence number {number} is here.", NOON) for number in range(200)
     ]
-    parts = split(told, 100)
+    parts = split(transcript_lines, 100)
     assert len(parts) > 1
-    assert "".join(parts) == "".join(f"{render(line)}\n" for line in told)
+    assert "".join(parts) == "".join(f"{render(line)}\n" for line in transcript_lines)
 
 
 def test_an_overlong_line_is_split_at_the_ends_of_sentences():
-    told = [
+    transcript_lines = [
         TranscriptLine("Ana", " ".join(f"This is sentence {n} of many." for n in range(40)), NOON)
     ]
-    pieces = "".join(split(told, 60)).splitlines()
+    pieces = "".join(split(transcript_lines, 60)).splitlines()
     assert len(pieces) > 2
     assert all(piece.rstrip().endswith(".") for piece in pieces)
     assert all("Ana (continued): " in piece for piece in pieces[1:])

@@ -60,13 +60,13 @@ def test_nothing_goes_on_with_what_it_does_not_know():
 
 
 def test_the_last_question_again():
-    again = Regeneration(UUID(int=3))
-    assert match_transcript(PATH, request_lines("Since when?"), False) == again
+    regeneration = Regeneration(UUID(int=3))
+    assert match_transcript(PATH, request_lines("Since when?"), False) == regeneration
     assert (
         match_transcript(
             PATH, request_lines("Who owns billing?", "Ana does.", "Since  when?"), False
         )
-        == again
+        == regeneration
     )
 
 
@@ -90,10 +90,12 @@ def test_what_was_said_elsewhere_is_never_replaced():
 
 
 def test_a_deleted_question_is_not_answered_again():
-    gone = ComparedMessage("user", "Since when?", id=UUID(int=3), from_api=True, is_deleted=True)
-    assert match_transcript([*PATH[:2], gone], request_lines("Since when?"), False) == Continuation(
-        0
+    deleted_message = ComparedMessage(
+        "user", "Since when?", id=UUID(int=3), from_api=True, is_deleted=True
     )
+    assert match_transcript(
+        [*PATH[:2], deleted_message], request_lines("Since when?"), False
+    ) == Continuation(0)
 
 
 def test_another_image_is_another_question():
@@ -169,12 +171,12 @@ lines = st.lists(texts, max_size=8)
 def test_every_request_gets_a_valid_match_or_none(path, request, is_new):
     """Never beyond the request, and never below what is not on the path."""
     known = stored_lines(*path)
-    found = match_transcript(known, request_lines(*request), is_new and not known)
-    if isinstance(found, Continuation):
-        assert 0 <= found.start < len(request)
-        assert found.below is None or found.below in {one.id for one in known}
-    elif isinstance(found, Regeneration):
-        meant = next(one for one in known if one.id == found.id)
+    matched = match_transcript(known, request_lines(*request), is_new and not known)
+    if isinstance(matched, Continuation):
+        assert 0 <= matched.start < len(request)
+        assert matched.below is None or matched.below in {known_item.id for known_item in known}
+    elif isinstance(matched, Regeneration):
+        meant = next(known_item for known_item in known if known_item.id == matched.id)
         assert (meant.role, meant.normalized_text) == (
             "user",
             request_lines(*request)[-1].normalized_text,

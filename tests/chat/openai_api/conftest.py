@@ -30,8 +30,8 @@ class Strata:
             "Content-Type": "application/json",
         }
         data = None if body is None else json.dumps(body).encode()
-        asked = Request(f"{self.url}/api/v1/{path}", data, headers, method=method)
-        with urlopen(asked, timeout=30) as answer:
+        http_request = Request(f"{self.url}/api/v1/{path}", data, headers, method=method)
+        with urlopen(http_request, timeout=30) as answer:
             text = answer.read()
         return json.loads(text) if text else None
 
@@ -43,10 +43,10 @@ class Strata:
     def sessions(self, slug: str) -> list[dict]:
         return self.rest("GET", f"projects/{slug}/sessions/")["results"]
 
-    def said(self, slug: str) -> list[tuple[str, str]]:
+    def stored_turns(self, slug: str) -> list[tuple[str, str]]:
         """All that was said in the only session of a project: (role, text)."""
         [session] = self.sessions(slug)
-        return [(one["role"], one["content"]) for one in self.messages(session)]
+        return [(message["role"], message["content"]) for message in self.messages(session)]
 
     def messages(self, session: dict) -> list[dict]:
         return self.rest("GET", f"sessions/{session['id']}/messages/")["results"]
@@ -67,12 +67,12 @@ class Strata:
         } | options
 
     @property
-    def told(self) -> list[tuple[str, str]]:
+    def prompt_turns(self) -> list[tuple[str, str]]:
         """What the model was told last, without the front: (role, text)."""
         return [
-            (one["role"], one.get("content") or "")
-            for one in self.model.requests[-1]["messages"]
-            if one["role"] != "system"
+            (message["role"], message.get("content") or "")
+            for message in self.model.requests[-1]["messages"]
+            if message["role"] != "system"
         ]
 
     @property
@@ -86,11 +86,11 @@ def running(tmp_path_factory) -> Iterator[Strata]:
     data_dir = tmp_path_factory.mktemp("strata-completions")
     with (
         ScriptedModel() as model,
-        installed(data_dir, model) as made,
-        Web(made, STRATA_OUTBOUND_ALLOW="127.0.0.1/32") as web,
+        installed(data_dir, model) as installation,
+        Web(installation, STRATA_OUTBOUND_ALLOW="127.0.0.1/32") as web,
     ):
-        token = made.token
-        yield Strata(web.url, model, token, made.manage, web.log.read_text)
+        token = installation.token
+        yield Strata(web.url, model, token, installation.manage, web.log.read_text)
 
 
 @pytest.fixture
@@ -112,9 +112,11 @@ def say(strata: Strata, slug: str) -> Callable:
     """
 
     def ask(messages, session: str = "", **fields):
-        told = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        sent_messages = (
+            [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        )
         client = strata.client(session=session)
-        return client.chat.completions.create(model=slug, messages=told, **fields)
+        return client.chat.completions.create(model=slug, messages=sent_messages, **fields)
 
     return ask
 

@@ -6,7 +6,7 @@ import pytest
 
 
 def test_each_project_is_a_model(strata, slug):
-    models = {one.id: one for one in strata.client().models.list()}
+    models = {model.id: model for model in strata.client().models.list()}
     assert models[slug].object == "model"
     assert models[slug].owned_by == "strata"
     assert strata.client().models.retrieve(slug).id == slug
@@ -39,10 +39,10 @@ def test_an_answer_that_was_cut_off_says_so(strata, say):
 def test_the_asynchronous_client_is_answered_too(strata, slug):
     async def talk() -> tuple[str, str]:
         async with strata.async_client() as client:
-            asked = {"model": slug, "messages": [{"role": "user", "content": "Hello"}]}
-            whole = await client.chat.completions.create(**asked)
-            stream = await client.chat.completions.create(**asked, stream=True)
-            pieces = [one.choices[0].delta.content or "" async for one in stream]
+            body = {"model": slug, "messages": [{"role": "user", "content": "Hello"}]}
+            whole = await client.chat.completions.create(**body)
+            stream = await client.chat.completions.create(**body, stream=True)
+            pieces = [event.choices[0].delta.content or "" async for event in stream]
             return whole.choices[0].message.content, "".join(pieces)
 
     assert asyncio.run(talk()) == ("Scripted.", "Scripted.")
@@ -51,19 +51,19 @@ def test_the_asynchronous_client_is_answered_too(strata, slug):
 def test_a_stream_has_the_chunks_of_the_official_one(strata, slug, say):
     strata.model.say("On 3 March.", delay=0.02)
     chunks = list(say("When?", stream=True))
-    assert {one.object for one in chunks} == {"chat.completion.chunk"}
-    assert len({one.id for one in chunks}) == 1
-    assert {one.model for one in chunks} == {slug}
+    assert {chunk.object for chunk in chunks} == {"chat.completion.chunk"}
+    assert len({chunk.id for chunk in chunks}) == 1
+    assert {chunk.model for chunk in chunks} == {slug}
     first, *middle, last = chunks
     assert first.choices[0].delta.role == "assistant"
-    assert all(one.choices[0].delta.role is None for one in middle)
+    assert all(item.choices[0].delta.role is None for item in middle)
     assert len(middle) > 1
-    text = "".join(one.choices[0].delta.content or "" for one in chunks)
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
     assert text == "On 3 March."
-    assert [one.choices[0].finish_reason for one in chunks[:-1]] == [None] * (len(chunks) - 1)
+    assert [chunk.choices[0].finish_reason for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
     assert last.choices[0].finish_reason == "stop"
     assert last.choices[0].delta.content is None
-    assert all(one.usage is None for one in chunks)
+    assert all(chunk.usage is None for chunk in chunks)
 
 
 def test_a_stream_tells_what_it_took_where_that_is_asked(strata, say):
@@ -72,13 +72,13 @@ def test_a_stream_tells_what_it_took_where_that_is_asked(strata, say):
     assert last.choices == []
     assert last.usage.completion_tokens == 3
     assert chunks[-1].choices[0].finish_reason == "stop"
-    assert all("usage" in one.model_fields_set and one.usage is None for one in chunks)
+    assert all("usage" in chunk.model_fields_set and chunk.usage is None for chunk in chunks)
 
 
 def test_the_stream_ends_as_the_official_one(strata, slug):
-    asked = {"model": slug, "messages": [{"role": "user", "content": "Hello"}], "stream": True}
+    body = {"model": slug, "messages": [{"role": "user", "content": "Hello"}], "stream": True}
     client = strata.client()
-    with client.chat.completions.with_streaming_response.create(**asked) as answer:
+    with client.chat.completions.with_streaming_response.create(**body) as answer:
         assert answer.headers["Content-Type"] == "text/event-stream; charset=utf-8"
         assert answer.headers["Cache-Control"] == "no-cache"
         lines = list(answer.iter_lines())
@@ -107,13 +107,13 @@ def test_what_is_asked_of_an_answer_reaches_the_model(strata, say, name):
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 def test_the_longest_answer_is_asked_for_under_either_name(strata, say, name):
     say("Hello", **{name: 12})
-    asked = strata.model.requests[-1]
-    assert asked.get("max_completion_tokens", asked.get("max_tokens")) == 12
+    request = strata.model.requests[-1]
+    assert request.get("max_completion_tokens", request.get("max_tokens")) == 12
 
 
-@pytest.mark.parametrize(("given", "sent"), [("END", ["END"]), (["A", "B"], ["A", "B"])])
-def test_it_stops_where_it_is_asked_to(strata, say, given, sent):
-    say("Hello", stop=given)
+@pytest.mark.parametrize(("value", "sent"), [("END", ["END"]), (["A", "B"], ["A", "B"])])
+def test_it_stops_where_it_is_asked_to(strata, say, value, sent):
+    say("Hello", stop=value)
     assert strata.model.requests[-1]["stop"] == sent
 
 
@@ -131,14 +131,14 @@ def test_a_schema_reaches_the_model_to_the_letter(strata, say):
 
 def test_what_is_not_asked_is_not_sent(strata, say):
     say("Hello", temperature=None, stop=None, n=1, logprobs=False)
-    asked = strata.model.requests[-1]
-    assert {"temperature", "stop", "n", "logprobs", "tools", "max_tokens"} & set(asked) == set()
+    request = strata.model.requests[-1]
+    assert {"temperature", "stop", "n", "logprobs", "tools", "max_tokens"} & set(request) == set()
 
 
 def test_several_turns_are_the_history(strata, say, user, assistant):
-    told = [user("The cutover is on 3 March."), assistant("Noted."), user("When is it?")]
-    say(told)
-    assert strata.told == [(one["role"], one["content"]) for one in told]
+    messages = [user("The cutover is on 3 March."), assistant("Noted."), user("When is it?")]
+    say(messages)
+    assert strata.prompt_turns == [(message["role"], message["content"]) for message in messages]
 
 
 def test_the_programs_own_words_stand_beneath_the_projects(strata, say, user):
@@ -147,7 +147,7 @@ def test_the_programs_own_words_stand_beneath_the_projects(strata, say, user):
     say([system, user("Hello"), {"role": "developer", "content": "Be brief."}])
     assert strata.front.index("assistant of the project") < strata.front.index("pirate")
     assert strata.front.endswith("Answer like a pirate.\n\nBe brief.")
-    assert strata.told == [("user", "Hello")]
+    assert strata.prompt_turns == [("user", "Hello")]
 
 
 def test_a_request_may_be_nothing_but_the_programs_words(strata, say):
@@ -158,7 +158,7 @@ def test_a_request_may_be_nothing_but_the_programs_words(strata, say):
 def test_parts_of_words_are_one_message(strata, say):
     parts = [{"type": "text", "text": "Hello"}, {"type": "text", "text": "there"}]
     say([{"role": "user", "content": parts}])
-    assert strata.told == [("user", "Hello\nthere")]
+    assert strata.prompt_turns == [("user", "Hello\nthere")]
 
 
 def test_the_speakers_of_a_request_are_told_apart(strata, say):
@@ -169,10 +169,10 @@ def test_the_speakers_of_a_request_are_told_apart(strata, say):
             {"role": "user", "name": "Ben", "content": "Who owns billing?"},
         ]
     )
-    assert strata.told[0] == ("user", "Ana: I own billing.")
-    assert strata.told[2] == ("user", "Ben: Who owns billing?")
+    assert strata.prompt_turns[0] == ("user", "Ana: I own billing.")
+    assert strata.prompt_turns[2] == ("user", "Ben: Who owns billing?")
 
 
 def test_text_that_no_database_takes_is_taken(strata, say):
     say("A\0B", session="odd")
-    assert strata.told == [("user", "AB")]
+    assert strata.prompt_turns == [("user", "AB")]

@@ -17,9 +17,12 @@ def raw(
 ) -> tuple[int, dict, dict]:
     """The status, headers and JSON of an answer, without a client in between."""
     connection = HTTPConnection("127.0.0.1", int(strata.url.rpartition(":")[2]), timeout=30)
-    given = {"Authorization": f"Bearer {strata.token}", "Content-Type": "application/json"}
-    given |= {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request(method, path, body, given)
+    request_headers = {
+        "Authorization": f"Bearer {strata.token}",
+        "Content-Type": "application/json",
+    }
+    request_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body, request_headers)
     answer = connection.getresponse()
     return answer.status, dict(answer.headers), json.loads(answer.read())
 
@@ -40,21 +43,21 @@ def test_an_unknown_key_is_401(strata, slug):
 @pytest.mark.parametrize("name", ["gpt-4o", "no/such", "a\0b", "\ud83d", "x" * 5000])
 def test_an_unknown_model_is_404(strata, name):
     body = json.dumps({"model": name, "messages": HELLO}).encode()
-    status, _, told = raw(strata, "POST", "/v1/chat/completions", body)
-    assert (status, told["error"]["param"]) in [(404, "model"), (400, "model")]
-    assert told["error"]["code"] in ("model_not_found", "invalid_value")
+    status, _, answer_body = raw(strata, "POST", "/v1/chat/completions", body)
+    assert (status, answer_body["error"]["param"]) in [(404, "model"), (400, "model")]
+    assert answer_body["error"]["code"] in ("model_not_found", "invalid_value")
 
 
 @pytest.mark.parametrize("name", ["gpt-4o", "no%2Fsuch", "no/such", "a%00b"])
 def test_an_unknown_model_has_no_page(strata, name):
-    status, _, told = raw(strata, "GET", f"/v1/models/{name}")
-    assert (status, told["error"]["code"]) == (404, "model_not_found")
+    status, _, answer_body = raw(strata, "GET", f"/v1/models/{name}")
+    assert (status, answer_body["error"]["code"]) == (404, "model_not_found")
 
 
 def test_a_stranger_is_told_the_same_as_of_no_model(strata, slug):
     token = strata.manage("create_token", "stan", "--create")
     client = strata.client(token)
-    assert slug not in {one.id for one in client.models.list()}
+    assert slug not in {model.id for model in client.models.list()}
     for name in (slug, "nothing"):
         with pytest.raises(openai.NotFoundError) as refused:
             client.chat.completions.create(model=name, messages=HELLO)
@@ -66,7 +69,7 @@ def test_a_stranger_is_told_the_same_as_of_no_model(strata, slug):
 def test_a_token_of_one_project_sees_one_model(strata, slug):
     other = strata.project()
     client = strata.client(strata.manage("create_token", "admin", f"--project={slug}"))
-    assert [one.id for one in client.models.list()] == [slug]
+    assert [model.id for model in client.models.list()] == [slug]
     with pytest.raises(openai.NotFoundError):
         client.chat.completions.create(model=other, messages=HELLO)
     assert client.chat.completions.create(model=slug, messages=HELLO).choices
@@ -79,7 +82,7 @@ def test_a_viewer_and_a_token_to_read_see_models_and_are_not_answered(strata, sl
     reading = strata.manage("create_token", "admin", "--scope=read")
     for token in (viewer, reading):
         client = strata.client(token, session=session)
-        assert slug in {one.id for one in client.models.list()}
+        assert slug in {model.id for model in client.models.list()}
         with pytest.raises(openai.PermissionDeniedError) as refused:
             client.chat.completions.create(model=slug, messages=HELLO)
         assert refused.value.code == "insufficient_permissions"
@@ -143,30 +146,32 @@ MESSAGES = [
 @pytest.mark.parametrize(("messages", "place"), MESSAGES)
 def test_messages_that_cannot_be_read_are_refused_by_their_place(strata, slug, messages, place):
     body = json.dumps({"model": slug, "messages": messages}).encode()
-    status, _, told = raw(strata, "POST", "/v1/chat/completions", body)
-    assert (status, told["error"]["param"]) == (400, place)
-    assert is_openai_error(told)
+    status, _, answer_body = raw(strata, "POST", "/v1/chat/completions", body)
+    assert (status, answer_body["error"]["param"]) == (400, place)
+    assert is_openai_error(answer_body)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"null", b'{"model": 1e999}', b"\xff"])
 def test_what_is_no_request_is_400(strata, body):
-    status, _, told = raw(strata, "POST", "/v1/chat/completions", body)
+    status, _, answer_body = raw(strata, "POST", "/v1/chat/completions", body)
     assert status == 400
-    assert is_openai_error(told)
+    assert is_openai_error(answer_body)
 
 
 def test_other_forms_and_methods_are_refused(strata):
-    status, _, told = raw(strata, "POST", "/v1/chat/completions", b"a=b", Content_Type="text/plain")
-    assert (status, is_openai_error(told)) == (415, True)
-    status, headers, told = raw(strata, "GET", "/v1/chat/completions")
-    assert (status, is_openai_error(told), headers["Allow"]) == (405, True, "POST, OPTIONS")
+    status, _, answer_body = raw(
+        strata, "POST", "/v1/chat/completions", b"a=b", Content_Type="text/plain"
+    )
+    assert (status, is_openai_error(answer_body)) == (415, True)
+    status, headers, answer_body = raw(strata, "GET", "/v1/chat/completions")
+    assert (status, is_openai_error(answer_body), headers["Allow"]) == (405, True, "POST, OPTIONS")
 
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/", "/v1/chat/completions/x"])
 def test_an_unknown_route_is_404(strata, path):
-    status, _, told = raw(strata, "POST", path, b"{}")
+    status, _, answer_body = raw(strata, "POST", path, b"{}")
     assert status == 404
-    assert is_openai_error(told)
+    assert is_openai_error(answer_body)
 
 
 def test_a_key_without_end_is_refused(say):
@@ -209,9 +214,13 @@ def test_a_failed_reply_stays_on_the_record_and_is_asked_again(strata, slug, say
     with pytest.raises(openai.InternalServerError):
         say("Hello", session="a")
     [session] = strata.sessions(slug)
-    assert [one["status"] for one in strata.messages(session)] == ["complete", "failed"]
+    assert [message["status"] for message in strata.messages(session)] == ["complete", "failed"]
     say("Hello", session="a")
-    assert [one["status"] for one in strata.messages(session)] == ["complete", "failed", "complete"]
+    assert [message["status"] for message in strata.messages(session)] == [
+        "complete",
+        "failed",
+        "complete",
+    ]
 
 
 def test_the_client_tries_again_by_itself(strata, slug):
@@ -226,8 +235,8 @@ def test_a_stream_that_breaks_says_so(strata, say, session):
     strata.model.half("On 3 March and then", delay=0.02)
     words = []
     with pytest.raises(openai.APIError) as failed:
-        for one in say("When?", session=session, stream=True):
-            words += [one.choices[0].delta.content or ""]
+        for chunk in say("When?", session=session, stream=True):
+            words += [chunk.choices[0].delta.content or ""]
     assert "".join(words) == "On 3 March and then"
     assert failed.value.code == "upstream_error"
 

@@ -22,38 +22,41 @@ OTHER = inline(picture(size=(50, 20)))
 
 
 def looking(text: str, *addresses: str) -> dict:
-    shown = [{"type": "image_url", "image_url": {"url": one, "detail": "low"}} for one in addresses]
-    return {"role": "user", "content": [{"type": "text", "text": text}, *shown]}
+    image_parts = [
+        {"type": "image_url", "image_url": {"url": address, "detail": "low"}}
+        for address in addresses
+    ]
+    return {"role": "user", "content": [{"type": "text", "text": text}, *image_parts]}
 
 
-def seen(strata) -> list[tuple[int, int]]:
+def prompt_image_sizes(strata) -> list[tuple[int, int]]:
     """The sizes of the images that the model was shown last."""
-    found = []
+    sizes = []
     for message in strata.model.requests[-1]["messages"]:
         for part in message["content"] if isinstance(message["content"], list) else ():
             if part["type"] == "image_url":
                 head, _, data = part["image_url"]["url"].partition(",")
                 assert head.startswith("data:image/")
-                found.append(Image.open(io.BytesIO(base64.b64decode(data))).size)
-    return found
+                sizes.append(Image.open(io.BytesIO(base64.b64decode(data))).size)
+    return sizes
 
 
 def test_an_image_is_shown(strata, say):
     say([looking("What is this?", RED)])
-    assert seen(strata) == [(40, 30)]
+    assert prompt_image_sizes(strata) == [(40, 30)]
 
 
 def test_an_image_of_a_conversation_is_kept_and_shown_again(strata, slug, say):
     say([looking("What is this?", RED)], session="seen")
     say("And what colour has it?", session="seen")
-    assert seen(strata) == [(40, 30)]
+    assert prompt_image_sizes(strata) == [(40, 30)]
     [session] = strata.sessions(slug)
-    [kept] = strata.messages(session)[0]["attachments"]
-    assert (kept["width"], kept["height"]) == (40, 30)
-    asked = Request(
-        f"{strata.url}{kept['url']}", headers={"Authorization": f"Bearer {strata.token}"}
+    [attachment] = strata.messages(session)[0]["attachments"]
+    assert (attachment["width"], attachment["height"]) == (40, 30)
+    http_request = Request(
+        f"{strata.url}{attachment['url']}", headers={"Authorization": f"Bearer {strata.token}"}
     )
-    with urlopen(asked) as answer:
+    with urlopen(http_request) as answer:
         assert Image.open(io.BytesIO(answer.read())).size == (40, 30)
 
 
@@ -61,16 +64,16 @@ def test_the_same_words_to_another_image_are_another_question(strata, slug, say)
     say([looking("What is this?", RED)], session="seen")
     say([looking("What is this?", RED)], session="seen")
     say([looking("What is this?", OTHER)], session="seen")
-    roles = [role for role, _ in strata.said(slug)]
+    roles = [role for role, _ in strata.stored_turns(slug)]
     assert roles == ["user", "assistant", "assistant", "user", "assistant"]
 
 
 def test_images_of_earlier_turns_come_along(strata, slug, say, assistant, user):
-    told = [looking("What is this?", RED), assistant("A flag."), user("Of which country?")]
-    say(told)
-    assert seen(strata) == [(40, 30)]
-    say(told, session="moved")
-    assert seen(strata) == [(40, 30)]
+    messages = [looking("What is this?", RED), assistant("A flag."), user("Of which country?")]
+    say(messages)
+    assert prompt_image_sizes(strata) == [(40, 30)]
+    say(messages, session="moved")
+    assert prompt_image_sizes(strata) == [(40, 30)]
 
 
 def test_without_a_conversation_nothing_is_kept(strata, slug, say):
@@ -79,21 +82,21 @@ def test_without_a_conversation_nothing_is_kept(strata, slug, say):
 
 
 def test_an_image_alone_is_a_message(strata, slug, say):
-    shown = {"type": "image_url", "image_url": {"url": RED}}
-    say([{"role": "user", "content": [shown]}], session="seen")
-    assert seen(strata) == [(40, 30)]
+    image_parts = {"type": "image_url", "image_url": {"url": RED}}
+    say([{"role": "user", "content": [image_parts]}], session="seen")
+    assert prompt_image_sizes(strata) == [(40, 30)]
 
 
 def test_only_the_newest_of_many_images_are_shown(strata, say, assistant):
-    told = []
+    messages = []
     for number in range(23):
-        told += [
+        messages += [
             looking(f"And {number}?", inline(picture(size=(40 + number, 30)))),
             assistant("Yes."),
         ]
-    say([*told, looking("This?", RED)])
-    assert len(seen(strata)) == 20
-    assert seen(strata)[-2:] == [(62, 30), (40, 30)]
+    say([*messages, looking("This?", RED)])
+    assert len(prompt_image_sizes(strata)) == 20
+    assert prompt_image_sizes(strata)[-2:] == [(62, 30), (40, 30)]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,7 @@ def test_too_many_images_are_refused(say):
 def test_an_image_elsewhere_is_fetched(strata, say, receiver):
     receiver.reply = Reply(200, {"Content-Type": "image/png"}, picture(size=(33, 22)))
     say([looking("What is this?", f"{receiver.url}/red.png")])
-    assert seen(strata) == [(33, 22)]
+    assert prompt_image_sizes(strata) == [(33, 22)]
 
 
 @pytest.mark.parametrize(
@@ -148,4 +151,4 @@ def test_no_image_is_fetched_from_inside(connector, address):
 
     with pytest.raises(InvalidInputError):
         ImageLoader().load([address])
-    assert connector.seen == []
+    assert connector.connections == []

@@ -18,10 +18,10 @@ def wait_for(condition) -> None:
 
 def leave_a_stream(strata, slug: str, session: str) -> None:
     client = strata.client(session=session)
-    asked = [{"role": "user", "content": "Go on"}]
-    stream = client.chat.completions.create(model=slug, messages=asked, stream=True)
-    for one in stream:
-        if one.choices[0].delta.content:
+    messages = [{"role": "user", "content": "Go on"}]
+    stream = client.chat.completions.create(model=slug, messages=messages, stream=True)
+    for event in stream:
+        if event.choices[0].delta.content:
             break
     stream.close()
     client.close()
@@ -32,12 +32,14 @@ def leave_a_request(strata, slug: str, session: str) -> None:
 
     async def give_up() -> None:
         async with strata.async_client(session=session) as client:
-            asked = [{"role": "user", "content": "Go on"}]
-            asking = asyncio.create_task(client.chat.completions.create(model=slug, messages=asked))
+            messages = [{"role": "user", "content": "Go on"}]
+            request_task = asyncio.create_task(
+                client.chat.completions.create(model=slug, messages=messages)
+            )
             while not strata.model.requests:
                 await asyncio.sleep(0.05)
-            asking.cancel()
-            await asyncio.wait({asking})
+            request_task.cancel()
+            await asyncio.wait({request_task})
 
     asyncio.run(give_up())
 
@@ -49,7 +51,7 @@ LEAVING = {"stream": leave_a_stream, "request": leave_a_request}
 def test_a_reply_of_a_conversation_is_kept_to_its_end(strata, slug, leave):
     strata.model.say(LONG, delay=0.02)
     LEAVING[leave](strata, slug, "a")
-    wait_for(lambda: strata.said(slug)[-1] == ("assistant", LONG))
+    wait_for(lambda: strata.stored_turns(slug)[-1] == ("assistant", LONG))
     assert strata.model.abandoned == 0
 
 
@@ -70,7 +72,7 @@ def test_a_reply_that_somebody_stops_in_the_browser_ends_here_too(strata, slug, 
     strata.rest("POST", f"messages/{reply['id']}/stop/")
     chunks = list(stream)
     assert chunks[-1].choices[0].finish_reason == "stop"
-    assert "word199" not in "".join(one.choices[0].delta.content or "" for one in chunks)
+    assert "word199" not in "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
 
 
 def test_the_browser_sees_it_grow(strata, slug, say):
@@ -78,7 +80,7 @@ def test_the_browser_sees_it_grow(strata, slug, say):
     permits.release()
     stream = say("Count", session="a", stream=True)
     next(stream)
-    wait_for(lambda: strata.said(slug)[-1] == ("assistant", "One"))
+    wait_for(lambda: strata.stored_turns(slug)[-1] == ("assistant", "One"))
     permits.release(2)
     list(stream)
-    wait_for(lambda: strata.said(slug)[-1] == ("assistant", "One two three"))
+    wait_for(lambda: strata.stored_turns(slug)[-1] == ("assistant", "One two three"))

@@ -19,7 +19,7 @@ JSON format: {{ "title": "your concise title here" }}
 
 
 def contents(strata) -> list[str]:
-    return [text for _, text in strata.told]
+    return [text for _, text in strata.prompt_turns]
 
 
 def test_two_requests_with_one_key_continue_one_another(strata, slug, say):
@@ -28,7 +28,7 @@ def test_two_requests_with_one_key_continue_one_another(strata, slug, say):
     strata.model.say("On 3 March.")
     say("When is it?", session="cutover")
     assert contents(strata) == ["The cutover is on 3 March.", "Noted.", "When is it?"]
-    assert strata.said(slug) == [
+    assert strata.stored_turns(slug) == [
         ("user", "The cutover is on 3 March."),
         ("assistant", "Noted."),
         ("user", "When is it?"),
@@ -40,7 +40,7 @@ def test_the_header_of_open_webui_does_the_same(strata, slug, user):
     client = strata.client(default_headers={"X-OpenWebUI-Chat-Id": "chat-1"})
     for text in ("One", "Two"):
         client.chat.completions.create(model=slug, messages=[user(text)])
-    assert [text for role, text in strata.said(slug) if role == "user"] == ["One", "Two"]
+    assert [text for role, text in strata.stored_turns(slug) if role == "user"] == ["One", "Two"]
 
 
 def test_other_keys_are_other_conversations(strata, slug, say):
@@ -84,12 +84,12 @@ def test_a_temporary_chat_of_open_webui_leaves_nothing(strata, slug, user):
 def test_the_history_is_the_records_own(strata, slug, say, user, assistant):
     strata.model.say("Noted.")
     say("The cutover is on 3 March.", session="a")
-    told = [
+    messages = [
         user("The cutover is  on 3 March.\n"),
         assistant("I made this up."),
         user("When is it?"),
     ]
-    say(told, session="a")
+    say(messages, session="a")
     assert contents(strata) == ["The cutover is on 3 March.", "Noted.", "When is it?"]
 
 
@@ -108,7 +108,9 @@ def test_the_same_last_message_again_is_answered_anew(strata, slug, say, user, a
     strata.model.say("On 3 March.")
     say("When is the cutover?", session="a")
     assert contents(strata) == ["When is the cutover?"]
-    assert [text for role, text in strata.said(slug) if role == "user"] == ["When is the cutover?"]
+    assert [text for role, text in strata.stored_turns(slug) if role == "user"] == [
+        "When is the cutover?"
+    ]
     say([user("When is the cutover?"), assistant("On 3 March."), user("Sure?")], session="a")
     assert contents(strata) == ["When is the cutover?", "On 3 March.", "Sure?"]
 
@@ -119,7 +121,7 @@ def test_an_earlier_message_again_is_answered_anew_in_its_place(strata, slug, sa
         say(f"Question {number}?", session="a")
     say([user("Question 0?"), assistant("Answer 0."), user("Question 1?")], session="a")
     assert contents(strata) == ["Question 0?", "Answer 0.", "Question 1?"]
-    assert len([text for role, text in strata.said(slug) if role == "user"]) == 3
+    assert len([text for role, text in strata.stored_turns(slug) if role == "user"]) == 3
 
 
 def test_a_message_that_was_edited_there_stands_in_place_of_the_one_before(
@@ -147,7 +149,7 @@ def test_a_reply_that_was_cut_off_there_is_the_records(strata, slug, say, user, 
     say("When?", session="a")
     say([user("When?"), assistant("The cutover is on"), user("Go on")], session="a")
     assert contents(strata)[1].endswith("the platform team owns it.")
-    assert len(strata.said(slug)) == 4
+    assert len(strata.stored_turns(slug)) == 4
 
 
 def test_turns_that_another_model_answered_are_taken_in_and_not_remembered(
@@ -160,21 +162,21 @@ def test_turns_that_another_model_answered_are_taken_in_and_not_remembered(
     say([*known, *elsewhere, user("Since when?")], session="a")
     assert contents(strata)[2:] == ["Who owns it?", "Ana.", "Since when?"]
     [session] = strata.sessions(slug)
-    kept = [one["remembered"] for one in strata.messages(session)]
-    assert kept == [True, True, False, False, True, True]
+    remembered = [message["remembered"] for message in strata.messages(session)]
+    assert remembered == [True, True, False, False, True, True]
 
 
 def test_a_conversation_that_began_elsewhere_comes_with_its_history(
     strata, slug, say, user, assistant
 ):
-    told = [user("The cutover is on 3 March."), assistant("Noted."), user("When is it?")]
-    say(told, session="moved")
+    sent_messages = [user("The cutover is on 3 March."), assistant("Noted."), user("When is it?")]
+    say(sent_messages, session="moved")
     assert contents(strata) == ["The cutover is on 3 March.", "Noted.", "When is it?"]
     say("Sure?", session="moved")
     assert len(contents(strata)) == 5
     [session] = strata.sessions(slug)
     messages = strata.messages(session)
-    assert [one["remembered"] for one in messages][:4] == [False, False, True, True]
+    assert [message["remembered"] for message in messages][:4] == [False, False, True, True]
     assert messages[2]["author"] == "admin"
 
 
@@ -185,7 +187,7 @@ def test_what_was_forgotten_does_not_come_back_from_a_program(strata, slug, say,
     strata.manage("forget", f"--project={slug}", f"--session={session['id']}")
     say([user("My number is okapi-77."), assistant("Noted."), user("And now?")], session="a")
     assert contents(strata) == ["And now?"]
-    assert "okapi-77" not in str(strata.said(slug))
+    assert "okapi-77" not in str(strata.stored_turns(slug))
 
 
 def test_a_deleted_conversation_begins_anew_and_can_still_be_brought_back(
@@ -217,25 +219,25 @@ def test_a_closed_conversation_says_so(strata, slug, say):
     with pytest.raises(openai.BadRequestError) as refused:
         say("Two", session="a")
     assert refused.value.code == "session_closed"
-    assert len(strata.said(slug)) == 2
+    assert len(strata.stored_turns(slug)) == 2
 
 
 def test_prompts_for_titles_stand_apart(strata, slug, say):
     strata.model.say("Noted.")
     say("The cutover is on 3 March.", session="a")
-    before = strata.said(slug)
+    before = strata.stored_turns(slug)
     prompt = TITLE.format("USER: The cutover is on 3 March.\nASSISTANT: Noted.")
     strata.model.say('{"title": "The cutover"}')
     assert say(prompt, session="a").choices[0].message.content == '{"title": "The cutover"}'
     assert contents(strata) == [prompt]
-    assert strata.said(slug) == before
+    assert strata.stored_turns(slug) == before
 
 
 def test_a_prompt_that_comes_before_the_first_message_begins_no_conversation(strata, slug, say):
     say(TITLE.format("USER: When is the cutover?"), session="a")
     assert strata.sessions(slug) == []
     say("When is the cutover?", session="a")
-    assert len(strata.said(slug)) == 2
+    assert len(strata.stored_turns(slug)) == 2
 
 
 def test_a_transcript_in_other_words_stands_apart_too(strata, slug, say):
@@ -245,15 +247,15 @@ def test_a_transcript_in_other_words_stands_apart_too(strata, slug, say):
         "Provide a concise title.\n\nUser: When is the cutover?\nAI: On 3 March,\nas planned.\n",
         session="a",
     )
-    assert len(strata.said(slug)) == 2
+    assert len(strata.stored_turns(slug)) == 2
 
 
 def test_another_conversation_with_the_same_key_stands_apart(strata, slug, say, user, assistant):
     say("One", session="a")
-    told = [user("Translate: cat"), assistant("Katze"), user("Translate: dog")]
-    say(told, session="a")
+    messages = [user("Translate: cat"), assistant("Katze"), user("Translate: dog")]
+    say(messages, session="a")
     assert contents(strata) == ["Translate: cat", "Katze", "Translate: dog"]
-    assert len(strata.said(slug)) == 2
+    assert len(strata.stored_turns(slug)) == 2
 
 
 def test_requests_at_once_each_have_their_place(strata, slug, say):
@@ -267,12 +269,16 @@ def test_requests_at_once_each_have_their_place(strata, slug, say):
         writer.join()
     [session] = strata.sessions(slug)
     messages = strata.messages(session)
-    assert [one["seq"] for one in messages] == list(range(1, 13))
-    assert sorted(one["content"] for one in messages if one["role"] == "user") == [
+    assert [message["seq"] for message in messages] == list(range(1, 13))
+    assert sorted(message["content"] for message in messages if message["role"] == "user") == [
         f"Question {number}?" for number in range(6)
     ]
-    asked = {one["id"]: one["content"] for one in messages if one["role"] == "user"}
-    assert {one["parent"] for one in messages if one["role"] == "assistant"} == set(asked)
+    texts_by_id = {
+        message["id"]: message["content"] for message in messages if message["role"] == "user"
+    }
+    assert {message["parent"] for message in messages if message["role"] == "assistant"} == set(
+        texts_by_id
+    )
 
 
 def test_what_was_said_settles_into_memory_and_stands_before_every_request(strata, slug, say):

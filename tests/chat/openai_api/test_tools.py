@@ -23,11 +23,11 @@ CALL = ("call_1", "get_weather", '{"city": "Köln",  "days":2}')
 
 def calling(*calls, text=None) -> dict:
     """The assistant's message that makes `calls`, as the client sends it back."""
-    told = [
+    tool_calls = [
         {"id": key, "type": "function", "function": {"name": name, "arguments": arguments}}
         for key, name, arguments in calls
     ]
-    return {"role": "assistant", "content": text, "tool_calls": told}
+    return {"role": "assistant", "content": text, "tool_calls": tool_calls}
 
 
 def answering(key: str, content: str) -> dict:
@@ -44,10 +44,10 @@ def called(strata, say):
 def test_tools_reach_the_model_to_the_letter(strata, say):
     choice = {"type": "function", "function": {"name": "get_weather"}}
     say("Weather?", tools=[WEATHER], tool_choice=choice, parallel_tool_calls=False)
-    asked = strata.model.requests[-1]
-    assert asked["tools"] == [WEATHER]
-    assert asked["tool_choice"] == choice
-    assert asked["parallel_tool_calls"] is False
+    request = strata.model.requests[-1]
+    assert request["tools"] == [WEATHER]
+    assert request["tool_choice"] == choice
+    assert request["parallel_tool_calls"] is False
 
 
 def test_a_call_comes_back_to_the_letter(strata, say):
@@ -55,11 +55,11 @@ def test_a_call_comes_back_to_the_letter(strata, say):
     [choice] = say("Weather?", tools=[WEATHER]).choices
     assert choice.finish_reason == "tool_calls"
     assert choice.message.content is None
-    found = [
-        (one.id, one.function.name, one.function.arguments) for one in choice.message.tool_calls
+    calls = [
+        (call.id, call.function.name, call.function.arguments) for call in choice.message.tool_calls
     ]
-    assert found == [CALL, ("call_2", "get_weather", "{}")]
-    assert {one.type for one in choice.message.tool_calls} == {"function"}
+    assert calls == [CALL, ("call_2", "get_weather", "{}")]
+    assert {call.type for call in choice.message.tool_calls} == {"function"}
 
 
 def test_words_before_a_call_are_kept(strata, say):
@@ -73,23 +73,25 @@ def test_words_before_a_call_are_kept(strata, say):
 def test_calls_are_streamed(strata, slug, session, user):
     strata.model.call(CALL, ("call_2", "get_weather", "{}"))
     client = strata.client(session=session)
-    asked = {"model": slug, "messages": [user("Weather?")], "tools": [WEATHER]}
-    with client.chat.completions.stream(**asked) as stream:
+    body = {"model": slug, "messages": [user("Weather?")], "tools": [WEATHER]}
+    with client.chat.completions.stream(**body) as stream:
         for _ in stream:
             pass
         [choice] = stream.get_final_completion().choices
-    found = [
-        (one.id, one.function.name, one.function.arguments) for one in choice.message.tool_calls
+    calls = [
+        (call.id, call.function.name, call.function.arguments) for call in choice.message.tool_calls
     ]
-    assert found == [CALL, ("call_2", "get_weather", "{}")]
+    assert calls == [CALL, ("call_2", "get_weather", "{}")]
     assert choice.finish_reason == "tool_calls"
 
 
 def test_what_tools_answered_reaches_the_model(strata, say, user):
     strata.model.say("Sunny.")
-    told = [user("Weather?"), calling(CALL), answering("call_1", '{"sky": "clear"}')]
-    assert say(told, tools=[WEATHER]).choices[0].message.content == "Sunny."
-    sent = [one for one in strata.model.requests[-1]["messages"] if one["role"] != "system"]
+    messages = [user("Weather?"), calling(CALL), answering("call_1", '{"sky": "clear"}')]
+    assert say(messages, tools=[WEATHER]).choices[0].message.content == "Sunny."
+    sent = [
+        message for message in strata.model.requests[-1]["messages"] if message["role"] != "system"
+    ]
     assert sent == [
         {"role": "user", "content": "Weather?"},
         calling(CALL),
@@ -98,47 +100,56 @@ def test_what_tools_answered_reaches_the_model(strata, say, user):
 
 
 def test_a_conversation_keeps_calls_and_answers(strata, slug, say, called):
-    told = [calling(CALL), answering("call_1", "clear")]
+    messages = [calling(CALL), answering("call_1", "clear")]
     strata.model.say("Sunny.")
-    say([{"role": "user", "content": "What is the weather?"}, *told], session="weather")
+    say([{"role": "user", "content": "What is the weather?"}, *messages], session="weather")
     say("And tomorrow?", session="weather")
-    sent = [one for one in strata.model.requests[-1]["messages"] if one["role"] != "system"]
+    sent = [
+        message for message in strata.model.requests[-1]["messages"] if message["role"] != "system"
+    ]
     assert sent == [
         {"role": "user", "content": "What is the weather?"},
-        *told,
+        *messages,
         {"role": "assistant", "content": "Sunny."},
         {"role": "user", "content": "And tomorrow?"},
     ]
 
 
 def test_the_clients_own_message_goes_back_as_it_came(strata, slug, say, user, called):
-    told = [user("What is the weather?"), called.choices[0].message]
+    messages = [user("What is the weather?"), called.choices[0].message]
     strata.model.say("Sunny.")
-    say([*told, answering("call_1", "clear")], session="weather")
-    sent = [one for one in strata.model.requests[-1]["messages"] if one["role"] != "system"]
+    say([*messages, answering("call_1", "clear")], session="weather")
+    sent = [
+        message for message in strata.model.requests[-1]["messages"] if message["role"] != "system"
+    ]
     assert sent[1] == calling(CALL)
-    assert [role for role, _ in strata.said(slug)] == ["user", "assistant", "tool", "assistant"]
+    assert [role for role, _ in strata.stored_turns(slug)] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
 
 
 def test_what_a_tool_answered_may_come_without_the_history(strata, slug, say, called):
     strata.model.say("Sunny.")
     say([calling(CALL), answering("call_1", "clear")], session="weather")
-    roles = [role for role, _ in strata.said(slug)]
+    roles = [role for role, _ in strata.stored_turns(slug)]
     assert roles == ["user", "assistant", "tool", "assistant"]
 
 
 def test_the_same_answers_again_are_answered_anew(strata, slug, say, called):
-    told = [
+    messages = [
         {"role": "user", "content": "What is the weather?"},
         calling(CALL),
         answering("call_1", "clear"),
     ]
     for text in ("Sunny.", "Bright."):
         strata.model.say(text)
-        say(told, session="weather")
-    found = [one for one in strata.said(slug) if one[0] == "tool"]
-    assert len(found) == 1
-    assert strata.said(slug)[-2:] == [("assistant", "Sunny."), ("assistant", "Bright.")]
+        say(messages, session="weather")
+    calls = [item for item in strata.stored_turns(slug) if item[0] == "tool"]
+    assert len(calls) == 1
+    assert strata.stored_turns(slug)[-2:] == [("assistant", "Sunny."), ("assistant", "Bright.")]
 
 
 def test_parallel_calls_are_answered_together(strata, slug, say, user):
@@ -148,7 +159,7 @@ def test_parallel_calls_are_answered_together(strata, slug, say, user):
     strata.model.say("Sunny and wet.")
     answers = [answering("call_2", "wet"), answering("call_1", "clear")]
     say([user("Weather?"), calling(CALL, other), *answers], session="both")
-    assert [role for role, _ in strata.said(slug)] == [
+    assert [role for role, _ in strata.stored_turns(slug)] == [
         "user",
         "assistant",
         "tool",
@@ -156,30 +167,33 @@ def test_parallel_calls_are_answered_together(strata, slug, say, user):
         "assistant",
     ]
     sent = strata.model.requests[-1]["messages"]
-    assert [one["tool_call_id"] for one in sent if one["role"] == "tool"] == ["call_2", "call_1"]
+    assert [message["tool_call_id"] for message in sent if message["role"] == "tool"] == [
+        "call_2",
+        "call_1",
+    ]
 
 
 def test_a_call_that_nobody_answered_is_no_part_of_the_next_prompt(strata, say, called):
     say("Never mind. What is the time?", session="weather")
     sent = strata.model.requests[-1]["messages"]
-    assert not any("tool_calls" in one for one in sent)
-    assert strata.told == [
+    assert not any("tool_calls" in message for message in sent)
+    assert strata.prompt_turns == [
         ("user", "What is the weather?"),
         ("user", "Never mind. What is the time?"),
     ]
 
 
 def test_an_answer_and_a_new_question_may_come_at_once(strata, slug, say, user, called):
-    told = [user("What is the weather?"), calling(CALL), answering("call_1", "clear")]
-    say([*told, user("In one word?")], session="weather")
-    assert [role for role, _ in strata.said(slug)] == [
+    messages = [user("What is the weather?"), calling(CALL), answering("call_1", "clear")]
+    say([*messages, user("In one word?")], session="weather")
+    assert [role for role, _ in strata.stored_turns(slug)] == [
         "user",
         "assistant",
         "tool",
         "user",
         "assistant",
     ]
-    assert [role for role, _ in strata.told] == ["user", "assistant", "tool", "user"]
+    assert [role for role, _ in strata.prompt_turns] == ["user", "assistant", "tool", "user"]
 
 
 def test_recall_goes_by_the_question_and_not_by_the_answer_of_a_tool(strata, slug, say, user):
@@ -188,9 +202,11 @@ def test_recall_goes_by_the_question_and_not_by_the_answer_of_a_tool(strata, slu
     question = user("When does the otter pond freeze?")
     say([question, calling(CALL), answering("call_1", "17 rows of nothing in particular")])
     systems = [
-        one["content"] for one in strata.model.requests[-1]["messages"] if one["role"] == "system"
+        message["content"]
+        for message in strata.model.requests[-1]["messages"]
+        if message["role"] == "system"
     ]
-    assert any("otter pond freezes in March" in one for one in systems)
+    assert any("otter pond freezes in March" in system for system in systems)
 
 
 def test_what_was_called_and_answered_is_forgotten_with_the_question(strata, slug, say, called):
@@ -198,9 +214,9 @@ def test_what_was_called_and_answered_is_forgotten_with_the_question(strata, slu
     [session] = strata.sessions(slug)
     question = strata.messages(session)[0]["id"]
     strata.manage("forget", f"--project={slug}", f"--message={question}")
-    found = json.dumps(strata.messages(session))
-    assert "mole-rat-7" not in found
-    assert "Köln" not in found
+    stored_text = json.dumps(strata.messages(session))
+    assert "mole-rat-7" not in stored_text
+    assert "Köln" not in stored_text
     exported = strata.rest("GET", f"sessions/{session['id']}/export/?format=json")
     assert "Köln" not in json.dumps(exported, ensure_ascii=False)
 
@@ -217,9 +233,9 @@ def test_an_export_holds_calls_and_answers(strata, slug, say, called):
 
 def test_the_demo_model_takes_no_tools(strata, user):
     slug = strata.project(chat_model="demo")
-    asked = {"model": slug, "messages": [user("Weather?")]}
+    body = {"model": slug, "messages": [user("Weather?")]}
     with pytest.raises(openai.BadRequestError) as refused:
-        strata.client().chat.completions.create(**asked, tools=[WEATHER])
+        strata.client().chat.completions.create(**body, tools=[WEATHER])
     assert refused.value.param == "tools"
     assert refused.value.code == "unsupported_parameter"
 

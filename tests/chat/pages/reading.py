@@ -17,11 +17,11 @@ def queries(client, path: str) -> int:
 
 def events(text: str) -> list[tuple[str, str]]:
     """(event, data) of each event; the lines of a text are put together."""
-    found = []
+    matches = []
     for block in text.split("\n\n"):
         if block.startswith("event: "):
             name, *lines = block.split("\n")
-            told = [line for line in lines if line.startswith("data: ")]
-            data = "\n".join(line.removeprefix("data: ") for line in told)
-            found.append((name.removeprefix("event: "), data))
-    return found
+            data_lines = [line for line in lines if line.startswith("data: ")]
+            data = "\n".join(line.removeprefix("data: ") for line in data_lines)
+            matches.append((name.removeprefix("event: "), data))
+    return matches

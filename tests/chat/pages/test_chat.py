@@ -49,9 +49,9 @@ def test_a_chat_is_found_in_its_own_project_only(client, owner, session):
 
 
 def test_only_the_path_that_counts_is_shown(client, owner, session, url):
-    asked = post_message(session, "When?", author=owner)
+    question = post_message(session, "When?", author=owner)
     for text in ("On Monday.", "On Tuesday."):
-        post_messages(session, [draft(text, role=Role.ASSISTANT, parent=asked)])
+        post_messages(session, [draft(text, role=Role.ASSISTANT, parent=question)])
     text = page(client, owner, url)
     assert "On Tuesday." in text
     assert "On Monday." not in text
@@ -123,14 +123,14 @@ def test_pages_carry_no_inline_style_or_script(client, owner, failed, url):
 
 
 def test_a_chat_takes_the_same_queries_however_many_messages(client, owner, editor, session, url):
-    def said(times: int) -> list[Message]:
+    def turn_drafts(times: int) -> list[Message]:
         pair = [("When?", owner, Role.USER), ("Thursday.", None, Role.ASSISTANT)]
-        return [draft(text, author=who, role=role) for text, who, role in pair * times]
+        return [draft(text, author=author, role=role) for text, author, role in pair * times]
 
     client.force_login(owner)
-    post_messages(session, said(2))
+    post_messages(session, turn_drafts(2))
     few = queries(client, url)
-    post_messages(session, [*said(20), draft("And?", author=editor)])
+    post_messages(session, [*turn_drafts(20), draft("And?", author=editor)])
     Session.objects.create(project=session.project, creator=owner)
     assert queries(client, url) == few
 
@@ -139,18 +139,18 @@ def test_a_page_takes_the_same_queries_however_much_became_of_its_messages(
     client, owner, editor, session, url
 ):
     client.force_login(owner)
-    asked, reply = ask(session, "When?", owner)
+    question, reply = ask(session, "When?", owner)
     finalise(reply, "Thursday.", Status.COMPLETE, {})
     few = queries(client, url)
     for number in range(10):
         _, reply = ask(session, f"And {number}?", editor)
         finalise(reply, "Thursday.", Status.COMPLETE, {})
-        again = begin_reply(reply.parent)
-        finalise(again, "Friday.", Status.COMPLETE, {})
+        second_reply = begin_reply(reply.parent)
+        finalise(second_reply, "Friday.", Status.COMPLETE, {})
         for user in (owner, editor):
-            react(again, user, "👍", True)
-        edit(again, "Saturday.", editor)
-    delete(asked)
+            react(second_reply, user, "👍", True)
+        edit(second_reply, "Saturday.", editor)
+    delete(question)
     assert queries(client, url) == few
     assert queries(client, f"{url}?part=turns&since=1") <= few
 
@@ -172,5 +172,5 @@ def test_the_head_tells_who_answers_and_what_it_took(client, owner, session, url
         "On Monday.", role=Role.ASSISTANT, input_tokens=1_200, output_tokens=34, cost="0.0125"
     )
     post_messages(session, [draft("When?", author=owner), reply])
-    told = page(client, owner, url)
-    assert f"{session.project.chat_model_name} · 1,234 tokens · $0.013" in compact(told)
+    page_text = page(client, owner, url)
+    assert f"{session.project.chat_model_name} · 1,234 tokens · $0.013" in compact(page_text)

@@ -28,19 +28,21 @@ def upload(client, url: str) -> dict:
 
 def test_an_image_is_uploaded_shown_and_sent(client, send, owner, session, url, scripted):
     client.force_login(owner)
-    made = upload(client, url)
-    kept = Attachment.objects.get()
-    assert made == {
-        "id": str(kept.pk),
-        "url": f"{url}images/{kept.pk}/",
+    uploaded = upload(client, url)
+    attachment = Attachment.objects.get()
+    assert uploaded == {
+        "id": str(attachment.pk),
+        "url": f"{url}images/{attachment.pk}/",
         "width": 40,
         "height": 30,
     }
-    form = {"content": "", "attachments": [made["id"]], "descriptions": ["The “old” plan"]}
+    form = {"content": "", "attachments": [uploaded["id"]], "descriptions": ["The “old” plan"]}
     _, body = send(owner, f"{url}messages/", form, "text/event-stream")
-    assert made["url"] in body
+    assert uploaded["url"] in body
     text = client.get(url).content.decode()
-    assert f'<img src="{made["url"]}" alt="The “old” plan" width="40" height="30"' in compact(text)
+    assert f'<img src="{uploaded["url"]}" alt="The “old” plan" width="40" height="30"' in compact(
+        text
+    )
     assert Attachment.objects.get().description == "The “old” plan"
 
 
@@ -49,7 +51,10 @@ def test_without_a_script_files_are_sent_with_the_form(send, owner, session, url
     response, _ = send(owner, f"{url}messages/", form)
     assert response["Location"] == f"{url}#latest"
     message = session.messages.first()
-    assert [one.media_type for one in message.attachments.all()] == ["image/png", "image/jpeg"]
+    assert [attachment.media_type for attachment in message.attachments.all()] == [
+        "image/png",
+        "image/jpeg",
+    ]
     assert len(scripted.requests[-1]["messages"][-1]["content"]) == 3
 
 
@@ -134,10 +139,10 @@ def test_an_image_is_shown_to_who_may_see_the_chat(
     client, owner, viewer, stranger, session, project, url
 ):
     client.force_login(owner)
-    made = upload(client, url)
-    ask(session, "Look", owner, attachments=[made["id"]])
+    uploaded = upload(client, url)
+    ask(session, "Look", owner, attachments=[uploaded["id"]])
 
-    def get(user, path: str = made["url"]):
+    def get(user, path: str = uploaded["url"]):
         client.force_login(user)
         return client.get(path)
 
@@ -147,40 +152,40 @@ def test_an_image_is_shown_to_who_may_see_the_chat(
     assert answer["Content-Security-Policy"] == "default-src 'none'; sandbox"
     assert get(stranger).status_code == 404
     other = Session.objects.create(project=project, creator=owner)
-    assert get(owner, made["url"].replace(str(session.pk), str(other.pk))).status_code == 404
+    assert get(owner, uploaded["url"].replace(str(session.pk), str(other.pk))).status_code == 404
     Session.objects.update(visibility=Visibility.PRIVATE)
     assert get(viewer).status_code == 404
     client.logout()
-    assert client.get(made["url"]).status_code == 302
+    assert client.get(uploaded["url"]).status_code == 302
 
 
 def test_an_image_arrives_in_pieces_with_no_connection_held(client, owner, session, url):
     client.force_login(owner)
-    made = upload(client, url)
+    uploaded = upload(client, url)
     connection.close()
 
     async def look() -> tuple[bytes, int]:
         reader = AsyncClient()
         await reader.aforce_login(owner)
-        response = await reader.get(made["url"])
+        response = await reader.get(uploaded["url"])
         pieces = response.streaming_content
         first = await anext(pieces)
         stats = connection.pool.get_stats()
-        held = stats["pool_size"] - stats["pool_available"]
-        return first + b"".join([piece async for piece in pieces]), held
+        holder = stats["pool_size"] - stats["pool_available"]
+        return first + b"".join([piece async for piece in pieces]), holder
 
-    data, held = async_to_sync(look)()
+    data, connections_in_use = async_to_sync(look)()
     assert opened(data).size == (40, 30)
-    assert held == 0
+    assert connections_in_use == 0
 
 
 def test_a_deleted_message_shows_no_image(client, owner, session, url):
     client.force_login(owner)
-    made = upload(client, url)
-    message, _ = ask(session, "Look", owner, attachments=[made["id"]])
+    uploaded = upload(client, url)
+    message, _ = ask(session, "Look", owner, attachments=[uploaded["id"]])
     Message.objects.filter(pk=message.pk).update(deleted_at=timezone.now())
-    assert made["url"] not in client.get(url).content.decode()
-    assert client.get(made["url"]).status_code == 404
+    assert uploaded["url"] not in client.get(url).content.decode()
+    assert client.get(uploaded["url"]).status_code == 404
 
 
 def test_what_it_is_told_names_the_images(client, owner, session, url, scripted):

@@ -20,8 +20,8 @@ def test_one_thing_is_changed_and_all_else_stays(client, owner, session, url, se
     client.force_login(owner)
     answer = client.post(f"{url}keep/", sent | {"back": url})
     assert (answer.status_code, answer["Location"]) == (302, url)
-    kept = {"title": "Before", "visibility": "private", "remembered": False, "pinned": False}
-    assert Session.objects.values(*kept).get() == kept | {name: value}
+    fields = {"title": "Before", "visibility": "private", "remembered": False, "pinned": False}
+    assert Session.objects.values(*fields).get() == fields | {name: value}
 
 
 def test_an_archived_chat_is_brought_back(client, owner, session, url):

@@ -22,10 +22,13 @@ def test_the_first_message_begins_a_chat(send, owner, project, scripted):
     scripted.say("It stays.")
     form = {"content": "Does the replica stay?", "visibility": "project"}
     response, _ = send(owner, "/projects/billing/chats/", form)
-    made = Session.objects.get()
-    assert response["Location"] == f"/projects/billing/chats/{made.pk}/#latest"
-    assert (made.title, made.visibility) == ("Does the replica stay?", Visibility.PROJECT)
-    assert list(made.messages.values_list("text", flat=True)) == [
+    chat_session = Session.objects.get()
+    assert response["Location"] == f"/projects/billing/chats/{chat_session.pk}/#latest"
+    assert (chat_session.title, chat_session.visibility) == (
+        "Does the replica stay?",
+        Visibility.PROJECT,
+    )
+    assert list(chat_session.messages.values_list("text", flat=True)) == [
         "Does the replica stay?",
         "It stays.",
     ]

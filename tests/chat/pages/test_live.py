@@ -29,7 +29,7 @@ def test_the_turns_alone_bring_a_page_up_to_date(client, owner, session, url):
 
 
 def test_a_turn_has_another_key_when_it_looks_different(client, owner, editor, session, url):
-    said = post_message(session, "When?", author=owner)
+    posted = post_message(session, "When?", author=owner)
     client.force_login(owner)
 
     def key() -> str:
@@ -37,13 +37,13 @@ def test_a_turn_has_another_key_when_it_looks_different(client, owner, editor, s
         return re.search(r'data-key="(\w+)"', text)[1]
 
     keys = [key()]
-    react(said, editor, "👍", True)
+    react(posted, editor, "👍", True)
     keys.append(key())
-    react(said, owner, "👍", True)
+    react(posted, owner, "👍", True)
     keys.append(key())
-    edit(said, "When, please?", owner)
+    edit(posted, "When, please?", owner)
     keys.append(key())
-    delete(said)
+    delete(posted)
     keys.append(key())
     update_session(session, status="closed")
     keys.append(key())
@@ -84,18 +84,18 @@ def test_a_page_is_told_of_each_version(owner, editor, session, url):
         await client.aforce_login(owner)
         response = await client.get(f"{url}events/?version={session.version}")
         assert response["Content-Type"] == "text/event-stream"
-        heard = []
+        received_items = []
         async for part in response.streaming_content:
-            heard.append(part.decode())
-            if len(heard) == 1:
+            received_items.append(part.decode())
+            if len(received_items) == 1:
                 await sync_to_async(post_message)(session, "Hello", author=editor)
-            elif heard[-1].startswith("event"):
-                return heard
-        return heard
+            elif received_items[-1].startswith("event"):
+                return received_items
+        return received_items
 
-    heard = async_to_sync(listen)()
-    assert heard[0] == ": ping\n\n"
-    assert heard[-1] == "event: version\ndata: 1\n\n"
+    received = async_to_sync(listen)()
+    assert received[0] == ": ping\n\n"
+    assert received[-1] == "event: version\ndata: 1\n\n"
 
 
 def test_strangers_are_told_of_no_version(client, stranger, owner, session, url):

@@ -37,12 +37,12 @@ def test_a_reply_streams_as_pieces_and_ends_as_rendered_markdown(
     form = {"content": "When <b>?"}
     response, body = send(owner, f"{url}messages/", form, "text/event-stream")
     assert response["Content-Type"] == "text/event-stream"
-    told = events(body)
-    assert told[0][0] == "message"
-    assert "When &lt;b&gt;?" in told[0][1]
-    assert "data-stream=" in told[0][1]
+    stream_events = events(body)
+    assert stream_events[0][0] == "message"
+    assert "When &lt;b&gt;?" in stream_events[0][1]
+    assert "data-stream=" in stream_events[0][1]
     set_so_far, tail, pieces = "", "", 0
-    for event, data in told[1:-1]:
+    for event, data in stream_events[1:-1]:
         piece = json.loads(data)
         pieces += 1
         tail = piece["rest"] if event == "block" else tail + piece["text"]
@@ -51,9 +51,9 @@ def test_a_reply_streams_as_pieces_and_ends_as_rendered_markdown(
     # What is whole is set already; the rest are words as they came.
     assert set_so_far == "<p>On <strong>Thursday</strong></p>\n"
     assert tail == "at nine."
-    assert told[-1][0] == "done"
-    assert "<strong>Thursday</strong>" in told[-1][1]
-    assert "Regenerate" in told[-1][1]
+    assert stream_events[-1][0] == "done"
+    assert "<strong>Thursday</strong>" in stream_events[-1][1]
+    assert "Regenerate" in stream_events[-1][1]
 
 
 def test_a_failure_is_told_with_its_reason_and_a_way_to_retry(send, owner, session, url, scripted):
@@ -117,8 +117,8 @@ def test_words_are_kept_to_the_letter_and_shown_as_text(
 
 
 def test_what_a_person_said_is_not_regenerated(client, owner, session):
-    said = post_message(session, "When?", author=owner)
+    posted = post_message(session, "When?", author=owner)
     client.force_login(owner)
-    answer = client.post(f"/messages/{said.pk}/regenerate/", follow=True)
+    answer = client.post(f"/messages/{posted.pk}/regenerate/", follow=True)
     assert "Only a reply can be regenerated." in answer.content.decode()
     assert Message.objects.count() == 1

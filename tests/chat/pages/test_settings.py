@@ -73,10 +73,10 @@ def test_a_chat_is_pinned_archived_limited_and_closed(client, owner, session, ur
 
 def test_an_old_page_of_settings_undoes_nothing(client, owner, session, url):
     text = page(client, owner, url)
-    shown = dict(re.findall(r'name="(initial-\w+)" value="([^"]*)"', text))
+    initial_fields = dict(re.findall(r'name="(initial-\w+)" value="([^"]*)"', text))
     update_session(session, title="Somebody else’s", pinned=True)
     form = {"title": "The cutover", "visibility": "private", "status": "active"}
-    client.post(f"{url}edit/", form | shown | {"remembered": "on"})
+    client.post(f"{url}edit/", form | initial_fields | {"remembered": "on"})
     session.refresh_from_db()
     assert (session.title, session.pinned) == ("Somebody else’s", True)
     assert (session.visibility, session.remembered) == (Visibility.PRIVATE, True)
@@ -101,7 +101,7 @@ def test_a_chat_is_not_cleared_while_a_reply_is_being_said(client, owner, sessio
 
 def test_another_editor_neither_clears_nor_deletes_my_chat(client, editor, session, url):
     client.force_login(editor)
-    for what in ("clear", "delete"):
-        assert client.get(f"{url}{what}/").status_code == 404
-        assert client.post(f"{url}{what}/").status_code == 404
+    for action in ("clear", "delete"):
+        assert client.get(f"{url}{action}/").status_code == 404
+        assert client.post(f"{url}{action}/").status_code == 404
     assert Session.objects.exists()

@@ -13,7 +13,7 @@ URL = "/api/v1/projects/billing/webhooks/"
 WISH = {"url": "https://good.example.org/hook", "events": ["message.posted", "entry.written"]}
 
 
-def one(webhook, more: str = "") -> str:
+def webhook_url(webhook, more: str = "") -> str:
     return f"{URL}{webhook.pk}/{more}"
 
 
@@ -22,17 +22,17 @@ def test_an_owner_registers_one_and_sees_its_secret_once(api, owner, project, co
     answer = client.post(URL, WISH, format="json")
     assert answer.status_code == 201
     assert answer["Cache-Control"] == "no-store"
-    told = answer.json()
-    made = Webhook.objects.get()
-    assert told["secret"] == secret_of(made)
-    assert (told["url"], told["events"]) == (WISH["url"], ["entry.written", "message.posted"])
-    assert (told["is_on"], made.created_by) == (True, owner)
-    assert connector.seen == []
-    for path in (URL, one(made), one(made, "deliveries/")):
-        seen = client.get(path)
-        assert seen.status_code == 200
-        assert "secret" not in seen.json()
-        assert told["secret"].removeprefix("whsec_") not in seen.content.decode()
+    payload = answer.json()
+    webhook = Webhook.objects.get()
+    assert payload["secret"] == secret_of(webhook)
+    assert (payload["url"], payload["events"]) == (WISH["url"], ["entry.written", "message.posted"])
+    assert (payload["is_on"], webhook.created_by) == (True, owner)
+    assert connector.connections == []
+    for path in (URL, webhook_url(webhook), webhook_url(webhook, "deliveries/")):
+        response = client.get(path)
+        assert response.status_code == 200
+        assert "secret" not in response.json()
+        assert payload["secret"].removeprefix("whsec_") not in response.content.decode()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_an_address_that_leads_inside_is_refused(api, owner, project, connector,
     answer = client.post(URL, WISH | {"url": url}, format="json")
     assert (answer.status_code, list(answer.json())) == (400, ["url"])
     assert not Webhook.objects.exists()
-    assert connector.seen == []
+    assert connector.connections == []
 
 
 @pytest.mark.parametrize("url", [*NEVER_CONNECTED, *REBINDING_URLS])
@@ -74,7 +74,7 @@ def test_it_is_refused_at_delivery_too(project, owner, connector, work, url):
     delivery = Delivery.objects.get()
     assert (delivery.attempts, delivery.status_code, delivery.state) == (1, None, "given_up")
     assert delivery.error
-    assert connector.seen == []
+    assert connector.connections == []
 
 
 def test_the_guard_is_what_keeps_them_out(project, owner, connector, work, monkeypatch):
@@ -90,37 +90,37 @@ def test_the_guard_is_what_keeps_them_out(project, owner, connector, work, monke
         webhook = Webhook.objects.create(project=project, url=url, events=[])
         Delivery.objects.create(project=project, webhook=webhook, event="webhook.test")
     work()
-    assert len(connector.seen) > 150
+    assert len(connector.connections) > 150
 
 
 def test_a_changed_address_is_checked_as_well(api, owner, webhook, connector):
-    answer = api(owner).patch(one(webhook), {"url": "http://10.0.0.1/"}, format="json")
+    answer = api(owner).patch(webhook_url(webhook), {"url": "http://10.0.0.1/"}, format="json")
     assert answer.json() == {"url": ["This address does not lead to the public internet."]}
-    assert connector.seen == []
+    assert connector.connections == []
 
 
 def test_an_owner_changes_one_and_deletes_it(api, owner, webhook, connector):
     client = api(owner)
-    told = client.patch(one(webhook), {"events": ["import.done"]}, format="json").json()
-    assert told["events"] == ["import.done"]
-    told = client.patch(one(webhook), {"url": WISH["url"]}, format="json").json()
-    assert (told["url"], told["events"]) == (WISH["url"], ["import.done"])
-    assert client.delete(one(webhook)).status_code == 204
-    assert client.get(one(webhook)).status_code == 404
+    payload = client.patch(webhook_url(webhook), {"events": ["import.done"]}, format="json").json()
+    assert payload["events"] == ["import.done"]
+    payload = client.patch(webhook_url(webhook), {"url": WISH["url"]}, format="json").json()
+    assert (payload["url"], payload["events"]) == (WISH["url"], ["import.done"])
+    assert client.delete(webhook_url(webhook)).status_code == 204
+    assert client.get(webhook_url(webhook)).status_code == 404
 
 
 def test_an_owner_switches_one_off_and_on(api, owner, webhook):
     client = api(owner)
-    told = client.patch(one(webhook), {"is_on": False}, format="json").json()
-    assert (told["is_on"], told["off_because"]) == (False, "owner")
-    assert client.post(one(webhook, "test/")).json() == {"detail": "Switch it on first."}
-    told = client.patch(one(webhook), {"is_on": True}, format="json").json()
-    assert (told["is_on"], told["off_because"], told["off_since"]) == (True, "", None)
+    payload = client.patch(webhook_url(webhook), {"is_on": False}, format="json").json()
+    assert (payload["is_on"], payload["off_because"]) == (False, "owner")
+    assert client.post(webhook_url(webhook, "test/")).json() == {"detail": "Switch it on first."}
+    payload = client.patch(webhook_url(webhook), {"is_on": True}, format="json").json()
+    assert (payload["is_on"], payload["off_because"], payload["off_since"]) == (True, "", None)
 
 
 def test_another_secret_takes_the_place_of_the_first(api, owner, webhook):
     before = secret_of(webhook)
-    answer = api(owner).post(one(webhook, "secret/"))
+    answer = api(owner).post(webhook_url(webhook, "secret/"))
     assert answer.status_code == 200
     assert answer["Cache-Control"] == "no-store"
     webhook.refresh_from_db()
@@ -130,10 +130,10 @@ def test_another_secret_takes_the_place_of_the_first(api, owner, webhook):
 
 def test_a_test_is_listed_with_what_came_of_it(api, owner, webhook, inside, work):
     client = api(owner)
-    answer = client.post(one(webhook, "test/"))
+    answer = client.post(webhook_url(webhook, "test/"))
     assert (answer.status_code, answer.json()["state"]) == (202, "waiting")
     work()
-    [listed] = client.get(one(webhook, "deliveries/")).json()["results"]
+    [listed] = client.get(webhook_url(webhook, "deliveries/")).json()["results"]
     assert listed["id"] == answer.json()["id"] == inside.requests[0].headers["webhook-id"]
     assert (listed["event"], listed["state"], listed["status_code"]) == (
         "webhook.test",
@@ -147,7 +147,7 @@ def test_deliveries_are_filtered_and_paged(api, owner, webhook, project):
         state = "given_up" if number % 2 else "delivered"
         Delivery.objects.create(project=project, webhook=webhook, event="import.done", state=state)
     client = api(owner)
-    path = one(webhook, "deliveries/")
+    path = webhook_url(webhook, "deliveries/")
     assert len(client.get(path, {"state": "given_up"}).json()["results"]) == 2
     assert len(client.get(path, {"event": "message.posted"}).json()["results"]) == 0
     page = client.get(path, {"page_size": 2}).json()
@@ -159,14 +159,14 @@ def test_lists_take_the_same_queries_for_many(api, owner, webhook, project, insi
     for number in range(10):
         services.register(project, f"{inside.url}/{number}", ["import.done"], owner)
         Delivery.objects.create(project=project, webhook=webhook, event="import.done")
-    for path in (URL, one(webhook, "deliveries/")):
+    for path in (URL, webhook_url(webhook, "deliveries/")):
         client.get(path)
         from django.db import connection
         from django.test.utils import CaptureQueriesContext
 
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as queries:
             assert len(client.get(path).json()["results"]) >= 10
-        assert len(seen) <= 4
+        assert len(queries) <= 4
 
 
 def test_a_project_takes_only_so_many(api, owner, project, inside, connector):
@@ -189,13 +189,15 @@ ROUTES = [
 ]
 
 
-@pytest.mark.parametrize("who", ["stranger", "viewer", "editor"])
+@pytest.mark.parametrize("username", ["stranger", "viewer", "editor"])
 @pytest.mark.parametrize(("method", "path", "body"), ROUTES)
-def test_everybody_but_an_owner_gets_404(api, request, webhook, connector, who, method, path, body):
-    client = api(request.getfixturevalue(who))
+def test_everybody_but_an_owner_gets_404(
+    api, request, webhook, connector, username, method, path, body
+):
+    client = api(request.getfixturevalue(username))
     url = URL + path.replace("ID", str(webhook.pk))
     assert getattr(client, method)(url, body, format="json").status_code == 404
-    assert connector.seen == []
+    assert connector.connections == []
     assert Webhook.objects.count() == 1
 
 
@@ -211,6 +213,6 @@ def test_a_webhook_is_not_reached_through_another_project(api, owner, webhook):
     from projects.services import create_project
 
     create_project(owner, name="Support", slug="support")
-    path = one(webhook).replace("billing", "support")
+    path = webhook_url(webhook).replace("billing", "support")
     assert api(owner).get(path).status_code == 404
     assert api(owner).post(f"{path}test/").status_code == 404

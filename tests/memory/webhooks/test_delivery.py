@@ -35,7 +35,7 @@ def the_delivery() -> Delivery:
 
 
 def ids(received) -> list[str]:
-    return [one.headers["webhook-id"] for one in received]
+    return [item.headers["webhook-id"] for item in received]
 
 
 def test_it_is_signed_as_the_standard_says(webhook, inside, say, work):
@@ -44,8 +44,8 @@ def test_it_is_signed_as_the_standard_says(webhook, inside, say, work):
     [received] = inside.requests
     assert (received.method, received.path) == ("POST", "/hook")
     assert received.headers["content-type"] == "application/json"
-    told = Standard(secret_of(webhook)).verify(received.body, received.headers)
-    assert told == {
+    verified = Standard(secret_of(webhook)).verify(received.body, received.headers)
+    assert verified == {
         "type": "message.posted",
         "timestamp": the_delivery().created_at.isoformat().replace("+00:00", "Z"),
         "data": {
@@ -103,8 +103,8 @@ def test_they_come_in_order_and_once(webhook, inside, say, work):
     messages = [say(str(number)) for number in range(20)]
     work()
     work()
-    told = [json.loads(one.body)["data"]["message"] for one in inside.requests]
-    assert told == [str(message.pk) for message in messages]
+    message_ids = [json.loads(request.body)["data"]["message"] for request in inside.requests]
+    assert message_ids == [str(message.pk) for message in messages]
     assert not Delivery.objects.exclude(state="delivered", attempts=1, status_code=200).exists()
 
 
@@ -172,7 +172,7 @@ def test_what_one_receiver_cannot_take_does_not_hold_up_the_rest(
     pass_time(minutes=1)
     work()
     delivered = Delivery.objects.filter(state="delivered").order_by("id")
-    assert [one.data["message"] for one in delivered] == others
+    assert [item.data["message"] for item in delivered] == others
     assert Delivery.objects.get(data__message=poison).state == "waiting"
 
 
@@ -219,8 +219,8 @@ def test_one_that_is_deleted_meanwhile_harms_nothing(webhook, inside, say, work)
     real = delivery._send
     say()
 
-    def send_and_delete(*given):
-        outcome = real(*given)
+    def send_and_delete(*value):
+        outcome = real(*value)
         type(webhook).objects.all().delete()
         return outcome
 
@@ -313,8 +313,8 @@ def test_a_killed_worker_s_delivery_comes_with_the_next(
 
     real = delivery._send
 
-    def send_and_die(*given):
-        real(*given)
+    def send_and_die(*value):
+        real(*value)
         raise Killed
 
     say()
@@ -371,7 +371,7 @@ def test_a_test_is_sent_once_though_the_receiver_just_failed(webhook, inside, sa
     work()
     send_test(webhook)
     work()
-    assert [json.loads(one.body)["type"] for one in inside.requests] == [
+    assert [json.loads(request.body)["type"] for request in inside.requests] == [
         "message.posted",
         "webhook.test",
     ]
@@ -385,7 +385,7 @@ def test_an_address_that_leads_inside_by_now_is_not_sent_to(
     settings.OUTBOUND_ALLOW = []
     say()
     work()
-    assert connector.seen == []
+    assert connector.connections == []
     delivery = the_delivery()
     assert (delivery.state, delivery.status_code) == ("waiting", None)
     assert delivery.error == "This address does not lead to the public internet."
@@ -396,7 +396,7 @@ def test_a_receiver_that_hangs_is_not_waited_for(webhook, inside, say, work, mon
 
     real = outbound_http.request
     monkeypatch.setattr(
-        delivery.outbound_http, "request", lambda *given, **kw: real(*given, seconds=0.2, **kw)
+        delivery.outbound_http, "request", lambda *value, **kw: real(*value, seconds=0.2, **kw)
     )
     inside.reply = Reply(delay=1)
     say()

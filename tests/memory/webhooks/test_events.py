@@ -31,53 +31,53 @@ def private(project, editor):
     return Session.objects.create(project=project, creator=editor, visibility=Visibility.PRIVATE)
 
 
-def told() -> list[tuple[str, dict]]:
+def stored_events() -> list[tuple[str, dict]]:
     return list(Delivery.objects.order_by("id").values_list("event", "data"))
 
 
 def test_a_message_and_the_reply_to_it(webhook, shared, editor):
     message, reply = ask(shared, "When is the cutover?", editor)
-    assert told() == [
+    assert stored_events() == [
         (
             "message.posted",
             {"session": str(shared.pk), "message": str(message.pk), "role": "user"},
         )
     ]
     assert finalise(reply, "On 3 March.", "complete", {})
-    assert told()[1:] == [
+    assert stored_events()[1:] == [
         (
             "reply.finished",
             {"session": str(shared.pk), "message": str(reply.pk), "status": "complete"},
         )
     ]
     assert not finalise(reply, "On 3 March.", "complete", {})
-    assert len(told()) == 2
+    assert len(stored_events()) == 2
 
 
 def test_a_reply_that_failed_is_finished_too(webhook, shared, editor):
     _message, reply = ask(shared, "When is the cutover?", editor)
     finalise(reply, "", "failed", {"error": "The model did not answer in time."})
-    assert told()[1][1]["status"] == "failed"
+    assert stored_events()[1][1]["status"] == "failed"
 
 
 def test_what_is_said_in_private_is_not_told(webhook, private, editor):
     _message, reply = ask(private, "My salary is 93,500 euros.", editor)
     finalise(reply, "Noted.", "complete", {})
-    assert told() == []
+    assert stored_events() == []
 
 
 def test_a_fork_says_nothing_new(webhook, shared, editor):
     message = post_message(shared, "Hello", author=editor)
     edits.fork(message, editor)
-    assert len(told()) == 1
+    assert len(stored_events()) == 1
 
 
 def test_what_did_not_happen_is_not_told(webhook, shared, editor):
     with pytest.raises(RuntimeError), transaction.atomic():
         post_message(shared, "Hello", author=editor)
-        assert len(told()) == 1
+        assert len(stored_events()) == 1
         raise RuntimeError
-    assert told() == []
+    assert stored_events() == []
 
 
 def test_an_import_is_told_of_as_one(webhook, project, owner):
@@ -85,7 +85,7 @@ def test_an_import_is_told_of_as_one(webhook, project, owner):
     file = ContentFile((line % "One" + line % "Two").encode(), "talk.jsonl")
     upload = jobs.create_import(project, owner, file)
     assert jobs.run_import(upload.pk)
-    assert told() == [
+    assert stored_events() == [
         (
             "import.done",
             {
@@ -119,7 +119,7 @@ def test_what_memory_does(webhook, project, entry, chat, verb, event):
         period_key="2026-03-12",
         count=2,
     )
-    assert told() == [
+    assert stored_events() == [
         (
             event,
             {
@@ -141,11 +141,11 @@ def test_an_entry_that_somebody_edits_or_sends_to_review(webhook, entry, owner):
     Delivery.objects.all().delete()
     entry_operations.edit(entry, "- The replica stays eight days", owner)
     entry_operations.send_to_review(entry.project.entries.filter(pk=entry.pk), ReviewReason.PRIVATE)
-    assert [(event, data["verb"]) for event, data in told()] == [
+    assert [(event, data["verb"]) for event, data in stored_events()] == [
         ("entry.written", "edited"),
         ("memory.proposed", "proposed"),
     ]
-    assert {data["entry"] for _, data in told()} == {str(entry.pk)}
+    assert {data["entry"] for _, data in stored_events()} == {str(entry.pk)}
 
 
 def test_a_private_session_is_not_named(webhook, project, private, editor):
@@ -154,19 +154,19 @@ def test_a_private_session_is_not_named(webhook, project, private, editor):
         project.pk, ActivityVerb.SUMMARISED, entry_id=message.pk, session_id=private.pk, count=1
     )
     forget(project, ForgetScope(message=message.pk), editor)
-    for _event, data in told():
+    for _event, data in stored_events():
         assert (data["session"], data["message"]) == (None, None)
-    assert [event for event, _ in told()] == ["entry.written", "memory.forgotten"]
+    assert [event for event, _ in stored_events()] == ["entry.written", "memory.forgotten"]
 
 
 def test_a_forgetting_leaves_ids_alone(webhook, project, shared, owner, editor):
-    said = "The passphrase is Holunderblüte."
-    message = post_message(shared, said, author=editor)
+    text = "The passphrase is Holunderblüte."
+    message = post_message(shared, text, author=editor)
     post_message(shared, "Something else that stays.", author=editor)
     preview(project, ForgetScope(message=message.pk), owner)
-    assert len(told()) == 2
+    assert len(stored_events()) == 2
     forget(project, ForgetScope(message=message.pk), owner)
-    event, data = told()[-1]
+    event, data = stored_events()[-1]
     act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     assert event == "memory.forgotten"
     assert (data["activity"], data["message"]) == (str(act.pk), str(message.pk))
@@ -181,7 +181,7 @@ def test_only_who_listens_is_told(project, owner, inside, shared, editor):
     off = services.register(project, f"{inside.url}/c", ["message.posted"], owner)
     services.switch_off(off, "owner")
     post_message(shared, "Hello", author=editor)
-    assert [one.webhook_id for one in Delivery.objects.all()] == [loud.pk]
+    assert [delivery.webhook_id for delivery in Delivery.objects.all()] == [loud.pk]
 
 
 def test_another_project_s_webhook_is_told_nothing(webhook, owner):
@@ -190,14 +190,14 @@ def test_another_project_s_webhook_is_told_nothing(webhook, owner):
     other = create_project(owner, name="Support")
     session = Session.objects.create(project=other, creator=owner, visibility=Visibility.PROJECT)
     post_message(session, "Hello", author=owner)
-    assert told() == []
+    assert stored_events() == []
 
 
 def test_without_webhooks_a_message_costs_one_query_more(shared, editor, monkeypatch):
     def queries() -> int:
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as captured_queries:
             post_message(shared, "Hello", author=editor)
-        return len(seen)
+        return len(captured_queries)
 
     queries()
     with_the_question = queries()
@@ -214,10 +214,10 @@ def test_many_webhooks_cost_as_many_queries_as_one(
 
     register(1)
     post_message(shared, "Hello", author=editor)
-    with CaptureQueriesContext(connection) as one:
+    with CaptureQueriesContext(connection) as queries:
         post_message(shared, "Hello", author=editor)
     register(9)
-    with django_assert_num_queries(len(one)):
+    with django_assert_num_queries(len(queries)):
         post_message(shared, "Hello", author=editor)
     assert Delivery.objects.count() == 2 + 10
 
@@ -241,7 +241,7 @@ def test_a_broker_that_is_away_does_not_stop_the_chat(webhook, shared, editor, m
     monkeypatch.setattr(wakeups, "_broker_retry_at", 0.0)
     monkeypatch.setattr(tasks.run_deliveries, "apply_async", away)
     post_message(shared, "Hello", author=editor)
-    assert len(told()) == 1
+    assert len(stored_events()) == 1
     monkeypatch.setattr(wakeups, "_broker_retry_at", 0.0)
 
 

@@ -20,7 +20,7 @@ def as_owner(client, owner):
     return client
 
 
-def one(webhook) -> str:
+def webhook_url(webhook) -> str:
     return f"{URL}{webhook.pk}/"
 
 
@@ -30,12 +30,12 @@ def test_the_settings_lead_there(as_owner, project):
 
 def test_an_owner_registers_one_and_sees_its_secret_once(as_owner, project, connector):
     answer = as_owner.post(URL, WISH)
-    made = Webhook.objects.get()
+    webhook = Webhook.objects.get()
     assert answer.status_code == 200
     assert answer["Cache-Control"] == "no-store"
-    assert secret_of(made) in answer.content.decode()
-    assert (made.url, made.events) == (WISH["url"], ["entry.written", "message.posted"])
-    for path in (URL, one(made), "/projects/billing/settings/"):
+    assert secret_of(webhook) in answer.content.decode()
+    assert (webhook.url, webhook.events) == (WISH["url"], ["entry.written", "message.posted"])
+    for path in (URL, webhook_url(webhook), "/projects/billing/settings/"):
         assert "whsec_" not in as_owner.get(path).content.decode()
 
 
@@ -59,7 +59,7 @@ def test_in_german(as_owner, project, connector):
 
 def test_each_button_does_what_it_says(as_owner, webhook, inside, work, connector):
     connector.receivers.add(inside.address)
-    page = one(webhook)
+    page = webhook_url(webhook)
 
     def press(action: str, **fields):
         return as_owner.post(page, {"action": action, **fields}, follow=True)
@@ -91,27 +91,27 @@ def test_owners_see_that_one_fails_or_was_switched_off(as_owner, webhook, projec
         last_error="The connection failed.",
         next_try_at="2026-03-01T10:00Z",
     )
-    for path in (URL, one(webhook), "/projects/billing/settings/"):
+    for path in (URL, webhook_url(webhook), "/projects/billing/settings/"):
         text = as_owner.get(path).content.decode()
         assert "Failing since" in text and "The connection failed." in text and "Next try" in text
     services.switch_off(webhook, "failing")
-    for path in (URL, one(webhook), "/projects/billing/settings/"):
+    for path in (URL, webhook_url(webhook), "/projects/billing/settings/"):
         assert "Nothing could be delivered for three days." in as_owner.get(path).content.decode()
 
 
-@pytest.mark.parametrize("who", ["stranger", "viewer", "editor"])
-def test_everybody_but_an_owner_gets_404(client, request, webhook, connector, who):
-    client.force_login(request.getfixturevalue(who))
-    for path in (URL, one(webhook)):
+@pytest.mark.parametrize("username", ["stranger", "viewer", "editor"])
+def test_everybody_but_an_owner_gets_404(client, request, webhook, connector, username):
+    client.force_login(request.getfixturevalue(username))
+    for path in (URL, webhook_url(webhook)):
         assert client.get(path).status_code == 404
         assert client.post(path, WISH | {"action": "delete"}).status_code == 404
-    if who != "stranger":
+    if username != "stranger":
         assert URL not in client.get("/projects/billing/settings/").content.decode()
     assert Webhook.objects.count() == 1
 
 
 def test_who_is_not_signed_in_is_asked_to(client, webhook):
-    assert client.get(one(webhook)).status_code == 302
+    assert client.get(webhook_url(webhook)).status_code == 302
 
 
 def test_an_address_is_told_to_nobody_by_its_path(as_owner, webhook, admin_client):
@@ -137,10 +137,10 @@ def test_the_page_takes_the_same_queries_for_many(
     from django.test.utils import CaptureQueriesContext
 
     Delivery.objects.create(project=project, webhook=webhook, event="import.done")
-    as_owner.get(one(webhook))
+    as_owner.get(webhook_url(webhook))
     with CaptureQueriesContext(connection) as few:
-        as_owner.get(one(webhook))
+        as_owner.get(webhook_url(webhook))
     for _ in range(20):
         Delivery.objects.create(project=project, webhook=webhook, event="import.done")
     with django_assert_num_queries(len(few)):
-        as_owner.get(one(webhook))
+        as_owner.get(webhook_url(webhook))

@@ -9,14 +9,16 @@ from projects.core.http.client_ip import client_ip
 CONNECTED = "198.51.100.7"
 
 
-def seen(settings, proxies: int, told: str | None, connected: str = CONNECTED) -> str:
+def client_address(
+    settings, proxies: int, forwarded: str | None, connected: str = CONNECTED
+) -> str:
     settings.ALLAUTH_TRUSTED_PROXY_COUNT = proxies
-    headers = {} if told is None else {"X-Forwarded-For": told}
+    headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
     return client_ip(RequestFactory().get("/", headers=headers, REMOTE_ADDR=connected))
 
 
 @pytest.mark.parametrize(
-    ("proxies", "told", "address"),
+    ("proxies", "forwarded", "address"),
     [
         (0, None, CONNECTED),
         (0, "203.0.113.1", CONNECTED),
@@ -32,23 +34,23 @@ def seen(settings, proxies: int, told: str | None, connected: str = CONNECTED) -
         (1, "fe80::1%eth0", "fe80::1"),
     ],
 )
-def test_it_is_what_the_outermost_trusted_proxy_says(settings, proxies, told, address):
-    assert seen(settings, proxies, told) == address
+def test_it_is_what_the_outermost_trusted_proxy_says(settings, proxies, forwarded, address):
+    assert client_address(settings, proxies, forwarded) == address
 
 
 @pytest.mark.parametrize(
-    ("proxies", "told"),
+    ("proxies", "forwarded"),
     [(2, "203.0.113.1"), (3, "203.0.113.1, 10.0.0.2"), (1, "unknown"), (2, ", "), (1, "'; --")],
 )
 def test_a_header_that_did_not_come_through_all_of_them_is_not_believed(
-    settings, caplog, proxies, told
+    settings, caplog, proxies, forwarded
 ):
-    assert seen(settings, proxies, told) == CONNECTED
+    assert client_address(settings, proxies, forwarded) == CONNECTED
     assert "forwarded_for_ignored" in caplog.text
 
 
 def test_a_socket_of_this_machine_is_this_machine(settings):
-    assert seen(settings, 0, None, connected="") == "127.0.0.1"
+    assert client_address(settings, 0, None, connected="") == "127.0.0.1"
 
 
 @pytest.mark.django_db

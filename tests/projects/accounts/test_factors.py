@@ -44,10 +44,10 @@ def test_an_app_is_set_up_by_its_first_code_and_recovery_codes_come_with_it(oliv
     secret = re.search(r"<code>([A-Z2-7]{32})</code>", page)[1]
     answer = olive.post("/accounts/factors/app/", {"code": code_of(secret)}, follow=True)
     assert answer.redirect_chain[-1][0] == "/accounts/factors/codes/"
-    shown = re.findall(r"<code>(\d{8})</code>", answer.content.decode())
-    assert len(shown) == 10
-    assert olive.get("/accounts/factors/codes/file/").content.decode().split() == shown
-    assert {one.type for one in Authenticator.objects.filter(user=owner)} == {
+    codes = re.findall(r"<code>(\d{8})</code>", answer.content.decode())
+    assert len(codes) == 10
+    assert olive.get("/accounts/factors/codes/file/").content.decode().split() == codes
+    assert {authenticator.type for authenticator in Authenticator.objects.filter(user=owner)} == {
         "totp",
         "recovery_codes",
     }
@@ -112,8 +112,10 @@ def test_a_recovery_code_lets_in_once(codes, half_in, sign_in, is_in):
     assert is_in(other)
 
 
-def test_new_recovery_codes_put_the_old_ones_out_of_use(codes, olive_again, sign_in, is_in):
-    olive_again.post("/accounts/factors/codes/new/")
+def test_new_recovery_codes_put_the_old_ones_out_of_use(
+    codes, reauthenticated_client, sign_in, is_in
+):
+    reauthenticated_client.post("/accounts/factors/codes/new/")
     cache.clear()
     other, _answer = sign_in("olive")
     other.post(ASKED, {"code": codes[0]})
@@ -121,23 +123,25 @@ def test_new_recovery_codes_put_the_old_ones_out_of_use(codes, olive_again, sign
 
 
 @pytest.fixture
-def olive_again(half_in) -> Client:
+def reauthenticated_client(half_in) -> Client:
     """Her browser, after the code, which has just shown the password once more."""
     half_in.post(ASKED, {"code": code_of(SECRET)})
     half_in.post("/accounts/confirm/", {"password": "pass-word-1"})
     return half_in
 
 
-def test_an_app_is_removed_and_its_recovery_codes_go_along(olive_again, codes, sign_in, is_in):
-    olive_again.post("/accounts/factors/app/remove/")
+def test_an_app_is_removed_and_its_recovery_codes_go_along(
+    reauthenticated_client, codes, sign_in, is_in
+):
+    reauthenticated_client.post("/accounts/factors/app/remove/")
     assert not Authenticator.objects.exists()
     assert is_in(sign_in("olive")[0])
 
 
 def test_the_database_holds_no_secret_that_makes_codes(app, codes):
-    kept = str(list(Authenticator.objects.values_list("data", flat=True)))
-    assert SECRET not in kept
-    assert not any(code in kept for code in codes)
+    stored_data = str(list(Authenticator.objects.values_list("data", flat=True)))
+    assert SECRET not in stored_data
+    assert not any(code in stored_data for code in codes)
 
 
 def test_under_another_key_of_the_server_no_code_is_right(half_in, codes, settings, is_in):

@@ -27,23 +27,23 @@ def issue(project, owner):
 
     def make(**fields) -> tuple[Invitation, str]:
         fields = {"max_uses": 1, "expires_at": timezone.now() + timedelta(days=7)} | fields
-        made, secret = Invitation.issue(project, created_by=owner, **fields)
-        return made, f"/join/billing/{secret}/"
+        invitation, secret = Invitation.issue(project, created_by=owner, **fields)
+        return invitation, f"/join/billing/{secret}/"
 
     return make
 
 
 def role_of(name: str) -> str | None:
-    found = Membership.objects.filter(user__username=name, project__slug="billing").first()
-    return found.role if found else None
+    membership = Membership.objects.filter(user__username=name, project__slug="billing").first()
+    return membership.role if membership else None
 
 
 def test_an_owner_makes_a_link_that_is_shown_this_once(olive, project, client):
     answer = olive.post(MADE, {"role": "viewer", "days": "7", "max_uses": "3", "action": "make"})
     link = re.search(r'value="(http://testserver/join/billing/\S+/)"', answer.content.decode())[1]
     assert "no-store" in answer["Cache-Control"]
-    made = Invitation.objects.get()
-    assert (made.role, made.max_uses, made.uses) == ("viewer", 3, 0)
+    invitation = Invitation.objects.get()
+    assert (invitation.role, invitation.max_uses, invitation.uses) == ("viewer", 3, 0)
     page = olive.get("/projects/billing/settings/").content.decode()
     assert "0 of 3 came" in page
     secret = link.split("/")[-2]
@@ -62,12 +62,12 @@ def test_what_is_wrong_is_told_and_makes_nothing(olive, project, wrong):
     assert not Invitation.objects.exists()
 
 
-@pytest.mark.parametrize("who", ["editor", "viewer", "stranger"])
-def test_nobody_else_makes_or_takes_back_one(client, request, issue, who):
-    made, _path = issue()
-    client.force_login(request.getfixturevalue(who))
+@pytest.mark.parametrize("username", ["editor", "viewer", "stranger"])
+def test_nobody_else_makes_or_takes_back_one(client, request, issue, username):
+    invitation, _path = issue()
+    client.force_login(request.getfixturevalue(username))
     assert client.post(MADE, {"role": "owner", "days": "7"}).status_code == 404
-    assert client.post(MADE, {"action": "revoke", "id": made.pk}).status_code == 404
+    assert client.post(MADE, {"action": "revoke", "id": invitation.pk}).status_code == 404
     assert Invitation.objects.open().count() == 1
     settings = client.get("/projects/billing/settings/").content.decode()
     assert "Take back" not in settings
@@ -75,7 +75,7 @@ def test_nobody_else_makes_or_takes_back_one(client, request, issue, who):
 
 def test_who_has_an_account_signs_in_and_joins(client, person, issue, django_user_model):
     person("nina")
-    _made, path = issue(role=MemberRole.VIEWER)
+    _invitation, path = issue(role=MemberRole.VIEWER)
     assert client.get(path)["Location"] == "/join/"
     page = client.get("/join/").content.decode()
     assert "Billing" in page
@@ -89,17 +89,17 @@ def test_who_has_an_account_signs_in_and_joins(client, person, issue, django_use
 
 
 def test_who_has_none_makes_one_and_is_in(client, issue):
-    made, path = issue()
+    invitation, path = issue()
     client.get(path)
     answer = client.post("/accounts/signup/", ACCOUNT, follow=True)
     assert answer.redirect_chain[-1][0] == "/projects/billing/"
     assert role_of("new") == "editor"
-    made.refresh_from_db()
-    assert made.uses == 1
+    invitation.refresh_from_db()
+    assert invitation.uses == 1
 
 
 def test_a_link_for_one_makes_one_account(client, issue, django_user_model):
-    _made, path = issue()
+    _invitation, path = issue()
     late = Client()
     late.get(path)
     client.get(path)
@@ -113,7 +113,7 @@ def test_a_link_for_one_makes_one_account(client, issue, django_user_model):
 def test_an_account_is_not_made_when_the_link_is_taken_meanwhile(
     client, issue, monkeypatch, django_user_model
 ):
-    made, path = issue()
+    invitation, path = issue()
     client.get(path)
     monkeypatch.setattr("projects.accounts.adapter.is_invited", lambda request: True)
     Invitation.objects.update(uses=1)
@@ -131,7 +131,7 @@ def test_an_account_is_not_made_when_the_link_is_taken_meanwhile(
     ],
 )
 def test_a_link_that_is_over_says_so_and_lets_nobody_in(client, person, issue, over, reason):
-    made, path = issue()
+    invitation, path = issue()
     Invitation.objects.update(**over)
     assert reason in client.get(path, follow=True).content.decode()
     assert "by invitation" in client.get("/accounts/signup/").content.decode()
@@ -144,7 +144,7 @@ def test_a_link_that_is_over_says_so_and_lets_nobody_in(client, person, issue, o
 
 
 def test_an_unknown_link_is_none(client, issue):
-    _made, path = issue()
+    _invitation, path = issue()
     assert client.get("/join/billing/nonsense/").status_code == 404
     assert client.get(path.replace("billing", "support")).status_code == 404
     assert client.get("/join/").status_code == 404
@@ -157,12 +157,12 @@ def test_looking_for_links_is_limited(client, db):
 
 
 def test_a_member_stays_what_they_are_and_uses_nothing_up(client, viewer, issue):
-    made, path = issue(role=MemberRole.OWNER)
+    invitation, path = issue(role=MemberRole.OWNER)
     client.force_login(viewer)
     assert client.get(path, follow=True).redirect_chain[-1][0] == "/projects/billing/"
     assert role_of("vera") == "viewer"
-    made.refresh_from_db()
-    assert made.uses == 0
+    invitation.refresh_from_db()
+    assert invitation.uses == 0
 
 
 def test_who_was_removed_does_not_come_back_by_a_link(issue, editor, stranger, project):
@@ -175,48 +175,48 @@ def test_who_was_removed_does_not_come_back_by_a_link(issue, editor, stranger, p
 
 
 def test_the_links_of_an_owner_who_is_none_any_more_are_over(issue, project, owner, editor):
-    made, _path = issue(max_uses=None)
+    invitation, _path = issue(max_uses=None)
     change_role(project.memberships.get(user=editor), MemberRole.OWNER)
     change_role(project.memberships.get(user=owner), MemberRole.EDITOR)
-    made.refresh_from_db()
-    assert made.state == "revoked"
+    invitation.refresh_from_db()
+    assert invitation.state == "revoked"
 
 
 def test_a_link_is_taken_back_on_the_page(olive, issue, client):
-    made, path = issue()
-    olive.post(MADE, {"action": "revoke", "id": made.pk})
+    invitation, path = issue()
+    olive.post(MADE, {"action": "revoke", "id": invitation.pk})
     assert "was revoked" in client.get(path, follow=True).content.decode()
     assert "Take back" not in olive.get("/projects/billing/settings/").content.decode()
     assert olive.post(MADE, {"action": "revoke", "id": "x"}).status_code == 404
 
 
 def test_what_has_long_been_over_is_cleared_away(issue):
-    kept, _path = issue()
+    kept_invitation, _path = issue()
     old, _path = issue(expires_at=timezone.now() - invitations.RETENTION)
     tasks.clear()
-    assert list(Invitation.objects.all()) == [kept]
+    assert list(Invitation.objects.all()) == [kept_invitation]
 
 
 def test_programs_make_list_and_take_back_links(api, owner, project, client):
     program = api(owner)
-    made = program.post(API, {"role": "viewer", "max_uses": None}, format="json").json()
-    assert made["link"].startswith("http://testserver/join/billing/")
-    assert (made["role"], made["max_uses"], made["state"]) == ("viewer", None, "open")
+    payload = program.post(API, {"role": "viewer", "max_uses": None}, format="json").json()
+    assert payload["link"].startswith("http://testserver/join/billing/")
+    assert (payload["role"], payload["max_uses"], payload["state"]) == ("viewer", None, "open")
     listed = program.get(API).json()["results"]
-    assert [one["id"] for one in listed] == [made["id"]]
+    assert [row["id"] for row in listed] == [payload["id"]]
     assert "link" not in listed[0]
-    one = f"{API}{made['id']}/"
-    assert program.get(one).json()["created_by"] == "olive"
-    assert program.delete(one).status_code == 204
-    assert program.get(one).status_code == 404
-    assert client.get(made["link"], follow=True).status_code == 410
+    text = f"{API}{payload['id']}/"
+    assert program.get(text).json()["created_by"] == "olive"
+    assert program.delete(text).status_code == 204
+    assert program.get(text).status_code == 404
+    assert client.get(payload["link"], follow=True).status_code == 410
 
 
 def test_the_same_request_makes_one_link_and_tells_it_once(api, owner, project):
     program, key = api(owner), {"HTTP_IDEMPOTENCY_KEY": "one"}
     first = program.post(API, {}, format="json", **key).json()
-    again = program.post(API, {}, format="json", **key).json()
-    assert again == first | {"link": None}
+    repeated_payload = program.post(API, {}, format="json", **key).json()
+    assert repeated_payload == first | {"link": None}
     assert Invitation.objects.count() == 1
 
 
@@ -240,13 +240,13 @@ def test_a_link_for_one_that_two_take_at_once_admits_one(person):
     owner, two = person("olive"), [person("nina"), person("nils")]
     project = create_project(owner, name="Billing", slug="billing")
     until = timezone.now() + timedelta(days=1)
-    made, _secret = Invitation.issue(project, created_by=owner, max_uses=1, expires_at=until)
+    invitation, _secret = Invitation.issue(project, created_by=owner, max_uses=1, expires_at=until)
     together = Barrier(2)
 
     def come(user) -> bool:
         try:
             together.wait(10)
-            admit(made, user)
+            admit(invitation, user)
         except NotAdmittedError:
             return False
         finally:

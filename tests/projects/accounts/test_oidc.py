@@ -23,8 +23,8 @@ LOGIN, CONNECTIONS = "/accounts/oidc/login/", "/accounts/provider/"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Provider]:
-    with Provider() as made:
-        yield made
+    with Provider() as new_provider:
+        yield new_provider
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def provider(server, settings) -> Provider:
 def come(browser: Client, **form):
     """Goes through the provider and back; the answer to the way back, with what it leads to."""
     leaving = browser.post(LOGIN, form)
-    there = html.unescape(re.search(r'url=(\S+)">', leaving.content.decode())[1])
-    back = requests.get(there, allow_redirects=False, timeout=10).headers["Location"]
+    location = html.unescape(re.search(r'url=(\S+)">', leaving.content.decode())[1])
+    back = requests.get(location, allow_redirects=False, timeout=10).headers["Location"]
     parts = urlsplit(back)
     return browser.get(f"{parts.path}?{parts.query}", follow=True)
 
@@ -100,7 +100,7 @@ def test_who_is_new_is_let_in_where_the_settings_say_so(client, provider, settin
 
 def test_who_is_new_comes_in_by_an_invitation(client, provider, owner, project, is_in):
     until = timezone.now() + timedelta(days=1)
-    _made, secret = Invitation.issue(project, created_by=owner, max_uses=1, expires_at=until)
+    _invitation, secret = Invitation.issue(project, created_by=owner, max_uses=1, expires_at=until)
     client.get(f"/join/billing/{secret}/")
     answer = come(client)
     assert project.memberships.filter(user__username="nina").exists()
@@ -125,12 +125,14 @@ def test_an_address_that_both_have_verified_leads_to_its_account(client, provide
     assert owner.check_password("pass-word-1")
 
 
-@pytest.mark.parametrize("said", [False, None, "false", "no"])
+@pytest.mark.parametrize("email_verified", [False, None, "false", "no"])
 def test_an_address_that_the_provider_has_not_verified_leads_to_none(
-    client, provider, owner, is_in, said
+    client, provider, owner, is_in, email_verified
 ):
     EmailAddress.objects.create(user=owner, email=owner.email, verified=True, primary=True)
-    provider.person |= {"email": owner.email} | ({} if said is None else {"email_verified": said})
+    provider.person |= {"email": owner.email} | (
+        {} if email_verified is None else {"email_verified": email_verified}
+    )
     come(client)
     assert not is_in(client)
     assert not SocialAccount.objects.exists()

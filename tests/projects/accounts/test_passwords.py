@@ -53,7 +53,7 @@ def test_an_unknown_address_gets_the_same_answer_and_no_mail(client, owner, mail
 
 def test_five_links_a_minute_are_the_most(client, owner, mail):
     answers = [client.post(FORGOTTEN, {"email": "olive@example.org"}) for _ in range(6)]
-    assert [one.status_code for one in answers] == [302] * 5 + [429]
+    assert [answer.status_code for answer in answers] == [302] * 5 + [429]
     assert len(mail) == 5
 
 
@@ -85,14 +85,14 @@ def test_changing_it_is_limited(olive):
 
 
 def test_a_new_password_revokes_the_tokens_that_are_not_kept(owner, olive, api):
-    kept, revoked = api(owner, name="kept"), api(owner, name="lost")
+    kept_client, revoked = api(owner, name="kept"), api(owner, name="lost")
     assert "kept" in olive.get(CHANGE).content.decode()
     form = {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW}
     olive.post(CHANGE, form | {"kept_tokens": [str(Token.objects.get(name="kept").public_id)]})
-    assert kept.get("/api/v1/projects/").status_code == 200
+    assert kept_client.get("/api/v1/projects/").status_code == 200
     assert revoked.get("/api/v1/projects/").status_code == 401
     olive.post(CHANGE, form | {"oldpassword": NEW, "password1": PASSWORD, "password2": PASSWORD})
-    assert kept.get("/api/v1/projects/").status_code == 401
+    assert kept_client.get("/api/v1/projects/").status_code == 401
 
 
 def test_a_refused_password_revokes_nothing(owner, olive, api):
@@ -155,7 +155,7 @@ def test_the_main_address_is_chosen_and_others_removed(owner, olive, mail):
     owner.refresh_from_db()
     assert owner.email == "o@example.net"
     olive.post(MAIL, {"email": "olive@example.org", "action_remove": "1"})
-    assert [one.email for one in EmailAddress.objects.filter(user=owner)] == ["o@example.net"]
+    assert [item.email for item in EmailAddress.objects.filter(user=owner)] == ["o@example.net"]
 
 
 def test_who_has_no_password_sets_one(client, django_user_model, sign_in, is_in):

@@ -47,8 +47,8 @@ def test_all_others_are_signed_out_at_once(olive, elsewhere, is_in):
 def test_those_of_others_are_out_of_sight_and_reach(olive, stranger, sign_in, is_in):
     theirs, _answer = sign_in("stan", client=Client(headers={"User-Agent": FIREFOX}))
     assert "Firefox" not in olive.get(SESSIONS).content.decode()
-    there = UserSession.objects.get(user=stranger)
-    assert olive.post(f"{SESSIONS}{there.pk}/end/").status_code == 404
+    user_session = UserSession.objects.get(user=stranger)
+    assert olive.post(f"{SESSIONS}{user_session.pk}/end/").status_code == 404
     assert is_in(theirs)
 
 
@@ -64,7 +64,7 @@ def test_a_visit_is_noted_every_ten_minutes_and_costs_nothing_between(olive, mon
     before = UserSession.objects.get().last_seen_at
     with CaptureQueriesContext(connection) as captured:
         olive.get("/account/")
-    assert not [one for one in captured if "UPDATE" in one["sql"]]
+    assert not [query for query in captured if "UPDATE" in query["sql"]]
     assert UserSession.objects.get().last_seen_at == before
     now = __import__("time").time()
     monkeypatch.setattr("projects.accounts.browser_sessions.time.time", lambda: now + 601)
@@ -97,7 +97,7 @@ def test_removing_a_member_acts_at_the_next_request(sign_in, project, editor, ow
 
 
 @pytest.mark.parametrize(
-    ("agent", "shown"),
+    ("agent", "expected"),
     [
         ("Mozilla/5.0 (iPhone) AppleWebKit Version/18 Mobile Safari/604.1", "Safari on iPhone"),
         ("Mozilla/5.0 (Windows NT 10.0) Chrome/140 Safari/537.36 Edg/140", "Edge on Windows"),
@@ -105,7 +105,7 @@ def test_removing_a_member_acts_at_the_next_request(sign_in, project, editor, ow
         ("", "A browser without a name"),
     ],
 )
-def test_a_browser_is_named_in_words(agent, shown):
+def test_a_browser_is_named_in_words(agent, expected):
     from projects.templatetags.user_agents import browser
 
-    assert browser(agent) == shown
+    assert browser(agent) == expected

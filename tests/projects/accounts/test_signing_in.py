@@ -83,7 +83,7 @@ def test_whoever_comes_through_a_socket_is_of_this_machine(client, owner, is_in)
 
 def test_thirty_times_a_minute_is_the_most_whoever_it_is(client, owner):
     answers = [client.post(SIGN_IN, {"login": "", "password": ""}) for _ in range(31)]
-    assert [one.status_code for one in answers] == [200] * 30 + [429]
+    assert [answer.status_code for answer in answers] == [200] * 30 + [429]
     assert "Tried too often" in answers[-1].content.decode()
 
 

@@ -78,7 +78,9 @@ def may_manage(member: Membership, session: Session) -> bool:
 
 
 def may_post(member: Membership, session: Session) -> bool:
-    """Return whether `member` may post messages: not in a closed chat, nor among notes."""
+    """Return whether `member` may post messages; nobody may in a closed chat or in a session of
+    notes.
+    """
     is_open = session.status == SessionStatus.ACTIVE and not session.is_notes
     return member.may_write and is_open
 

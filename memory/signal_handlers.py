@@ -126,7 +126,9 @@ def exclude_forgotten(project: Project, subjects: Collection[str], **kwargs: obj
 
 @receiver(import_finished)
 def record_import(upload: Import, **kwargs: object) -> None:
-    """Log who imported how much. A failed import may have added messages before it failed."""
+    """Log the user and the counts of an import. A failed import may have added messages before it
+    failed.
+    """
     record_activity(
         upload.project_id,
         ActivityVerb.IMPORTED,

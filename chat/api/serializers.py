@@ -197,7 +197,7 @@ class MessageSerializer(serializers.ModelSerializer):
 
 @cache
 def _fields() -> dict[str, serializers.Field]:
-    """Building the fields from the model takes longer than serialising a message."""
+    """Return the fields, built once: building them takes longer than serialising a message."""
     return serializers.ModelSerializer.get_fields(MessageSerializer())
 
 

@@ -26,7 +26,7 @@ from projects.models import Project
 
 # How long a deleted session can be restored.
 UNDO_WINDOW = timedelta(minutes=10)
-# The most sessions that one sweep closes; the next sweep continues.
+# The maximum number of sessions that one sweep closes; the next sweep continues.
 CLOSE_BATCH_SIZE = 500
 PURGE_BATCH_SIZE = 1_000
 

@@ -57,8 +57,8 @@ class ImportWriter:
     """Writes one import into `project`. New conversations belong to `owner`; `upload` records what
     was added.
 
-    A file can claim any author. So only the name of `owner` becomes an account; all others are
-    speakers by name, unless an operator chose `match_members`.
+    A file can claim any author. Therefore only the name of `owner` becomes an account. Other
+    authors are names without an account, unless an operator chose `match_members`.
     """
 
     def __init__(
@@ -86,7 +86,8 @@ class ImportWriter:
         for conversation in batch:
             session = sessions[_source_key(format, conversation)]
             if session.visibility == Visibility.PRIVATE and session.creator_id != self.owner.pk:
-                # Without its title, because forgetting the chat does not delete this error.
+                # Without the title of the chat, because forgetting the chat does not delete this
+                # error.
                 start = f"{session.created_at:%Y-%m-%d %H:%M}"
                 result.errors.append(f"The chat of {start} is private to another member.")
                 continue

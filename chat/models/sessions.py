@@ -1,4 +1,4 @@
-"""Sessions, and how far each user has read them."""
+"""Sessions, and the read position of each user in them."""
 
 from datetime import datetime
 
@@ -152,7 +152,7 @@ class Session(ProjectScopedModel):
         ]
 
     def __str__(self) -> str:
-        # Not the title, which reveals content: logs cannot be redacted later.
+        # Without the title, which reveals content: logs cannot be redacted later.
         return f"chat of {self.created_at:%Y-%m-%d %H:%M}"
 
     @property
@@ -169,7 +169,7 @@ class Session(ProjectScopedModel):
 
     @property
     def window_limit(self) -> int:
-        """The most messages of this session in a prompt."""
+        """The maximum number of messages of this session in a prompt."""
         return self.history_limit or self.project.history_limit
 
     def touch(self, moment: datetime) -> None:

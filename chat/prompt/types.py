@@ -135,7 +135,7 @@ class PromptSection:
 
 @dataclass(frozen=True)
 class BudgetShare:
-    """The part of the budget that is reserved for a section, and the most it may take."""
+    """The part of the budget that is reserved for a section, and the maximum that it may take."""
 
     floor: float = 0.0
     ceiling: float = 1.0

@@ -1,7 +1,7 @@
 """`|markdown`: Markdown as safe HTML.
 
 After rendering, nh3 sanitises the HTML, so that errors of the renderer or of a lexer are harmless.
-Text may be hostile, so each step has a budget. What exceeds it is shown as plain text.
+Text may be hostile, so each step has a budget. Text beyond the budget is shown as plain text.
 """
 
 import logging

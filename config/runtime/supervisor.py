@@ -147,8 +147,8 @@ class Supervisor:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 self._handlers[number] = signal.signal(number, self._on_signal)
         if sys.platform == "linux":
-            # Become the parent of orphaned grandchildren, in order to reap them. Otherwise that is
-            # the machine's first process, which in a container may not reap.
+            # Become the parent of orphaned grandchildren, in order to reap them. By default,
+            # process 1 is their parent, which does not always reap in a container.
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
         for child in self.children:
             child.start()

@@ -191,7 +191,8 @@ def deleted_phrases(project: Project, deletions: DeletionSet) -> list[str]:
 
 
 def longest_phrase(text: str) -> str:
-    """Return up to MAX_PHRASE_WORDS words from the middle of the line of `text` with the most.
+    """Return up to MAX_PHRASE_WORDS words from the middle of the line of `text` that has most
+    words.
 
     Returns "" if that line has fewer than MIN_PHRASE_WORDS words.
     """

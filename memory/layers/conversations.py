@@ -280,7 +280,7 @@ class SummaryJob:
         return rows.first() if unchanged else None
 
     def _store_facts(self, entry: Entry, for_good: bool = False) -> None:
-        """Store the facts of the result; `for_good` deletes facts it no longer has at once."""
+        """Store the facts of the result; `for_good` deletes the facts that are no longer in it."""
         messages, result = self.messages.contributing, self.result
         facts = extraction.ground_claims(result.claims, messages, entry.project)
         extraction.record_extracted(entry, facts, messages, self.now, result.is_whole, for_good)

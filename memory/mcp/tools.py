@@ -80,7 +80,9 @@ class Caller:
 
 @dataclass(frozen=True)
 class MemoryTool:
-    """A tool: name, description and schemas are those of the function. `scope` is the token's."""
+    """A tool, with the name, description and schemas of the function; requires `scope` of the
+    token.
+    """
 
     handler: Callable[..., BaseModel]
     title: str

@@ -49,11 +49,11 @@ def import_project(
 ) -> None:
     """Import everything in `archive` into `project`, which must be empty.
 
-    A file can claim any author. So only the username of `owner` is matched with an account, or with
-    `match_members`, which is for operators, those of all members. Objects that belong to another
-    user alone are skipped; messages of another user keep the name. Objects that were forgotten in
-    this project before are not imported again. Raises `ImportRejectedError`, and then writes
-    nothing.
+    A file can claim any author. Therefore only the username of `owner` is matched with an account,
+    or with `match_members`, which is for operators, those of all members. Objects that belong to
+    another user alone are skipped; messages of another user keep the name. Objects that were
+    forgotten in this project before are not imported again. Raises `ImportRejectedError`, and then
+    writes nothing.
     """
     check_archive(archive)
     with database_errors_refused(), files_removed_on_error() as files, transaction.atomic():

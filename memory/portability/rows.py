@@ -41,8 +41,8 @@ IMPORTED = " (imported)"
 def derived_id(project: UUID, exported: UUID) -> UUID:
     """Return the id in `project` for the id `exported` in an export, always the same.
 
-    So one file can be imported into several projects, and no line of a file can name a row outside
-    of the file. The new id sorts among others as the exported one does.
+    Therefore one file can be imported into several projects, and no line of a file can name a row
+    outside of the file. The new id sorts among others as the exported one does.
     """
     digest = blake2b(project.bytes + exported.bytes, digest_size=8).digest()
     random = VARIANT | (int.from_bytes(digest) & RANDOM_BITS)

@@ -116,7 +116,9 @@ class ExportScope:
         return rows.filter(message__in=messages, entry__in=self.entries().order_by().values("pk"))
 
     def tombstones(self) -> QuerySet[Tombstone]:
-        """Return all tombstones but those of users, who have other ids on other servers."""
+        """Return all tombstones except those of users, because users have other ids on other
+        servers.
+        """
         rows = Tombstone.objects.filter(project=self.project)
         return rows.exclude(kind=TombstoneKind.USER)
 

@@ -26,7 +26,7 @@ RECOUNT_SHARE = 0.25
 # The number of projects that one run recounts.
 MAX_RECOUNTS = 1_000
 # A term that occurs in a smaller share of the chunks is not counted: it is rare enough to be
-# searched for anyway.
+# searched for without a count.
 MIN_COUNTED_SHARE = 0.0005
 
 

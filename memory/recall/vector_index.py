@@ -1,10 +1,10 @@
 """The HNSW indexes over vectors, one for each embedder.
 
 Adding a vector to an HNSW index takes a hundred times as long as writing the row, and a search in
-the index also visits vectors of other projects. So vectors are written without the index. The
-vectors of a small project are compared one by one; those of a large project are added to the index
-in batches, in the background. Search uses the index for the vectors in it and compares the others,
-so that it finds all vectors at any time.
+the index also visits vectors of other projects. Therefore vectors are written without the index.
+The vectors of a small project are compared one by one; those of a large project are added to the
+index in batches, in the background. Search uses the index for the vectors in it and compares the
+others, so that it finds all vectors at any time.
 """
 
 import time

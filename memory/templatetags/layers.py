@@ -28,7 +28,7 @@ def period_label(entry: Entry) -> str:
 
 @register.filter
 def is_quoted(entry: Entry) -> bool:
-    """Return whether the extractive summariser wrote the text, if the text may be shown."""
+    """Return whether the text may be shown and was written by the extractive summariser."""
     return entry.written_by == EXTRACTIVE and not entry.withheld
 
 

@@ -14,7 +14,7 @@ RETENTION = timedelta(hours=24)
 
 class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
     def expired(self) -> "IdempotencyKeyQuerySet":
-        """Return the keys after whose `RETENTION` a repeated request is carried out again."""
+        """Return the keys older than `RETENTION`: a repeated request is carried out again."""
         return self.filter(created_at__lt=Now() - RETENTION)
 
 
@@ -22,7 +22,7 @@ class IdempotencyKey(models.Model):
     """A request that was carried out, and the ids that it created.
 
     It holds no text of the request or of the response, and the digests cannot be reversed. A key
-    belongs to a user and to the project to which the token is limited, null without such a limit.
+    belongs to a user. If the token is limited to a project, the key belongs to that project too.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

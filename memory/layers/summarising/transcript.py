@@ -67,8 +67,8 @@ def split_lines(lines: Sequence[TranscriptLine], limit: int) -> list[list[tuple[
 def split_texts(texts: Sequence[str], limit: int) -> list[list[str]]:
     """Return texts in groups of at most `limit` tokens, in order.
 
-    Every group but the last has at least two texts, even over the limit, so that repeatedly
-    merging each group into one text ends.
+    Every group except the last has at least two texts, even over the limit. Therefore repeated
+    merging ends with one text.
     """
     groups: list[list[str]] = []
     room = 0

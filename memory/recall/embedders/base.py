@@ -28,7 +28,7 @@ class Embedder(Protocol):
         """Return one row for each text. Raises EmbedderError."""
 
     def embed_query(self, text: str) -> Matrix:
-        """Return one vector, of one dimension. Raises EmbedderError."""
+        """Return one vector, as a one-dimensional array. Raises EmbedderError."""
 
 
 def normalise(rows: Matrix) -> Matrix:

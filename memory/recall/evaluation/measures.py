@@ -159,7 +159,7 @@ def best_messages(question: RankedQuestion, order: Ints, count: int) -> Ints:
 
 @dataclass
 class Evaluation:
-    """The ranked questions of each set, those ranked by the floors, and search times in ms."""
+    """The ranked questions of each set, also ranked by the floors, and search times in ms."""
 
     questions: dict[str, list[RankedQuestion]] = field(default_factory=lambda: defaultdict(list))
     floors: dict[str, dict[str, SetFigures]] = field(default_factory=dict)
@@ -176,7 +176,7 @@ def collect(
     with_floor: bool = False,
     report: Callable[[str], None] = lambda line: None,
 ) -> Evaluation:
-    """Search for every question of every conversation, and return what was ranked."""
+    """Search for every question of every conversation, and return the ranked questions."""
     evaluation = Evaluation()
     for conversation in conversations:
         with temporary_project(conversation) as (project, owner):
@@ -201,7 +201,9 @@ def add_floor(
     project: Project,
     budgets: Sequence[int],
 ) -> None:
-    """Measure the unfitted floor over all turns and, where an assistant speaks, over people's."""
+    """Measure the unfitted floor over all turns. In sets with an assistant, also measure it over
+    the turns of people alone.
+    """
     turns = floor.read_turns(project)
     figures = evaluation.floors.setdefault(conversation.set_name, {})
     names = ["all turns"]
@@ -249,7 +251,7 @@ def temporary_project(conversation: LabelledConversation) -> Iterator[tuple[Proj
 
 @dataclass(frozen=True)
 class MessageKeys:
-    """The keys of messages by session and `seq`, and those of sessions, in the labelled file."""
+    """The keys in the labelled file: of messages, by session and `seq`, and of sessions."""
 
     messages: Mapping[tuple[object, int], str]
     sessions: Mapping[object, str]

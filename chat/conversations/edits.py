@@ -146,7 +146,7 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
     The messages after the original stay as a branch. Raises ConflictError for other roles.
     """
     if message.role != Role.USER:
-        raise ConflictError(_("Only a message of a person can be asked again."))
+        raise ConflictError(_("Only messages of people can be sent again."))
     with locked_session(message.project_id, message.session_id) as session:
         place = NewBranch(message.parent_id)
         [sibling] = post_messages(session, [draft(text, author=author)], at=place)
@@ -221,7 +221,8 @@ def _title_fits_copies(copied: list[Message], origin: Session) -> bool:
     """Return whether the title was set by hand, or was generated only from messages that are
     copied.
 
-    Otherwise the fork's title would reveal text that is not in it, even after it is forgotten.
+    Otherwise the title could reveal text that is not in the fork, even after that text is
+    forgotten.
     """
     messages = origin.messages.exclude(text="").order_by("seq")
     first = (messages.filter(role=role).first() for role in (Role.USER, Role.ASSISTANT))

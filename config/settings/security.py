@@ -60,7 +60,7 @@ class ServerVariables(Variables):
         "STRATA_ALLOWED_HOSTS",
         [],
         "host names separated by commas",
-        "More host names that the server answers to, beside `localhost`, `127.0.0.1` and `[::1]`.",
+        "Further host names of the server, besides `localhost`, `127.0.0.1` and `[::1]`.",
         example="strata.internal",
     )
     trusted_proxies: int = var(

@@ -151,10 +151,10 @@ COLUMNS = (
 KEY = "source_type, source, first_seq, part"
 CHUNK_KEY = "c.source_type, c.source, c.first_seq, c.part"
 
-# Matches are looked up by id, with the project in `IS TRUE`: as a plain condition, a planner
-# without statistics may scan all rows of the project for each.
-# Ranks all vectors first, then looks up the nearest until enough are visible: `OFFSET 0` keeps the
-# planner from looking up each chunk before.
+# Matches are looked up by id. The condition on the project is inside `IS TRUE`, because a planner
+# without statistics may otherwise scan all rows of the project for each match. Ranks all vectors
+# first, then looks up the nearest chunks until enough are visible. `OFFSET 0` prevents the planner
+# from looking up every chunk before.
 _COMPARED = """
     SELECT {columns}, v.distance FROM (
         SELECT chunk_id, embedding <=> %(vector)s::halfvec AS distance FROM memory_vector
@@ -181,9 +181,9 @@ _INDEXED = f"""
     ) UNION ALL ({_COMPARED.replace("{unindexed}", "AND NOT indexed")})) near
     ORDER BY distance LIMIT {{max_candidates}}
 """
-# Three things are read only once: the rows, by their position in the table (ctid), which is stable
-# within a statement; each session, and not for each of its rows; and the terms of a chunk, which
-# may be stored out of line, and not for each term of the query (`chunk_terms`).
+# The statement reads each row once, by its position in the table (ctid), which is stable within a
+# statement. It reads each session once instead of once per row. It reads the terms of a chunk,
+# which may be stored out of line, once instead of once per term of the query (`chunk_terms`).
 _WITH_NEIGHBOURS = """
     WITH candidates AS MATERIALIZED (({lexical}) UNION ({semantic})),
     sessions AS MATERIALIZED (
@@ -297,8 +297,8 @@ def vector_literal(vector: Matrix) -> str:
 class _BinaryCursor(ServerBindingCursor):
     """A cursor that reads results in the binary format.
 
-    Hundreds of rows with bytes and UUIDs are read in half the time. Statements are not prepared: a
-    cached plan would have been made for another query.
+    Hundreds of rows with bytes and UUIDs are read in half the time. Statements are not prepared,
+    because the cached plan of another query would be slow.
     """
 
     def execute(self, query: Any, parameters: Any = None) -> Any:

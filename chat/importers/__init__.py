@@ -83,9 +83,8 @@ def import_file(
     Repeating an interrupted import completes it. The file is read twice; the first time only
     counts. `progress` is called with the number of processed messages and of all messages, in the
     transaction that writes them and before the images of each message. `result` is updated
-    meanwhile. `upload` records what was added. With `match_members`, messages whose author has the
-    username of a member belong to that member, else only those of `owner`. Raises
-    `ImportRejectedError`.
+    meanwhile. `upload` records what was added. Messages with the username of `owner` belong to
+    `owner`. With `match_members`, the same applies to all members. Raises `ImportRejectedError`.
     """
     result = result if result is not None else FileResult()
     with open_zip(file) as archive:

@@ -47,7 +47,7 @@ class Attachment(ProjectScopedModel):
 
 
 class FileRemoval(models.Model):
-    """A file that no row refers to any more. The row is deleted when the file is.
+    """A file to delete, because no row refers to it. This row is deleted after the file.
 
     It is written in the transaction that deletes the file's last row. The project is a plain id,
     since deleted projects leave files, too.

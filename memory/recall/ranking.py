@@ -52,7 +52,7 @@ WEIGHTS: Mapping[str, float] = {
     "opening": 0.301,
     "length": -0.167,
     "part": -1.352,
-    # The role: what people write decides, and assistants write much.
+    # The role: messages of people count more, because assistants write more text.
     "assistant": -1.217,
     "asked_overview": -0.441,
     # Time.
@@ -62,7 +62,8 @@ WEIGHTS: Mapping[str, float] = {
     "day_before": 1.457,
     "asked_latest": 1.412,
 }
-# Of the logarithm of the tokens of an excerpt, when a budget is filled (docs/recall.md).
+# The weight of the logarithm of the tokens of an excerpt in the order in which a budget is filled
+# (docs/recall.md).
 PACKING_LENGTH_WEIGHT = 0.5
 # BM25's saturation and length normalisation.
 # https://doi.org/10.1561/1500000019, section 3
@@ -234,10 +235,10 @@ def meaning_signals(
 
 
 def without_length(values: Floats, sizes: Ints) -> Floats:
-    """Return `values` without what they gain, over these rows, with the logarithm of the length.
+    """Return `values` without their dependence on the logarithm of the length of these rows.
 
-    The best match among more words is better by chance. The slope is that of least squares, and
-    never negative.
+    The best match among more words is better by chance. The dependence is a slope fitted by least
+    squares, which is never negative.
     """
     length = np.log1p(sizes).astype(np.float32)
     length -= length.mean()
@@ -346,7 +347,7 @@ def time_signals(
 
 
 def role_signals(query: ParsedQuery, rows: CandidateRows) -> dict[str, Floats]:
-    """Return the role of a row: people's words decide, and an assistant's are many."""
+    """Return the signals of the role: people's messages count more, as assistants write more."""
     by_assistant = rows.by_assistant.astype(np.float32)
     return {
         "assistant": by_assistant,

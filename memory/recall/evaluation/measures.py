@@ -31,7 +31,7 @@ from projects.models import Project
 from projects.services import create_project, delete_project, unused_slug
 
 RANKS = (5, 10)
-# The budget whose figures are given by kind of question, and for the assistant's share.
+# The budget in tokens of the detailed figures: by kind of question, and for the assistant's share.
 MAIN_BUDGET = 2_000
 KINDS = f"A@{MAIN_BUDGET} by kind"
 FORMAT = "evaluation"

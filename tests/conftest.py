@@ -18,10 +18,10 @@ from hypothesis import settings as hypothesis_settings
 
 from tests.bucket import Bucket
 from tests.connector import Connector
-from tests.dealing import dealt
 from tests.receiver import Receiver
 from tests.scripted import ScriptedModel
 from tests.shape import parts
+from tests.xdist_order import dealt
 
 # Before Django reads its settings; also what each worker of a parallel run inherits.
 OUR_OWN_DATA = "STRATA_TEST_DATA" not in os.environ
@@ -83,10 +83,10 @@ def pytest_configure(config) -> None:
         start_database()
         os.environ |= OPEN.enter_context(parts.in_front_of(DATA_DIR))
     django.setup()
-    from tests import emptying, statics
+    from tests import static_files, truncation
 
-    emptying.quickly()
-    statics.once()
+    truncation.quickly()
+    static_files.once()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dealing import dealt
+from tests.xdist_order import dealt
 
 ROOT = Path("/tests")
 FILES = (

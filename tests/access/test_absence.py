@@ -11,8 +11,8 @@ from django.utils import timezone
 from chat.conversations.messages import post_message
 from chat.models import Session, Visibility
 from projects.core.models import new_id
-from tests.access.listed import DOORS
-from tests.access.test_doors import OF_A_PROJECT, ask, named
+from tests.access.access_rules import DOORS
+from tests.access.test_endpoints import OF_A_PROJECT, ask, named
 from tests.access.world import KEYS, NAMED_BEFORE, World, signed_in, token_of
 
 pytestmark = pytest.mark.django_db

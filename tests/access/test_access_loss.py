@@ -17,7 +17,7 @@ from memory.mcp import server as mcp
 from memory.mcp.tools import TOOLS
 from projects import invitations
 from projects.models import Invitation, Membership, Token
-from tests.access.exits import EXITS, Exits
+from tests.access.access_loss import EXITS, Exits
 from tests.chat.test_import_command import lines
 
 pytestmark = pytest.mark.django_db

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.access.access_rules import API, DOORS, PAGES
 from tests.access.actions import ACTIONS, OF_THE_BROWSER
-from tests.access.listed import API, DOORS, PAGES
 from tests.access.routes import routes
 
 NAMES = {route.name: route for route in routes()}

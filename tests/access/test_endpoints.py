@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from django.db import connection, transaction
 
-from tests.access.listed import ANYBODY, DOORS, MEMBERS, OPENAI, OWNERS, USERS, WRITERS, Door
+from tests.access.access_rules import ANYBODY, DOORS, MEMBERS, OPENAI, OWNERS, USERS, WRITERS, Door
 from tests.access.routes import Route, admin_routes, routes
 from tests.access.world import signed_in, token_of
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.db import transaction
 
-from tests.access.listed import API, DOORS
+from tests.access.access_rules import API, DOORS
 from tests.access.routes import routes
 from tests.access.world import token_of
 

@@ -22,7 +22,7 @@ from memory.recall.embedders.base import normalise
 from memory.recall.embedders.static import get_static_embedder
 from projects.core.models import new_id
 from projects.models import Project
-from tests.bench import made_up
+from tests.bench import generated_text
 
 A_TALK = 50
 BATCH = 10_000
@@ -52,7 +52,7 @@ def fill(owner, sizes: Sequence[int], seed: int) -> list[Project]:
         for project, size in zip(projects, sizes, strict=True)
         if size > vector_index.MAX_EXACT_CHUNKS
     }
-    talks = made_up.talks(seed, len(whose) * A_TALK, A_TALK)
+    talks = generated_text.talks(seed, len(whose) * A_TALK, A_TALK)
     with without_indexes():
         while batch := list(islice(zip(whose, talks, strict=False), BATCH // A_TALK)):
             _write(owner, batch, large)

@@ -9,11 +9,11 @@ import psutil
 import psycopg
 import pytest
 
-from tests.crowd import readers
-from tests.crowd.speaker import Speaking, speaker
+from tests.load import readers
+from tests.load.model_server import Speaking, speaker
 from tests.server import installed
 from tests.torture.clients import Api
-from tests.torture.whole import Whole, eventually, waiting
+from tests.torture.running_strata import Whole, eventually, waiting
 
 pytestmark = pytest.mark.timeout(1_800)
 

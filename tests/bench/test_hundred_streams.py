@@ -8,8 +8,8 @@ from statistics import median
 import pytest
 
 from config.management.commands.up import WORKER_NICENESS
-from tests.crowd import readers
-from tests.crowd.speaker import Speaking, speaker
+from tests.load import readers
+from tests.load.model_server import Speaking, speaker
 from tests.server import Installation, Web, installed, worker
 from tests.torture.clients import Api
 

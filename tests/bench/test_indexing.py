@@ -13,7 +13,7 @@ from memory.recall import embedders, indexing, vector_index
 from memory.recall.chunk_writer import CHUNK_COLUMNS
 from projects.models import Project
 from projects.services import create_project
-from tests.bench import made_up
+from tests.bench import generated_text
 
 pytestmark = [pytest.mark.timeout(3_600), pytest.mark.django_db(transaction=True)]
 
@@ -28,7 +28,7 @@ def export(seed: int, messages: int) -> io.BytesIO:
     """So much talk between two, spread over a year, as JSON lines."""
     minutes = 365 * 24 * 60 / messages
     lines = []
-    for talk, texts in enumerate(made_up.talks(seed, messages, A_TALK)):
+    for talk, texts in enumerate(generated_text.talks(seed, messages, A_TALK)):
         for place, text in enumerate(texts):
             at = AT + timedelta(minutes=minutes * len(lines))
             line = {

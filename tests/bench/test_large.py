@@ -12,7 +12,7 @@ from memory.models import Corpus
 from memory.recall import RecallScope, recall, search
 from memory.recall.embedders.static import get_static_embedder
 from projects.models import Project
-from tests.bench import filling, made_up
+from tests.bench import bulk_projects, generated_text
 
 pytestmark = [pytest.mark.timeout(7_200), pytest.mark.django_db(transaction=True)]
 
@@ -27,7 +27,7 @@ ALIKE = 5e-4
 @pytest.fixture
 def small(owner) -> Iterator[tuple[DatabaseWrapper, Project]]:
     """A database beside this one that holds ten projects of 1,000, and one of these."""
-    [project, *_] = filling.fill(owner, SMALL, seed=1)
+    [project, *_] = bulk_projects.fill(owner, SMALL, seed=1)
     name = f"{connection.settings_dict['NAME']}_small"
     ours = connection.settings_dict["NAME"]
     beside = {**connection.settings_dict, "NAME": name, "OPTIONS": {}}
@@ -44,7 +44,11 @@ def small(owner) -> Iterator[tuple[DatabaseWrapper, Project]]:
 
 def questions(seed: int, texts: int) -> list[str]:
     """On texts from the beginning of what was made with this seed."""
-    return [made_up.question(text) for talk in made_up.talks(seed, texts, 50) for text in talk[::5]]
+    return [
+        generated_text.question(text)
+        for talk in generated_text.talks(seed, texts, 50)
+        for text in talk[::5]
+    ]
 
 
 def searched(timed, project: Project, owner, request: list[str]) -> list[float]:
@@ -59,7 +63,7 @@ def test_search_among_a_million_takes_at_most_twice_as_long(
 ):
     beside, little = small
     ours = connections["default"]
-    projects = filling.fill(owner, LARGE, seed=2)
+    projects = bulk_projects.fill(owner, LARGE, seed=2)
     largest, smallest = projects[0], projects[-1]
     questions_by_project = {
         little: questions(1, 500),
@@ -116,6 +120,6 @@ def distances(project: Project, request: NDArray[np.float32]) -> NDArray[np.floa
             for (item,) in stream.rows():
                 batch.append(item)
                 if len(batch) == 50_000:
-                    parts.append(filling.distances(batch, request))
+                    parts.append(bulk_projects.distances(batch, request))
                     batch = []
-    return np.concatenate([*parts, filling.distances(batch, request)] if batch else parts)
+    return np.concatenate([*parts, bulk_projects.distances(batch, request)] if batch else parts)

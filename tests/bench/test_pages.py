@@ -13,7 +13,7 @@ from memory.layers import cycle
 from memory.recall import indexing
 from projects.models import Project
 from projects.services import create_project
-from tests.bench import made_up
+from tests.bench import generated_text
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]
 
@@ -40,7 +40,7 @@ def large(owner) -> Project:
 def filled(owner, messages: int) -> Project:
     """A project with so many messages in one chat, and as many in chats of ten."""
     project = create_project(owner, name=f"With {messages}", system_model="extractive")
-    talks = [*made_up.talks(1, messages, messages), *made_up.talks(2, messages, 10)]
+    talks = [*generated_text.talks(1, messages, messages), *generated_text.talks(2, messages, 10)]
     for number, talk in enumerate(talks):
         at = AT + timedelta(hours=number)
         session = Session.objects.create(

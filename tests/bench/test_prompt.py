@@ -14,7 +14,7 @@ from memory.prompt.sections import DETAIL_TOKENS, GIST_TOKENS
 from memory.recall import RecallScope, indexing, recall
 from projects.models import Project
 from projects.services import create_project
-from tests.bench import made_up
+from tests.bench import generated_text
 
 pytestmark = [pytest.mark.timeout(1_800), pytest.mark.django_db(transaction=True)]
 
@@ -31,7 +31,7 @@ def project(owner, settings):
     """A project with a memory and conversations, all indexed, and a model with room for both."""
     settings.CHAT_MODEL = "openai-chat:scripted"
     project = create_project(owner, name="Billing", system_model="extractive")
-    for number, talk in enumerate(made_up.talks(1, SESSIONS * EACH, EACH)):
+    for number, talk in enumerate(generated_text.talks(1, SESSIONS * EACH, EACH)):
         create_chat(project, owner, talk, AT + timedelta(days=number))
     indexing.catch_up()
     cycle.run(LATER, project)
@@ -52,9 +52,9 @@ def create_chat(project: Project, owner, talk: list[str], at: datetime) -> Sessi
 @pytest.fixture
 def question_message(project, owner):
     """A question at the end of a chat that fills the window."""
-    [talk] = made_up.talks(2, 200, 200)
+    [talk] = generated_text.talks(2, 200, 200)
     session = create_chat(project, owner, talk, AT + timedelta(days=SESSIONS))
-    question = post_message(session, made_up.question(talk[3]), author=owner)
+    question = post_message(session, generated_text.question(talk[3]), author=owner)
     # As PostgreSQL does by itself within a minute.
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
@@ -87,7 +87,9 @@ def test_a_prompt_without_search_costs_little_more_than_eight_queries(
 
 def test_search_is_told_apart(project, question_message, owner, timed, compare, p95s):
     questions = [
-        made_up.question(text) for talk in made_up.talks(1, SESSIONS * EACH, EACH) for text in talk
+        generated_text.question(text)
+        for talk in generated_text.talks(1, SESSIONS * EACH, EACH)
+        for text in talk
     ]
     base, against = [], []
     for question in questions[:ROUNDS]:
@@ -114,7 +116,7 @@ def test_memory_takes_no_more_of_a_prompt_however_long_the_history(
     owner, project, question_message, report_figures
 ):
     few = memory_tokens(question_message)
-    for number, talk in enumerate(made_up.talks(3, 9 * SESSIONS * EACH, EACH)):
+    for number, talk in enumerate(generated_text.talks(3, 9 * SESSIONS * EACH, EACH)):
         create_chat(project, owner, talk, AT - timedelta(days=number + 1))
     indexing.catch_up()
     cycle.run(LATER, project)

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from tests.joining import join
+from tests.membership import join
 from tests.scripted import ScriptedModel
 from tests.server import PASSWORD, Web, installed
 from tests.torture.clients import Api

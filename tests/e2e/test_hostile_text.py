@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.chat.pictures import picture
-from tests.hostile import looking
-from tests.hostile.cutting import CUTS, cut
+from tests.hostile import page_visits
 from tests.hostile.payloads import PAYLOADS
-from tests.hostile.witness import Witness
+from tests.hostile.script_monitor import Witness
+from tests.hostile.stream_cuts import CUTS, cut
 from tests.scripted import Answer
 
 # Of the payloads, those that a person or a model says here.
@@ -19,16 +19,16 @@ SAID = PAYLOADS[::14]
 @pytest.fixture(scope="module")
 def hostile(running) -> Iterator[dict]:
     """A project whose every text is hostile, and who looks at it."""
-    world = looking.create_world(running, step=7)
+    world = page_visits.create_world(running, step=7)
     yield world
-    looking.removed(running, world)
+    page_visits.removed(running, world)
 
 
 @pytest.fixture
 def watched(open_page, server, hostile) -> Iterator[tuple[Page, Witness]]:
     page = open_page()
     witness = Witness(page.context, server.url)
-    looking.enter(page, hostile, server.url)
+    page_visits.enter(page, hostile, server.url)
     yield page, witness
     assert witness.wrong == []
 
@@ -46,8 +46,8 @@ def unguarded(open_page, server, sign_in, begin) -> Iterator[tuple[Page, Witness
 
 def test_no_page_obeys_a_text(watched, hostile, open_page):
     page, witness = watched
-    looking.look_at(page, witness, looking.pages(hostile))
-    looking.look_at(page, witness, looking.echo_paths(hostile, payload=0))
+    page_visits.look_at(page, witness, page_visits.pages(hostile))
+    page_visits.look_at(page, witness, page_visits.echo_paths(hostile, payload=0))
     # Of what is not there, and of what cannot be read.
     open_page.complaints[:] = [
         complaint for complaint in open_page.complaints if "status of 40" not in complaint
@@ -58,7 +58,7 @@ def test_no_page_obeys_a_text(watched, hostile, open_page):
 
 def test_no_list_of_the_admin_obeys_a_text(watched, hostile):
     page, witness = watched
-    looking.look_at(page, witness, looking.admin_lists(looking.TOLD))
+    page_visits.look_at(page, witness, page_visits.admin_lists(page_visits.TOLD))
     assert len({column for column, _ in witness.payloads}) > 12
 
 

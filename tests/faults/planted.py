@@ -45,7 +45,7 @@ def replace(module: Any, name: str, new: Any) -> None:
 # Who may see what
 
 
-@fault("missing ownership check", "tests/access/test_doors.py")
+@fault("missing ownership check", "tests/access/test_endpoints.py")
 def anyone_is_a_member() -> None:
     from projects import permissions
     from projects.models import MemberRole, Membership
@@ -62,7 +62,7 @@ def anyone_is_a_member() -> None:
     replace(permissions, "membership", membership)
 
 
-@fault("missing check of the role", "tests/access/test_doors.py")
+@fault("missing check of the role", "tests/access/test_endpoints.py")
 def viewers_write() -> None:
     from projects import permissions
 
@@ -74,7 +74,7 @@ def viewers_write() -> None:
     replace(permissions, "membership", membership)
 
 
-@fault("a token wider than it was made", "tests/access/test_doors.py")
+@fault("a token wider than it was made", "tests/access/test_endpoints.py")
 def a_token_opens_every_project() -> None:
     from chat import permissions as chat_access
     from projects import permissions
@@ -95,7 +95,7 @@ def a_token_opens_every_project() -> None:
     replace(chat_access, "sessions_for", lambda user, token=None: sessions(user))
 
 
-@fault("scopes that nobody asks for", "tests/access/test_doors.py")
+@fault("scopes that nobody asks for", "tests/access/test_endpoints.py")
 def tokens_that_read_write() -> None:
     from projects.authentication import TokenScopePermission
 
@@ -111,7 +111,7 @@ def private_sessions_are_everybodys() -> None:
     )
 
 
-@fault("direct reference to an object (messages)", "tests/access/test_doors.py", "tests/chat")
+@fault("direct reference to an object (messages)", "tests/access/test_endpoints.py", "tests/chat")
 def a_message_is_found_by_its_id_alone() -> None:
     from chat import permissions
     from chat.models import Message
@@ -347,7 +347,7 @@ def images_are_kept_as_they_came() -> None:
     replace(images, "reencode", reencode)
 
 
-@fault("forms taken from other sites", "tests/access/test_doors.py")
+@fault("forms taken from other sites", "tests/access/test_endpoints.py")
 def forms_need_no_token() -> None:
     from django.middleware.csrf import CsrfViewMiddleware
 

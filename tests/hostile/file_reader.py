@@ -1,9 +1,8 @@
-"""Reads every hostile file, as an upload would be; a program of its own, so that its peak of memory
-is its own.
+"""Read every hostile file like an upload, in a process whose peak memory is measured alone.
 
-`python -m tests.hostile.reading KIND STEP` prints a line of JSON for each STEPth file of the KIND
-(zips, documents, pictures): its name, what came of it, and the seconds and megabytes that it took
-on top of what Strata takes by itself.
+`python -m tests.hostile.file_reader KIND STEP` prints one line of JSON for each STEPth file of the
+KIND (zips, documents, pictures): name, result, seconds, and megabytes on top of what Strata uses
+without the file.
 """
 
 import io

@@ -9,7 +9,7 @@ from django.apps import apps
 from playwright.sync_api import Page
 
 from tests.hostile.payloads import PAYLOADS
-from tests.hostile.witness import Witness
+from tests.hostile.script_monitor import Witness
 
 # Of the admin's lists, those of texts that a page of Strata shows, too.
 TOLD = "user session message attachment import entry fact block webhook project token".split()
@@ -100,7 +100,7 @@ def create_world(server: Any, step: int) -> dict[str, Any]:
     """The hostile project, in a running server, planted from the first payload on."""
     program = (
         "import json;"
-        "from tests.hostile.planting import plant; from tests.hostile.world import make;"
+        "from tests.hostile.text_placement import plant; from tests.hostile.world import make;"
         f"told = make(); plant(json.loads(told)['user'], first=0, step={step}); print(told)"
     )
     return dict(json.loads(_run(server, program)))
@@ -109,7 +109,7 @@ def create_world(server: Any, step: int) -> dict[str, Any]:
 def planted(server: Any, world: dict[str, Any], first: int, step: int) -> None:
     _run(
         server,
-        "from tests.hostile.planting import plant;"
+        "from tests.hostile.text_placement import plant;"
         f"plant({world['user']}, first={first}, step={step})",
     )
 

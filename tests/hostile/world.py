@@ -40,7 +40,7 @@ from memory.moderation import entry_operations
 from projects.models import Membership, Project, Token
 from projects.services import create_project
 from tests.chat.pictures import picture
-from tests.memory.days import START, remember
+from tests.memory.daily_entries import START, remember
 
 # So many rows where a page lists some: what stands on its first page.
 ROWS = 30

@@ -1,4 +1,4 @@
-"""A model server that carries hundreds of streams at once: `python -m tests.crowd.speaker`.
+"""A model server that carries hundreds of streams at once: `python -m tests.load.model_server`.
 
 It speaks OpenAI's chat completions as tests.scripted does, always the same words at a fixed pace,
 from one event loop: so that what is measured is Strata, and not what it listens to.
@@ -111,7 +111,7 @@ class Speaking:
 @contextmanager
 def speaker(words: int) -> Iterator[Speaking]:
     """The server in a process of its own, which answers with so many words."""
-    command = [sys.executable, "-m", "tests.crowd.speaker", "--words", str(words)]
+    command = [sys.executable, "-m", "tests.load.model_server", "--words", str(words)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

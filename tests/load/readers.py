@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.commands import ROOT
-from tests.crowd.speaker import FIRST, PAUSE
+from tests.load.model_server import FIRST, PAUSE
 
 
 @dataclass
@@ -273,7 +273,7 @@ class Crowd:
 def start(crowd: Crowd) -> subprocess.Popen:
     """The crowd in a process of its own; `figures` waits for what it saw."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.crowd.readers"],
+        [sys.executable, "-m", "tests.load.readers"],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -3,7 +3,7 @@
 import pytest
 
 from chat.models import Visibility
-from tests.memory.recalling import AT, talk
+from tests.memory.recall_helpers import AT, talk
 
 pytestmark = pytest.mark.django_db
 

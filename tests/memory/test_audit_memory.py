@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from memory.layers import digests
 from memory.layers.statistics import ALL, kept_by_layer, particulars_by_layer
 from memory.models import Entry, EntryStatus
-from tests.memory.days import NOW, remember
+from tests.memory.daily_entries import NOW, remember
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

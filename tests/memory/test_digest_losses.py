@@ -6,7 +6,7 @@ from memory.layers import digests
 from memory.layers.losses import audit
 from memory.layers.statistics import kept_by_layer
 from memory.models import Call, Entry, EntryStatus
-from tests.memory.days import NOW, START, remember
+from tests.memory.daily_entries import NOW, START, remember
 from tests.scripted import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)

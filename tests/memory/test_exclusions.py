@@ -11,7 +11,7 @@ from memory.layers.bank_cache import rendered_bank
 from memory.layers.coverage import read_range
 from memory.models import Activity, ActivityVerb, Entry, EntryRevision, EntryStatus
 from memory.moderation import entry_operations
-from tests.memory.days import NOW, remember
+from tests.memory.daily_entries import NOW, remember
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

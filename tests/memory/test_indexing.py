@@ -10,7 +10,7 @@ from chat.models import Message, Session, Visibility
 from memory.models import Chunk, Corpus, IndexCursor, Vector
 from memory.recall import embedders, indexing, session_chunks
 from tests.memory.hash_embedder import HashEmbedder
-from tests.memory.recalling import say, talk
+from tests.memory.recall_helpers import say, talk
 
 pytestmark = pytest.mark.django_db
 

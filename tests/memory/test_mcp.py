@@ -21,7 +21,7 @@ from memory.models import Entry, Fact
 from memory.recall import indexing
 from projects.models import Membership, Token
 from projects.services import create_project
-from tests.memory.recalling import recalled_texts, talk
+from tests.memory.recall_helpers import recalled_texts, talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -18,7 +18,7 @@ from memory.layers.conversations import summarise
 from memory.models import Chunk, Entry, IndexCursor, SourceType
 from memory.recall import RecallScope, indexing, recall
 from projects.services import create_project
-from tests.memory.recalling import AT, recalled_texts, talk
+from tests.memory.recall_helpers import AT, recalled_texts, talk
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from chat.conversations.messages import draft, post_messages
 from chat.models import Session
 from memory import demo
 from memory.models import Entry, Fact, Webhook
-from tests.chat.pages.reading import queries
+from tests.chat.pages.page_content import queries
 
 pytestmark = pytest.mark.django_db
 

@@ -32,7 +32,7 @@ from projects.core.models import new_id
 from projects.models import Membership, Project
 from projects.services import create_project
 from tests.chat.pictures import picture
-from tests.memory.recalling import AT
+from tests.memory.recall_helpers import AT
 
 # What is edited is edited now, whatever the day that is talked of.
 # Far enough ahead for all that is said until the last of these tests.
@@ -116,14 +116,14 @@ def lines(file: io.BytesIO, name: str) -> list[dict]:
 
 
 def import_into_new_project(owner, file: io.BytesIO, *members) -> Project:
-    payload = create_project(owner, name="Anew")
+    new_project = create_project(owner, name="Anew")
     for member in members:
-        Membership.objects.create(project=payload, user=member)
-    result = import_file(payload, owner, "project.zip", file, match_members=bool(members))
+        Membership.objects.create(project=new_project, user=member)
+    result = import_file(new_project, owner, "project.zip", file, match_members=bool(members))
     assert result.errors == []
-    payload.refresh_from_db()
-    indexing.catch_up(payload)
-    return payload
+    new_project.refresh_from_db()
+    indexing.catch_up(new_project)
+    return new_project
 
 
 def recall_results(project, user, question: str) -> list[tuple]:
@@ -298,55 +298,55 @@ class TestForging:
     """A file may claim any author; an owner who uploads it speaks only for themselves."""
 
     def upload(self, lived, owner, editor) -> Project:
-        payload = create_project(owner, name="Anew")
-        Membership.objects.create(project=payload, user=editor)
-        import_file(payload, owner, "p.zip", written(ExportScope(lived)))
-        return payload
+        new_project = create_project(owner, name="Anew")
+        Membership.objects.create(project=new_project, user=editor)
+        import_file(new_project, owner, "p.zip", written(ExportScope(lived)))
+        return new_project
 
     def test_a_member_has_written_nothing_in_an_uploaded_export(self, lived, owner, editor):
         salary = Message.objects.get(project=lived, text__contains="93,500")
         edits.edit(salary, "My salary is 93,600 euros.", editor)
         entry = lived.entries.first()
         Entry.objects.filter(pk=entry.pk).update(written_by="edgar")
-        payload = self.upload(lived, owner, editor)
-        assert not Message.objects.filter(project=payload, author=editor).exists()
-        assert Message.objects.filter(project=payload, author=owner).exists()
-        spoken = Message.objects.get(project=payload, text__contains="93,600")
+        new_project = self.upload(lived, owner, editor)
+        assert not Message.objects.filter(project=new_project, author=editor).exists()
+        assert Message.objects.filter(project=new_project, author=owner).exists()
+        spoken = Message.objects.get(project=new_project, text__contains="93,600")
         assert spoken.speaker == "edgar"
-        revisions = MessageRevision.objects.filter(project=payload, message=spoken)
+        revisions = MessageRevision.objects.filter(project=new_project, message=spoken)
         assert list(revisions.values_list("edited_by", flat=True)) == [None]
-        writers = set(payload.entries.values_list("written_by", flat=True))
-        writers |= set(payload.facts.values_list("written_by", flat=True))
+        writers = set(new_project.entries.values_list("written_by", flat=True))
+        writers |= set(new_project.facts.values_list("written_by", flat=True))
         assert "edgar" not in writers and "edgar (imported)" in writers
 
     def test_a_member_gets_no_private_chat_or_block_from_an_uploaded_export(
         self, lived, owner, editor
     ):
-        payload = self.upload(lived, owner, editor)
-        private = Session.objects.get(project=payload, visibility=Visibility.PRIVATE)
+        new_project = self.upload(lived, owner, editor)
+        private = Session.objects.get(project=new_project, visibility=Visibility.PRIVATE)
         assert private.creator is None
         for member in (owner, editor):
             assert not Session.objects.visible_to(member).filter(pk=private.pk).exists()
-        assert not payload.blocks.filter(user=editor).exists()
-        assert not payload.facts.filter(user=editor).exists()
+        assert not new_project.blocks.filter(user=editor).exists()
+        assert not new_project.facts.filter(user=editor).exists()
 
     def test_the_import_is_in_the_activity_log(self, lived, owner, editor, tmp_path, api, client):
         path = tmp_path / "billing.zip"
         call_command("export_project", path, project="billing")
         call_command("import_project", path, owner="olive", name="Anew", members=True)
-        payload = Project.objects.get(name="Anew")
-        assert Message.objects.filter(project=payload, author=editor).exists()
+        new_project = Project.objects.get(name="Anew")
+        assert Message.objects.filter(project=new_project, author=editor).exists()
         [act] = (
             api(owner)
-            .get(f"/api/v1/projects/{payload.slug}/activity/?verb=imported")
+            .get(f"/api/v1/projects/{new_project.slug}/activity/?verb=imported")
             .json()["results"]
         )
-        messages = Message.objects.filter(project=payload).count()
-        chats = Session.objects.filter(project=payload).count()
+        messages = Message.objects.filter(project=new_project).count()
+        chats = Session.objects.filter(project=new_project).count()
         assert (act["by"], act["count"]) == ("olive", messages)
         assert act["receipt"] == {"sessions": chats, "refused": 0}
         client.force_login(owner)
-        page = client.get(f"/projects/{payload.slug}/memory/activity/").content.decode()
+        page = client.get(f"/projects/{new_project.slug}/memory/activity/").content.decode()
         assert f"chats: {chats}, messages: {messages}" in page
 
 
@@ -356,10 +356,10 @@ class TestRefusing:
             import_file(small, owner, "p.zip", written(ExportScope(small)))
 
     def test_it_takes_an_owner(self, small, owner, editor):
-        payload = create_project(owner, name="Anew")
-        Membership.objects.create(project=payload, user=editor)
+        new_project = create_project(owner, name="Anew")
+        Membership.objects.create(project=new_project, user=editor)
         with pytest.raises(ImportRejectedError, match="Only an owner"):
-            import_file(payload, editor, "p.zip", written(ExportScope(small)))
+            import_file(new_project, editor, "p.zip", written(ExportScope(small)))
 
     @pytest.mark.parametrize(
         ("name", "change", "reason"),
@@ -395,11 +395,11 @@ class TestRefusing:
             for item in archive.namelist():
                 data = archive.read(item)
                 out.writestr(item, change(data) if item == name else data)
-        payload = create_project(owner, name="Anew")
+        new_project = create_project(owner, name="Anew")
         with pytest.raises(ImportRejectedError, match=reason):
-            import_file(payload, owner, "p.zip", damaged)
-        assert not payload.sessions.exists()
-        assert not payload.entries.exists()
+            import_file(new_project, owner, "p.zip", damaged)
+        assert not new_project.sessions.exists()
+        assert not new_project.entries.exists()
 
     def test_no_line_reaches_a_row_of_another_project(self, small, owner):
         other = add_session(create_project(owner, name="Other"), owner, "Elsewhere.")
@@ -495,7 +495,7 @@ class TestDoors:
 def test_an_upload_is_taken_in_by_the_imports_page(small, client, owner):
     from chat.importers import jobs
 
-    payload = create_project(owner, name="Anew", slug="anew")
+    new_project = create_project(owner, name="Anew", slug="anew")
     client.force_login(owner)
     file = written(ExportScope(small, owner))
     file.seek(0)
@@ -503,7 +503,7 @@ def test_an_upload_is_taken_in_by_the_imports_page(small, client, owner):
     assert (
         client.post("/projects/anew/imports/", {"file": file, "format": "auto"}).status_code == 302
     )
-    upload = payload.imports.get()
+    upload = new_project.imports.get()
     jobs.run_import(upload.pk)
     upload.refresh_from_db()
     assert (upload.state, upload.errors, upload.sessions) == ("done", [], 1)
@@ -511,11 +511,11 @@ def test_an_upload_is_taken_in_by_the_imports_page(small, client, owner):
 
 def test_a_result_tells_how_much_came(small, owner):
     result = FileResult()
-    payload = create_project(owner, name="Anew")
-    import_file(payload, owner, "p.zip", written(ExportScope(small)), result=result)
+    new_project = create_project(owner, name="Anew")
+    import_file(new_project, owner, "p.zip", written(ExportScope(small)), result=result)
     assert (result.sessions, result.imported) == (
         1,
-        Message.objects.filter(project=payload).count(),
+        Message.objects.filter(project=new_project).count(),
     )
 
 

@@ -8,7 +8,7 @@ from chat.models import Visibility
 from memory import facts
 from memory.facts import Statement
 from projects.models import Membership
-from tests.memory.recalling import AT, talk
+from tests.memory.recall_helpers import AT, talk
 
 pytestmark = pytest.mark.django_db
 

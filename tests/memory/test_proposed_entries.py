@@ -14,7 +14,7 @@ from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
 from memory.models import Entry, EntryStatus, ReviewReason
 from memory.moderation import entry_operations
-from tests.memory.days import NOW, remember
+from tests.memory.daily_entries import NOW, remember
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,7 +9,7 @@ from chat.models import Visibility
 from memory.models import SourceType
 from memory.recall import RecallScope, embedders, recall, search, vector_index
 from projects.services import create_project
-from tests.memory.recalling import AT, recalled_texts, say, talk
+from tests.memory.recall_helpers import AT, recalled_texts, say, talk
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from chat.models import Session, Visibility
 from chat.prompt.builder import Turn, build, preview
 from memory.layers import conversations
 from memory.models import Entry, EntryStatus
-from tests.memory.recalling import AT, talk
+from tests.memory.recall_helpers import AT, talk
 
 pytestmark = pytest.mark.django_db
 

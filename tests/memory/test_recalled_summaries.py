@@ -20,7 +20,7 @@ from memory.recall import (
     summaries,
 )
 from memory.recall.embedders import EmbedderError
-from tests.memory.recalling import AT, talk
+from tests.memory.recall_helpers import AT, talk
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from chat.models import Session
 from memory.models import Chunk, Vector
 from memory.recall import embedders, vector_index
 from tests.memory.hash_embedder import HashEmbedder
-from tests.memory.recalling import recalled_texts, talk
+from tests.memory.recall_helpers import recalled_texts, talk
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ from django.test import Client
 
 from memory.models import Chunk, IndexCursor, SourceType
 from memory.recall import fulltext, indexing
-from tests.memory.recalling import recalled_texts, talk
+from tests.memory.recall_helpers import recalled_texts, talk
 
 pytestmark = pytest.mark.django_db
 

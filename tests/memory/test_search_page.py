@@ -4,7 +4,7 @@ import pytest
 
 from chat.models import Visibility
 from tests.memory.conftest import AT
-from tests.memory.recalling import talk
+from tests.memory.recall_helpers import talk
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,7 @@ from memory import tasks
 from memory.layers import conversations, cycle
 from memory.models import Cursor, Entry, Nudge
 from memory.models.cursors import mark_layers_changed
-from tests.memory.days import START, remember
+from tests.memory.daily_entries import START, remember
 from tests.memory.test_digests import talk
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,7 +7,7 @@ from memory.models import Corpus, Vector
 from memory.recall import embedders, indexing, vector_index
 from memory.tasks import run_indexing
 from projects.services import create_project
-from tests.memory.recalling import recalled_texts, say, talk
+from tests.memory.recall_helpers import recalled_texts, say, talk
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ from tests.receiver import Receiver, Reply
 from tests.scripted import ScriptedModel
 from tests.server import installed
 from tests.torture.clients import Api
-from tests.torture.whole import LONG_AGO, Whole, eventually, everything
+from tests.torture.running_strata import LONG_AGO, Whole, eventually, everything
 
 # The most that a project may have, each of which keeps a worker busy until its time-out.
 WEBHOOKS = 20

@@ -12,7 +12,7 @@ import pytest
 from tests.scripted import ScriptedModel
 from tests.server import installed
 from tests.torture.clients import Api
-from tests.torture.whole import Talk, Whole, check_record, eventually
+from tests.torture.running_strata import Talk, Whole, check_record, eventually
 
 # 15 s of silence, and time for a new process on a machine that has other work.
 REPLACED_S = 90

@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass
 
 from tests.chat.pictures import picture
-from tests.joining import join
+from tests.membership import join
 from tests.server import Installation
 from tests.torture.clients import Api
 

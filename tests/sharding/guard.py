@@ -15,7 +15,7 @@ from typing import Any
 from pglast import ast, enums, parse_sql
 
 from tests.server import ROOT
-from tests.sharding.known import KNOWN
+from tests.sharding.known_queries import KNOWN
 from tests.sharding.tables import tenants
 
 # Whose queries are held to it, and by which function each was put.

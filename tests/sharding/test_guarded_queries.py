@@ -16,10 +16,10 @@ from memory.models import Block, Entry
 from memory.prompt import sections
 from memory.recall import RecallScope, recall, search
 from projects.core.database import PreparedQuery
-from tests.memory.recalling import talk
+from tests.memory.recall_helpers import talk
 from tests.server import ROOT
 from tests.sharding import guard, joins
-from tests.sharding.known import KNOWN
+from tests.sharding.known_queries import KNOWN
 
 pytestmark = pytest.mark.django_db
 

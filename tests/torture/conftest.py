@@ -78,7 +78,7 @@ def crew(django_db_setup, model_server) -> Iterator[ForkServerContext]:
     They come from one that has Django set up, so that a new one is there at once.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.torture.ready"])
+    context.set_forkserver_preload(["tests.torture.django_setup"])
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("DATABASE_URL", database_url())
         environment.setenv("STRATA_CHAT_MODEL", "openai-chat:scripted")

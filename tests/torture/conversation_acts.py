@@ -5,8 +5,8 @@ from datetime import timedelta
 from hypothesis import strategies as st
 
 from projects.core.errors import ConflictError
-from tests.torture.stage import Stage, act, few, picks, yes_or_no
-from tests.torture.team import chosen
+from tests.torture.memory_acts import chosen
+from tests.torture.story import Stage, act, few, picks, yes_or_no
 
 
 class Talk(Stage):

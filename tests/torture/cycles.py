@@ -5,7 +5,7 @@ import time
 from datetime import datetime
 from multiprocessing.synchronize import Event
 
-from tests.torture import ready  # noqa: F401
+from tests.torture import django_setup  # noqa: F401
 
 # isort: split
 from django.conf import settings

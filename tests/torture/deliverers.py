@@ -4,7 +4,7 @@ import os
 from ipaddress import ip_network
 from multiprocessing.synchronize import Event
 
-from tests.torture import ready  # noqa: F401
+from tests.torture import django_setup  # noqa: F401
 
 # isort: split
 from django.conf import settings

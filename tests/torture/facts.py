@@ -4,9 +4,9 @@ from collections import defaultdict
 from itertools import pairwise
 
 from memory.models import EntryStatus, Fact, FactSource
-from tests.torture.record import UNSETTLED, Record
-from tests.torture.scribe import NAME, TOLD, words
-from tests.torture.team import Team
+from tests.torture.marking_summariser import NAME, TOLD, words
+from tests.torture.memory_acts import Team
+from tests.torture.project_rows import UNSETTLED, Record
 
 
 def rest_on_what_was_said(team: Team) -> None:

@@ -3,7 +3,7 @@
 import os
 from multiprocessing.synchronize import Event
 
-from tests.torture import ready  # noqa: F401
+from tests.torture import django_setup  # noqa: F401
 
 # isort: split
 from django.db import connection

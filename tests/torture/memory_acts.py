@@ -33,8 +33,8 @@ from memory.models import (
 from memory.models.entries import set_history_clock
 from memory.moderation import entry_operations
 from projects.core.errors import DomainError
-from tests.torture.people import People
-from tests.torture.scribe import NOTED, SUBJECT, TOLD, bullet, words
+from tests.torture.marking_summariser import NOTED, SUBJECT, TOLD, bullet, words
+from tests.torture.project_actor import People
 
 MODELS = (
     *(Session, Message, MessageRevision),

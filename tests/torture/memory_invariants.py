@@ -18,9 +18,9 @@ from memory.models import Activity, EntryState, EntryStatus, Ladder, ReviewReaso
 from memory.moderation.entry_operations import OUTSIDE_LAYERS
 from projects.core import token_counting
 from tests.torture import facts
-from tests.torture.record import UNSETTLED, Record, words_in
-from tests.torture.scribe import KNEW, NAME, NOTED, TOLD, WORD, words
-from tests.torture.team import Team
+from tests.torture.marking_summariser import KNEW, NAME, NOTED, TOLD, WORD, words
+from tests.torture.memory_acts import Team
+from tests.torture.project_rows import UNSETTLED, Record, words_in
 
 LINES = (TOLD, KNEW, NOTED)
 # Why somebody is to decide, and not only to look at what the text says.

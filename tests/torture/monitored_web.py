@@ -1,6 +1,6 @@
 """Strata under ASGI, and beside it an address that lists what its event loop has to do.
 
-Only for tests: `uvicorn tests.torture.watched:application`.
+Only for tests: `uvicorn tests.torture.monitored_web:application`.
 """
 
 import asyncio

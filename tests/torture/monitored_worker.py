@@ -1,14 +1,14 @@
-"""Celery's workers as they are, but each process of theirs notes what it is at, for who kills it.
+"""Run real Celery workers whose processes write their current phase to a file.
 
-Only for tests: `celery -A tests.torture.marked worker`. The note is a file that bears the process's
-id and holds a phase (CONTRACT, `make torture`) and the row whose lease the work stands under.
+Only for tests: `celery -A tests.torture.monitored_worker worker`. The file name is the process id.
+The file holds a phase (CONTRACT, `make torture`) and the row whose lease covers the work.
 """
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.torture import ready  # noqa: F401
+from tests.torture import django_setup  # noqa: F401
 
 # isort: split
 from celery import signals
@@ -18,7 +18,7 @@ from config.celery import app
 __all__ = ["app"]
 
 # What Celery's `-A` takes.
-APP = "tests.torture.marked"
+APP = "tests.torture.monitored_worker"
 # The variable that names the folder of the notes.
 NOTES = "STRATA_TORTURE_NOTES"
 # A note is always so long, so that it is overwritten in one go.

@@ -12,7 +12,7 @@ import psutil
 from config.management.commands.up import servers
 from config.runtime.supervisor import Child
 from tests.server import ROOT, database_url
-from tests.torture.marked import APP, IDLE, NOTES
+from tests.torture.monitored_worker import APP, IDLE, NOTES
 
 # What is killed: one child, which its parent replaces; the parent, after which the kernel kills its
 # children; all at the same time, as when the machine dies.

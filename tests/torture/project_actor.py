@@ -17,7 +17,7 @@ from chat.models import Message, Session, Visibility
 from memory.models import Entry, Fact
 from projects.models import Membership
 from projects.services import create_project
-from tests.torture.scribe import HOSTILE, number_in, words
+from tests.torture.marking_summariser import HOSTILE, number_in, words
 
 # Ahead of the real clock, which some acts write down. ISO week 53 and a change of the clock follow.
 START = datetime(2043, 12, 14, 9, tzinfo=UTC)

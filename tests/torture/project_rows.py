@@ -9,8 +9,8 @@ from memory.layers.bank_cache import ProjectBank, rendered_bank
 from memory.layers.coverage import contributes
 from memory.models import Cursor, Entry, EntryRevision, EntryStatus
 from memory.moderation.entry_operations import OUTSIDE_LAYERS
-from tests.torture.scribe import words
-from tests.torture.team import Team
+from tests.torture.marking_summariser import words
+from tests.torture.memory_acts import Team
 
 # What waits for somebody, or for the next cycle.
 UNSETTLED = (EntryStatus.STALE, *OUTSIDE_LAYERS)

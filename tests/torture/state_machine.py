@@ -9,8 +9,8 @@ from hypothesis.stateful import initialize
 from memory.layers import cycle, summarising
 from memory.layers.summarising.extractive import ExtractiveSummariser
 from memory.models import EntryStatus, FactStatus
-from tests.torture.stage import act, picks, yes_or_no
-from tests.torture.talk import Talk
+from tests.torture.conversation_acts import Talk
+from tests.torture.story import act, picks, yes_or_no
 
 ZONES = ("UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago", "Europe/Vienna", "Asia/Kathmandu")
 BUDGETS = (100, 150, 220, 400, 2_000)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from memory.layers import coverage, cycle, digests, summarising
-from tests.torture.promises import Promises
-from tests.torture.scribe import Scribe
-from tests.torture.team import Team, chosen
+from tests.torture.marking_summariser import Scribe
+from tests.torture.memory_acts import Team, chosen
+from tests.torture.memory_invariants import Promises
 
 # What may pass after an act: mostly nothing.
 PAUSES = (None, None, None, timedelta(minutes=11), timedelta(days=2))

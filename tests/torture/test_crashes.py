@@ -11,7 +11,7 @@ from config.runtime import commands
 from config.runtime.supervisor import Child
 from tests.server import ROOT, database_url
 from tests.torture import queues
-from tests.torture.lethal import die, write
+from tests.torture.lethal_tasks import die, write
 from tests.torture.test_celery_kills import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,7 +25,7 @@ def worker(request, tmp_path) -> Iterator[Child]:
     command = commands.worker("memory", pool=request.param, concurrency=POOLS[request.param])
     child = Child(
         "worker",
-        ["tests.torture.lethal" if word == "config" else word for word in command],
+        ["tests.torture.lethal_tasks" if word == "config" else word for word in command],
         {
             "DATABASE_URL": database_url(),
             "STRATA_POOLER": "off",

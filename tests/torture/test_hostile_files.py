@@ -27,7 +27,7 @@ PATIENCE = 60
 def test_what_is_built_to_hurt_is_refused_in_bounded_memory(kind, scale, tally):
     step = scale(1, 5)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.hostile.reading", kind, str(step)],
+        [sys.executable, "-m", "tests.hostile.file_reader", kind, str(step)],
         cwd=ROOT,
         env=os.environ | {"PYTHONWARNINGS": "ignore"},
         capture_output=True,

@@ -14,11 +14,11 @@ from tests.e2e.conftest import (  # noqa: F401  # the server, the browser and wh
     signed_in,
     started,
 )
-from tests.hostile import looking
-from tests.hostile.cutting import CUTS, cut
+from tests.hostile import page_visits
 from tests.hostile.payloads import PAYLOADS
-from tests.hostile.planting import label
-from tests.hostile.witness import Witness
+from tests.hostile.script_monitor import Witness
+from tests.hostile.stream_cuts import CUTS, cut
+from tests.hostile.text_placement import label
 from tests.hostile.world import ROWS
 from tests.scripted import Answer
 from tests.torture.conftest import LONG
@@ -34,18 +34,18 @@ AT_ONCE = 60
 
 
 def test_no_page_obeys_any_text(running, server, open_page, tally):  # noqa: F811
-    world = looking.create_world(running, step=1)
+    world = page_visits.create_world(running, step=1)
     seen_payloads: set[tuple[int, int]] = set()
     for number, first in enumerate(range(0, len(PAYLOADS), ROWS)):
-        looking.planted(running, world, first, step=1)
+        page_visits.planted(running, world, first, step=1)
         # Every other time in a browser that keeps to no policy: what got into a page would run.
         page = open_page(bypass_csp=bool(number % 2))
         witness = Witness(page.context, server.url)
-        looking.enter(page, world, server.url)
-        opened = looking.look_at(page, witness, looking.pages(world))
-        opened += looking.look_at(page, witness, looking.more_pages(world))
-        opened += looking.look_at(page, witness, looking.echo_paths(world, first))
-        opened += looking.look_at(page, witness, looking.admin(page))
+        page_visits.enter(page, world, server.url)
+        opened = page_visits.look_at(page, witness, page_visits.pages(world))
+        opened += page_visits.look_at(page, witness, page_visits.more_pages(world))
+        opened += page_visits.look_at(page, witness, page_visits.echo_paths(world, first))
+        opened += page_visits.look_at(page, witness, page_visits.admin(page))
         assert witness.wrong == []
         seen_payloads |= witness.payloads
         tally("pages looked at", opened)
@@ -54,7 +54,7 @@ def test_no_page_obeys_any_text(running, server, open_page, tally):  # noqa: F81
         open_page.complaints[:] = [
             complaint for complaint in open_page.complaints if "status of 40" not in complaint
         ]
-    looking.removed(running, world)
+    page_visits.removed(running, world)
     by_column: dict[int, set[int]] = {}
     for column, payload in seen_payloads:
         by_column.setdefault(column, set()).add(payload)

@@ -22,7 +22,7 @@ from tests.scripted import ScriptedModel
 from tests.server import Installation, installed, reserved_port
 from tests.torture.clients import Api
 from tests.torture.conftest import LONG
-from tests.torture.whole import (
+from tests.torture.running_strata import (
     RECOVERY,
     Talk,
     Whole,

@@ -18,7 +18,7 @@ from memory.models import Activity, ActivityVerb, Entry, EntryRevision
 from projects.models import Project
 from projects.services import create_project
 from tests.scripted import Answer
-from tests.torture import crew as crews
+from tests.torture import worker_processes as crews
 from tests.torture.test_memory_kills import check_coverage, check_parents, check_ranges
 
 pytestmark = pytest.mark.django_db(transaction=True)

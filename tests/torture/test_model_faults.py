@@ -17,7 +17,7 @@ from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
 from memory.layers.summarising.transcript import count_words
 from memory.models import Call, Cursor, Entry, EntryStatus, Ladder, ReviewReason
-from tests.memory.days import NOW, remember
+from tests.memory.daily_entries import NOW, remember
 from tests.scripted import Answer, ScriptedModel
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -24,7 +24,7 @@ from memory.moderation.actions import ModerationAction, ModerationRequest, apply
 from memory.recall import indexing
 from projects.models import Membership, Token
 from projects.services import create_project
-from tests.hostile.poison import POISON, lie, obey, order
+from tests.hostile.obedient_model import POISON, lie, obey, order
 from tests.torture.test_forgetting import everywhere, settle
 
 pytestmark = pytest.mark.django_db(transaction=True)

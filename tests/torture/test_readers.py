@@ -12,8 +12,8 @@ import psutil
 import psycopg
 import pytest
 
-from tests.crowd import readers
-from tests.crowd.speaker import speaker
+from tests.load import readers
+from tests.load.model_server import speaker
 from tests.server import Installation, Web, installed, signed_in, worker
 from tests.torture.clients import Api
 

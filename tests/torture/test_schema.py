@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.schema.running import run
+from tests.schema.schemathesis_run import run
 from tests.schema.world import build
 from tests.scripted import ScriptedModel
 from tests.server import Web, installed

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.torture.conftest import LONG
-from tests.torture.machine import Memory
+from tests.torture.state_machine import Memory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -18,12 +18,12 @@ from psycopg.rows import dict_row
 from tests.scripted import Answer, ScriptedModel
 from tests.server import Installation, Web, installed
 from tests.torture.clients import EVENTS, JSON, Api, Client
-from tests.torture.watched import TASKS
+from tests.torture.monitored_web import TASKS
 
 # A thread that fails fails its test.
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
-WEB = "tests.torture.watched:application"
+WEB = "tests.torture.monitored_web:application"
 # Under this name the web process is known to the database.
 NAME = "strata-torture-web"
 WORDS = 40

@@ -23,8 +23,8 @@ from memory.layers.statistics import ALL, GROUPS, kept_by_layer, particulars_by_
 from projects.core import token_counting
 from projects.models import Project
 from projects.services import create_project
-from tests.torture import daily
-from tests.torture.daily import Talk
+from tests.torture import daily_talks
+from tests.torture.daily_talks import Talk
 from tests.torture.test_memory_kills import check_coverage, check_parents, check_ranges
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,15 +41,15 @@ def talks(scale, chance) -> list[Talk]:
     """The talks of the whole time, in order."""
     number = scale(24 * 200, 28)
     if FOLDER and scale(True, False):
-        return list(islice(again_and_again(daily.from_files(Path(FOLDER))), number))
-    return list(daily.generate_talks(chance, number, turns=scale(20, 6)))
+        return list(islice(again_and_again(daily_talks.from_files(Path(FOLDER))), number))
+    return list(daily_talks.generate_talks(chance, number, turns=scale(20, 6)))
 
 
 @pytest.fixture(params=["quotes", HASTY])
 def writer(request, settings) -> str:
     """Who writes the summaries."""
     if request.param == HASTY:
-        request.getfixturevalue("scripted").default = daily.Hasty()
+        request.getfixturevalue("scripted").default = daily_talks.Hasty()
     else:
         settings.SYSTEM_MODEL = "extractive"
     return request.param

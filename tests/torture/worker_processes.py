@@ -3,7 +3,7 @@
 import os
 from datetime import datetime
 
-from tests.torture import ready  # noqa: F401
+from tests.torture import django_setup  # noqa: F401
 
 # isort: split
 from django.conf import settings

@@ -9,7 +9,7 @@ from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 from uuid import UUID
 
-from tests.torture import ready  # noqa: F401
+from tests.torture import django_setup  # noqa: F401
 
 # isort: split
 from django.contrib.auth import get_user_model

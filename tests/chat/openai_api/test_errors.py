@@ -6,7 +6,7 @@ from http.client import HTTPConnection
 import openai
 import pytest
 
-from tests.joining import join
+from tests.membership import join
 from tests.torture.clients import Api
 
 HELLO = [{"role": "user", "content": "Hello"}]

@@ -8,7 +8,7 @@ from chat.conversations.edits import delete, edit, react
 from chat.conversations.generation import finalise
 from chat.conversations.messages import ask, begin_reply, draft, post_message, post_messages
 from chat.models import Message, Role, Session, Status, Visibility
-from tests.chat.pages.reading import page, queries
+from tests.chat.pages.page_content import page, queries
 from tests.html import compact
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,7 +7,7 @@ import pytest
 from chat.conversations.messages import post_message
 from chat.conversations.sessions import update_session
 from chat.models import Session, Visibility
-from tests.chat.pages.reading import page, queries
+from tests.chat.pages.page_content import page, queries
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

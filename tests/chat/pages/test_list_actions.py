@@ -3,7 +3,7 @@
 import pytest
 
 from chat.models import Session
-from tests.chat.pages.reading import page
+from tests.chat.pages.page_content import page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,7 +6,7 @@ import pytest
 
 from chat.conversations.messages import ask, post_message
 from chat.models import Message
-from tests.chat.pages.reading import events, page
+from tests.chat.pages.page_content import events, page
 from tests.html import compact
 
 pytestmark = pytest.mark.django_db(transaction=True)

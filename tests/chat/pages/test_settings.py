@@ -8,7 +8,7 @@ from chat.conversations.messages import ask, post_message
 from chat.conversations.sessions import update_session
 from chat.models import Session, Visibility
 from chat.models.sessions import SessionStatus
-from tests.chat.pages.reading import page
+from tests.chat.pages.page_content import page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from projects.models import Invitation
-from tests.provider import CLIENT, SECRET, Provider
+from tests.oidc_provider import CLIENT, SECRET, Provider
 
 pytestmark = pytest.mark.django_db
 LOGIN, CONNECTIONS = "/accounts/oidc/login/", "/accounts/provider/"

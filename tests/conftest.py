@@ -1,4 +1,4 @@
-"""What every test stands on: a real PostgreSQL in a throw-away folder, and a fixed cast."""
+"""Fixtures of every test: a real PostgreSQL in a temporary folder, and a fixed cast."""
 
 import gc
 import math

@@ -1,4 +1,4 @@
-"""What would leave this machine: names are resolved as tests say, connections are recorded.
+"""Record outgoing connections. Names resolve as the tests define.
 
 Nothing is sent, also when what should refuse an address does not: only to receivers of the test's
 own are connections made.

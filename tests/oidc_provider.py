@@ -1,4 +1,4 @@
-"""A provider of OpenID Connect at the wire, which knows whom it is told to know."""
+"""An OpenID Connect provider at the wire, with the users that a test defines."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""A web server of a test's own that keeps what it is sent and answers what it is told to."""
+"""A web server of a single test that records requests and sends the given answers."""
 
 import time
 from collections.abc import Callable

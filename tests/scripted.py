@@ -1,4 +1,4 @@
-"""A model server that answers as it was told, at the wire of OpenAI's chat completions.
+"""A model server with scripted answers, at the wire of OpenAI's chat completions.
 
     with ScriptedModel() as model:
         model.status(429, retry_after=7)

@@ -1,4 +1,4 @@
-"""Where the static files are is found out once in a process."""
+"""Look up the paths of static files once in a process."""
 
 from whitenoise.middleware import WhiteNoiseMiddleware
 

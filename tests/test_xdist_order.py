@@ -1,4 +1,4 @@
-"""Which tests each process of a parallel run begins with."""
+"""The first tests of each process in a parallel run."""
 
 from dataclasses import dataclass
 from itertools import groupby

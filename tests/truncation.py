@@ -1,4 +1,4 @@
-"""What a test that commits leaves behind is taken away after it."""
+"""Delete the committed rows of a test after it."""
 
 from django.db import connections
 from django.test import TransactionTestCase

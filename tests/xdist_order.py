@@ -1,4 +1,4 @@
-"""Which tests each process of a parallel run begins with."""
+"""Choose the first tests of each process in a parallel run."""
 
 from collections import defaultdict
 from collections.abc import Sequence

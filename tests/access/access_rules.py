@@ -1,4 +1,4 @@
-"""Who may do what at each route: the list that a new route has to be put on.
+"""The roles that may call each method of each route. Every new route needs a row here.
 
 A route is listed by its name in the URL configuration, with the methods that it answers to and who
 may use each. One that is not listed, or listed with other methods, fails the test.

@@ -1,4 +1,4 @@
-"""What people do in the pages, and where a program does the same."""
+"""The actions of the HTML pages and the API route that does the same."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What somebody may not see answers like what is not there: same body, headers and queries."""
+"""A hidden object answers exactly like a missing one: same body, headers and queries."""
 
 import re
 from types import SimpleNamespace

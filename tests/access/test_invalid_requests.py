@@ -1,4 +1,4 @@
-"""Whatever a program sends, it is told in JSON why that will not do."""
+"""Invalid requests to the API return a JSON error with a reason."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a machine like this one carries, and which part gives way first."""
+"""Measure the load that this machine carries, and the part that saturates first."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What memory's cycle costs: with what is due, and not with what there is."""
+"""The cost of a memory cycle grows with the due work, not with the stored rows."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What it costs to index: beside a COPY of the same rows, and for a year of talk."""
+"""Measure indexing against a COPY of the same rows, and for a year of messages."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What a long history costs memory's cycle and each prompt: nothing more."""
+"""A long history does not slow down a memory cycle or a prompt."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

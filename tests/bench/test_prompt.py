@@ -1,4 +1,4 @@
-"""What stands between a message and its answer: the prompt, and the search for it."""
+"""Measure the time between a message and its model request: prompt and search."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Files in the shapes in which others export conversations. All that is said in them is made up."""
+"""Generate files in the export formats of other programs. All content is invented."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Who may go on listening: each way in which a grant ends, and nothing else ends it."""
+"""Stream grants: each event that ends one, and no other event ends it."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""/api/v1/messages/{id}/: one message, edited and deleted by whoever may."""
+"""/api/v1/messages/{id}/: read, edit and delete one message."""
 
 import pytest
 

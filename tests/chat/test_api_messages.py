@@ -1,4 +1,4 @@
-"""/api/v1/sessions/{id}/messages/: what was said, and saying something."""
+"""/api/v1/sessions/{id}/messages/: list and create messages."""
 
 import pytest
 

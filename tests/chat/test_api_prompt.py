@@ -1,4 +1,4 @@
-"""/api/v1/sessions/{id}/prompt/: what the next reply would be told."""
+"""/api/v1/sessions/{id}/prompt/: the prompt of the next reply."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""/api/v1/messages/{id}/receipt/: what a reply was told."""
+"""/api/v1/messages/{id}/receipt/: the contents of a reply's prompt."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""/api/v1/messages/{id}/revisions/: what a message said before."""
+"""/api/v1/messages/{id}/revisions/: earlier versions of a message."""
 
 import pytest
 

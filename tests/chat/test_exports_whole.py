@@ -1,4 +1,4 @@
-"""What else comes with a session, out and back in: images, earlier texts, reactions, usage."""
+"""Export and import a session with images, revisions, reactions and usage."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Images are known by content, made anew, and never decoded larger than allowed."""
+"""Images are stored by content hash, re-encoded, and limited in size before decoding."""
 
 import hashlib
 import subprocess

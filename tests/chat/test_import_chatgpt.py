@@ -1,4 +1,4 @@
-"""ChatGPT's export. What was said in it is made up."""
+"""Import of ChatGPT exports. All content is invented."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Claude's export. What was said in it is made up."""
+"""Import of Claude exports. All content is invented."""
 
 import json
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Open WebUI's export. What was said in it is made up."""
+"""Import of Open WebUI exports. All content is invented."""
 
 from copy import deepcopy
 

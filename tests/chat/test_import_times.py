@@ -1,4 +1,4 @@
-"""Times that cannot be: nothing is said before 1970, or after tomorrow."""
+"""Imports reject times before 1970 and after tomorrow."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What a model wrote becomes HTML that can neither act nor fetch."""
+"""Model output becomes HTML that can neither run code nor load resources."""
 
 import re
 from html.parser import HTMLParser

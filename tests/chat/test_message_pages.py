@@ -1,4 +1,4 @@
-"""What people do with single messages, by plain forms and links."""
+"""Actions on single messages with plain forms and links."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The dot beside a chat in which more was said since one saw it."""
+"""The dot beside a chat with unread messages."""
 
 import pytest
 

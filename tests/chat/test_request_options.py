@@ -1,4 +1,4 @@
-"""What a program asks of a reply, for providers that do not speak OpenAI's protocol."""
+"""Request options for providers that do not use OpenAI's protocol."""
 
 import pytest
 from pydantic_ai.models.anthropic import AnthropicModel

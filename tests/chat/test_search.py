@@ -1,4 +1,4 @@
-"""What was found, as people read it."""
+"""Search results on the page."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""What stands in a prompt of what people and the assistant did to their messages."""
+"""Edits, deletions and regenerated replies in the prompt's sections."""
 
 import pytest
 

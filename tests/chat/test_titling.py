@@ -1,4 +1,4 @@
-"""What a chat is called after its first exchange."""
+"""The title of a chat after its first exchange."""
 
 import pytest
 from celery import current_app

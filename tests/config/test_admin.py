@@ -1,4 +1,4 @@
-"""What the admin shows keeps to the content security policy, whoever wrote its templates."""
+"""All admin pages comply with the content security policy."""
 
 import re
 

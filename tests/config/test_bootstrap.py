@@ -1,4 +1,4 @@
-"""What is looked at before any process starts."""
+"""Checks that run before any process starts."""
 
 from unittest.mock import Mock
 

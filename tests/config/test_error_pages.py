@@ -1,4 +1,4 @@
-"""What programs and people are told where no view gets to answer."""
+"""Error responses for programs and people outside of any view."""
 
 import io
 import logging

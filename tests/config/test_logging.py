@@ -1,4 +1,4 @@
-"""What a line of the log may tell, and how it looks. tests/operations looks at whole processes."""
+"""Format and content of log lines. tests/operations checks whole processes."""
 
 import json
 import logging

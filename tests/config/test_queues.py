@@ -1,4 +1,4 @@
-"""Which queue a task goes by, and what other versions may ask a worker to do."""
+"""The queue of each task, and tasks that other versions send to a worker."""
 
 import inspect
 

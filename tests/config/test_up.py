@@ -1,4 +1,4 @@
-"""`manage.py up` in a process of its own: what it says when it is told to stop."""
+"""`manage.py up` in a separate process: output when it is stopped."""
 
 import os
 import signal

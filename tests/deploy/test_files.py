@@ -1,4 +1,4 @@
-"""What lies in deploy/ fits what it starts."""
+"""The files in deploy/ match the processes that they start."""
 
 import re
 import shutil

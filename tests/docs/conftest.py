@@ -1,4 +1,4 @@
-"""A whole Strata in processes of its own, for whoever follows a page of docs/. No ORM here."""
+"""A complete Strata in separate processes for the examples in docs/. No ORM here."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Who follows a page notices what is wrong with it."""
+"""The example runner reports mistakes in a page."""
 
 import pytest
 import yaml

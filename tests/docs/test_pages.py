@@ -1,4 +1,4 @@
-"""What the pages of docs/ say to do is done."""
+"""The examples in docs/ work."""
 
 import pytest
 

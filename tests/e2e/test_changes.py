@@ -1,4 +1,4 @@
-"""What becomes of a message: stopped, said again, edited, branched off, deleted."""
+"""Stop, regenerate, edit, branch and delete a message in the browser."""
 
 import re
 

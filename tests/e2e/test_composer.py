@@ -1,4 +1,4 @@
-"""Where people write: what is too long is told of, and nothing of it is lost."""
+"""The message form reports text that is too long and keeps it."""
 
 from playwright.sync_api import Page, expect
 

@@ -1,4 +1,4 @@
-"""The billing example, as a person sees it: who owned it when, who said so, and what is left."""
+"""The billing example in the browser: owner at a time, source, and removal of a fact."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is written in the browser reaches OpenAI's clients, and the other way round."""
+"""Messages from the browser reach OpenAI clients, and the reverse."""
 
 import re
 

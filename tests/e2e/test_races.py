@@ -1,4 +1,4 @@
-"""What takes its time: pages that are fetched while something else happens on them."""
+"""Slow page requests while other actions happen on the page."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What somebody new wants of a memory, each in at most four clicks."""
+"""Three tasks of a new user, each in at most four clicks."""
 
 import re
 

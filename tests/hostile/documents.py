@@ -1,4 +1,4 @@
-"""Files of conversations built to hurt whoever reads them: (name, bytes) of each."""
+"""Conversation files that attack their parser: (name, bytes) of each."""
 
 import gzip
 import json

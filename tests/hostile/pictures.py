@@ -1,4 +1,4 @@
-"""Images built to hurt whoever reads them: (name, bytes) of each."""
+"""Images that attack their decoder: (name, bytes) of each."""
 
 import gzip
 import io

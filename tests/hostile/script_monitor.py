@@ -1,4 +1,4 @@
-"""What a browser did that no text may have it do."""
+"""Record browser actions that no stored text may trigger."""
 
 import json
 from dataclasses import dataclass, field

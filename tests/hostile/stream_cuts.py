@@ -1,4 +1,4 @@
-"""Where the pieces of a stream may end inside of a text."""
+"""Positions at which a stream may split a text."""
 
 import re
 from collections.abc import Callable, Sequence

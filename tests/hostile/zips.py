@@ -1,4 +1,4 @@
-"""Zip files built to hurt whoever reads them: (name, bytes) of each.
+"""Zip files that attack their reader: (name, bytes) of each.
 
 Most are written by hand, since no library writes what is wrong on purpose.
 https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT

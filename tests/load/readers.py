@@ -1,6 +1,4 @@
-"""Hundreds of people who read along while replies are said, in one event loop of a process of its
-own. No Django here.
-"""
+"""Hundreds of stream readers in one event loop of a separate process. No Django here."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What tests of recall start from: talk in a session, indexed."""
+"""Helpers for recall tests: sessions with indexed messages."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What moderators do to entries in the admin."""
+"""Moderation of entries in the admin."""
 
 import pytest
 from django.contrib.auth.models import Permission

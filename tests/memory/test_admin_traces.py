@@ -1,4 +1,4 @@
-"""Private text in the admin: lists do not tell it, and whoever opens it leaves a trace."""
+"""Admin lists hide private text, and opening it is logged."""
 
 import pytest
 

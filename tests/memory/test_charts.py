@@ -1,4 +1,4 @@
-"""What is drawn of facts: when they are so."""
+"""The chart of facts over time."""
 
 from datetime import timedelta
 from types import SimpleNamespace

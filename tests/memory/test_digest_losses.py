@@ -1,4 +1,4 @@
-"""What a digest drops is asked for once more, and what is still missing stands on the entry."""
+"""A digest is asked once more for lost particulars; the entry lists those still missing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What people change about an entry, on its page and on the memory's."""
+"""Edit, pin, hide and approve an entry on its page and on the memory page."""
 
 from datetime import UTC, datetime
 

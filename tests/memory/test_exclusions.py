@@ -1,4 +1,4 @@
-"""What was taken out of a digest that still tells of it, and what is written while texts change."""
+"""Entries that are excluded from a digest, and text that changes during a summary."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What is held to be so: since when, until when, and as the project knew it when."""
+"""Facts: validity, and the project's knowledge at an earlier time."""
 
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread

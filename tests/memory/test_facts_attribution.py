@@ -1,4 +1,4 @@
-"""Each fact in a prompt says where it comes from and who said it, as far as all may know it."""
+"""Each fact in a prompt shows its source and author, if its readers may see them."""
 
 from datetime import UTC, datetime, timedelta
 

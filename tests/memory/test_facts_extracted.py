@@ -1,4 +1,4 @@
-"""Facts come out of the call that writes a summary, and only what was said comes out."""
+"""Facts are extracted by the summary call, and only from existing messages."""
 
 import json
 from datetime import UTC, date, datetime, timedelta

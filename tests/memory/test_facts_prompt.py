@@ -1,4 +1,4 @@
-"""What is held to be so today stands in front of every chat, as data."""
+"""Facts that are valid today precede every chat, as data."""
 
 from datetime import UTC, datetime, timedelta
 

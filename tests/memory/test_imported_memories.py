@@ -1,4 +1,4 @@
-"""What another program remembered: proposed, taken in, and never summarised again."""
+"""Memories from another program are proposed, accepted, and never summarised again."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What the plan is told of a project's layers suffices, and does not grow with their history."""
+"""The planner loads all required nodes, and their number does not grow with the history."""
 
 import random
 from datetime import timedelta

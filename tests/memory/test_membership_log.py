@@ -1,4 +1,4 @@
-"""Who came into a project, who went, and who got another role, by whom, stands in its activity."""
+"""Joins, departures and role changes appear in the activity log with their actor."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Acts on entries, one or many, and what is said of them beforehand."""
+"""Moderation of one or many entries, with a preview."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of notes: recalled by everybody at once, and settled like anything said."""
+"""Notes are recalled for all members at once and summarised like messages."""
 
 from datetime import UTC, datetime, timedelta
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""What a project holds about one of its people."""
+"""The facts and sessions that a project holds about one member."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What reads like instructions waits for review, with the reason; so does what has to."""
+"""Entries that read like instructions are held for review with a reason."""
 
 from datetime import UTC, datetime, timedelta
 

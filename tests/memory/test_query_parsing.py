@@ -1,4 +1,4 @@
-"""What a question asks for beside its words."""
+"""Dates and other filters in the words of a question."""
 
 from datetime import date
 

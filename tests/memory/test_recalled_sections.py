@@ -1,4 +1,4 @@
-"""What the prompt recalls for the message at hand."""
+"""Recalled text in the prompt of the current message."""
 
 import pytest
 

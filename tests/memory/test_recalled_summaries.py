@@ -1,4 +1,4 @@
-"""Summaries are found too, and told to everybody in the project."""
+"""Recall finds summaries too, for all members of a project."""
 
 from uuid import uuid4
 

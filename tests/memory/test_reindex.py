@@ -1,4 +1,4 @@
-"""`manage.py reindex`: everything anew, as often as one likes."""
+"""`manage.py reindex` rebuilds the index and may run repeatedly."""
 
 import pytest
 from django.core.management import CommandError, call_command

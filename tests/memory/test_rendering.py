@@ -1,4 +1,4 @@
-"""The bank is rendered once for as long as nothing changes, and its version tells when it did."""
+"""The bank is rendered once per change, and its version shows each change."""
 
 from datetime import UTC, datetime, timedelta
 

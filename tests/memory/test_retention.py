@@ -1,4 +1,4 @@
-"""What a project keeps for a time only is forgotten when that is over, with all made of it."""
+"""Retention: expired sessions and everything derived from them are forgotten."""
 
 from datetime import UTC, datetime, timedelta
 

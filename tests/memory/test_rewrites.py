@@ -1,4 +1,4 @@
-"""What is edited or deleted under a summary makes it stale, and it is written anew."""
+"""Edits and deletions make a summary stale, and it is rewritten."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""In which language recall cuts what is said into words: the project's, or else the server's."""
+"""Recall splits text into words in the project's language, or in the server's."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""The page on which what was said is found again."""
+"""The search page."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which vectors stand in the index: those of large projects, and everything is found meanwhile."""
+"""Large projects have a vector index; search is complete while it is built."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""What an operator sees of a Strata that works, and what they must not see."""
+"""Logs, metrics and traces of a running Strata, and the data that they must not contain."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""/api/v1/schema/ and /api/v1/docs/: the API tells of itself."""
+"""/api/v1/schema/ and /api/v1/docs/: the API describes itself."""
 
 import re
 

@@ -1,6 +1,4 @@
-"""What stands between Strata's processes where they are many, on one machine: PgBouncer in
-transaction mode and Redis, from the system's packages. No ORM here.
-"""
+"""PgBouncer in transaction mode and Redis on one machine, from system packages. No ORM here."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""Fails a query of recall, of a prompt or of a cycle that does not tell the project of a table.
+"""Fail queries of recall, prompts and cycles that do not name the project of each table.
 
 Each use of a tenant table has to be bound to a project: its column compared with a value, or with
 that of a table that is bound, here or in the query around it.

@@ -1,4 +1,4 @@
-"""What the guard takes for a query that would have to ask every shard."""
+"""The queries that the guard reports as queries of every shard."""
 
 import pytest
 

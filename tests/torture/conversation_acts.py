@@ -1,4 +1,4 @@
-"""What people say, and what becomes of their sessions."""
+"""Acts of a random story on sessions and messages."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What memory promises of facts. All that a random story tells are of one topic."""
+"""Invariants of facts. All facts of a random story have one topic."""
 
 from collections import defaultdict
 from itertools import pairwise

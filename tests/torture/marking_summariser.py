@@ -1,4 +1,4 @@
-"""A summariser that names everything it was told, so that a text shows what it was made of."""
+"""A summariser that names each word of its input, so that a text shows its sources."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a team does to its chats and its memory, beside talking. Each act says what it did."""
+"""Acts of a random story on memory. Each act returns a description of itself."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta

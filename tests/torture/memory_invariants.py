@@ -1,4 +1,4 @@
-"""What memory promises (DESIGN, "Invariants"), asked of a whole project after each act."""
+"""Check memory's invariants (DESIGN, "Invariants") on a whole project after each act."""
 
 from collections import defaultdict
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What every act of a random story stands on: a team at a clock, and promises asked after each."""
+"""The base of a random story: a team, a clock, and a check of the invariants after each act."""
 
 from datetime import timedelta
 from functools import wraps

@@ -1,4 +1,4 @@
-"""What is forgotten while memory is made of it is nowhere afterwards, and does not come back."""
+"""Text that is forgotten while memory processes it is gone afterwards and does not return."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Whatever is wrong with the model, no bad entry results, and what was due is still due.
+"""Model faults create no bad entry, and due work remains due.
 
 Each fault hits the summary of a conversation and the digest of a day: the reason stands on the row
 of the work and in the books, and the work is done as soon as the model is well again.

@@ -1,4 +1,4 @@
-"""Hundreds read along while replies are said: nothing breaks, nothing grows, and pages go on."""
+"""Hundreds of stream readers: no errors, no growth, and pages keep responding."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""Whoever asks, however it is asked: nothing that is not theirs to read comes back."""
+"""Recall returns nothing that its reader may not see, for random users and queries."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the API does is what its schema says, whatever it is sent."""
+"""The API behaves as its schema says, for random requests."""
 
 import re
 from collections.abc import Callable, Iterator

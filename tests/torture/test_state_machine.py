@@ -1,4 +1,4 @@
-"""Whatever a team does to its chats and its memory, in whatever order, memory keeps its word."""
+"""Memory keeps its invariants under any sequence of acts of a team."""
 
 import time
 

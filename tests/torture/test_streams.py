@@ -1,4 +1,4 @@
-"""Readers that leave and a web process that dies while replies are being said."""
+"""Readers that disconnect and a web process that dies while replies stream."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Two years of daily talk: the bank stays in its budget, and what the digests keep is told.
+"""Two years of daily messages: the bank stays in its budget; the loss of digests is reported.
 
 STRATA_LOCOMO names a folder with the files of LoCoMo; without it the talk is made up.
 """

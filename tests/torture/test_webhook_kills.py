@@ -1,4 +1,4 @@
-"""Workers that deliver die at any instant: what happened is told at least once, as it happened."""
+"""Delivery workers die at any instant: each event is delivered at least once, unchanged."""
 
 import time
 from collections import Counter

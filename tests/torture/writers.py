@@ -1,4 +1,4 @@
-"""What one of many processes does to a session that they all write to."""
+"""The work of one of many processes that write to the same session."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What was not said is no fact."""
+"""Text that is missing from the messages is not a fact."""
 
 import pytest
 

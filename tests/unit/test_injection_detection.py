@@ -1,4 +1,4 @@
-"""What reads like instructions to a model is noticed; what a project says in a day is not."""
+"""Instructions to a model are detected; ordinary project messages are not."""
 
 import pytest
 from hypothesis import given

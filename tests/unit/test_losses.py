@@ -1,4 +1,4 @@
-"""What a digest does not carry of its children is found, and little else."""
+"""The audit finds the particulars that a digest lost, and little else."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Where mail is handed over, told by one address."""
+"""The mail server, set by one address."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A program that goes away: what it asked in a conversation is said to the end, else not."""
+"""A client that disconnects: replies of named conversations are finished, others stop."""
 
 import asyncio
 import time

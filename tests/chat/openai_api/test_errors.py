@@ -1,4 +1,4 @@
-"""What cannot be done is told in OpenAI's shape, with its status codes."""
+"""Errors have OpenAI's shape and status codes."""
 
 import json
 from http.client import HTTPConnection

@@ -1,4 +1,4 @@
-"""What a reader gets of a page."""
+"""Read the content of a page as a browser receives it."""
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext

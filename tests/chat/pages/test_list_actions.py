@@ -1,4 +1,4 @@
-"""What is done to a chat from the lists it stands in: renamed, pinned, archived, deleted."""
+"""Rename, pin, archive and delete a chat from the lists."""
 
 import pytest
 

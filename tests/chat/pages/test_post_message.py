@@ -1,4 +1,4 @@
-"""What is said on the page of a chat, and how it is answered."""
+"""Post a message on the page of a chat and receive the reply."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What waits is delivered: signed, in order, again after a failure, and not for ever."""
+"""Webhook deliveries are signed, ordered, retried after errors, and given up in the end."""
 
 import base64
 import hashlib

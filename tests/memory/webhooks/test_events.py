@@ -1,4 +1,4 @@
-"""What is told of: ids of what happened, in the transaction in which it did, and no more."""
+"""Webhook events hold only ids and are stored in the transaction of the change."""
 
 import json
 

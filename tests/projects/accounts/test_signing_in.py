@@ -1,4 +1,4 @@
-"""Who shows a name or an address, and the password, is in; who guesses is soon left waiting."""
+"""Sign in with a name or address and a password; repeated failures are throttled."""
 
 import pytest
 from django.db import connection

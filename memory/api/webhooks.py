@@ -34,7 +34,10 @@ class WebhookSerializer(serializers.ModelSerializer):
         required=False, help_text="Off: nothing is sent, and pending deliveries are given up."
     )
     off_because = serializers.ChoiceField(
-        WebhookOffReason.choices, allow_blank=True, read_only=True, help_text="Empty: it is on."
+        WebhookOffReason.choices,
+        allow_blank=True,
+        read_only=True,
+        help_text="Empty: the webhook is on.",
     )
     next_try_at = serializers.DateTimeField(
         read_only=True,

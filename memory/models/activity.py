@@ -100,7 +100,7 @@ class Activity(ProjectScopedModel):
         db_constraint=False,
         db_index=False,
         related_name="+",
-        help_text="Of an act on a membership: whose it is.",
+        help_text="The member, for acts on a membership.",
     )
     role_before = models.CharField(max_length=10, blank=True, default="", db_default="")
     role_after = models.CharField(max_length=10, blank=True, default="", db_default="")
@@ -110,15 +110,15 @@ class Activity(ProjectScopedModel):
     message_id = models.UUIDField(null=True, blank=True)
     granularity = models.CharField(max_length=12, blank=True)
     period_key = models.CharField(max_length=10, blank=True)
-    related = models.JSONField(default=list, blank=True, help_text="Ids of what else it touched.")
-    count = models.PositiveIntegerField(default=0, help_text="How many that were in all.")
+    related = models.JSONField(default=list, blank=True, help_text="Ids of other affected objects.")
+    count = models.PositiveIntegerField(default=0, help_text="The number of all affected objects.")
     reason = models.CharField(
-        max_length=200, blank=True, help_text="One of Reason, or why it failed, in Strata's words."
+        max_length=200, blank=True, help_text="A ModerationReason, or the reason of a failure."
     )
     receipt = models.JSONField(
         default=dict,
         blank=True,
-        help_text="Of a forgetting: what went from where, in numbers and ids.",
+        help_text="For a forget request: the removed objects, as numbers and ids.",
     )
     calls = models.PositiveIntegerField(default=0)
     input_tokens = models.PositiveIntegerField(default=0)

@@ -53,12 +53,14 @@ class Block(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
-        help_text="Whose own block it is. Empty: the whole project's.",
+        help_text="The user of a personal block. Empty: a block of the project.",
     )
     name = models.CharField(max_length=60, validators=[validate_block_name])
     content = models.TextField(blank=True, max_length=MAX_BLOCK_CHARS)
-    position = models.PositiveIntegerField(default=0, help_text="Its place, from 0.")
-    tokens = models.PositiveIntegerField(help_text="As it stands in prompts (cl100k_base).")
+    position = models.PositiveIntegerField(
+        default=0, help_text="The position on its shelf, from 0."
+    )
+    tokens = models.PositiveIntegerField(help_text="Tokens of the block in prompts (cl100k_base).")
     version = models.PositiveIntegerField(default=1)
     written_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -66,7 +68,7 @@ class Block(ProjectScopedModel):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="Who wrote all of it. Empty: several people, or nobody who is still here.",
+        help_text="The only author. Empty: several authors, or a deleted account.",
     )
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)

@@ -35,7 +35,7 @@ class Call(ProjectScopedModel):
         max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
     )
     outcome = models.CharField(
-        max_length=200, blank=True, help_text="answered, or why not, in Strata's words."
+        max_length=200, blank=True, help_text="“answered”, or the reason of the failure."
     )
 
     class Meta:

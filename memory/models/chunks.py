@@ -49,13 +49,15 @@ class Chunk(ProjectScopedModel):
     # Other indexes begin with this column.
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     source_type = models.CharField(max_length=10, choices=SourceType.choices)
-    source = models.UUIDField(help_text="For what was said its session, for a summary its entry.")
+    source = models.UUIDField(help_text="The session of messages, or the entry of a summary.")
     session = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.CASCADE, related_name="chunks"
     )
     first_seq = models.PositiveIntegerField()
     last_seq = models.PositiveIntegerField()
-    part = models.PositiveIntegerField(default=0, help_text="Of a message that was split.")
+    part = models.PositiveIntegerField(
+        default=0, help_text="The number of this part of a long message."
+    )
     role = models.CharField(max_length=10, choices=Role.choices)
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
@@ -63,18 +65,18 @@ class Chunk(ProjectScopedModel):
     speaker = models.CharField(max_length=300)
     text = models.TextField()
     tokens = models.PositiveIntegerField(
-        help_text="As it stands in prompts, with date and speaker (cl100k_base)."
+        help_text="Tokens in prompts, with date and speaker (cl100k_base)."
     )
     occurred_at = models.DateTimeField()
     language = models.CharField(
-        max_length=63, help_text="The text search configuration that cut it into terms."
+        max_length=63, help_text="The text search configuration of the terms."
     )
     terms = models.GeneratedField(
         expression=Func("language", "project_id", "text", function="memory_terms"),
         output_field=ArrayField(models.BigIntegerField()),
         db_persist=True,
     )
-    pieces = models.BinaryField(help_text="Its word pieces; see memory.recall.pieces.")
+    pieces = models.BinaryField(help_text="The word pieces; see memory.recall.wordpieces.")
 
     class Meta:
         constraints = [
@@ -118,7 +120,7 @@ class Vector(ProjectScopedModel):
     embedder = models.CharField(max_length=200)
     embedding = HalfVectorField()
     indexed = models.BooleanField(
-        default=False, help_text="Whether it is in its embedder's index; see vector_index."
+        default=False, help_text="Whether the vector is in the index; see vector_index."
     )
 
     class Meta:
@@ -163,10 +165,12 @@ class IndexCursor(LeasedModel):
         Session, primary_key=True, on_delete=models.CASCADE, related_name="index_cursor"
     )
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    wanted = models.PositiveBigIntegerField(default=0, help_text="Changes so far.")
-    done = models.PositiveBigIntegerField(default=0, help_text="Changes that are indexed.")
+    wanted = models.PositiveBigIntegerField(default=0, help_text="The number of changes.")
+    done = models.PositiveBigIntegerField(
+        default=0, help_text="The number of changes that are indexed."
+    )
     dirty_from = models.PositiveIntegerField(
-        default=1, help_text="The first place that may differ from its chunks."
+        default=1, help_text="The first seq that may differ from the chunks."
     )
     indexed_through = models.PositiveIntegerField(default=0)
 

@@ -94,7 +94,7 @@ class Ladder(LeasedModel):
         Project, primary_key=True, on_delete=models.CASCADE, related_name="ladder"
     )
     ripe_at = models.DateTimeField(
-        null=True, blank=True, help_text="When time alone gives it something to do."
+        null=True, blank=True, help_text="The next time at which entries are old enough to roll up."
     )
 
     objects = LeasedQuerySet.as_manager()

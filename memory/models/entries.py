@@ -120,7 +120,7 @@ class Entry(ProjectScopedModel):
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
     )
     summary = models.TextField()
-    tokens = models.PositiveIntegerField(help_text="Tokens of its item in the bank (cl100k_base).")
+    tokens = models.PositiveIntegerField(help_text="Tokens in the bank (cl100k_base).")
     message_count = models.PositiveIntegerField()
     first_source_at = models.DateTimeField()
     last_source_at = models.DateTimeField()
@@ -128,26 +128,33 @@ class Entry(ProjectScopedModel):
     pinned = models.BooleanField(default=False)
     withheld = models.BooleanField(
         default=False,
-        help_text="A source was hidden, deleted or forgotten: no text until it is rewritten.",
+        help_text="A source was hidden, deleted or forgotten: no text until the rewrite.",
     )
     waits_because = models.CharField(
-        max_length=12, choices=ReviewReason.choices, blank=True, help_text="Why it awaits review."
+        max_length=12,
+        choices=ReviewReason.choices,
+        blank=True,
+        help_text="The reason for the review.",
     )
     note = models.TextField(
         blank=True,
-        help_text="What somebody wrote into a digest by hand: it is told among its sources.",
+        help_text="A hand-written text of a digest, used as one of its sources.",
     )
     losses = models.JSONField(
-        default=list, blank=True, help_text="Particulars of its children that it does not carry."
+        default=list,
+        blank=True,
+        help_text="Particulars of the children that are missing in the text.",
     )
     particulars = models.PositiveIntegerField(
-        default=0, help_text="Names, dates, numbers and the like that its children hold."
+        default=0, help_text="The number of names, dates, numbers and identifiers in the children."
     )
     revision = models.PositiveIntegerField(default=1)
     sources_hash = models.CharField(
-        max_length=64, blank=True, help_text="Of the ids and revisions it was written from."
+        max_length=64, blank=True, help_text="A hash of the ids and revisions of the sources."
     )
-    written_by = models.CharField(max_length=200, help_text="The model, or extractive.")
+    written_by = models.CharField(
+        max_length=200, help_text="The name of the model, or “extractive”."
+    )
     written_at = models.DateTimeField(default=timezone.now)
 
     objects = EntryQuerySet.as_manager()

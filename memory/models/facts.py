@@ -139,7 +139,7 @@ class Fact(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
-        help_text="Whom alone it is about and shown to; empty: the project.",
+        help_text="The only user that the fact is about and shown to. Empty: the project.",
     )
     subject = models.CharField(max_length=MAX_SUBJECT_CHARS)
     predicate = models.CharField(max_length=MAX_PREDICATE_CHARS)
@@ -150,11 +150,13 @@ class Fact(ProjectScopedModel):
     confidence = models.FloatField(default=1.0, help_text="From 0 to 1.")
     valid_from = models.DateTimeField()
     valid_until = models.DateTimeField(
-        null=True, blank=True, help_text="An end that somebody gave. The next fact ends it, too."
+        null=True,
+        blank=True,
+        help_text="An end that somebody entered. The next fact of the topic also ends the fact.",
     )
     recorded_at = models.DateTimeField(default=timezone.now)
     retired_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the project ceased to hold it so."
+        null=True, blank=True, help_text="The time at which the project retired this version."
     )
     earlier_of = models.ForeignKey(
         "self",
@@ -162,16 +164,21 @@ class Fact(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="earlier",
-        help_text="The fact that this is an earlier version of.",
+        help_text="The fact of which this is an earlier version.",
     )
     state = models.CharField(max_length=8, choices=FactStatus.choices, default=FactStatus.LIVE)
     waits_because = models.CharField(
-        max_length=12, choices=ReviewReason.choices, blank=True, help_text="Why it awaits review."
+        max_length=12,
+        choices=ReviewReason.choices,
+        blank=True,
+        help_text="The reason for the review.",
     )
     by_hand = models.BooleanField(
-        default=False, help_text="Somebody gave it: it stands without a source."
+        default=False, help_text="Entered by hand: the fact needs no source."
     )
-    written_by = models.CharField(max_length=200, help_text="The model, or who wrote it.")
+    written_by = models.CharField(
+        max_length=200, help_text="The name of the model or of the author."
+    )
     version = models.PositiveIntegerField(default=1)
 
     objects = FactQuerySet.as_manager()

@@ -40,7 +40,7 @@ class LeasedQuerySet(models.QuerySet):
 class LeasedModel(ProjectScopedModel):
     lease_holder = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
-    failures = models.PositiveIntegerField(default=0, help_text="Since it last went well.")
+    failures = models.PositiveIntegerField(default=0, help_text="Failures since the last success.")
     next_try_at = models.DateTimeField(null=True, blank=True)
     last_error = models.CharField(max_length=500, blank=True)
 

@@ -71,10 +71,13 @@ class Webhook(LeasedModel):
     salt = models.CharField(max_length=32, default=new_salt, editable=False)
     previous_salt = models.CharField(max_length=32, blank=True, editable=False)
     previous_until = models.DateTimeField(
-        null=True, blank=True, help_text="Until then the secret before this one signs too."
+        null=True, blank=True, help_text="The time until which the previous secret also signs."
     )
     off_because = models.CharField(
-        max_length=10, choices=WebhookOffReason.choices, blank=True, help_text="Empty: it is on."
+        max_length=10,
+        choices=WebhookOffReason.choices,
+        blank=True,
+        help_text="Empty: the webhook is on.",
     )
     off_since = models.DateTimeField(null=True, blank=True)
     failing_since = models.DateTimeField(null=True, blank=True)
@@ -147,7 +150,7 @@ class Delivery(ProjectScopedModel):
     tried_at = models.DateTimeField(null=True, blank=True)
     status_code = models.PositiveSmallIntegerField(null=True, blank=True)
     latency_ms = models.PositiveIntegerField(null=True, blank=True)
-    error = models.CharField(max_length=200, blank=True, help_text="In Strata's words.")
+    error = models.CharField(max_length=200, blank=True, help_text="The reason of the failure.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = DeliveryQuerySet.as_manager()

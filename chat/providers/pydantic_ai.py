@@ -183,18 +183,18 @@ def _profile_flag(name: str, flag: str, default: bool) -> bool:
 
 
 def supports_images(name: str) -> bool:
-    """Return False if pydantic-ai knows that the model accepts no images."""
+    """Return False if the model's profile in pydantic-ai excludes images."""
     return _profile_flag(name, "supports_image_input", True)
 
 
 def supports_tools(name: str) -> bool:
-    """Return False if pydantic-ai knows that the model calls no tools."""
+    """Return False if the model's profile in pydantic-ai excludes tools."""
     return _profile_flag(name, "supports_tools", True)
 
 
 def supports_output_schema(name: str) -> bool:
-    """Return True if pydantic-ai knows that the model accepts an output schema, and no server has
-    rejected one for it.
+    """Return True if the model's profile in pydantic-ai includes output schemas, and no server has
+    rejected a schema for the model.
     """
     return name not in _without_schemas and _profile_flag(
         name, "supports_json_schema_output", False

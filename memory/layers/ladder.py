@@ -56,7 +56,7 @@ class LadderNode:
 
 @dataclass(frozen=True, slots=True)
 class RollUp:
-    """The digest of one period is to be written from all its `children`, oldest first.
+    """The plan to write the digest of one period from all its `children`, oldest first.
 
     `digest` is the entry to rewrite, None if the period has none yet.
     """

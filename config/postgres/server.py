@@ -272,19 +272,14 @@ def _stop(folder: Path) -> None:
         process.send_signal(signal.SIGINT)  # fast shutdown: ends open sessions
         process.wait(STOP_TIMEOUT_S)
     except psutil.TimeoutExpired:
-        process.send_signal(signal.SIGQUIT)  # immediate shutdown: the next start recovers
-        process.wait(STOP_TIMEOUT_S)
-    except psutil.NoSuchProcess:
-        pass
-    sockets = socket_directory(folder.parent)
-    if sockets != folder:
-        # Files of a killed server may remain: the next start reuses them.
-        with suppress(OSError):
-            sockets.rmdir()
+        process.send_signal(signal.SIGQUIT)  # immediate shutdown: the next start runs a recovery
+        process.wait(STOP_TIMEOUT_S) except psutil.NoSuchProcess: pass sockets =
+        socket_directory(folder.parent) if sockets != folder: # Files of a killed server may remain:
+        the next start reuses them. with suppress(OSError): sockets.rmdir()
 
 
 def _clear_stale_lock_file(folder: Path) -> None:
-    """Remove a postmaster.pid that PostgreSQL would take for that of a running server.
+    """Remove a stale postmaster.pid, because PostgreSQL would assume that a server is running.
 
     The file stays if its process has ended: PostgreSQL then uses it to find that server's orphaned
     child processes.

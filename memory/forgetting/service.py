@@ -42,8 +42,9 @@ from projects.models import Project
 
 __all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]
 
-# Phrases of the deleted text that are searched for afterwards, and the words of each. Two texts
-# rarely share seven words in a row by chance. A shorter text yields a shorter phrase.
+# The number of phrases of the deleted text that are searched for afterwards, and the numbers of
+# words in each. Two texts rarely share seven words in a row by chance. A shorter text yields a
+# shorter phrase.
 MAX_PHRASES = 20
 MAX_PHRASE_WORDS = 7
 MIN_PHRASE_WORDS = 3

@@ -272,10 +272,15 @@ def _stop(folder: Path) -> None:
         process.send_signal(signal.SIGINT)  # fast shutdown: ends open sessions
         process.wait(STOP_TIMEOUT_S)
     except psutil.TimeoutExpired:
-        process.send_signal(signal.SIGQUIT)  # immediate shutdown: the next start runs a recovery
-        process.wait(STOP_TIMEOUT_S) except psutil.NoSuchProcess: pass sockets =
-        socket_directory(folder.parent) if sockets != folder: # Files of a killed server may remain:
-        the next start reuses them. with suppress(OSError): sockets.rmdir()
+        process.send_signal(signal.SIGQUIT)  # immediate shutdown, then recovery
+        process.wait(STOP_TIMEOUT_S)
+    except psutil.NoSuchProcess:
+        pass
+    sockets = socket_directory(folder.parent)
+    if sockets != folder:
+        # Files of a killed server may remain: the next start reuses them.
+        with suppress(OSError):
+            sockets.rmdir()
 
 
 def _clear_stale_lock_file(folder: Path) -> None:

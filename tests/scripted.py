@@ -92,9 +92,9 @@ class ScriptedModel:
         self._server.model = self
         self.base_url = f"http://127.0.0.1:{self._server.server_port}/v1"
         self._released = threading.Event()
-        self._begin_anew()
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self.default = self._first_default
         self._queue: deque[Behaviour] = deque()
         self._requests: list[Request] = []
@@ -156,7 +156,7 @@ class ScriptedModel:
         with self._lock:
             self._released.set()
             self._released = threading.Event()
-            self._begin_anew()
+            self._reset()
 
     @property
     def requests(self) -> list[Request]:

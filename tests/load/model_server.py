@@ -33,7 +33,7 @@ def _chunk(content: object) -> bytes:
     return b"%x\r\n%s\r\n" % (len(event), event)
 
 
-def _told(delta: dict[str, str], finish: str | None = None) -> dict[str, object]:
+def _reply_chunk(delta: dict[str, str], finish: str | None = None) -> dict[str, object]:
     choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
     head = {"id": "chatcmpl-crowd", "object": "chat.completion.chunk", "created": 0}
     return head | {"model": "scripted", "choices": [choice]}
@@ -41,7 +41,7 @@ def _told(delta: dict[str, str], finish: str | None = None) -> dict[str, object]
 
 def _usage(words: int) -> dict[str, object]:
     counts = {"prompt_tokens": 100, "completion_tokens": words, "total_tokens": 100 + words}
-    return _told({}) | {"choices": [], "usage": counts}
+    return _reply_chunk({}) | {"choices": [], "usage": counts}
 
 
 class Lines:
@@ -50,11 +50,11 @@ class Lines:
     def __init__(self, words: int) -> None:
         text = reply_text(words).split(" ")
         self.words = [
-            _chunk(_told({"content": f"{' ' if number else ''}{word}"}))
+            _chunk(_reply_chunk({"content": f"{' ' if number else ''}{word}"}))
             for number, word in enumerate(text)
         ]
-        self.words[0] = _chunk(_told({"role": "assistant", "content": ""})) + self.words[0]
-        ending = (_told({}, "stop"), _usage(words), b"[DONE]")
+        self.words[0] = _chunk(_reply_chunk({"role": "assistant", "content": ""})) + self.words[0]
+        ending = (_reply_chunk({}, "stop"), _usage(words), b"[DONE]")
         self.end = b"".join(map(_chunk, ending)) + b"0\r\n\r\n"
         message = {"role": "assistant", "content": "A title"}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}

@@ -125,7 +125,7 @@ class Team(People):
         self.buried |= object_names
         self.untold |= object_names
         containing_entries = self.project.entries.in_layers().filter(pk__in=entries)
-        described = [self.ask_anew(entry) for entry in self.entries(containing_entries)]
+        described = [self.ask_for_rewrite(entry) for entry in self.entries(containing_entries)]
         act = f"{self.name(fact)} is forgotten{', with its sources' * sources}"
         return "; ".join([act, *described])
 
@@ -223,7 +223,7 @@ class Team(People):
 
         return self._moderate(entry, redact, f"redact {passage}")
 
-    def ask_anew(self, entry: Entry) -> str:
+    def ask_for_rewrite(self, entry: Entry) -> str:
         return self._moderate(
             entry, lambda: entry_operations.request_rewrite(entry, self.olive), "ask anew"
         )

@@ -118,9 +118,9 @@ class Memory(Talk):
             self.did(self.team.redact(entry, passage))
 
     @act(pick=picks)
-    def ask_anew(self, pick):
+    def ask_for_rewrite(self, pick):
         if entry := self._entry(pick):
-            self.did(self.team.ask_anew(entry))
+            self.did(self.team.ask_for_rewrite(entry))
 
     @act(review=yes_or_no)
     def review_or_not(self, review):

@@ -27,6 +27,9 @@ MAX_IMAGE_BYTES = 20_000_000
 # A phone's 50-megapixel photo is 8,192 × 6,144. In Pillow's memory that is 200 MB, and twice that
 # while an image with transparency is scaled.
 MAX_PIXELS = 52_000_000
+# libwebp and Pillow together take 21 bytes a pixel: 1.1 GB for MAX_PIXELS, which a file of 2 kB
+# can have.
+MAX_WEBP_PIXELS = 20_000_000
 MAX_FRAMES = 1_000
 # Progressive JPEGs have about ten. Each scan is a pass over the whole image:
 # https://libjpeg-turbo.org/pmwiki/uploads/About/TwoIssueswiththeJPEGStandard.pdf
@@ -40,6 +43,8 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 # Pillow rejects images of more than twice this number, and only warns above this number.
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS // 2
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+# One for each of up to 65,535 entries of an image's Exif data, and each would be a line of the log.
+warnings.filterwarnings("ignore", module=r"PIL\.")
 
 # The exceptions that Pillow raises for damaged files, depending on the format and the damage.
 PILLOW_ERRORS = (
@@ -53,6 +58,9 @@ TOO_MANY_BYTES = format_lazy(
 )
 TOO_MANY_PIXELS = format_lazy(
     _("An image may have at most {most} megapixels."), most=MAX_PIXELS // 1_000_000
+)
+TOO_MANY_WEBP_PIXELS = format_lazy(
+    _("A WebP image may have at most {most} megapixels."), most=MAX_WEBP_PIXELS // 1_000_000
 )
 TOO_MANY_FRAMES = format_lazy(
     _("An animation may have at most {most} frames."), most=f"{MAX_FRAMES:,}"
@@ -165,8 +173,10 @@ def _decode(data: bytes) -> tuple[Image.Image, bool]:
         # Pillow would read all frames of a GIF to count them; `_check_size` counted them.
         if file.format != "GIF" and getattr(file, "n_frames", 1) > MAX_FRAMES:
             raise ImageRejectedError(TOO_MANY_FRAMES)
-        if file.mode in ("L", "RGB"):
-            # Before the conversion, so that a JPEG is decoded at the smaller size.
+        if file.format == "WEBP" and file.width * file.height > MAX_WEBP_PIXELS:
+            raise ImageRejectedError(TOO_MANY_WEBP_PIXELS)
+        if file.mode in ("L", "LA", "RGB", "RGBA"):
+            # Before the conversion, which copies, and so that a JPEG is decoded at the smaller size.
             file.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
         image = _to_rgb(file)
         lossless = file.format in ("PNG", "GIF")

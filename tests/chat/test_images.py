@@ -1,6 +1,7 @@
 """Images are stored by content hash, re-encoded, and limited in size before decoding."""
 
 import hashlib
+import struct
 import subprocess
 import sys
 
@@ -160,27 +161,80 @@ def test_an_animated_png_or_webp_of_endless_frames_is_refused(monkeypatch):
             reencode(picture(form, save_all=True, append_images=more))
 
 
-def test_a_bomb_is_refused_in_little_memory():
-    """In a process of its own, so that its peak is its own."""
-    check = """
-import resource
+# Reencode a file in a process of its own, and print what came of it and the peak's rise in MB. The
+# peak of `getrusage` begins with that of the process that started this one.
+MEASURE = """
+import sys
+from pathlib import Path
 import django
 django.setup()
 from chat.attachments.images import ImageRejectedError, reencode
-from tests.chat.pictures import png_bomb
-bomb = png_bomb()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    [line] = [line for line in lines if line.startswith("VmHWM")]
+    return int(line.split()[1]) // 1024
+file = Path(sys.argv[1]).read_bytes()
+before = peak()
 try:
-    reencode(bomb)
-except ImageRejectedError as refused:
-    print(refused, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+    result = reencode(file).media_type
+except ImageRejectedError as error:
+    result = error
+print(f"{result}|{peak() - before}")
 """
-    done = subprocess.run(
-        [sys.executable, "-c", check], capture_output=True, text=True, check=True, timeout=60
-    )
-    reason, _, megabytes = done.stdout.strip().rpartition(" ")
-    assert reason == "An image may have at most 52 megapixels."
-    assert int(megabytes) < 20
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """Return a function that re-encodes a file: the result, megabytes of memory, and the log."""
+
+    def run(file: bytes) -> tuple[str, int, str]:
+        path = tmp_path / "image"
+        path.write_bytes(file)
+        command = [sys.executable, "-c", MEASURE, path]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        result, _, megabytes = done.stdout.strip().rpartition("|")
+        return result, int(megabytes), done.stderr
+
+    return run
+
+
+def test_a_bomb_is_refused_in_little_memory(measured):
+    result, megabytes, _log = measured(png_bomb())
+    assert result == "An image may have at most 52 megapixels."
+    assert megabytes < 20
+
+
+def test_a_webp_of_two_kilobytes_does_not_take_a_gigabyte(measured):
+    file = saved(Image.new("RGBA", (7_200, 7_200)), "WEBP", lossless=True)
+    assert len(file) < 3_000
+    result, megabytes, _log = measured(file)
+    assert result == "A WebP image may have at most 20 megapixels."
+    assert megabytes < 20
+
+
+@pytest.mark.parametrize(
+    ("form", "mode", "size"),
+    [
+        ("WEBP", "RGBA", (4_470, 4_470)),
+        ("PNG", "RGBA", (7_200, 7_200)),
+        ("PNG", "LA", (7_200, 7_200)),
+        ("JPEG", "CMYK", (7_200, 7_200)),
+    ],
+)
+def test_the_largest_images_take_half_a_gigabyte(measured, form, mode, size):
+    result, megabytes, _log = measured(saved(Image.new(mode, size), form))
+    assert result.startswith("image/")
+    assert megabytes < 550
+
+
+def test_damaged_metadata_does_not_fill_the_log(measured):
+    """Each entry of this Exif data points behind the file's end, and Pillow warns of each."""
+    entry = struct.pack(">HHII", 0x112, 2, 0xFFFF, 0)
+    entries = b"".join(struct.pack(">H", tag) + entry[2:] for tag in range(1_000))
+    exif = b"MM\0*\0\0\0\x08" + struct.pack(">H", 1_000) + entries + bytes(4)
+    result, _megabytes, log = measured(picture("PNG", exif=exif))
+    assert result == "image/png"
+    assert log == ""
 
 
 FILES = [

@@ -5,20 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.contrib.postgres.search import SearchQuery
 from django.db.models import Q, QuerySet
-from django.db.models.functions import Left
 
 from chat.models import Message, Role, Session
-from chat.models.messages import FINAL
+from chat.models.messages import FINAL, MAX_SEARCHED_CHARS, TEXT_VECTOR
 
 MAX_QUERY_CHARS = 200
 MAX_QUERY_WORDS = 16
 EXCERPT_CHARS = 160
-# PostgreSQL refuses to make a tsvector of more than a megabyte; a character takes up to 4 bytes.
-# https://www.postgresql.org/docs/18/textsearch-limitations.html
-MAX_SEARCHED_CHARS = 200_000
-TEXT_VECTOR = SearchVector(Left("text", MAX_SEARCHED_CHARS), config="simple")
 _MARKDOWN = re.compile(r"[*`#>|]+|-{3,}|__+")
 
 
@@ -47,10 +42,10 @@ def _search_visible(query: str) -> QuerySet[Message]:
 
 def search_messages(messages: QuerySet[Message], query: str) -> QuerySet[Message]:
     """Filter by final messages with all words of `query`; the last word may be a prefix."""
+    # As in TEXT_VECTOR, "<" begins no tag.
+    words = query.replace("<", " ").split()[:MAX_QUERY_WORDS]
     # Quoted, so that PostgreSQL's parser splits the words.
-    words = [
-        word.replace("\\", "\\\\").replace("'", "''") for word in query.split()[:MAX_QUERY_WORDS]
-    ]
+    words = [word.replace("\\", "\\\\").replace("'", "''") for word in words]
     tsquery = " & ".join(f"'{word}'" for word in words) + ":*" if words else ""
     matches = SearchQuery(tsquery, config="simple", search_type="raw")
     return messages.alias(words=TEXT_VECTOR).filter(words=matches, status__in=FINAL)

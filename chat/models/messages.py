@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models
-from django.db.models import Q
+from django.db.models import Func, Q, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Left
 from django.utils import timezone
@@ -45,6 +45,24 @@ class Status(models.TextChoices):
     INTERRUPTED = "interrupted", _("Interrupted")
     FAILED = "failed", _("Failed")
 
+
+# PostgreSQL refuses to make a tsvector of more than a megabyte; a character takes up to 4 bytes.
+# https://www.postgresql.org/docs/18/textsearch-limitations.html
+MAX_SEARCHED_CHARS = 200_000
+# PostgreSQL takes quadratic time to parse long runs of letters and signs, such as "A@1A@1": 14 s
+# for 24,000 characters. They are cut. It looks for the end of each tag in all of the rest.
+MAX_SEARCHED_RUN_CHARS = 100
+TEXT_VECTOR = SearchVector(
+    Func(
+        Func(Left("text", MAX_SEARCHED_CHARS), Value("<"), Value(" "), function="translate"),
+        Value(rf"[^\s,\"(){{}}\[\]]{{{MAX_SEARCHED_RUN_CHARS}}}"),
+        Value(r"\& "),
+        Value("g"),
+        function="regexp_replace",
+        output_field=models.TextField(),
+    ),
+    config="simple",
+)
 
 FINAL = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED, Status.FAILED)
 UNFINISHED = (Status.PENDING, Status.STREAMING)
@@ -176,13 +194,8 @@ class Message(ProjectScopedModel):
             models.Index(fields=["project", "author"], name="message_by_author"),
             # Finds the replies whose prompt contained an item, by its id.
             GinIndex(fields=["receipt"], name="message_receipt", opclasses=["jsonb_path_ops"]),
-            # For chat.conversations.search. The text is cut, since a tsvector has a maximum size.
             # An unfinished reply is written each second and is indexed only when it is final.
-            GinIndex(
-                SearchVector(Left("text", 200_000), config="simple"),
-                name="message_said",
-                condition=Q(status__in=FINAL),
-            ),
+            GinIndex(TEXT_VECTOR, name="message_searched", condition=Q(status__in=FINAL)),
         ]
 
     def __str__(self) -> str:

@@ -207,7 +207,9 @@ def facts_data(rows: Sequence[Fact], context: Mapping[str, Any]) -> Sequence[Map
 
 class FactFilter(filters.FilterSet):
     q = filters.CharFilter(
-        method=lambda rows, name, text: rows.matching(text), help_text="Words of it."
+        method=lambda rows, name, text: rows.matching(text),
+        max_length=200,
+        help_text="Words of it.",
     )
     subject = filters.CharFilter(method=lambda rows, name, text: rows.with_subject(text))
     predicate = filters.CharFilter(method=lambda rows, name, text: rows.with_predicate(text))

@@ -48,8 +48,9 @@ __all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]
 MAX_PHRASES = 20
 MAX_PHRASE_WORDS = 7
 MIN_PHRASE_WORDS = 3
-# Characters of a text in which a phrase is looked for.
+# Characters of a text in which a phrase is looked for, and of a word.
 MAX_TEXT_CHARS = 20_000
+MAX_WORD_CHARS = 100
 MAX_LISTED_IDS = 100
 
 
@@ -197,7 +198,7 @@ def longest_phrase(text: str) -> str:
 
     Returns "" if that line has fewer than MIN_PHRASE_WORDS words.
     """
-    lines = [re.findall(r"\w+", line) for line in text.splitlines()]
+    lines = [re.findall(rf"\w{{1,{MAX_WORD_CHARS}}}", line) for line in text.splitlines()]
     longest = max(lines, key=len, default=[])
     middle = max(0, (len(longest) - MAX_PHRASE_WORDS) // 2)
     words = longest[middle : middle + MAX_PHRASE_WORDS]

@@ -1,10 +1,19 @@
 """Search results on the page."""
 
+import json
+
+import psutil
 import pytest
 from django.db import connection
 
 from chat.conversations.messages import draft, post_messages
-from chat.conversations.search import EXCERPT_CHARS, excerpt_around, search_messages, word_pattern
+from chat.conversations.search import (
+    EXCERPT_CHARS,
+    MAX_QUERY_CHARS,
+    excerpt_around,
+    search_messages,
+    word_pattern,
+)
 from chat.models import Message, Status
 from chat.templatetags.highlighting import highlight
 
@@ -63,4 +72,39 @@ def test_words_are_looked_up_in_their_index():
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_indexscan = off")
     results = search_messages(Message.objects.order_by(), "platform team")
-    assert "message_said" in results.explain()
+    assert "message_searched" in results.explain()
+
+
+HOSTILE = "A@1 1@A a_ a_b- a-1. -a.1a a1@a <!-- <a_b= a@1\xa0 漢 A@1, a_, a-1.( {a@1".split(" ")
+
+
+# PostgreSQL's parser took 14 s for 24,000 characters of some of these, and a quarter for half.
+@pytest.mark.django_db
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_a_hostile_message_is_indexed_and_searched_at_once(session, owner, unit):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        server = psutil.Process(cursor.fetchone()[0])
+    text = unit * (200_000 // len(unit))
+    before = server.cpu_times().user
+    post_messages(session, [draft(text, author=owner)])
+    assert not search_messages(Message.objects.all(), text[:MAX_QUERY_CHARS]).filter(seq=99)
+    assert server.cpu_times().user - before < 3
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "query",
+    ["olive@example.org", "max_title_chars", "vector<int>", "<b>bold", "/srv/data_1", "int"],
+)
+def test_words_with_signs_are_found(session, owner, query):
+    text = "Ask olive@example.org for max_title_chars of vector<int> in <b>bold</b> /srv/data_1"
+    post_messages(session, [draft(text, author=owner)])
+    assert search_messages(Message.objects.all(), query).exists()
+
+
+@pytest.mark.django_db
+def test_words_of_a_long_line_without_spaces_are_found(session, owner):
+    words = [f"word{number}" for number in range(500)]
+    post_messages(session, [draft(json.dumps(words, separators=(",", ":")), author=owner)])
+    assert all(search_messages(Message.objects.all(), word).exists() for word in words)

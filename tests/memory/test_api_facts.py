@@ -229,3 +229,9 @@ def test_lists_come_in_pages(api, editor, project):
     page = client.get(f"{URL}?page_size=2").json()
     assert len(page["results"]) == 2 and page["next"]
     assert len(client.get(page["next"]).json()["results"]) == 2
+
+
+def test_a_search_of_endless_words_is_refused(api, editor):
+    """PostgreSQL would parse them in quadratic time."""
+    answer = api(editor).get(f"{URL}?q={'a_' * 200}")
+    assert (answer.status_code, list(answer.json())) == (400, ["q"])

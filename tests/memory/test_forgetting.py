@@ -425,3 +425,9 @@ def quoted(scope) -> str:
     """What recall finds on everything that these tests speak of."""
     results = recalls.recall(scope, "the vault opens with nine four seven two; cutover on 3 March")
     return "\n".join(result.text for result in results)
+
+
+def test_words_without_end_are_cut_in_phrases():
+    """PostgreSQL would parse them in quadratic time, once for each store."""
+    phrase = service.longest_phrase(" ".join(["a_" * 1_000] * 9))
+    assert phrase and len(phrase) < 800

@@ -33,7 +33,7 @@ def test_postgresql_keeps_no_samples_of_what_is_said():
             for name in set(names) - {"receipt", "error", "emoji", "file", "included", "left_out"}:
                 column = model._meta.get_field(name).column
                 sampled |= sampled_columns(model._meta.db_table, column)
-    for index in ("message_said", "entry_words", "entry_revision_words", "fact_words"):
+    for index in ("message_searched", "entry_words", "entry_revision_words", "fact_words"):
         sampled |= sampled_columns(index, None)
     assert sampled == set()
 

@@ -9,6 +9,7 @@ from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
 from allauth.socialaccount.forms import SignupForm as SocialSignupForm
 from django import forms
 from django.contrib.auth.password_validation import password_validators_help_texts
+from django.core.validators import MaxLengthValidator
 from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -16,6 +17,8 @@ from projects.accounts.tokens import TokenRevocationForm
 
 KEPT_TOKENS = {"kept_tokens": _("All others are revoked.")}
 RULES = lazy(lambda: " ".join(password_validators_help_texts()), str)()
+# A longer password or name is refused before it is hashed, normalised or compared.
+MAX_FIELD_CHARS = 4_096
 NAME = {"autocapitalize": "none", "spellcheck": "false"}
 
 
@@ -31,6 +34,9 @@ class RelabelledForm(forms.Form):
             field.label = self.labels.get(name, field.label)
             field.help_text = self.helps.get(name, "")
             field.widget.attrs.pop("placeholder", None)
+            if isinstance(field, forms.CharField) and field.max_length is None:
+                # Not as an attribute of the widget: browsers would cut without a message.
+                field.validators.append(MaxLengthValidator(MAX_FIELD_CHARS))
 
     def add_error(self, field: str | None, error: Any) -> None:
         # For the second password, django-allauth itself has only this error.

@@ -5,9 +5,9 @@ from itertools import product
 
 import pytest
 
-from tests.access.listed import OPEN
+from tests.access.access_rules import OPEN
 from tests.access.routes import Route, admin_routes, routes
-from tests.access.test_doors import METHODS, nothing_is_written
+from tests.access.test_endpoints import METHODS, nothing_is_written
 from tests.access.world import signed_in
 
 pytestmark = pytest.mark.django_db

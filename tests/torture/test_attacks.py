@@ -22,7 +22,7 @@ from tests.bounds.test_stalls import UNITS
 from tests.scripted import ScriptedModel
 from tests.server import PASSWORD, Installation, installed
 from tests.torture.clients import Api
-from tests.torture.whole import LONG_AGO, Whole, eventually, everything
+from tests.torture.running_strata import LONG_AGO, Whole, eventually, everything
 
 # On a machine that has no other work. Busier machines are given as many times as long.
 HEALTH_S, PAGE_S, SUMMARY_S = 1, 3, 60

@@ -176,7 +176,7 @@ def _decode(data: bytes) -> tuple[Image.Image, bool]:
         if file.format == "WEBP" and file.width * file.height > MAX_WEBP_PIXELS:
             raise ImageRejectedError(TOO_MANY_WEBP_PIXELS)
         if file.mode in ("L", "LA", "RGB", "RGBA"):
-            # Before the conversion, which copies, and so that a JPEG is decoded at the smaller size.
+            # Before the conversion, which copies, so that a JPEG is decoded at the smaller size.
             file.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
         image = _to_rgb(file)
         lossless = file.format in ("PNG", "GIF")

@@ -14,12 +14,12 @@ from uuid import UUID
 
 from django.contrib.postgres.search import SearchQuery
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from chat.attachments import file_removal
 from chat.conversations.search import TEXT_VECTOR
-from chat.models import Message, Session
+from chat.models import Message, Session, Visibility
 from memory.forgetting import tombstones
 from memory.forgetting.closure import exposed_replies, find_deletions
 from memory.forgetting.scope import DeletionSet, ForgetScope
@@ -138,7 +138,8 @@ def _apply(
     # Check deferred constraints now, so that a preview fails where the request would.
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-    receipt = create_receipt(project, deletions, removed, phrases, replies)
+    found = find_phrases(project, deletions, phrases, by)
+    receipt = create_receipt(deletions, removed, phrases, replies, found)
     act = record_activity(
         project.pk,
         ActivityVerb.FORGOTTEN,
@@ -159,11 +160,11 @@ def _apply(
 
 
 def create_receipt(
-    project: Project,
     deletions: DeletionSet,
     removed: Mapping[str, int],
     phrases: Sequence[str],
     replies: Collection[UUID],
+    found: Sequence[tuple[str, UUID]],
 ) -> ForgetReceipt:
     """Return the receipt of a finished deletion, after a search for `phrases` of its texts."""
     waiting = Entry.objects.filter(pk__in=deletions.withheld, state=EntryStatus.STALE)
@@ -173,7 +174,7 @@ def create_receipt(
         withheld=sorted(deletions.withheld)[:MAX_LISTED_IDS],
         saw_it=sorted(replies)[:MAX_LISTED_IDS],
         phrases=len(phrases),
-        found=find_phrases(project, deletions, phrases),
+        found=found,
     )
 
 
@@ -213,17 +214,26 @@ def sample(ids: Iterable[UUID]) -> list[UUID]:
 
 
 def find_phrases(
-    project: Project, deletions: DeletionSet, phrases: Sequence[str]
+    project: Project, deletions: DeletionSet, phrases: Sequence[str], by: Any
 ) -> list[tuple[str, UUID]]:
-    """Return where a phrase still occurs. All these searches use an index, except for titles."""
+    """Return where a phrase still occurs. All these searches use an index, except for titles.
+
+    What other users keep private is searched only for staff and for Strata itself. Otherwise, a
+    member could find out what it contains by guesses of their own and previews.
+    """
+    messages, current_facts = Message.objects.all(), Fact.objects.filter(earlier_of=None)
+    if by is not None and not by.is_staff:
+        private = Session.objects.filter(project=project, visibility=Visibility.PRIVATE)
+        messages = messages.exclude(session__in=private.exclude(creator=by))
+        current_facts = current_facts.filter(Q(user=None) | Q(user=by))
     matches: dict[tuple[str, UUID], None] = {}
     for phrase in phrases:
         query = SearchQuery(phrase, config="simple", search_type="phrase")
         places: list[tuple[str, QuerySet]] = [
-            ("message", Message.objects.alias(words=TEXT_VECTOR)),
+            ("message", messages.alias(words=TEXT_VECTOR)),
             ("entry", Entry.objects.alias(words=entries.ENTRY_SEARCH_VECTOR)),
             ("revision", EntryRevision.objects.alias(words=entries.ENTRY_REVISION_SEARCH_VECTOR)),
-            ("fact", Fact.objects.filter(earlier_of=None).alias(words=facts.FACT_SEARCH_VECTOR)),
+            ("fact", current_facts.alias(words=facts.FACT_SEARCH_VECTOR)),
         ]
         for where, rows in places:
             pks = rows.filter(project=project, words=query).values_list("pk", flat=True)

@@ -311,3 +311,17 @@ def test_a_reply_that_quotes_an_excerpt_was_told_of_it(
     assert "1 reply stays that had been told of it." in text_of(
         preview(owner, message=secret_message.pk)
     )
+
+
+@pytest.mark.parametrize("is_staff", [False, True])
+def test_a_preview_does_not_tell_what_others_keep_private(
+    preview, project, owner, editor, secret_message, is_staff
+):
+    """The editor guesses a sentence of a private chat, and asks where else its words are."""
+    private = create_session(project, owner, visibility=Visibility.PRIVATE)
+    post_message(private, SECRET, author=owner)
+    editor.is_staff = is_staff
+    editor.save()
+    text = text_of(preview(editor, message=secret_message.pk))
+    assert ("The same words" in text) == is_staff
+    assert "The same words" in text_of(preview(owner, message=secret_message.pk))

@@ -1,5 +1,6 @@
 """The rendered bank of a project, stored until an entry in it changes."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,6 +13,7 @@ from django.db.models.functions import MD5, Cast, Concat
 
 from memory.layers import bank
 from memory.models import Entry, RenderedBank
+from projects.core.database import PreparedQuery
 from projects.models import Project
 
 # The rendered text depends on these columns of the entries.
@@ -58,10 +60,10 @@ def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBan
     """
     if max_tokens is not None and max_tokens < project.bank_max_tokens:
         return _render(bank_entries(project), max_tokens)
-    [(current, stored, *columns)] = _stored_rows(project.pk)
+    [(current, stored, text, tokens, version, included, left_out)] = _prepared_rows(project.pk)
     fingerprint = f"{project.bank_max_tokens} {current}"
     if stored == fingerprint:
-        return _load(*columns)
+        return _load(text, tokens, version, json.loads(included), json.loads(left_out))
     return _store(project, fingerprint, _render(bank_entries(project), project.bank_max_tokens))
 
 
@@ -77,6 +79,9 @@ def _stored_rows(project: UUID) -> QuerySet:
         .annotate(hash=Subquery(hashes.values("hash")))
         .values_list("hash", *(f"rendered_bank__{name}" for name in STORED_COLUMNS))
     )
+
+
+_prepared_rows = PreparedQuery(_stored_rows, UUID)
 
 
 def _render(rows: Iterable[Entry], max_tokens: int) -> ProjectBank:

@@ -44,7 +44,7 @@ def subjects() -> NDArray[np.int64]:
     """The words of each subject, by their rank: those that are near one of them in meaning."""
     model = get_static_embedder()
     places = {piece: place for place, piece in enumerate(model.vocabulary)}
-    units = model.units[[places[word] for word in words()]]
+    units = model.unit_vectors[[places[word] for word in words()]]
     span = np.arange(FUNCTION_WORDS, FUNCTION_WORDS + 8_000)
     seeds = np.random.default_rng(0).choice(span, SUBJECTS, replace=False)
     near = units[seeds] @ units[FUNCTION_WORDS:].T

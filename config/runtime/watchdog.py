@@ -40,16 +40,22 @@ def dump_stacks_on_signal() -> None:
 
 
 class Watch:
-    """Measures how long a process has been silent. `check` runs in a thread of its own."""
+    """Measures how long a process has been silent. `check` runs in a thread of its own.
 
-    def __init__(self, check: Callable[[], bool]) -> None:
-        self._check = check
+    `forget` discards what an earlier process left, such as its last heartbeat.
+    """
+
+    def __init__(
+        self, check: Callable[[], bool], forget: Callable[[], None] = lambda: None
+    ) -> None:
+        self._check, self._forget = check, forget
         self._lock = threading.Lock()
         self._starts = 0
         self.restart()
 
     def restart(self) -> None:
         """Begin again, for a process that was just started."""
+        self._forget()
         with self._lock:
             self._starts += 1
             self._answered_start = 0
@@ -121,6 +127,11 @@ class HeartbeatFile:
     def has_changed(self) -> bool:
         before, self._seen = self._seen, self._touched_at()
         return self._seen != before
+
+    def forget(self) -> None:
+        """Remove the file. A process that is ended may touch it when SIGCONT wakes it up."""
+        self.path.unlink(missing_ok=True)
+        self._seen = 0
 
     def _touched_at(self) -> int:
         try:

@@ -45,6 +45,10 @@ def strata(tmp_path_factory) -> Iterator[Whole]:
 def silence(strata: Whole, name: str, number: int) -> str:
     """Sends the signal; what the log says once another process has taken the place."""
     before = strata.children()[name]
+    if name == "worker":
+        # Its heartbeat shows that the new process handles the signals of the watchdog.
+        heartbeat = strata.data_dir / "logs/worker.heartbeat"
+        assert eventually(heartbeat.exists, REPLACED_S) is not None
     os.kill(before, number)
     took = eventually(
         lambda: strata.children().get(name, before) != before and strata.is_ready(), REPLACED_S

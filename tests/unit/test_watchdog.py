@@ -91,3 +91,13 @@ def test_a_heartbeat_file_is_a_sign_of_life_when_it_changes(tmp_path):
     assert not file.has_changed()
     path.unlink()
     HeartbeatFile(path).has_changed()
+
+
+def test_the_last_heartbeat_of_an_ended_process_is_none_of_the_next(tmp_path):
+    file = HeartbeatFile(tmp_path / "worker.heartbeat")
+    watch = Watch(file.has_changed, file.forget)
+    file.path.touch()
+    watch.restart()
+    assert not file.has_changed()
+    file.path.touch()
+    assert file.has_changed()

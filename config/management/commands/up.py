@@ -146,14 +146,14 @@ def servers(port: int) -> list[Child]:
 def worker(name: str, command: list[str], environment: dict[str, str]) -> Child:
     """Return a worker that is replaced when it no longer touches its heartbeat file."""
     path = log(name.split()[0])
-    heartbeat = path.with_suffix(".heartbeat")
+    heartbeat = watchdog.HeartbeatFile(path.with_suffix(".heartbeat"))
     return Child(
         name,
         command,
-        environment | {watchdog.HEARTBEAT_VARIABLE: str(heartbeat)},
+        environment | {watchdog.HEARTBEAT_VARIABLE: str(heartbeat.path)},
         path,
         nice=WORKER_NICENESS,
-        watch=Watch(watchdog.HeartbeatFile(heartbeat).has_changed),
+        watch=Watch(heartbeat.has_changed, heartbeat.forget),
     )
 
 

@@ -53,6 +53,8 @@ MAX_TEXT_CHARS = 20_000
 MAX_WORD_CHARS = 100
 MAX_LISTED_IDS = 100
 
+_WORD = re.compile(rf"\w{{1,{MAX_WORD_CHARS}}}")
+
 
 @dataclass(frozen=True)
 class ForgetReceipt:
@@ -199,7 +201,7 @@ def longest_phrase(text: str) -> str:
 
     Returns "" if that line has fewer than MIN_PHRASE_WORDS words.
     """
-    lines = [re.findall(rf"\w{{1,{MAX_WORD_CHARS}}}", line) for line in text.splitlines()]
+    lines = [_WORD.findall(line) for line in text.splitlines()]
     longest = max(lines, key=len, default=[])
     middle = max(0, (len(longest) - MAX_PHRASE_WORDS) // 2)
     words = longest[middle : middle + MAX_PHRASE_WORDS]

@@ -332,7 +332,7 @@ def personas_are_plain_templates() -> None:
 def zip_files_are_not_measured() -> None:
     from chat.importers import zip_files
 
-    replace(zip_files, "_check", lambda files: None)
+    replace(zip_files, "check_files", lambda files: None)
 
 
 @fault("images served as they came", "tests/chat/test_images.py", "tests/chat")

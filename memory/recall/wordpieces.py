@@ -34,7 +34,6 @@ class PieceKind(IntFlag):
     QUESTION_MARK = 2
     TIME = 4
     FIRST_PERSON = 8
-    SECOND_PERSON = 16
 
 
 @dataclass(frozen=True)

@@ -206,9 +206,6 @@ def add_floor(
     """
     turns = floor.read_turns(project)
     figures = evaluation.floors.setdefault(conversation.set_name, {})
-    names = ["all turns"]
-    if any(turns.by_assistant):
-        names.append("people's turns")
     for question in conversation.questions:
         rows, scores = floor.rank(turns, question)
         ranked = label_rows(
@@ -220,11 +217,11 @@ def add_floor(
             turns.tokens[rows],
             turns.by_assistant[rows],
         )
-        for name in names:
-            kept = scores if name == "all turns" else scores - 1e6 * ranked.by_assistant
-            order = np.argsort(-kept, kind="stable")
-            if name != "all turns":
-                order = order[~ranked.by_assistant[order]]
+        best_first = np.argsort(-scores, kind="stable")
+        orders = {"all turns": best_first}
+        if any(turns.by_assistant):
+            orders["people's turns"] = best_first[~ranked.by_assistant[best_first]]
+        for name, order in orders.items():
             measure_order(figures.setdefault(name, SetFigures()), ranked, order, order, budgets)
 
 

@@ -1,6 +1,6 @@
 from django.apps import AppConfig
 from django.conf import settings
-from django.db.models.signals import pre_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 
 from config.observability.metrics import multiprocess
 
@@ -13,6 +13,7 @@ class ConfigConfig(AppConfig):
     name = "config"
 
     def ready(self) -> None:
+        from config import beat_schedule
         from config.backup import restore_marker
         from config.observability.metrics import celery
         from config.runtime import preload
@@ -23,4 +24,5 @@ class ConfigConfig(AppConfig):
 
             trace_tasks()
         pre_migrate.connect(restore_marker.block_migration)
+        post_migrate.connect(beat_schedule.add_missing_tasks, sender=self)
         preload.freeze_loaded_objects()

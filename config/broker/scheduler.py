@@ -1,9 +1,9 @@
 """Celery beat's scheduler for several beat processes, of which one is the leader.
 
-The tasks and their periods are rows in the database, which `config/migrations/` creates (see
-`0002_schedule.py`). Only the leader sends due tasks. Leadership is a lease in the database. The
-lease and the schedule use the database's clock: a beat on a machine with a wrong clock neither
-sends tasks early nor records runs in the future.
+The tasks and their periods are rows in the database (see `config/beat_schedule.py`). Only the
+leader sends due tasks. Leadership is a lease in the database. The lease and the schedule use the
+database's clock: a beat on a machine with a wrong clock neither sends tasks early nor records runs
+in the future.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Celery: the broker, queues, routes and time limits.
 
 The beat schedule is in the database, where the admin shows and changes it under Periodic tasks.
-`config/migrations/` creates its rows, first in `0002_schedule.py`.
+`config/beat_schedule.py` declares its rows.
 """
 
 from config.postgres import server

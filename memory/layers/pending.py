@@ -1,6 +1,6 @@
 """Pending work: waiting conversations, stale texts, and the daily token allowance.
 
-`CursorQuerySet.pending` in memory/models/cursors.py defines when a conversation is idle.
+`memory/models/idle.py` defines when a conversation is idle.
 """
 
 from collections.abc import Sequence

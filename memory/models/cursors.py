@@ -1,21 +1,15 @@
-"""The progress of memory: per session (`Cursor`) and per project (`Ladder`).
+"""The progress of memory: per session (`Cursor`) and per project (`Ladder`)."""
 
-`CursorQuerySet.pending` is the idle rule: it defines when a conversation is due for a summary.
-"""
-
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from django.db import models
-from django.db.models import ExpressionWrapper, F, Q, Value
+from django.db.models import Q
 
 from chat.models import Session
-from chat.models.sessions import SessionStatus
-from memory.models.leased import CLOCK_SLACK, LeasedModel, LeasedQuerySet
+from memory.models import idle
+from memory.models.leased import LeasedModel, LeasedQuerySet
 from projects.models import Project, ProjectScopedModel
-
-# A conversation that never falls idle is due at this number of tokens.
-MAX_UNSUMMARISED_TOKENS = 4_000
 
 
 class CursorQuerySet(LeasedQuerySet):
@@ -39,16 +33,7 @@ class CursorQuerySet(LeasedQuerySet):
         a project that used its tokens for today. Idle sessions are computed at `now`; leases,
         retries and allowances use the database clock.
         """
-        idle_time = ExpressionWrapper(
-            F("project__idle_minutes") * Value(timedelta(minutes=1)),
-            output_field=models.DurationField(),
-        )
-        idle = Q(session__last_activity_at__lte=Value(now) - idle_time)
-        # A later time than `now` was written before the clock was set back.
-        idle |= Q(session__last_activity_at__gt=Value(now) + Value(CLOCK_SLACK))
-        full = Q(unsummarised_tokens__gte=MAX_UNSUMMARISED_TOKENS)
-        closed = Q(session__status=SessionStatus.CLOSED)
-        return self.waiting().filter(idle | full | closed).ready().within_allowance()
+        return self.waiting().filter(idle.due_condition(now)).ready().within_allowance()
 
 
 class Cursor(LeasedModel):
@@ -77,11 +62,8 @@ class Cursor(LeasedModel):
 
     @property
     def due_at(self) -> datetime | None:
-        """Return when the session will count as idle; None if it is full or closed, so due now."""
-        is_full = self.unsummarised_tokens >= MAX_UNSUMMARISED_TOKENS
-        if is_full or self.session.status == SessionStatus.CLOSED:
-            return None
-        return self.session.last_activity_at + timedelta(minutes=self.project.idle_minutes)
+        """Return when the session is due by the idle rule, None if now."""
+        return idle.due_at(self.session, self.project, self.unsummarised_tokens)
 
     def __str__(self) -> str:
         return f"cursor of {self.session_id} at {self.summarised_through}"

@@ -11,7 +11,7 @@ from chat.conversations.messages import draft, post_messages
 from chat.models import Role, Session, Visibility
 from chat.models.sessions import SessionStatus
 from memory.models import Cursor, Entry, EntryStatus
-from memory.models.cursors import MAX_UNSUMMARISED_TOKENS
+from memory.models.idle import MAX_UNSUMMARISED_TOKENS
 from memory.templatetags.layers import bullets
 
 pytestmark = pytest.mark.django_db

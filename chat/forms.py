@@ -14,10 +14,10 @@ from chat.conversations.messages import MAX_MESSAGE_CHARS
 from chat.conversations.sessions import clamp_history_limit
 from chat.models import Message, Session, Visibility
 
-EMPTY_TEXT = _("Write something first.")
+EMPTY_TEXT = _("Enter some text.")
 TEXT_TOO_LONG = _(
-    "This is too long: it has %(show_value)d characters, and a message takes %(limit_value)d. "
-    "Shorten it, or send it in parts."
+    "This message is too long: %(show_value)d characters. The limit is %(limit_value)d. Shorten "
+    "it, or send it in parts."
 )
 
 
@@ -120,7 +120,7 @@ class NewChatForm(MessageForm):
     """The first message of a chat, with its visibility and whether it is remembered."""
 
     visibility = forms.ChoiceField(
-        label=_("Who may read this chat"),
+        label=_("Who can read this chat"),
         choices=Visibility.choices,
         initial=Visibility.PROJECT,
         required=False,
@@ -139,7 +139,7 @@ class NoteForm(forms.Form):
         widget=forms.Textarea(
             attrs={
                 "rows": 3,
-                "placeholder": _("Write something down…"),
+                "placeholder": _("Write a note…"),
                 "autocomplete": "off",
             }
         ),
@@ -166,11 +166,11 @@ class EditForm(forms.Form):
 class SessionForm(forms.ModelForm):
     """The settings of a chat."""
 
-    archived = forms.BooleanField(label=_("Archived: out of the lists, but kept"), required=False)
+    archived = forms.BooleanField(label=_("Archived (hidden from lists)"), required=False)
     history_limit = forms.IntegerField(
-        label=_("Messages that the model sees"),
+        label=_("Messages sent to the model"),
         required=False,
-        help_text=_("From 50 to 1000. Empty: as the project has it."),
+        help_text=_("50 to 1000. Leave empty to use the project setting."),
     )
 
     class Meta:
@@ -178,9 +178,9 @@ class SessionForm(forms.ModelForm):
         fields = ("title", "visibility", "status", "history_limit", "remembered", "pinned")
         labels = {
             "title": _("Title"),
-            "visibility": _("Who may read it"),
+            "visibility": _("Who can read this chat"),
             "remembered": _("Remember new messages"),
-            "pinned": _("Pinned: first in the lists"),
+            "pinned": _("Pinned (first in lists)"),
             "status": _("Status"),
         }
         help_texts = {"remembered": ""}

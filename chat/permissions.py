@@ -88,7 +88,7 @@ def may_post(member: Membership, session: Session) -> bool:
 def require_chat(session: Session) -> Session:
     """Return the session. Raises Http404 for notes, since no page links there."""
     if session.is_notes:
-        raise Http404(_("Notes are not answered."))
+        raise Http404(_("Notes do not get replies."))
     return session
 
 
@@ -126,7 +126,7 @@ def message_for_changing(user, pk, token=None) -> Message:
     message = message_for_writing(user, pk, token)
     member = permissions.membership(user, message.session.project.slug, token=token)
     if not may_change(member, message):
-        raise PermissionDenied(_("Only its author and the project's owners change this message."))
+        raise PermissionDenied(_("Only the author and the project owners can change this message."))
     return message
 
 

@@ -64,7 +64,7 @@ def session_for_posting(request, pk) -> Session:
 def check_is_chat(session: Session) -> None:
     """Raise `ConflictError` for a session of notes."""
     if session.is_notes:
-        raise ConflictError("Notes are not answered.")
+        raise ConflictError("Notes do not get replies.")
 
 
 def check_open(session: Session) -> None:

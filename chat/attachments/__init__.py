@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 MAX_IMAGES_PER_MESSAGE = 10
 TOO_MANY_IMAGES = format_lazy(
-    _("A message takes at most {most} images."), most=MAX_IMAGES_PER_MESSAGE
+    _("A message can have at most {most} images."), most=MAX_IMAGES_PER_MESSAGE
 )
 MAX_NAME_CHARS = 200
 MAX_DESCRIPTION_CHARS = 1_000
@@ -102,7 +102,7 @@ def claim_uploads(message: Message, ids: Collection[UUID], user) -> None:
     uploads = unclaimed_uploads(user).filter(pk__in=unique_ids, session_id=message.session_id)
     if uploads.update(message=message) != len(unique_ids):
         raise ImageRejectedError(
-            _("One of the images is not there, or was sent before. Attach it again.")
+            _("One of the images is missing or was already sent. Attach it again.")
         )
 
 

@@ -54,18 +54,19 @@ PILLOW_ERRORS = (
 )
 
 TOO_MANY_BYTES = format_lazy(
-    _("An image may have at most {most} MB."), most=MAX_IMAGE_BYTES // 1_000_000
+    _("The image is too large. The limit is {most} MB."), most=MAX_IMAGE_BYTES // 1_000_000
 )
 TOO_MANY_PIXELS = format_lazy(
-    _("An image may have at most {most} megapixels."), most=MAX_PIXELS // 1_000_000
+    _("The image is too large. The limit is {most} megapixels."), most=MAX_PIXELS // 1_000_000
 )
 TOO_MANY_WEBP_PIXELS = format_lazy(
-    _("A WebP image may have at most {most} megapixels."), most=MAX_WEBP_PIXELS // 1_000_000
+    _("The image is too large. The limit for WebP is {most} megapixels."),
+    most=MAX_WEBP_PIXELS // 1_000_000,
 )
 TOO_MANY_FRAMES = format_lazy(
-    _("An animation may have at most {most} frames."), most=f"{MAX_FRAMES:,}"
+    _("The animation is too long. The limit is {most} frames."), most=f"{MAX_FRAMES:,}"
 )
-DAMAGED = _("The image is damaged, or only a part of it arrived.")
+DAMAGED = _("The image is damaged or incomplete. Upload it again.")
 
 # Many users may upload at once, but there is memory for one decoded image.
 _decoding = threading.Lock()
@@ -134,7 +135,9 @@ def _check_size(data: bytes) -> None:
         raise ImageRejectedError(TOO_MANY_BYTES)
     # Entropy-coded data never contains this marker: there, 0xFF is followed by a zero.
     if data.startswith(b"\xff\xd8") and data.count(b"\xff\xda") > MAX_JPEG_SCANS:
-        raise ImageRejectedError(_("This JPEG has too many scans."))
+        raise ImageRejectedError(
+            _("This JPEG has too many scans. Save it as a baseline JPEG or PNG.")
+        )
     if data.startswith(b"GIF8") and sum(1 for _ in _gif_frames(data)) > MAX_FRAMES:
         raise ImageRejectedError(TOO_MANY_FRAMES)
 
@@ -224,7 +227,7 @@ def _unsupported_reason(data: bytes) -> str:
     if head.startswith((b"<!doctype html", b"<html")):
         return gettext("This is a web page, not an image.")
     if b"<svg" in head:
-        return gettext("An SVG image can contain programs. Send it as PNG.")
+        return gettext("SVG images can contain scripts. Upload a PNG instead.")
     if data[4:8] == b"ftyp" and data[8:12] in (b"heic", b"heix", b"hevc", b"mif1", b"msf1"):
-        return gettext("HEIC photos are not supported. Send it as JPEG.")
-    return gettext("This is not a PNG, JPEG, WebP or GIF image.")
+        return gettext("HEIC photos are not supported. Upload a JPEG instead.")
+    return gettext("This file type is not supported. Upload a PNG, JPEG, WebP or GIF image.")

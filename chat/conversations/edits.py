@@ -40,7 +40,7 @@ class StaleMessageError(StaleVersionError):
     """The message changed since its editor read it; `current` is the message as it is now."""
 
     def __init__(self, current: Message) -> None:
-        super().__init__(_("The message was changed in the meantime."))
+        super().__init__(_("This message has changed since you opened it. Reload the page."))
         self.current = current
 
 
@@ -62,7 +62,7 @@ def current_version(message: Message, version: int | None) -> Message:
     if version is not None and current.version != version:
         raise StaleMessageError(current)
     if not current.is_final:
-        raise ConflictError(_("This reply is still being written."))
+        raise ConflictError(_("This reply is not finished yet."))
     return current
 
 
@@ -113,7 +113,7 @@ def react(message: Message, user, emoji: str, wanted: bool) -> None:
     """
     emoji = emoji.strip()
     if not emoji or (wanted and not is_emoji(emoji)):
-        raise InvalidInputError(_("A reaction is one emoji."), field="emoji")
+        raise InvalidInputError(_("A reaction must be a single emoji."), field="emoji")
     with locked_session(message.project_id, message.session_id):
         fields = {"project_id": message.project_id, "message_id": message.pk, "user": user}
         if wanted:
@@ -130,7 +130,7 @@ def clear(session: Session) -> int:
     with locked_session(session.project_id, session.pk) as locked:
         messages = list(locked.messages.filter(deleted_at=None))
         if any(not message.is_final for message in messages):
-            raise ConflictError(_("A reply is still being written. Stop it first."))
+            raise ConflictError(_("The assistant is still replying. Stop the reply first."))
         now = timezone.now()
         for message in messages:
             message.deleted_at, message.version = now, message.version + 1
@@ -146,7 +146,7 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
     The messages after the original stay as a branch. Raises ConflictError for other roles.
     """
     if message.role != Role.USER:
-        raise ConflictError(_("Only messages of people can be sent again."))
+        raise ConflictError(_("Only messages from people can be sent again."))
     with locked_session(message.project_id, message.session_id) as session:
         place = NewBranch(message.parent_id)
         [sibling] = post_messages(session, [draft(text, author=author)], at=place)
@@ -161,14 +161,16 @@ def regenerate(reply: Message) -> tuple[Message, Message]:
     Raises ConflictError if `reply` is not a reply, or if its message was deleted for good.
     """
     if reply.role != Role.ASSISTANT or reply.parent_id is None:
-        raise ConflictError(_("Only a reply can be regenerated."))
+        raise ConflictError(_("Only replies can be regenerated."))
     with locked_session(reply.project_id, reply.session_id) as session:
         current_version(reply, None)
         message = Message.objects.get(pk=reply.parent_id)
         if message.role not in (Role.USER, Role.TOOL):
-            raise ConflictError(_("Only the reply to a message can be regenerated."))
+            raise ConflictError(_("Only a reply to a message can be regenerated."))
         if message.deleted_at is not None and not session.project.keep_deleted:
-            raise ConflictError(_("The message that it answers was deleted."))
+            raise ConflictError(
+                _("The message before this reply was deleted, so the reply cannot be regenerated.")
+            )
         message.session = session
         sibling = begin_reply(message)
     return message, sibling

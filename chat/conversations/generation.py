@@ -32,11 +32,10 @@ log = logging.getLogger(__name__)
 FINALISE_RETRIES_S = (0.5, 1, 2, 4, 8, 15)
 # Seconds between two writes of an unfinished reply, each of which is also its heartbeat.
 FLUSH_INTERVAL_S = 1.0
-SERVER_STOPPED = _("The server stopped while this was being written.")
-INTERNAL_ERROR = _("Strata itself failed while answering.")
-TRUNCATED = _("The model stopped here, because the answer reached its maximum length.")
-IMAGE_NOT_SEEN = _("The model could not see the image; it received its description.")
-IMAGES_NOT_SEEN = "The model could not see the {} images; it received their descriptions."
+SERVER_STOPPED = _("The server was stopped before this reply was finished.")
+INTERNAL_ERROR = _("Strata failed to generate this reply.")
+TRUNCATED = _("The reply reached its maximum length.")
+IMAGES_NOT_SEEN = _("This model cannot see images. It received their descriptions instead.")
 # One statement for all replies of a project: separate writes of thirty streams took a tenth of the
 # processor time of their process. A locked row is skipped, because the next flush follows after a
 # second. A reply that was finalised meanwhile is not changed.
@@ -115,9 +114,7 @@ def _build_prompt(reply: Message, system: str) -> Prompt:
 def _completion_fields(event: Finished) -> dict[str, object]:
     notices = []
     if event.unseen:
-        notices.append(
-            IMAGE_NOT_SEEN if event.unseen == 1 else IMAGES_NOT_SEEN.format(event.unseen)
-        )
+        notices.append(IMAGES_NOT_SEEN)
     if event.cut_off:
         notices.append(TRUNCATED)
     return {

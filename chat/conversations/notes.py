@@ -53,9 +53,9 @@ def validate_note(text: str) -> str:
     """Return `text` as it is stored. Raises InvalidInputError if it is empty or too long."""
     text = storable(text)
     if not text.strip():
-        raise InvalidInputError(_("Write something first."), field="text")
+        raise InvalidInputError(_("Enter some text."), field="text")
     if len(text) > MAX_MESSAGE_CHARS:
-        reason = _("This is too long: it has %(length)d characters, and a note takes %(most)d.")
+        reason = _("This note is too long: %(length)d characters. The limit is %(most)d.")
         raise InvalidInputError(
             reason % {"length": len(text), "most": MAX_MESSAGE_CHARS}, field="text"
         )

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 DEMO_NOT_RUNNING = _(
-    "The demo model is not running. Start Strata with `make run`, or set a chat model."
+    "The demo model is not running. Start Strata with `make run`, or choose another chat model."
 )
 
 # Importing pydantic-ai takes most of a second. Commands that call no model must not pay for it,

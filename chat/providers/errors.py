@@ -11,24 +11,24 @@ def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) ->
     wait = getattr(error, "retry_after", None)
     if isinstance(error, exceptions.ModelRateLimitError):
         suffix = f" Try again in {wait:.0f} seconds." if wait else ""
-        message = _("The model's provider does not accept more requests now.")
+        message = _("Your provider is limiting requests. Try again in a few minutes.")
         return ProviderError(message + suffix, wait, 429, "rate_limit_exceeded")
     for kind, message, status, code in _TRANSLATIONS:
         if isinstance(error, kind):
             return ProviderError(message, wait, status, code)
-    return ProviderError(_("The model's answer could not be read."), wait)
+    return ProviderError(_("The provider sent a response that Strata could not read."), wait)
 
 
 # A wrong provider key is the server's fault, so it is a 500: a 401 would blame the client's token.
 _TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
     (
         exceptions.UserError,
-        _("The model is not configured: its name or its key is missing."),
+        _("The model is not set up: its name or API key is missing."),
         *(500, "model_not_configured"),
     ),
     (
         exceptions.ModelQuotaExceededError,
-        _("The account with the model's provider has no credit left."),
+        _("Your provider account is out of credit."),
         *(429, "insufficient_quota"),
     ),
     (
@@ -39,47 +39,47 @@ _TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
     (exceptions.ModelTimeoutError, _("The model did not answer in time."), 504, "timeout"),
     (
         exceptions.ModelConnectionError,
-        _("The connection to the model broke or could not be made."),
+        _("The connection to the model failed."),
         *(502, "upstream_error"),
     ),
     (
         exceptions.ModelAuthenticationError,
-        _("The model's provider refused the key."),
+        _("The provider rejected the API key."),
         *(500, "model_not_configured"),
     ),
     (
         exceptions.ModelNotFoundError,
-        _("The model's provider does not know this model."),
+        _("The provider has no model with this name."),
         *(500, "model_not_configured"),
     ),
     (
         exceptions.ModelContextWindowExceededError,
-        _("The prompt is longer than the model can read."),
+        _("The prompt is too long for this model."),
         *(400, "context_length_exceeded"),
     ),
     (
         exceptions.ModelRequestRejectedError,
-        _("The model's provider refused the request."),
+        _("The provider rejected the request."),
         *(400, "request_refused"),
     ),
     (
         exceptions.ModelOverloadedError,
-        _("The model's provider is overloaded."),
+        _("The provider is overloaded. Try again in a few minutes."),
         *(503, "overloaded"),
     ),
     (
         exceptions.ModelUnavailableError,
-        _("The model's provider is not available just now."),
+        _("The provider is unavailable. Try again later."),
         *(503, "unavailable"),
     ),
     (
         exceptions.ModelServerError,
-        _("The model's provider failed with an error of its own."),
+        _("The provider returned an error."),
         *(502, "upstream_error"),
     ),
     (
         exceptions.ContentFilterError,
-        _("The model's provider withheld the answer."),
+        _("The provider blocked the reply."),
         *(400, "content_filter"),
     ),
 )

@@ -22,7 +22,9 @@ from chat.providers.base import OutputSchema, ProviderError, ReplyOptions
 ImageData = Mapping[UUID, bytes]
 OpenAIParams = Mapping[str, Any]
 
-NO_JSON_MODE = _("This model cannot be held to plain JSON. Ask for a json_schema, or in words.")
+NO_JSON_MODE = _(
+    "This model does not support JSON mode. Send a json_schema, or ask for JSON in the prompt."
+)
 
 
 async def load_images(prompt: Sequence[PromptMessage]) -> ImageData:

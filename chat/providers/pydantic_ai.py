@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 # pydantic-ai's providers whose server OPENAI_BASE_URL sets.
 OPENAI_PREFIXES = ("openai", "openai-chat")
-NO_OUTPUT = _("The model returned nothing.")
+NO_OUTPUT = _("The model sent an empty reply.")
 
 # One model per event loop, because the connections of a model belong to one event loop.
 _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None], Model]]

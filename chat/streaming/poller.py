@@ -54,7 +54,7 @@ class TooManyStreamsError(LimitError):
 
     status = 429
     default_code = "rate_limited"
-    default_message = _("Too many streams are open. Close other pages, then try again.")
+    default_message = _("Too many tabs are open. Close some of them and try again.")
     retry_after_s = 30
 
 

@@ -21,7 +21,7 @@ def upload(request: HttpRequest, slug: str, pk) -> JsonResponse:
         raise Http404
     file = request.FILES.get("file")
     if file is None:
-        return JsonResponse({"detail": _("There is no file.")}, status=400)
+        return JsonResponse({"detail": _("No file was uploaded.")}, status=400)
     try:
         attachment = attachments.upload_image(chat_session, request.user, file.name or "", file)
     except attachments.ImageRejectedError as error:

@@ -20,8 +20,8 @@ from projects.permissions import WRITERS, membership
 
 IMPORTS_PER_PAGE = 20
 FORMAT_LABELS = {
-    "auto": _("Recognise it"),
-    "jsonl": _("Strata: one message a line (JSON Lines)"),
+    "auto": _("Detect automatically"),
+    "jsonl": _("Strata: one message per line (JSON Lines)"),
     "strata": _("Strata: an exported chat (JSON)"),
     "chatgpt": _("ChatGPT"),
     "claude": _("Claude"),
@@ -38,7 +38,7 @@ class ImportForm(forms.Form):
     """A file with conversations."""
 
     file = forms.FileField(
-        label=_("File"), help_text=_("An export, or the zip file that it came in.")
+        label=_("File"), help_text=_("An export file, or a zip that contains it.")
     )
     format = forms.ChoiceField(label=_("Format"), choices=import_formats, initial="auto")
 

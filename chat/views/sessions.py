@@ -213,7 +213,7 @@ def restore(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Undo the deletion of a chat within UNDO_WINDOW."""
     deleted = permissions.deleted_session_for_managing(request.user, pk)
     if deleted.project.slug != slug or restore_session(deleted.pk) is None:
-        raise Http404(_("This chat was deleted too long ago."))
+        raise Http404(_("This chat was deleted too long ago to restore it."))
     return redirect("session", slug, pk)
 
 

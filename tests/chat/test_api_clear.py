@@ -31,7 +31,7 @@ def test_not_while_a_reply_is_being_said(api, editor, session, question):
     begin_reply(question)
     answer = api(editor).post(url(session))
     assert answer.status_code == 409
-    assert "Stop it first" in answer.json()["detail"]
+    assert "Stop the reply first" in answer.json()["detail"]
     assert session.messages.filter(deleted_at=None).count() == 2
 
 

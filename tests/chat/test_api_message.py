@@ -52,7 +52,9 @@ def test_a_stale_edit_gets_412_and_the_message_as_it_is(api, editor, question, f
     answer = patch(api(editor), question, "Mine.", **{"If-Match": '"1"'})
     assert answer.status_code == 412
     assert answer.headers["ETag"].startswith('"2.')
-    assert answer.json()["detail"] == "The message was changed in the meantime."
+    assert (
+        answer.json()["detail"] == "This message has changed since you opened it. Reload the page."
+    )
     assert answer.json()["message"]["content"] == "Somebody was quicker."
     assert fresh(question).text == "Somebody was quicker."
     deletion = api(editor).delete(url(question), headers={"If-Match": "1"})
@@ -126,4 +128,4 @@ def test_what_is_deleted_or_still_being_said_is_not_edited(api, editor, question
     reply = begin_reply(question)
     answer = api(editor).delete(url(reply))
     assert answer.status_code == 409
-    assert answer.json()["detail"] == "This reply is still being written."
+    assert answer.json()["detail"] == "This reply is not finished yet."

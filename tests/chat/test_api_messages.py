@@ -38,7 +38,7 @@ def test_a_failed_reply_is_kept_and_says_why(api, owner, url, scripted):
     answer = api(owner).post(url, {"content": "Hello"}, format="json")
     assert answer.status_code == 201
     assert answer.json()["reply"]["status"] == "failed"
-    assert "failed" in answer.json()["reply"]["error"]
+    assert "provider" in answer.json()["reply"]["error"]
     assert api(owner).get(url).json()["results"][1] == answer.json()["reply"]
 
 

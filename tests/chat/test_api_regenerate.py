@@ -57,7 +57,9 @@ def test_what_was_deleted_is_not_answered_again(
 ):
     delete(question)
     refused = api(owner).post(url(stored_reply))
-    assert refused.json() == {"detail": "The message that it answers was deleted."}
+    assert refused.json() == {
+        "detail": "The message before this reply was deleted, so the reply cannot be regenerated."
+    }
     assert scripted.requests == []
     project.keep_deleted = True
     project.save()

@@ -116,7 +116,7 @@ def test_only_free_uploads_of_the_same_user_and_session_are_claimed(
     ask(session, "Look", owner, attachments=[second_upload.pk])
     before = Message.objects.count()
     for other in (upload(editor), upload(chat=elsewhere), second_upload):
-        with pytest.raises(ImageRejectedError, match="not there"):
+        with pytest.raises(ImageRejectedError, match="missing or was already sent"):
             ask(session, "Look", owner, attachments=[upload().pk, other.pk])
     with pytest.raises(ImageRejectedError, match="at most 10"):
         ask(session, "Look", owner, attachments=[upload().pk for _ in range(11)])
@@ -254,15 +254,14 @@ def test_the_reader_is_told_what_the_model_could_not_see(
     assert reply_error([], refusal=False) == ""
     assert reply_error([upload()], refusal=False) == ""
     session.messages.update(deleted_at=timezone.now())
-    text = "The model could not see the image; it received its description."
+    text = "This model cannot see images. It received their descriptions instead."
     assert reply_error([upload()]) == text
     client.force_login(owner)
     page = f"/projects/billing/chats/{session.pk}/"
     assert text in client.get(page).content.decode()
-    several = reply_error([upload(), upload()])
-    assert several.startswith("The model could not see the 3 images; it received their desc")
-    assert several.endswith(generation.TRUNCATED)
-    assert several in client.get(page).content.decode()
+    both = reply_error([upload(), upload()])
+    assert both == f"{text} {generation.TRUNCATED}"
+    assert both in client.get(page).content.decode()
 
 
 def test_other_failures_are_not_tried_again(session, owner, upload, scripted):

@@ -156,11 +156,11 @@ def test_what_an_image_says_of_itself_is_not_believed(session, question, show, o
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        ({"data": "AAAA"}, "This is not a PNG"),
+        ({"data": "AAAA"}, "This file type is not supported"),
         ({"data": "ä"}, "It is not base64."),
         ({"data": ""}, "It has no data."),
         ({"data": None}, "It has no data."),
-        ({"data": "A" * 30_000_000}, "An image may have at most 20 MB."),
+        ({"data": "A" * 30_000_000}, "The image is too large. The limit is 20 MB."),
     ],
 )
 def test_a_damaged_image_costs_only_itself(session, question, show, owner, other, damage, reason):
@@ -181,7 +181,7 @@ def test_more_images_than_a_message_takes_are_left_out(session, question, show, 
     [image_fields] = json.loads(written)["messages"][0]["images"]
     copy, result = brought(other, owner, changed(written, 0, images=[image_fields] * 11))
     assert Attachment.objects.filter(session=copy).count() == 10
-    assert result.errors == ["“The cutover”: A message takes at most 10 images."]
+    assert result.errors == ["“The cutover”: A message can have at most 10 images."]
 
 
 def test_an_image_whose_file_is_gone_is_told_of(session, question, show, owner, other):

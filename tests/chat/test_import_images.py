@@ -78,7 +78,7 @@ def test_what_is_not_in_the_zip_stays_a_note(project, owner):
         (picture("PNG", size=(400, 300))[:-200], "damaged"),
         (png_bomb(), "megapixels"),
         (b"\x89PNG" + b"x" * 100, "damaged"),
-        (picture() + b"\0" * images.MAX_IMAGE_BYTES, "at most 20 MB"),
+        (picture() + b"\0" * images.MAX_IMAGE_BYTES, "limit is 20 MB"),
     ],
 )
 def test_an_image_that_is_damaged_or_a_bomb_costs_only_itself(project, owner, data, reason):

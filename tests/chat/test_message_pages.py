@@ -56,7 +56,7 @@ def test_the_words_of_others_are_asked_again_but_not_changed(
     client.force_login(editor)
     assert url(theirs, "delete") not in shows(client, chat(session))
     text = shows(client, url(theirs, "edit"))
-    assert "Ask again" in text
+    assert "Send again" in text
     assert "Save" not in text
     assert client.post(url(theirs, "edit"), {"content": "x", "version": 1}).status_code == 403
     assert client.get(url(theirs, "delete")).status_code == 403
@@ -99,7 +99,7 @@ def test_what_is_too_long_says_so_and_stays_in_the_box(as_editor, question, fres
         text = as_editor.post(
             url(question, action), {"content": long, "version": 1}
         ).content.decode()
-        assert "This is too long: it has 500001 characters" in text
+        assert "This message is too long: 500001 characters" in text
         assert f">{long}</textarea>" in text
     assert (fresh(question).version, Message.objects.count()) == (1, 1)
 
@@ -108,7 +108,7 @@ def test_what_was_deleted_meanwhile_takes_no_edit_and_keeps_the_words(as_editor,
     as_editor.post(url(question, "delete"))
     answer = as_editor.post(url(question, "edit"), {"content": "Mine.", "version": 1})
     assert answer.status_code == 412
-    assert "was deleted while you wrote" in answer.content.decode()
+    assert "was deleted while you were editing" in answer.content.decode()
     assert ">Mine.</textarea>" in answer.content.decode()
     assert as_editor.get(url(question, "edit")).status_code == 404
     assert as_editor.get(url(question, "revisions")).status_code == 404
@@ -125,7 +125,7 @@ def test_a_message_is_deleted_once_that_is_confirmed(as_editor, session, questio
 def test_what_is_still_being_said_is_not_deleted(as_editor, session, question):
     reply = begin_reply(question)
     text = as_editor.post(url(reply, "delete"), follow=True).content.decode()
-    assert "still being written" in text
+    assert "not finished yet" in text
     answer = as_editor.post(f"{url(reply, 'delete')}?part=turn")
     assert (answer.status_code, answer.json()["detail"][:10]) == (409, "This reply")
 
@@ -140,7 +140,7 @@ def test_reactions_are_given_marked_and_taken_back(as_editor, owner, session, st
     as_editor.post(url(stored_reply, "react"), {"take": "🎉"})
     assert Reaction.objects.get().emoji == "👀"
     text = as_editor.post(url(stored_reply, "react"), {}, follow=True).content.decode()
-    assert "A reaction is one emoji." in text
+    assert "A reaction must be a single emoji." in text
 
 
 def test_siblings_are_switched(as_editor, session, question, stored_reply):
@@ -180,7 +180,7 @@ def test_a_message_is_asked_again(editor, session, question, stored_reply, scrip
 
     answer, refused = async_to_sync(talk)()
     assert answer["Location"] == f"{chat(session)}#latest"
-    assert json.loads(refused.content) == {"detail": "Write something first."}
+    assert json.loads(refused.content) == {"detail": "Enter some text."}
     assert list(session.messages.order_by("seq").values_list("text", flat=True))[2:] == [
         "And the rehearsal?",
         "On Friday.",

@@ -48,10 +48,10 @@ def test_what_is_refused_is_not_lost(client, editor, project):
     client.force_login(editor)
     answer = client.post(URL, {"text": " \n"})
     assert answer.status_code == 400
-    assert "Write something first." in answer.content.decode()
+    assert "Enter some text." in answer.content.decode()
     answer = client.post(URL, {"text": "x" * (MAX_MESSAGE_CHARS + 1)})
     assert answer.status_code == 400
-    assert "This is too long" in answer.content.decode()
+    assert "This message is too long" in answer.content.decode()
     assert "x" * MAX_MESSAGE_CHARS in answer.content.decode()
     assert not Message.objects.exists()
 
@@ -89,7 +89,7 @@ def test_private_notes_are_shown_to_their_author_alone(client, owner, editor, no
 def test_an_edited_note_comes_back_at_its_place(client, editor, note):
     client.force_login(editor)
     editing = client.get(f"/messages/{note.pk}/edit/").content.decode()
-    assert "Ask again" not in editing and "to the notes" in editing
+    assert "Send again" not in editing and "Back to notes" in editing
     answer = client.post(f"/messages/{note.pk}/edit/", {"content": "On 4 March.", "version": "1"})
     assert answer.url == place(note)
     page_text = client.get(answer.url).content.decode()
@@ -130,7 +130,7 @@ def test_words_are_searched_for(client, editor, project, note):
     notes.add_note(project, editor, "The platform team owns billing.")
     page_text = page(client, editor, "?q=march")
     assert "3 <mark>March</mark>" in page_text and "platform" not in page_text
-    assert "Nothing was found." in page(client, editor, "?q=april")
+    assert "No notes found." in page(client, editor, "?q=april")
 
 
 def test_an_author_s_notes_can_be_taken_along(client, editor, viewer, note):

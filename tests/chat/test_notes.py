@@ -53,10 +53,10 @@ def test_a_note_may_be_of_another_time(project, owner):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "Write something first."),
-        (" \n", "Write something first."),
-        ("\0", "Write something first."),
-        ("x" * (MAX_MESSAGE_CHARS + 1), "This is too long: it has 500001 characters"),
+        ("", "Enter some text."),
+        (" \n", "Enter some text."),
+        ("\0", "Enter some text."),
+        ("x" * (MAX_MESSAGE_CHARS + 1), "This note is too long: 500001 characters"),
     ],
 )
 def test_what_is_no_note_is_refused_and_nothing_is_left(project, owner, text, reason):
@@ -156,7 +156,7 @@ class TestWhatIsAnswered:
         url = act.format(note=note.pk, session=note.session_id)
         answer = api(owner).post(f"/api/v1/{url}", {"content": "When?"}, format="json")
         assert answer.status_code == 409
-        assert answer.json() == {"detail": "Notes are not answered."}
+        assert answer.json() == {"detail": "Notes do not get replies."}
         assert scripted.requests == [] and Message.objects.count() == 1
 
     def test_nothing_is_told_and_nothing_branches_off(self, api, owner, note):
@@ -211,7 +211,7 @@ class TestListsOfChats:
         page = client.get("/projects/billing/").content.decode()
         assert "The cutover" in page and "Notes of edgar" not in page
         page = client.get("/projects/billing/?q=march").content.decode()
-        assert "Nothing was found." in page
+        assert "No chats found." in page
 
     def test_the_admin_filters_by_kind(self, admin_client, note, session):
         page = admin_client.get("/admin/chat/session/?kind__exact=notes").content.decode()

@@ -85,9 +85,9 @@ def test_the_model_reads_what_was_said_before(session, owner, scripted):
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [
-        (lambda model: model.status(500), "failed with an error of its own"),
+        (lambda model: model.status(500), "provider returned an error"),
         (lambda model: model.status(429, retry_after=7), "7 seconds"),
-        (lambda model: model.nothing(), "returned nothing"),
+        (lambda model: model.nothing(), "an empty reply"),
         (lambda model: model.hang(), "did not answer in time"),
         (lambda model: model.garbage(), ""),
     ],

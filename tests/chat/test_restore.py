@@ -32,7 +32,7 @@ def test_who_deleted_it_is_offered_to_undo_it(client, editor, session):
     client.force_login(editor)
     page_text = client.post(f"{CHATS}chats/{session.pk}/delete/", follow=True).content.decode()
     restore = f"{CHATS}chats/{session.pk}/restore/"
-    assert "“The cutover” is deleted." in page_text
+    assert "“The cutover” was deleted." in page_text
     assert restore in page_text
     response = client.post(restore, follow=True)
     assert response.redirect_chain == [(f"{CHATS}chats/{session.pk}/", 302)]

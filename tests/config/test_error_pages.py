@@ -125,12 +125,12 @@ def test_a_page_of_an_error_shows_no_secret(settings):
 @pytest.mark.parametrize(
     ("error", "heading"),
     [
-        (InvalidInputError, "Not understood"),
-        (NotAllowedError, "Not allowed"),
-        (ConflictError, "Not possible now"),
-        (StaleVersionError, "Not possible now"),
+        (InvalidInputError, "Bad request"),
+        (NotAllowedError, "Access denied"),
+        (ConflictError, "Not available right now"),
+        (StaleVersionError, "Not available right now"),
         (LimitError, "Too large"),
-        (UnavailableError, "Not possible now"),
+        (UnavailableError, "Not available right now"),
     ],
 )
 def test_a_domain_error_of_a_page_shows_its_message(client, owner, monkeypatch, error, heading):

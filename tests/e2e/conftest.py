@@ -183,7 +183,7 @@ def begin(server):
     def create(page: Page) -> str:
         project = created(server)
         page.goto(f"/projects/{project['slug']}/")
-        expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()
+        expect(page.get_by_role("heading", name="New chat")).to_be_visible()
         return project["name"]
 
     return create

@@ -123,7 +123,7 @@ def test_a_message_is_asked_again_beside_the_first(chat, server):
     turn(chat, 0).get_by_role("link", name="Edit").click()
     chat.get_by_label("Your text").fill("When is the dress rehearsal?")
     server.model.say("On Friday.")
-    chat.get_by_role("button", name="Ask again").click()
+    chat.get_by_role("button", name="Send again").click()
     expect(chat.locator(".turn").nth(1)).to_contain_text("On Friday.")
     expect(chat.locator(".turn")).to_have_count(2)
     expect(chat.locator(".turn").nth(0).locator(".versions")).to_have_text(re.compile("2/2"))
@@ -147,7 +147,7 @@ def test_a_chat_is_forked_at_a_message(chat, server, say):
 def test_a_message_is_deleted_once_that_is_confirmed(chat):
     turn(chat, 1).get_by_label("More").click()
     chat.get_by_role("link", name="Delete", exact=True).click()
-    chat.get_by_role("link", name="Keep it").click()
+    chat.get_by_role("link", name="Cancel").click()
     expect(chat.locator(".turn").nth(1)).to_contain_text("On Monday.")
     turn(chat, 1).get_by_label("More").click()
     chat.get_by_role("link", name="Delete", exact=True).click()

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 CLOSED = "This chat is closed"
-GONE = "This chat was deleted, or you may no longer read it."
+GONE = "This chat was deleted, or you no longer have access to it."
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_closed_chat_takes_no_more_until_it_is_open_again(mine, theirs, server
         expect(closed(page)).to_be_visible()
         expect(box(page)).to_have_count(0)
         expect(page.get_by_role("button", name="Regenerate")).to_have_count(0)
-    expect(theirs.get_by_text("What you were writing is kept")).to_be_visible()
+    expect(theirs.get_by_text("Your draft is saved")).to_be_visible()
     # Who neither began it nor owns the project leaves it as it is.
     expect(theirs.get_by_role("button", name="Reopen")).to_have_count(0)
 
@@ -127,7 +127,7 @@ def test_who_may_no_longer_read_it_is_told_so_and_sees_no_more(mine, theirs, ope
     expect(theirs.get_by_role("alert")).to_have_text(GONE)
     expect(theirs.locator(".turn")).to_have_count(0)
     expect(box(theirs)).to_have_count(0)
-    expect(theirs.get_by_role("link", name="To the chats of this project")).to_be_visible()
+    expect(theirs.get_by_role("link", name="Back to chats")).to_be_visible()
     expect(mine.get_by_text("private", exact=True)).to_be_visible()
     expect(mine.locator(".turn")).to_have_count(2)
     assert "404" in open_page.complaints.pop()
@@ -150,7 +150,7 @@ def test_a_chat_is_kept_from_the_list_beside_it(chat, page):
 
     def more():
         beside.first.hover()
-        beside.first.get_by_role("link", name="More for").click()
+        beside.first.get_by_role("link", name="More actions for").click()
         sheet = page.locator("[data-chat-menu]")
         expect(sheet).to_be_visible()
         return sheet
@@ -164,11 +164,11 @@ def test_a_chat_is_kept_from_the_list_beside_it(chat, page):
     more()
     page.keyboard.press("Escape")
     expect(page.locator("[data-chat-menu]")).to_be_hidden()
-    expect(beside.first.get_by_role("link", name="More for")).to_be_focused()
+    expect(beside.first.get_by_role("link", name="More actions for")).to_be_focused()
     assert page.evaluate("window.here")
 
     more().get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("is deleted. It is forgotten in ten minutes.")).to_be_visible()
+    expect(page.get_by_text("was deleted. You can undo this for ten minutes.")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("heading", name="Tides at Husum")).to_be_visible()
 
@@ -177,7 +177,7 @@ def test_a_chat_is_archived_from_the_list_of_all(chat, page):
     page.get_by_role("link", name="Chats", exact=True).click()
     row = page.locator(".rows > li", has_text="When is the cutover?")
     row.hover()
-    row.get_by_role("link", name="More for").click()
+    row.get_by_role("link", name="More actions for").click()
     page.get_by_role("button", name="Archive").click()
     expect(row).to_have_count(0)
     page.get_by_role("link", name="Archived chats").click()

@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 LONGEST = 500_000
-REASON = "This is too long: it has 500001 characters, and a message takes 500000."
+REASON = "This message is too long: 500001 characters. The limit is 500000."
 
 
 def write(page: Page, label: str, text: str) -> None:
@@ -56,6 +56,6 @@ def test_an_edit_that_is_too_long_says_so_and_stays_in_its_box(page, open_page, 
     page.locator(".turn").first.get_by_role("link", name="Edit").click()
     write(page, "Your text", "x" * LONGEST)
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("This is too long")
+    expect(page.get_by_role("alert")).to_contain_text("This message is too long")
     assert length(page, "Your text") == LONGEST + len("Good morning")
     assert "400" in open_page.complaints.pop()

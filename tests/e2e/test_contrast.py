@@ -53,7 +53,7 @@ def chat_page(request, open_page, sign_in, begin, say) -> Page:
     begin(page)
     say(page, "When is the cutover?")
     expect(page.locator(".turn").nth(1)).to_contain_text("Scripted.")
-    page.get_by_role("link", name="What it is told").click()
+    page.get_by_role("link", name="Context").click()
     page.locator("[data-drawer] .meter").wait_for()
     page.evaluate(MEASURE)
     return page

@@ -27,13 +27,13 @@ def test_a_reply_arrives_in_pieces(page, server, begin, say):
     words.release(2)
     growing = page.locator(".turn[aria-busy] [data-message-text]")
     expect(growing).to_have_text("On **Thursday**")
-    expect(page.get_by_role("status")).to_have_text("The assistant is answering.")
+    expect(page.get_by_role("status")).to_have_text("The assistant is replying.")
     words.release(MANY)
     # At the end it is the server's rendering.
     expect(last_reply(page).locator("strong")).to_have_text("Thursday")
     expect(last_reply(page)).to_contain_text("warm.")
     expect(page.locator("[aria-busy]")).to_have_count(0)
-    expect(page.get_by_role("status")).to_have_text("The answer is complete.")
+    expect(page.get_by_role("status")).to_have_text("The reply is complete.")
     page.reload()
     expect(page.locator(".turn")).to_have_count(4)
 
@@ -77,9 +77,9 @@ def test_a_failed_reply_says_why_and_is_retried(page, server, begin, say):
     expect(last_reply(page)).to_contain_text("Hello.")
     server.model.status(401)
     say(page, "When?")
-    expect(page.locator(".failure")).to_contain_text("refused the key")
+    expect(page.locator(".failure")).to_contain_text("rejected the API key")
     server.model.say("Thursday.")
-    page.get_by_role("button", name="Retry").click()
+    page.get_by_role("button", name="Try again").click()
     expect(last_reply(page)).to_contain_text("Thursday.")
     expect(page.locator(".failure")).to_have_count(0)
     expect(page.locator(".turn")).to_have_count(4)
@@ -94,15 +94,15 @@ def test_shift_enter_begins_a_new_line_and_composing_sends_nothing(page, begin):
     composing = {"key": "Enter", "isComposing": True, "bubbles": True, "cancelable": True}
     box.dispatch_event("keydown", composing)
     expect(box).to_have_value("one\ntwo")
-    expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()
+    expect(page.get_by_role("heading", name="New chat")).to_be_visible()
 
 
 def test_what_it_is_told_opens_beside_the_chat(page, begin, say):
     begin(page)
     say(page, "Good morning")
     expect(last_reply(page)).to_contain_text("Scripted.")
-    page.get_by_role("link", name="What it is told").click()
-    drawer = page.get_by_role("complementary", name="What the assistant is told")
+    page.get_by_role("link", name="Context").click()
+    drawer = page.get_by_role("complementary", name="Context")
     expect(drawer).to_contain_text("This chat so far")
     page.keyboard.press("Escape")
     expect(drawer).to_be_hidden()

@@ -29,7 +29,7 @@ def test_from_the_welcome_to_the_first_remembered_chat(newcomer, server, say):
     expect(page.get_by_role("status")).to_contain_text("Hello, I am scripted.")
     page.get_by_label("Name").fill("Ledger")
     page.get_by_role("button", name="Create project").click()
-    expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()
+    expect(page.get_by_role("heading", name="New chat")).to_be_visible()
     slug = page.url.rstrip("/").rpartition("/")[2]
     say(page, "The cutover is on 3 March and the platform team owns it.")
     expect(page.locator(".turn").nth(1)).to_contain_text("Scripted.")
@@ -55,7 +55,7 @@ def test_a_file_is_imported_with_its_progress_in_sight(page, server, begin, tmp_
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("button", name="Import", exact=True).click()
     mine = page.get_by_role("region", name="Your imports")
-    expect(mine).to_contain_text("waiting")
+    expect(mine).to_contain_text("queued")
     # What a worker would do.
     server.manage(
         "shell",

@@ -21,7 +21,7 @@ def begin(server):
         page.goto("/")
         page.get_by_label("Name").fill(f"Pictures {uuid4().hex[:6]}")
         page.get_by_role("button", name="Create project").click()
-        expect(page.get_by_role("heading", name="Begin a chat")).to_be_visible()
+        expect(page.get_by_role("heading", name="New chat")).to_be_visible()
         if words:
             page.get_by_label("Message", exact=True).fill(words)
             page.get_by_role("button", name="Send").click()
@@ -113,9 +113,9 @@ def test_what_is_refused_says_why_in_its_place(browser, sign_in, server, begin):
     begin(page, "Hello")
     give(page, "drop", picture("PNG", size=(900, 900))[:-300], "half.png")
     refused = page.locator(".picture").get_by_role("alert")
-    expect(refused).to_have_text("The image is damaged, or only a part of it arrived.")
+    expect(refused).to_have_text("The image is damaged or incomplete. Upload it again.")
     give(page, "drop", SVG, "drawing.png")
-    expect(refused.last).to_have_text("An SVG image can contain programs. Send it as PNG.")
+    expect(refused.last).to_have_text("SVG images can contain scripts. Upload a PNG instead.")
     for _ in range(2):
         page.get_by_role("button", name="Remove").first.click()
     expect(page.locator("[data-pictures]")).to_be_hidden()

@@ -60,11 +60,11 @@ def test_arrows_choose_and_escape_closes(home):
 
 def test_a_chat_is_begun_and_the_keys_are_shown(home):
     home.keyboard.press("?")
-    expect(home.get_by_role("heading", name="Keys")).to_be_visible()
+    expect(home.get_by_role("heading", name="Keyboard shortcuts")).to_be_visible()
     home.keyboard.press("Escape")
     home.keyboard.press("Control+Shift+o")
-    expect(home.get_by_role("heading", name="Begin a chat")).to_be_visible()
+    expect(home.get_by_role("heading", name="New chat")).to_be_visible()
     # A question mark that is written is no key.
     home.get_by_label("Message", exact=True).press("?")
-    expect(home.get_by_role("heading", name="Keys")).to_be_hidden()
+    expect(home.get_by_role("heading", name="Keyboard shortcuts")).to_be_hidden()
     expect(home.get_by_label("Message", exact=True)).to_have_value("?")

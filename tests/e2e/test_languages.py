@@ -25,7 +25,7 @@ def test_a_german_reads_german_and_changes_to_english(open_page, server):
     expect(reply).to_contain_text("um neun.", timeout=20_000)
     expect(page.locator("[aria-busy]")).to_have_count(0)
     # What came by the stream of events is German, too.
-    expect(reply).to_contain_text("Neu erzeugen")
+    expect(reply).to_contain_text("Neu generieren")
 
     page.get_by_role("button", name="English").click()
     expect(page.locator("html")).to_have_attribute("lang", "en")

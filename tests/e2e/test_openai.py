@@ -56,7 +56,7 @@ def test_what_a_program_said_is_read_and_remembered_in_the_browser(
     page.goto(f"/projects/{slug}/")
     page.get_by_role("link", name="The ferry to Juist leaves at seven.").first.click()
     expect(page.locator("[data-turn]")).to_have_count(2)
-    page.get_by_text("Asks the tool get_weather").click()
+    page.get_by_text("Calls the tool get_weather").click()
     expect(page.get_by_text("Köln")).to_be_visible()
     server.model.reset()
     server.manage("memory_cycle", f"--project={slug}", "--now=2036-01-01T00:00:00Z")

@@ -109,7 +109,7 @@ def test_what_is_told_does_not_appear_after_the_chat_is_gone(two, server, hold_r
     mine, theirs = two
     routes: list = []
     theirs.route("**/*part=drawer", lambda route: routes.append((route, route.fetch())))
-    theirs.get_by_role("link", name="What it is told").click()
+    theirs.get_by_role("link", name="Context").click()
     while not routes:
         theirs.wait_for_timeout(50)
     chat = theirs.url.split("/chats/")[1].split("/")[0]
@@ -130,7 +130,7 @@ def test_escape_closes_what_is_told_and_stops_no_reply(chat, server, say):
     words.release()
     expect(chat.locator("[aria-busy] [data-message-text]")).to_have_text("At")
     drawer, close = chat.locator("[data-drawer]"), chat.locator("[data-drawer-close]")
-    chat.get_by_role("link", name="What it is told").click()
+    chat.get_by_role("link", name="Context").click()
     expect(close).to_be_focused()
     chat.keyboard.press("Escape")
     expect(drawer).to_be_hidden()
@@ -138,7 +138,7 @@ def test_escape_closes_what_is_told_and_stops_no_reply(chat, server, say):
     expect(chat.locator("[aria-busy] [data-message-text]")).to_have_text("At nine,")
 
     # When the reply is over, it is fetched anew.
-    chat.get_by_role("link", name="What it is told").click()
+    chat.get_by_role("link", name="Context").click()
     expect(close).to_be_focused()
     chat.evaluate("document.querySelector('[data-drawer-close]').id = 'old'")
     words.release(10)
@@ -178,7 +178,7 @@ def test_reasons_stay_open_while_the_list_of_imports_is_renewed(page, server, be
         expect(page.locator("[data-import]")).to_have_count(number)
         if number == 1:
             server.manage("shell", "-c", RUN_IT)
-    page.get_by_text("What was refused, and why").click()
+    page.get_by_text("Rejected items and reasons").click()
     reason = page.locator("details li").first
     expect(reason).to_be_visible()
     page.locator("[data-imports]").evaluate(

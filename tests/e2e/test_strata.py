@@ -58,7 +58,7 @@ def test_what_a_reply_was_told_leads_to_its_source(wide, demo, server, say):
     chat = wide.url
     wide.locator(".turn").nth(1).locator("a.sources-link").click()
     drawer = wide.locator("[data-drawer]")
-    expect(drawer.get_by_role("heading", name="What it was told")).to_be_visible()
+    expect(drawer.get_by_role("heading", name="Context")).to_be_visible()
     wheelchair = drawer.locator(".memory-item.c-conversation", has_text="four wheelchair places")
     wheelchair.first.get_by_role("link", name="Passengers with a wheelchair").click()
     wide.locator(".turn", has_text="four wheelchair places").get_by_role("link").click()

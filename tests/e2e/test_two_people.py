@@ -111,7 +111,7 @@ def test_who_was_overtaken_sees_both_texts(two, open_page):
     theirs.get_by_role("button", name="Save").click()
     expect(theirs.locator(".turn").nth(1)).to_contain_text("Theirs.")
     mine.get_by_role("button", name="Save").click()
-    expect(mine.get_by_text("It now reads")).to_be_visible()
+    expect(mine.get_by_text("The new version")).to_be_visible()
     expect(mine.locator(".inset-text")).to_have_text("Theirs.")
     expect(mine.get_by_label("Your text")).to_have_value("Mine.")
     # A browser notes each status of that kind.

@@ -142,9 +142,9 @@ def test_what_is_not_to_be_remembered_is_not(session, scripted):
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [
-        (lambda model: model.status(500), "error of its own"),
-        (lambda model: model.status(429, retry_after=7), "not accept more requests"),
-        (lambda model: model.nothing(), "returned nothing"),
+        (lambda model: model.status(500), "returned an error"),
+        (lambda model: model.status(429, retry_after=7), "limiting requests"),
+        (lambda model: model.nothing(), "an empty reply"),
         (lambda model: model.hang(), "in time"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_worse_second_answer_is_not_taken(small, two, scripted):
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [
-        (Answer(status=500), "error of its own"),
+        (Answer(status=500), "returned an error"),
         (Answer("- Half a", finish="length"), "broke off"),
         (Answer("Here is a summary:"), "only a preamble"),
     ],

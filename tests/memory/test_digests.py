@@ -117,7 +117,7 @@ def test_a_digest_that_cannot_be_written_leaves_its_children_as_they_are(small, 
     assert snapshot() == before
     ladder = Ladder.objects.get(pk=small.pk)
     assert ladder.failures == 1
-    assert "error of its own" in ladder.last_error
+    assert "returned an error" in ladder.last_error
     assert cycle.due(START + timedelta(days=20)).projects == []
 
 

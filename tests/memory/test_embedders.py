@@ -133,7 +133,7 @@ def test_a_failure_that_passes_is_tried_again(server):
 
 def test_a_failure_that_stays_is_told_for_people(server):
     server.failures += [401] * 20
-    with pytest.raises(EmbedderError, match="refused the key"):
+    with pytest.raises(EmbedderError, match="rejected the API key"):
         RemoteEmbedder("openai:small", 3).embed_documents(["a"])
 
 
@@ -151,7 +151,7 @@ def test_other_dimensions_than_are_set_are_refused(server):
 
 def test_a_server_that_is_away_is_told_for_people(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    with pytest.raises(EmbedderError, match="could not be made"):
+    with pytest.raises(EmbedderError, match="connection to the model failed"):
         RemoteEmbedder("openai:small", 3).embed_query("a")
 
 

@@ -44,7 +44,7 @@ def reads(client, owner, project):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("project", "Einen Chat beginnen"),
+        ("project", "Neuer Chat"),
         ("memory", "Was sich Billing gemerkt hat"),
         ("overview", "Das Gedächtnis auf einen Blick"),
         ("project-settings", "Budget des Gedächtnisses, in Token"),
@@ -53,7 +53,7 @@ def reads(client, owner, project):
         ("memory-review", "Durchsicht"),
         ("memory-activity", "Als Nächstes fällig"),
         ("memory-search", "Durchsucht werden"),
-        ("imports", "Gespräche hereinholen"),
+        ("imports", "Chats importieren"),
         ("about-me", "Chats, die Sie begonnen haben"),
         ("memory-forget", "Was vergessen wird"),
         ("notes", "Neue Notiz"),

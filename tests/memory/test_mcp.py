@@ -244,7 +244,7 @@ def test_the_context_keeps_to_its_budget_and_quotes_what_it_tells(call, owner, s
     [
         ("add_memory", {}, "text"),
         ("add_memory", {"text": ""}, "text"),
-        ("add_memory", {"text": "  \n "}, "Write something first."),
+        ("add_memory", {"text": "  \n "}, "Enter some text."),
         ("add_memory", {"text": "x" * 500_001}, "text"),
         ("add_memory", {"text": TIDE, "project": "other"}, "project"),
         ("search_memories", {"query": "x", "limit": 0}, "limit"),
@@ -309,7 +309,7 @@ def test_the_token_says_which_project_and_no_argument_does(call, owner, project)
 def test_an_editor_writes_and_does_not_forget_the_words_of_others(call, owner, editor):
     pk = call(owner, "add_memory", text=TIDE)["memory_id"]
     assert "Only owners" in call(editor, "forget", memory_id=pk)
-    assert "Only its author" in call(editor, "update_memory", memory_id=pk, text="x")
+    assert "Only the author" in call(editor, "update_memory", memory_id=pk, text="x")
     assert call(owner, "get_memory", memory_id=pk)["text"] == TIDE
 
 

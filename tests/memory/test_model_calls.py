@@ -88,7 +88,7 @@ def test_a_failure_is_booked_with_its_reason(booking, scripted):
     with pytest.raises(ProviderError):
         ask(booking)
     call = Call.objects.get()
-    assert "error of its own" in call.outcome
+    assert "returned an error" in call.outcome
     assert (call.input_tokens, call.cost) == (0, None)
     assert booking.calls == 1
 

@@ -29,7 +29,7 @@ def test_a_user_gets_a_page_that_says_so(client, owner, stranger, project, slow)
     answers = [client.get("/projects/billing/settings/", headers=PAGE) for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     assert 1 <= int(answers[-1].headers["Retry-After"]) <= 20
-    assert "Tried too often" in answers[-1].content.decode()
+    assert "Too many requests" in answers[-1].content.decode()
     # Others are not affected, nor is another browser of the same user exempt.
     other, second_client = Client(), Client()
     other.force_login(stranger)
@@ -99,4 +99,4 @@ def test_one_too_many_is_refused_by_page_and_api(client, api, settings, owner, s
     for answer in refused:
         assert answer.status_code == 429
         assert answer.headers["Retry-After"] == "30"
-        assert "Too many streams" in answer.json()["detail"]
+        assert "Too many tabs" in answer.json()["detail"]

@@ -299,12 +299,12 @@ def test_pages_carry_no_inline_style_or_script(olive, project):
 def test_what_is_not_there_says_so_in_our_own_words(olive):
     response = olive.get("/nothing/")
     assert response.status_code == 404
-    assert "Nothing here" in response.content.decode()
+    assert "Page not found" in response.content.decode()
 
 
 @pytest.mark.parametrize("name", ["404", "403", "403_csrf", "413", "500"])
 def test_an_error_page_needs_nothing_to_be_shown(name):
-    assert "To your projects" in render_to_string(f"{name}.html")
+    assert "Back to projects" in render_to_string(f"{name}.html")
 
 
 def test_how_memory_settles_is_set_and_explained(client, owner, project):

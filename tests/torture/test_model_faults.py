@@ -42,10 +42,10 @@ class Fault:
 
 FAULTS = {
     "a time-out": Fault(Answer(ending="hangs"), "in time"),
-    "429": Fault(Answer(status=429, headers={"Retry-After": "7"}), "not accept more requests"),
-    "500": Fault(Answer(status=500), "error of its own"),
-    "nothing": Fault(Answer(), "returned nothing"),
-    "only space": Fault(Answer(" \n\t\n"), "returned nothing"),
+    "429": Fault(Answer(status=429, headers={"Retry-After": "7"}), "limiting requests"),
+    "500": Fault(Answer(status=500), "returned an error"),
+    "nothing": Fault(Answer(), "an empty reply"),
+    "only space": Fault(Answer(" \n\t\n"), "an empty reply"),
     "half a sentence": Fault(Answer("- The cutover is on", finish="length"), "broke off"),
     "half a connection": Fault(Answer("- The cutover is on", ending="breaks"), "connection"),
     "a megabyte of one word": Fault(Answer("a" * MEGABYTE), "too long"),

@@ -71,7 +71,7 @@ def test_a_long_chat_shows_its_latest_messages_and_leads_to_the_earlier(
     assert "Number 26." in text
     assert 'name="content"' not in text
     text = page(client, owner, f"{url}?through=25")
-    assert "Show earlier" not in text
+    assert "Show earlier messages" not in text
 
 
 @pytest.mark.parametrize("through", ["0", "x", "-1", "9" * 40])

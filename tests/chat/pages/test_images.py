@@ -85,7 +85,7 @@ def test_what_is_refused_says_why_and_keeps_the_words(
     response, _ = send(owner, path, {"content": "My words", "images": [file(SVG)]})
     assert response.status_code == 400
     text = response.content.decode()
-    assert "An SVG image can contain programs." in text
+    assert "SVG images can contain scripts." in text
     assert "My words" in text
     assert Session.objects.count() == 1
     assert not Message.objects.exists()
@@ -106,7 +106,7 @@ def test_what_was_sent_before_is_not_sent_again(client, send, owner, url, script
     send(owner, f"{url}messages/", form)
     response, _ = send(owner, f"{url}messages/", form, "text/event-stream")
     assert response.status_code == 400
-    assert "sent before" in json.loads(response.content)["detail"]
+    assert "already sent" in json.loads(response.content)["detail"]
     form = {"content": "Hi", "attachments": ["x"]}
     response, _ = send(owner, f"{url}messages/", form, "text/event-stream")
     assert response.status_code == 400
@@ -116,7 +116,7 @@ def test_an_upload_that_is_refused_says_why(client, owner, url):
     client.force_login(owner)
     answer = client.post(f"{url}images/", {"file": file(SVG)})
     assert answer.status_code == 400
-    assert answer.json()["detail"] == "An SVG image can contain programs. Send it as PNG."
+    assert answer.json()["detail"] == "SVG images can contain scripts. Upload a PNG instead."
     assert client.post(f"{url}images/").status_code == 400
 
 

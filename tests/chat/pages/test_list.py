@@ -67,7 +67,7 @@ def test_chats_are_found_and_the_words_marked(client, owner, editor, project, se
     assert "Secret" not in text
     assert "<mark>exports</mark>" in text
     text = page(client, owner, "/projects/billing/?q=<script>")
-    assert "Nothing was found." in text
+    assert "No chats found." in text
     assert "<script>" not in text
 
 

@@ -28,7 +28,7 @@ def test_an_archived_chat_is_brought_back(client, owner, session, url):
     client.force_login(owner)
     client.post(f"{url}keep/", {"archived": "true"})
     assert Session.objects.get().archived_at is not None
-    assert "Bring back" in page(client, owner, f"{url}keep/?part")
+    assert "Unarchive" in page(client, owner, f"{url}keep/?part")
     client.post(f"{url}keep/", {"archived": "false"})
     assert Session.objects.get().archived_at is None
 

@@ -61,8 +61,8 @@ def test_a_failure_is_told_with_its_reason_and_a_way_to_retry(send, owner, sessi
     _, body = send(owner, f"{url}messages/", {"content": "When?"}, "text/event-stream")
     event, data = events(body)[-1]
     assert event == "error"
-    assert "refused the key" in json.loads(data)["reply"]
-    assert "Retry" in json.loads(data)["reply"]
+    assert "rejected the API key" in json.loads(data)["reply"]
+    assert "Try again" in json.loads(data)["reply"]
 
 
 def test_a_failed_reply_is_retried(send, client, owner, failed, url, scripted):
@@ -80,9 +80,9 @@ def test_a_failed_reply_is_retried(send, client, owner, failed, url, scripted):
 def test_nothing_is_not_a_message(send, owner, session, url, content):
     response, _ = send(owner, f"{url}messages/", {"content": content})
     assert response.status_code == 400
-    assert "Write something first." in response.content.decode()
+    assert "Enter some text." in response.content.decode()
     response, _ = send(owner, f"{url}messages/", {"content": content}, "text/event-stream")
-    assert json.loads(response.content) == {"detail": "Write something first."}
+    assert json.loads(response.content) == {"detail": "Enter some text."}
     assert not Message.objects.exists()
 
 
@@ -90,7 +90,7 @@ LONG = "x" * 500_001
 
 
 def test_what_is_too_long_says_so_and_stays_where_it_was_written(send, owner, session, url):
-    reason = "This is too long: it has 500001 characters, and a message takes 500000."
+    reason = "This message is too long: 500001 characters. The limit is 500000."
     for path in (f"{url}messages/", "/projects/billing/chats/"):
         response, _ = send(owner, path, {"content": LONG})
         text = response.content.decode()
@@ -120,5 +120,5 @@ def test_what_a_person_said_is_not_regenerated(client, owner, session):
     posted = post_message(session, "When?", author=owner)
     client.force_login(owner)
     answer = client.post(f"/messages/{posted.pk}/regenerate/", follow=True)
-    assert "Only a reply can be regenerated." in answer.content.decode()
+    assert "Only replies can be regenerated." in answer.content.decode()
     assert Message.objects.count() == 1

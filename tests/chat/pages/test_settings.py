@@ -86,7 +86,7 @@ def test_a_chat_is_cleared_and_deleted_once_that_is_confirmed(client, owner, ses
     post_message(session, "When?", author=owner)
     assert "Clear this chat?" in page(client, owner, f"{url}clear/")
     assert client.post(f"{url}clear/")["Location"] == url
-    assert "Nothing has been said yet." in page(client, owner, url)
+    assert "No messages yet." in page(client, owner, url)
     assert "Delete this chat?" in page(client, owner, f"{url}delete/")
     assert client.post(f"{url}delete/")["Location"] == "/projects/billing/"
     assert not Session.objects.not_deleted().exists()
@@ -96,7 +96,7 @@ def test_a_chat_is_not_cleared_while_a_reply_is_being_said(client, owner, sessio
     ask(session, "When?", owner)
     client.force_login(owner)
     text = client.post(f"{url}clear/", follow=True).content.decode()
-    assert "Stop it first." in text
+    assert "Stop the reply first." in text
 
 
 def test_another_editor_neither_clears_nor_deletes_my_chat(client, editor, session, url):

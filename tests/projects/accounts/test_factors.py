@@ -98,7 +98,7 @@ def test_guessing_codes_is_limited_in_whatever_browser(half_in, sign_in, is_in):
         half_in.post(ASKED, {"code": "000000"})
     other, _answer = sign_in("olive")
     answer = other.post(ASKED, {"code": code_of(SECRET)})
-    assert "Tried too often" in answer.content.decode()
+    assert "Too many requests" in answer.content.decode()
     assert not is_in(other)
 
 

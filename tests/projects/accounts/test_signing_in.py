@@ -40,7 +40,7 @@ def test_after_five_wrong_passwords_the_right_one_has_to_wait(owner, sign_in, is
     for _ in range(5):
         sign_in("olive", "wrong")
     browser, answer = sign_in("olive")
-    assert "Tried too often" in answer.content.decode()
+    assert "Too many requests" in answer.content.decode()
     assert not is_in(browser)
 
 
@@ -55,7 +55,7 @@ def test_ten_wrong_passwords_for_many_names_shut_out_an_address(owner, sign_in):
     for number in range(10):
         sign_in(f"name{number}", "wrong")
     _browser, answer = sign_in("olive")
-    assert "Tried too often" in answer.content.decode()
+    assert "Too many requests" in answer.content.decode()
 
 
 @pytest.mark.parametrize(("proxies", "shut_out"), [(0, True), (1, False)])
@@ -72,7 +72,7 @@ def test_an_address_is_that_which_trusted_proxies_tell(client, owner, settings, 
         {"login": "olive", "password": "pass-word-1"},
         headers={"X-Forwarded-For": "203.0.113.99"},
     )
-    assert ("Tried too often" in answer.content.decode()) is shut_out
+    assert ("Too many requests" in answer.content.decode()) is shut_out
 
 
 def test_whoever_comes_through_a_socket_is_of_this_machine(client, owner, is_in):
@@ -84,7 +84,7 @@ def test_whoever_comes_through_a_socket_is_of_this_machine(client, owner, is_in)
 def test_thirty_times_a_minute_is_the_most_whoever_it_is(client, owner):
     answers = [client.post(SIGN_IN, {"login": "", "password": ""}) for _ in range(31)]
     assert [answer.status_code for answer in answers] == [200] * 30 + [429]
-    assert "Tried too often" in answers[-1].content.decode()
+    assert "Too many requests" in answers[-1].content.decode()
 
 
 def test_every_process_counts_the_same_attempts(owner, sign_in):

@@ -216,12 +216,12 @@ STORES = (
     TextStore("titles", {}, rewrite_titles),
     TextStore(
         "entry_revisions",
-        {EntryRevision: ("summary",)},
+        {EntryRevision: ("summary", "lines")},
         lambda project, deletions: delete(
             EntryRevision.objects.filter(entry__in=deletions.entries | deletions.withheld)
         ),
     ),
-    TextStore("entries", {Entry: ("summary", "note", "losses")}, remove_entries),
+    TextStore("entries", {Entry: ("summary", "lines", "note", "losses")}, remove_entries),
     TextStore("chunks", {Chunk: ("speaker", "text", "pieces", "terms")}, remove_chunks),
     TextStore(
         "blocks",

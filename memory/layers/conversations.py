@@ -1,7 +1,6 @@
 """Conversation entries: summaries of one range of one conversation, and imported memories."""
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -23,6 +22,7 @@ from memory.layers.coverage import (
     set_source_times,
 )
 from memory.layers.injection_detection import reads_like_instructions
+from memory.layers.lines import from_text
 from memory.layers.model_calls import CallRecorder
 from memory.layers.summarising.base import ConversationSummary
 from memory.layers.summarising.transcript import TranscriptLine
@@ -34,8 +34,6 @@ from memory.models.entries import history_clock
 from memory.moderation import entry_operations
 from projects.models import delete_rows
 
-# The marks of lists and headings at the start of a line.
-_MARKS = re.compile(r"^\s*(?:(?:[-*+•]|#{1,6})\s+)?")
 # Entries with these reasons need a person's decision, even if their text changes.
 UNDECIDED = (ReviewReason.PROJECT_RULE, ReviewReason.IMPORTED)
 
@@ -150,7 +148,7 @@ class SummaryJob:
     now: datetime
     previous: PreviousSummary = field(init=False)
     calls: CallRecorder = field(init=False)
-    result: ConversationSummary = ConversationSummary("")
+    result: ConversationSummary = ConversationSummary()
     written_by: str = ""
 
     def __post_init__(self) -> None:
@@ -166,6 +164,7 @@ class SummaryJob:
                 message.text,
                 message.created_at.astimezone(project.zone),
                 message.role,
+                message.pk,
             )
             for message in self.messages.contributing
         ]
@@ -192,13 +191,13 @@ class SummaryJob:
     @transaction.atomic
     def commit(self) -> Entry | None:
         """Store the new entry and its facts."""
-        session, summary = self.session, self.result.summary
-        entry = new_entry(session, self.messages, summary, self.written_by, self.now)
+        session = self.session
+        entry = new_entry(session, self.messages, self.result.lines, self.written_by, self.now)
         unchanged = self.sources_unchanged()
         if unchanged:
             rows = Session.objects.filter(project=session.project_id)
             session.refresh_from_db(fields=["visibility"], from_queryset=rows)
-            reason = review_reason(session, summary, self.written_by)
+            reason = review_reason(session, self.result.text, self.written_by)
             entry.state = EntryStatus.PROPOSED if reason else EntryStatus.LIVE
             entry.waits_because = reason or ""
             with history_clock(self.now):
@@ -220,7 +219,7 @@ class SummaryJob:
         self.lease.release()
         if entry is None:
             return None
-        summary = self.result.summary
+        summary = self.result.text
         mark_layers_changed(entry.project_id)
         with history_clock(self.now):
             if entry.withheld or not summary:
@@ -242,7 +241,7 @@ class SummaryJob:
             entry.state = EntryStatus.ABSORBED if absorbed else EntryStatus.LIVE
         set_source_times(entry, self.messages)
         was_withheld = entry.withheld
-        entry_text.replace_text(entry, summary, self.written_by, self.now)
+        entry_text.replace_text(entry, self.result.lines, self.written_by, self.now)
         entry.sources_hash = self.messages.fingerprint
         with history_clock(self.now):
             entry.save()
@@ -325,14 +324,10 @@ def propose_imported(session: Session, messages: list[Message], source: str) -> 
     now = timezone.now()
     for message in messages:
         covered = MessageRange(begin, message.seq, [message], fingerprint="")
-        entry = new_entry(session, covered, bullets(message.text), source, now)
+        day = timezone.localdate(message.created_at, session.project.zone)
+        found = [replace(line, sources=(message.pk,)) for line in from_text(message.text, day)]
+        entry = new_entry(session, covered, found, source, now)
         entry.state, entry.waits_because = EntryStatus.PROPOSED, ReviewReason.IMPORTED
         entry.save(force_insert=True)
         begin = message.seq + 1
     recount(session, beyond=begin - 1, through=begin - 1)
-
-
-def bullets(text: str) -> str:
-    """Return each line of `text` as a bullet."""
-    lines = (_MARKS.sub("", line).strip() for line in text.splitlines())
-    return "\n".join(f"- {line}" for line in lines if line)

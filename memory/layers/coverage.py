@@ -4,7 +4,7 @@ The conversation entries of a session cover gapless ranges of `seq` that do not 
 """
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, takewhile
@@ -15,6 +15,7 @@ from django.utils import timezone
 from chat.conversations.branches import path_to
 from chat.models import Message, Role, Session, Status
 from memory.layers.bank import item_tokens
+from memory.layers.lines import Line
 from memory.layers.periods import Granularity, day_key
 from memory.models import Cursor, Entry, EntryStatus
 
@@ -106,7 +107,11 @@ def read_range(session: Session, after: int, last: int | None = None) -> Message
 
 
 def new_entry(
-    session: Session, messages: MessageRange, summary: str, written_by: str, now: datetime
+    session: Session,
+    messages: MessageRange,
+    lines: Sequence[Line],
+    written_by: str,
+    now: datetime,
 ) -> Entry:
     """Return the unsaved entry that covers `messages`, of which at least one contributes."""
     project = session.project
@@ -117,11 +122,11 @@ def new_entry(
         zone=project.timezone,
         first_seq=messages.first_seq,
         last_seq=messages.last_seq,
-        summary=summary,
         sources_hash=messages.fingerprint,
         written_by=written_by,
         written_at=now,
     )
+    entry.set_lines(lines)
     set_source_times(entry, messages)
     entry.period_key = day_key(entry.last_source_at, project.zone)
     entry.tokens = item_tokens(entry.as_item())
@@ -151,7 +156,7 @@ def cover_gaps(session: Session, seqs: Collection[int]) -> None:
         if any(begin <= seq < first for seq in seqs):
             messages = read_range(session, begin - 1, first - 1)
             if messages.contributing:
-                entry = new_entry(session, messages, "", "", timezone.now())
+                entry = new_entry(session, messages, (), "", timezone.now())
                 entry.state, entry.withheld, entry.sources_hash = EntryStatus.STALE, True, ""
                 entry.save(force_insert=True)
         begin = last + 1

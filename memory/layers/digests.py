@@ -2,9 +2,11 @@
 
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -17,12 +19,12 @@ from memory.layers import (
     injection_detection,
     ladder,
     ladder_query,
-    losses,
+    lines,
     summarising,
 )
 from memory.layers.model_calls import CallRecorder
 from memory.layers.periods import Granularity, label
-from memory.layers.summarising.base import Digest
+from memory.layers.summarising.base import EXTRACTIVE, Digest, DigestChild
 from memory.leases import Lease
 from memory.models import ActivityVerb, Entry, EntryStatus, Ladder, Nudge, ReviewReason
 from memory.models.activity import record_activity, record_entry_activity
@@ -75,29 +77,56 @@ def entry_budget(project: Project) -> int:
 
 @dataclass(frozen=True)
 class DigestSources:
-    """The children of a digest; `fingerprint` changes when one of them does."""
+    """The children of a digest, and the entries whose lines it is made from, the oldest first.
+
+    `fingerprint` changes when one of them does.
+    """
 
     children: Sequence[Entry]
+    material: Sequence[Entry]
     fingerprint: str
 
 
 def read_sources(project: Project, ids: Iterable[UUID]) -> DigestSources:
+    """Return the sources of the digest with the children `ids`.
+
+    A model writes the digest from its children. The extractive summariser chooses from the lines of
+    the conversations below them, so that a week is no choice from the choices of its days.
+    """
     rows = project.entries.filter(pk__in=ids).select_related("session")
     children = list(rows.order_by("first_source_at", "pk"))
+    material = children
+    if project.system_model_name == EXTRACTIVE:
+        found = _conversations(project, children)
+        material = sorted(found, key=attrgetter("first_source_at", "pk"))
     digest = hashlib.sha256()
-    for child in children:
-        unsettled = child.state in UNSETTLED
-        digest.update(f"{child.pk} {child.revision} {child.pinned} {unsettled};".encode())
-    return DigestSources(children, digest.hexdigest())
+    for source in dict.fromkeys((*children, *material)):
+        unsettled = source.state in UNSETTLED
+        digest.update(f"{source.pk} {source.revision} {source.pinned} {unsettled};".encode())
+    return DigestSources(children, material, digest.hexdigest())
 
 
-def review_reason(digest: Entry, text: str, children: Sequence[Entry]) -> ReviewReason | None:
+def _conversations(project: Project, level: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield the conversation entries below `level`. A digest that somebody corrected, or that was
+    imported without its children, takes their place.
+    """
+    while level:
+        rows = project.entries.in_layers().filter(parent__in=level, withheld=False)
+        below = defaultdict(list)
+        for row in rows.select_related("session"):
+            below[row.parent_id].append(row)
+        yield from (entry for entry in level if entry.note or not below[entry.pk])
+        level = [row for entry in level if not entry.note for row in below[entry.pk]]
+
+
+def review_reason(digest: Entry, text: str, sources: DigestSources) -> ReviewReason | None:
     """Return why a person has to see the digest first; None if it may be live.
 
     A digest needs review if it contains instructions that its approved children do not contain, or
     if its hand-written text was based on forgotten text.
     """
-    approved = injection_detection.find_instructions("\n".join(child.summary for child in children))
+    texts = (source.summary for source in (*sources.children, *sources.material))
+    approved = injection_detection.find_instructions("\n".join(texts))
     if not injection_detection.find_instructions(text) <= approved:
         return ReviewReason.INSTRUCTIONS
     if digest.waits_because == ReviewReason.SOURCES:
@@ -187,20 +216,23 @@ class LayerUpdate:
     def call(
         self, roll_up: ladder.RollUp, sources: DigestSources, correction: str
     ) -> WrittenDigest:
-        """Call the summariser, unless there is a single child, whose text is used unchanged.
+        """Call the summariser, unless there is a single child, whose lines are used unchanged.
 
         The summariser sees `correction`, the text that somebody wrote by hand, last.
         """
         calls = CallRecorder(self.lease, self.project.pk)
-        children = [(child.label, child.summary) for child in sources.children]
+        children = [DigestChild(entry.label, entry.read_lines()) for entry in sources.children]
         if len(children) == 1 and not correction:
-            [child] = sources.children
-            audit = losses.audit(children, child.summary)
-            return WrittenDigest(Digest.audited(child.summary, audit), child.written_by, calls)
+            by = sources.children[0].written_by
+            return WrittenDigest(Digest.audited(children[0].lines, children), by, calls)
+        material = [DigestChild(entry.label, entry.read_lines()) for entry in sources.material]
         if correction:
-            children.append((CORRECTED_BY_HAND, correction))
+            day = sources.children[0].day
+            material.append(DigestChild(CORRECTED_BY_HAND, lines.from_text(correction, day)))
         summariser = summarising.get_summariser(self.project)
-        digest = summariser.digest(label(roll_up.granularity, roll_up.key), children, calls)
+        digest = summariser.digest(label(roll_up.granularity, roll_up.key), material, calls)
+        if sources.material is not sources.children:
+            digest = Digest.audited(digest.lines, children)
         return WrittenDigest(digest, summariser.name, calls)
 
     @transaction.atomic
@@ -235,7 +267,7 @@ class LayerUpdate:
             raise SourcesChangedError
         above, reason = digest.parent, None
         if written is not None:
-            reason = review_reason(digest, written.digest.text, sources.children)
+            reason = review_reason(digest, written.digest.text, sources)
             self.set_text(digest, written)
         if reason:
             digest.state, digest.parent = EntryStatus.PROPOSED, None
@@ -275,12 +307,13 @@ class LayerUpdate:
         return rows.filter(**period).first() or Entry(zone=self.project.timezone, **period)
 
     def set_text(self, digest: Entry, written: WrittenDigest) -> None:
-        text = written.digest.text
+        new, audit = written.digest.lines, written.digest.audit
         if digest.summary or digest.withheld:
-            entry_text.replace_text(digest, text, written.by, self.now)
+            entry_text.replace_text(digest, new, written.by, self.now)
         else:
-            digest.summary, digest.written_by, digest.written_at = text, written.by, self.now
-        digest.losses, digest.particulars = list(written.digest.losses), written.digest.particulars
+            digest.set_lines(new)
+            digest.written_by, digest.written_at = written.by, self.now
+        digest.losses, digest.particulars = audit.listed(), audit.held
 
     @transaction.atomic
     def dissolve(self) -> bool:

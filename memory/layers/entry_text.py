@@ -1,24 +1,29 @@
 """The text of an entry: replace it and keep the earlier one as a revision, or erase both."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from django.db.models import F
 
 from memory.layers import bank
+from memory.layers.lines import Line, as_text
 from memory.models import Entry, EntryRevision, ReviewReason
 
 # The fields that `replace_text` changes.
-TEXT_FIELDS = ("summary", "written_by", "written_at", "revision", "tokens", "withheld")
+TEXT_FIELDS = ("summary", "lines", "written_by", "written_at", "revision", "tokens", "withheld")
 
 
-def replace_text(entry: Entry, summary: str, written_by: str, at: datetime) -> None:
-    """Set the text of `entry` in memory; the caller saves `TEXT_FIELDS`.
+def replace_text(
+    entry: Entry, lines: Sequence[Line], written_by: str, at: datetime, text: str | None = None
+) -> None:
+    """Set the lines of `entry` in memory; the caller saves `TEXT_FIELDS`. `text` is the text as
+    somebody wrote it, by default the one that is rendered from the lines.
 
     The earlier text becomes a revision. If the entry was withheld, all its earlier texts are
     deleted instead, because they may contain hidden or deleted text.
     """
+    summary = as_text(lines) if text is None else text
     if entry.withheld:
         entry.revisions.filter(project=entry.project_id).delete()
     elif entry.summary != summary:
@@ -27,12 +32,14 @@ def replace_text(entry: Entry, summary: str, written_by: str, at: datetime) -> N
             entry=entry,
             revision=entry.revision,
             summary=entry.summary,
+            lines=entry.lines,
             written_by=entry.written_by,
             written_at=entry.written_at,
         )
     if entry.withheld or entry.summary != summary:
-        entry.summary, entry.written_by, entry.written_at = summary, written_by, at
+        entry.written_by, entry.written_at = written_by, at
         entry.revision += 1
+    entry.set_lines(lines, summary)
     entry.withheld = False
     entry.tokens = bank.item_tokens(entry.as_item())
 
@@ -48,6 +55,7 @@ def erase_texts(projects: Collection[UUID], ids: Collection[UUID]) -> int:
     entries.exclude(note="").update(waits_because=ReviewReason.SOURCES)
     entries.update(
         summary="",
+        lines=[],
         note="",
         losses=[],
         particulars=0,

@@ -6,15 +6,16 @@ older processes can read it.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 from uuid import UUID
 
-# A rendered quotation: speaker and words. A speaker's name is cut at 60 characters.
-_QUOTATION = re.compile(r"(?P<speaker>[^“”\n]{1,80}): “(?P<text>[^\n]*)”", re.DOTALL)
-# The mark of a list at the start of a line.
-_MARK = re.compile(r"^\s*(?:[-*+•]\s+)?")
+# The mark of a list or of a heading at the start of a line.
+_MARK = re.compile(r"^\s*(?:(?:[-*+•]|#{1,6})\s+)?")
+# Between the speaker and the words of a quotation, and after them.
+_OPENING, _CLOSING = ": “", "”"
+MAX_SPEAKER_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Line:
     @property
     def shown(self) -> str:
         """Return the words of the line, and the speaker if it is a quotation."""
-        return f"{self.speaker}: “{self.text}”" if self.speaker else self.text
+        return f"{self.speaker}{_OPENING}{self.text}{_CLOSING}" if self.speaker else self.text
 
 
 def to_json(lines: Iterable[Line]) -> list[dict[str, Any]]:
@@ -53,14 +54,16 @@ def to_json(lines: Iterable[Line]) -> list[dict[str, Any]]:
 
 
 def from_json(rows: Iterable[dict[str, Any]]) -> list[Line]:
-    """Return the lines that `to_json` stored."""
+    """Return the lines that `to_json` stored. Raises ValueError, TypeError, KeyError,
+    AttributeError or OverflowError for others.
+    """
     return [
         Line(
-            text=row["text"],
+            text=str(row["text"]),
             day=date.fromisoformat(row["day"]),
-            speaker=row["speaker"],
+            speaker=str(row["speaker"]),
             sources=tuple(map(UUID, row["sources"])),
-            score=row["score"],
+            score=float(row["score"]),
         )
         for row in rows
     ]
@@ -76,17 +79,19 @@ def from_text(text: str, day: date) -> list[Line]:
 
     The scores are derived from the ranks. Empty lines are left out.
     """
-    bullets = [bullet for row in text.splitlines() if (bullet := _MARK.sub("", row).strip())]
-    found = [(_QUOTATION.fullmatch(bullet), bullet) for bullet in bullets]
+    bullets = filter(None, (_MARK.sub("", row).strip() for row in text.splitlines()))
     return [
-        Line(
-            text=quotation["text"] if quotation else bullet,
-            day=day,
-            speaker=quotation["speaker"] if quotation else "",
-            score=rank_score(place),
-        )
-        for place, (quotation, bullet) in enumerate(found)
+        Line(words, day, speaker, score=rank_score(place))
+        for place, (speaker, words) in enumerate(map(_split_quotation, bullets))
     ]
+
+
+def _split_quotation(bullet: str) -> tuple[str, str]:
+    """Return the speaker and the words of a quotation; ("", `bullet`) for another bullet."""
+    speaker, opening, words = bullet.partition(_OPENING)
+    if not (opening and words.endswith(_CLOSING) and 0 < len(speaker) <= MAX_SPEAKER_CHARS):
+        return "", bullet
+    return speaker, words.removesuffix(_CLOSING)
 
 
 def rank_score(place: int) -> float:
@@ -97,10 +102,24 @@ def rank_score(place: int) -> float:
     return 3.0 / (1 + 0.25 * place)
 
 
-def stored_or_split(rows: Sequence[dict[str, Any]], text: str, day: date) -> list[Line]:
-    """Return the stored lines of an entry, or the bullets of its `text` if they are not its lines.
+def edited(lines: Sequence[Line], text: str, day: date) -> list[Line]:
+    """Return the lines of `text`, which somebody wrote from `lines`.
 
-    An older process, or an entry from before there were lines, has a text only.
+    A line that is unchanged keeps its sources.
     """
-    lines = from_json(rows)
-    return lines if as_text(lines) == text else from_text(text, day)
+    known = {line.shown: line for line in lines}
+    return [known.get(line.shown, line) for line in from_text(text, day)]
+
+
+def replaced(lines: Sequence[Line], passage: str, mark: str, text: str, day: date) -> list[Line]:
+    """Return the lines of `text`, in which `mark` replaced every `passage` of `lines`."""
+    new = [
+        replace(
+            line,
+            text=line.text.replace(passage, mark),
+            speaker=line.speaker.replace(passage, mark),
+        )
+        for line in lines
+    ]
+    # The passage may have begun in one line and ended in the next.
+    return new if as_text(new) == text else edited(lines, text, day)

@@ -1,9 +1,10 @@
 """Entries, their earlier texts, the log of their states, and the rendered bank."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector
@@ -13,8 +14,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Session
-from memory.layers import bank
+from memory.layers import bank, lines
 from memory.layers.bank import BankItem
+from memory.layers.lines import Line
 from memory.layers.periods import Granularity
 from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
@@ -45,6 +47,16 @@ CONVERSATION = Granularity.CONVERSATION.value
 
 ENTRY_SEARCH_VECTOR = SearchVector("summary", "note", config="simple")
 ENTRY_REVISION_SEARCH_VECTOR = SearchVector("summary", config="simple")
+
+
+def lines_field() -> models.JSONField:
+    """Return the column of the lines of a text. It is empty for a text of an older process."""
+    return models.JSONField(
+        default=list,
+        blank=True,
+        db_default=models.Value([], models.JSONField()),
+        help_text="The lines of the text, the most important first.",
+    )
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
@@ -120,6 +132,7 @@ class Entry(ProjectScopedModel):
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
     )
     summary = models.TextField()
+    lines = lines_field()
     tokens = models.PositiveIntegerField(help_text="Tokens in the bank (cl100k_base).")
     message_count = models.PositiveIntegerField()
     first_source_at = models.DateTimeField()
@@ -209,6 +222,20 @@ class Entry(ProjectScopedModel):
         title = self.session.open_label if self.session is not None else ""
         return bank.item_label(Granularity(self.granularity), self.period_key, title)
 
+    @property
+    def day(self) -> date:
+        """Return the local day of the first source."""
+        return timezone.localdate(self.first_source_at, ZoneInfo(self.zone))
+
+    def read_lines(self) -> list[Line]:
+        """Return the lines; those of a text without stored lines have no sources."""
+        return lines.from_json(self.lines) or lines.from_text(self.summary, self.day)
+
+    def set_lines(self, new: Sequence[Line], text: str | None = None) -> None:
+        """Set the lines and the text, which is rendered from them unless somebody wrote `text`."""
+        self.lines = lines.to_json(new)
+        self.summary = lines.as_text(new) if text is None else text
+
     def as_item(self) -> BankItem:
         """Return the entry as an item of the rendered bank."""
         return BankItem(
@@ -231,6 +258,7 @@ class EntryRevision(ProjectScopedModel):
     entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="revisions")
     revision = models.PositiveIntegerField()
     summary = models.TextField()
+    lines = lines_field()
     written_by = models.CharField(max_length=200)
     written_at = models.DateTimeField()
 
@@ -245,6 +273,10 @@ class EntryRevision(ProjectScopedModel):
 
     def __str__(self) -> str:
         return f"revision {self.revision} of {self.entry_id}"
+
+    def read_lines(self, day: date) -> list[Line]:
+        """Return the lines, as `Entry.read_lines` does; `day` is the day of the entry."""
+        return lines.from_json(self.lines) or lines.from_text(self.summary, day)
 
 
 class EntryState(ProjectScopedModel):

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Visibility
 from memory.facts import extraction
-from memory.layers import entry_text, losses
+from memory.layers import entry_text, lines, losses
 from memory.layers.periods import Granularity
 from memory.models import (
     ActivityVerb,
@@ -58,7 +58,8 @@ def edit(entry: Entry, summary: str, by, reason: str = ModerationReason.OTHER) -
         raise InvalidInputError(message, field="summary")
     if summary == entry.summary:
         return entry
-    entry_text.replace_text(entry, summary, by.get_username(), timezone.now())
+    new = lines.edited(entry.read_lines(), summary, entry.day)
+    entry_text.replace_text(entry, new, by.get_username(), timezone.now(), summary)
     changed = [*entry_text.TEXT_FIELDS]
     if entry.granularity != Granularity.CONVERSATION:
         children = entry.children.filter(project=entry.project_id).select_related("session")
@@ -84,14 +85,18 @@ def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVAT
     if entry.withheld or not passage.strip() or passage not in entry.summary:
         raise InvalidInputError(_("The text does not contain these words."))
     redacted = entry.summary.replace(passage, REDACTION_MARK)
-    entry_text.replace_text(entry, redacted, by.get_username(), timezone.now())
+    new = lines.replaced(entry.read_lines(), passage, REDACTION_MARK, redacted, entry.day)
+    entry_text.replace_text(entry, new, by.get_username(), timezone.now(), redacted)
     entry.note = entry.note.replace(passage, REDACTION_MARK)
     entry.losses = [loss for loss in entry.losses if passage not in str(loss)]
     entry.save(update_fields=[*entry_text.TEXT_FIELDS, "note", "losses"])
     revisions = entry.revisions.filter(project=entry.project_id, summary__contains=passage)
     for revision in revisions:
-        revision.summary = revision.summary.replace(passage, REDACTION_MARK)
-        revision.save(update_fields=["summary"])
+        summary = revision.summary.replace(passage, REDACTION_MARK)
+        earlier = revision.read_lines(entry.day)
+        new = lines.replaced(earlier, passage, REDACTION_MARK, summary, entry.day)
+        revision.summary, revision.lines = summary, lines.to_json(new)
+        revision.save(update_fields=["summary", "lines"])
     withhold(_parents_of([entry]), for_good=True)
     chunks = Chunk.objects.filter(project=entry.project_id)
     delete_rows(chunks.filter(source_type=SourceType.ENTRY, source=entry.pk))

@@ -1,8 +1,10 @@
 """Convert the rows of an export archive into rows of the project that imports it."""
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from hashlib import blake2b
+from math import isfinite
 from typing import Any
 from uuid import UUID
 from zipfile import ZipFile
@@ -14,6 +16,7 @@ from chat.importers.base import ImportRejectedError
 from chat.models import Message, Status
 from chat.models.messages import FINAL
 from chat.prompt.types import dump_tool_calls, load_tool_calls
+from memory.layers import lines
 from memory.models import (
     Entry,
     EntryRevision,
@@ -72,6 +75,11 @@ class ImportContext:
         if exported is None or (ids is not None and exported not in ids):
             return None
         return derived_id(self.project.pk, exported)
+
+    def message_id(self, exported: UUID) -> UUID | None:
+        """Return the id in the project of an exported message, None if the file lacks it."""
+        known = exported in self.ids.get(Message, ())
+        return derived_id(self.project.pk, exported) if known else None
 
 
 def convert_rows(
@@ -152,9 +160,28 @@ def adjust_writer(written: Entry | EntryRevision | Fact, row: Row, context: Impo
         written.written_by += IMPORTED
 
 
+def adjust_text(written: Entry | EntryRevision, row: Row, context: ImportContext) -> None:
+    """Adjust the writer, and the messages of the lines. Lines that are not valid are left out: the
+    text has them too.
+    """
+    adjust_writer(written, row, context)
+    try:
+        found = [
+            replace(line, sources=tuple(filter(None, map(context.message_id, line.sources))))
+            for line in lines.from_json(written.lines)
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        found = []
+    is_finite = all(isfinite(line.score) for line in found)
+    is_whole = is_finite and lines.as_text(found) == lines.as_text(
+        lines.from_text(written.summary, date.min)
+    )
+    written.lines = lines.to_json(found) if is_whole else []
+
+
 def adjust_entry(entry: Entry, row: Row, context: ImportContext) -> None:
     """Make an absorbed entry live again if its digest is not in the export."""
-    adjust_writer(entry, row, context)
+    adjust_text(entry, row, context)
     if entry.state == EntryStatus.ABSORBED and entry.parent_id is None:
         entry.state = EntryStatus.LIVE
 
@@ -178,7 +205,7 @@ def adjust_tombstone(tombstone: Tombstone, row: Row, context: ImportContext) -> 
 ADJUSTMENTS: dict[type[Model], Callable[[Any, Row, ImportContext], None]] = {
     Message: adjust_message,
     Entry: adjust_entry,
-    EntryRevision: adjust_writer,
+    EntryRevision: adjust_text,
     EntryState: adjust_entry_state,
     Fact: adjust_fact,
     Tombstone: adjust_tombstone,

@@ -1,7 +1,7 @@
 """Memories from another program are proposed, accepted, and never summarised again."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -11,7 +11,7 @@ from chat.importers import import_file
 from chat.models import Session
 from memory.layers import cycle
 from memory.layers.bank_cache import rendered_bank
-from memory.layers.conversations import bullets
+from memory.layers.lines import as_text, from_text
 from memory.models import Cursor, Entry, EntryStatus
 from tests.chat.exports import CLAUDE, file_of, zip_of
 
@@ -163,4 +163,4 @@ def test_a_long_memory_is_proposed_in_parts(bring):
     ],
 )
 def test_lines_become_bullets(text, expected):
-    assert bullets(text) == expected
+    assert as_text(from_text(text, date(2026, 3, 1))) == expected

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date
 
-from memory.layers import losses
+from memory.layers.lines import from_text
 from memory.layers.model_calls import CallRecorder
 from memory.layers.summarising.answers import FactClaim
-from memory.layers.summarising.base import ConversationSummary, Digest
+from memory.layers.summarising.base import ConversationSummary, Digest, DigestChild
 from memory.layers.summarising.transcript import TranscriptLine
 
 # What a message says, and what somebody writes by hand, once and never again.
@@ -68,13 +69,12 @@ class Scribe:
         )
         is_hostile = any(HOSTILE in line.text for line in lines)
         summary = _marked(written({*places_by_word}, words(previous), set()), is_hostile)
-        return ConversationSummary(summary, claims, is_whole=True)
+        day = lines[0].at.date()
+        return ConversationSummary(from_text(summary, day), claims, is_whole=True)
 
-    def digest(
-        self, label: str, children: Sequence[tuple[str, str]], booking: CallRecorder
-    ) -> Digest:
+    def digest(self, label: str, children: Sequence[DigestChild], booking: CallRecorder) -> Digest:
         self._called(booking)
-        summaries = [summary for _, summary in children]
+        summaries = [child.text for child in children]
         told_words, knew, noted = (
             {word for summary in summaries for word in words(summary, line)}
             for line in (TOLD, KNEW, NOTED)
@@ -82,7 +82,7 @@ class Scribe:
         is_hostile = number_in(told_words) % HOSTILE_DIGESTS == 0
         is_hostile |= any(HOSTILE in summary for summary in summaries)
         text = _marked(written(told_words, knew, noted), is_hostile)
-        return Digest.audited(text, losses.audit(children, text))
+        return Digest.audited(from_text(text, date.min), children)
 
     def _called(self, booking: CallRecorder) -> None:
         """As before each call of a model."""

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -5,14 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.layers.lines import Line, as_text
 from memory.layers.model_calls import CallRecorder
-from memory.layers.summarising.extractive import ExtractiveSummariser, conversation, digest
+from memory.layers.summarising import extractive
+from memory.layers.summarising.base import DigestChild
+from memory.layers.summarising.extractive import ExtractiveSummariser, digest
 from memory.layers.summarising.transcript import TranscriptLine, count_words
 from memory.leases import Lease
 from memory.models import Cursor
 
 NOBODY = CallRecorder(Lease(Cursor, UUID(int=3), UUID(int=1), UUID(int=2)), UUID(int=3))
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def conversation(lines: Sequence[TranscriptLine]) -> str:
+    return as_text(extractive.conversation(lines))
 
 
 def talk(*lines: tuple[str, str]) -> list[TranscriptLine]:
@@ -54,6 +62,13 @@ def test_the_assistant_is_quoted_where_nobody_else_said_anything():
     assert summary == "- Bot: “The cutover is on 3 March at 22:00 UTC.”"
 
 
+def test_a_line_has_its_message_and_its_day():
+    said = TranscriptLine("Ana", "The cutover is on 3 March.", NOON, id=UUID(int=7))
+    [line] = extractive.conversation([said])
+    assert (line.sources, line.day, line.speaker) == ((UUID(int=7),), NOON.date(), "Ana")
+    assert line.score > 1
+
+
 def test_what_is_said_twice_is_quoted_once():
     fact = "The cutover is on 3 March and the platform team owns it."
     assert conversation(talk(("Ana", fact), ("Ben", fact + "!"))).count("cutover") == 1
@@ -70,7 +85,7 @@ def test_something_is_said_of_any_line(text):
 
 def test_no_lines_have_no_summary():
     assert conversation([]) == ""
-    assert digest([]) == ""
+    assert digest([]) == []
 
 
 def test_other_languages_are_read_too():
@@ -98,72 +113,33 @@ def test_a_summary_keeps_to_its_bullets_and_words(lines):
     assert count_words(summary) <= 80
 
 
-DAYS = [
-    ("Mon 2 Mar 2026", "- Ana: “We start the migration on 3 March.”\n- Ben: “I like tea.”"),
-    ("Tue 3 Mar 2026", "- Ben: “We decided on PgBouncer, see INFRA-2231.”"),
-    ("Wed 4 Mar 2026", "- Ana: “The budget is €12,000 until June.”"),
-    ("Thu 5 Mar 2026", "- Cleo: “Vienna hosts the new cluster from Friday on.”"),
-    ("Fri 6 Mar 2026", "- Ana: “Nice weather.”"),
-]
+def quote(text: str, score: float, speaker: str = "Ana") -> Line:
+    return Line(text, NOON.date(), speaker, score=score)
 
 
-def test_a_digest_draws_on_the_children_in_order_and_says_when():
-    assert digest(DAYS[:2]) == (
-        "- Ana: “We start the migration on 3 March.” (Mon 2 Mar 2026)\n"
-        "- Ben: “I like tea.” (Mon 2 Mar 2026)\n"
-        "- Ben: “We decided on PgBouncer, see INFRA-2231.” (Tue 3 Mar 2026)"
-    )
+MIGRATION = quote("We start the migration on 3 March.", 3)
+TEA = quote("I like tea.", 1, "Ben")
+PGBOUNCER = quote("We decided on PgBouncer, see INFRA-2231.", 4, "Ben")
+CONVERSATIONS = [[MIGRATION, TEA], [PGBOUNCER], [quote("The budget is €12,000 until June.", 2.5)]]
 
 
-def test_every_child_is_drawn_on_before_any_twice():
-    summary = digest(DAYS)
-    assert len(summary.splitlines()) == 4
-    assert "tea" not in summary
+def test_each_conversation_is_quoted_once_before_any_twice():
+    assert digest(CONVERSATIONS[:2]) == [PGBOUNCER, MIGRATION, TEA]
+    assert len(digest([*CONVERSATIONS, [quote("Vienna hosts it from Friday on.", 2)]])) == 4
 
 
-def test_a_bullet_names_its_day_only_once_and_only_where_days_differ():
-    first = digest(DAYS)
-    summary = digest(
-        [("Week 10, 2–8 Mar 2026", first), ("Week 11, 9–15 Mar 2026", "- Ben: “x y.”")]
-    )
-    assert "(Tue 3 Mar 2026)" in summary and "Week 10" not in summary
-    summary_text = digest(
-        [("Mon 2 Mar 2026 · Tea", DAYS[0][1]), ("Mon 2 Mar 2026 · Cake", DAYS[1][1])]
-    )
-    assert "2026" not in summary_text
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.text(max_size=20),
-            st.lists(st.text(alphabet="ab 漢.“”()1", max_size=120), max_size=4).map("\n- ".join)
-            | st.just("- Ana: “" + "word " * 90 + "”"),
-        ),
-        max_size=12,
-    )
-)
-def test_a_digest_keeps_to_its_bullets_and_words(children):
-    summary = digest(children)
-    assert bool(summary) == any(summary.strip(" \n-") for _, summary in children)
-    assert len(summary.splitlines()) <= 4
-    assert count_words(summary) <= 120
-
-
-def test_long_bullets_still_leave_room_for_two():
-    long = "- Ana: “" + " ".join(f"w{n}" for n in range(200)) + "”"
-    summary = digest([("Mon 2 Mar 2026", long), ("Tue 3 Mar 2026", long.replace("w", "v"))])
-    assert len(summary.splitlines()) == 2
-    assert count_words(summary) <= 120
+def test_a_line_of_two_conversations_is_quoted_once():
+    assert digest([[TEA], [TEA]]) == [TEA]
 
 
 def test_the_summariser_is_what_summarising_expects():
     summariser = ExtractiveSummariser()
     assert summariser.name == "extractive"
-    assert summariser.conversation(PROJECT_TALK, "before", NOBODY)
-    written = summariser.digest("Week 10", DAYS, NOBODY)
-    assert written.text == digest(DAYS)
-    assert written.particulars >= len(written.losses)
+    assert summariser.conversation(PROJECT_TALK, "before", NOBODY).lines
+    children = [DigestChild(f"{day} Mar 2026", said) for day, said in enumerate(CONVERSATIONS, 2)]
+    written = summariser.digest("Week 10", children, NOBODY)
+    assert written.lines == digest(CONVERSATIONS)
+    assert written.audit.held >= len(written.audit.missing)
 
 
 def test_a_plain_statement_of_a_person_comes_before_the_assistants_assent():

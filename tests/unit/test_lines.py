@@ -1,6 +1,7 @@
 from datetime import date
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,8 +42,26 @@ def test_the_lines_of_a_text_are_ranked_and_have_no_sources() -> None:
     assert first.sources == second.sources == ()
 
 
-def test_a_text_that_an_older_process_replaced_wins_over_stored_lines() -> None:
-    rows = lines.to_json([Line("Old.", DAY, sources=(UUID(int=1),))])
-    assert [line.sources for line in lines.stored_or_split(rows, "- Old.", DAY)] == [(UUID(int=1),)]
-    assert [line.text for line in lines.stored_or_split(rows, "- New.", DAY)] == ["New."]
-    assert lines.stored_or_split(rows, "", DAY) == []
+def test_an_edit_keeps_the_sources_of_the_lines_that_stay() -> None:
+    found = [Line("One.", DAY, sources=(UUID(int=1),)), Line("Two.", DAY, sources=(UUID(int=2),))]
+    new = lines.edited(found, "- Two.\n- Three.", DAY)
+    assert [(line.text, line.sources) for line in new] == [("Two.", (UUID(int=2),)), ("Three.", ())]
+
+
+@pytest.mark.parametrize(
+    ("passage", "text", "sources"),
+    [
+        ("Ana", "- […]: “We ship.”\n- On Friday.", [(UUID(int=1),), (UUID(int=2),)]),
+        ("ship", "- Ana: “We […].”\n- On Friday.", [(UUID(int=1),), (UUID(int=2),)]),
+        ("ship.”\n- On", "- Ana: “We […] Friday.", [()]),
+    ],
+)
+def test_replaced_words_are_in_no_line(passage: str, text: str, sources: list) -> None:
+    found = [
+        Line("We ship.", DAY, "Ana", (UUID(int=1),)),
+        Line("On Friday.", DAY, sources=(UUID(int=2),)),
+    ]
+    assert lines.as_text(found).replace(passage, "[…]") == text
+    new = lines.replaced(found, passage, "[…]", text, DAY)
+    assert lines.as_text(new) == text
+    assert [line.sources for line in new] == sources

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from memory.layers.losses import Audit
+from memory.layers import losses
+from memory.layers.lines import Line, as_text
 from memory.layers.summarising.answers import FactClaim
 from memory.layers.summarising.transcript import TranscriptLine
 from projects.core.errors import UnavailableError
@@ -27,24 +28,42 @@ class ConversationSummary:
     `is_whole` is false if a part of the conversation was not searched for facts.
     """
 
-    summary: str
+    lines: Sequence[Line] = ()
     claims: tuple[FactClaim, ...] = ()
     is_whole: bool = False
+
+    @property
+    def text(self) -> str:
+        return as_text(self.lines)
+
+
+@dataclass(frozen=True)
+class DigestChild:
+    """One source of a digest: its name and its lines."""
+
+    label: str
+    lines: Sequence[Line]
+
+    @property
+    def text(self) -> str:
+        return as_text(self.lines)
 
 
 @dataclass(frozen=True)
 class Digest:
-    """The text of a period, and its losses: the particulars of its children that it omits
-    (`Audit`).
-    """
+    """The lines of a period, and the particulars of its children that they keep and omit."""
 
-    text: str
-    losses: Sequence[dict[str, str]]
-    particulars: int
+    lines: Sequence[Line]
+    audit: losses.Audit
+
+    @property
+    def text(self) -> str:
+        return as_text(self.lines)
 
     @classmethod
-    def audited(cls, text: str, audit: Audit) -> "Digest":
-        return cls(text, audit.listed(), audit.held)
+    def audited(cls, lines: Sequence[Line], children: Sequence[DigestChild]) -> "Digest":
+        texts = [(child.label, child.text) for child in children]
+        return cls(lines, losses.audit(texts, as_text(lines)))
 
 
 class Summariser(Protocol):
@@ -59,9 +78,9 @@ class Summariser(Protocol):
         """
 
     def digest(
-        self, label: str, children: Sequence[tuple[str, str]], recorder: "CallRecorder"
+        self, label: str, children: Sequence[DigestChild], recorder: "CallRecorder"
     ) -> Digest:
-        """Write the digest of the period `label` from its children, each as (label, summary).
+        """Write the digest of the period `label` from its children, the oldest first.
 
         Raises ProviderError or UnusableSummaryError.
         """

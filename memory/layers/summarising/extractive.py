@@ -15,9 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory.layers import losses
-from memory.layers.bank import SEPARATOR
-from memory.layers.summarising.base import EXTRACTIVE, ConversationSummary, Digest
+from memory.layers.lines import MAX_SPEAKER_CHARS, Line
+from memory.layers.summarising.base import (
+    EXTRACTIVE,
+    ConversationSummary,
+    Digest,
+    DigestChild,
+)
 from memory.layers.summarising.transcript import TranscriptLine, count_words, sentences, shorten
 
 if TYPE_CHECKING:
@@ -26,13 +30,10 @@ if TYPE_CHECKING:
 # DESIGN, "Summaries".
 MAX_QUOTES = 3
 MAX_WORDS = 80
-MIN_DIGEST_BULLETS = 2
-MAX_DIGEST_BULLETS = 4
-MAX_DIGEST_WORDS = 120
+MAX_DIGEST_LINES = 4
 
 # A longer sentence is cut and ends in an ellipsis.
 _MAX_QUOTE_WORDS = 40
-_MAX_NAME_CHARS = 60
 # The part of a message that is read, and the part of a sentence that is scored. A quotation is
 # shorter.
 _MAX_READ_CHARS = 100_000
@@ -53,10 +54,6 @@ _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 # Markdown before a line; rows of tables and rules are no prose.
 _MARKS = re.compile(r"^(?:[#>*+\-•]+\s+|\d+[.)]\s+)+")
 _NO_PROSE = re.compile(r"^\s*(?:\||[-=*_]{3,}\s*$)")
-
-# A bullet that quotes: speaker, quotation, and its period if that was added.
-_QUOTING = re.compile(r"^(?P<head>[^“]{0,80}“)(?P<body>.*)(?P<tail>”[^”]*)$", re.DOTALL)
-_DATED = re.compile(r"\([^()]*\b\d{4}\)$")
 
 _CUES = tomllib.loads((Path(__file__).parent / "cues.toml").read_text(encoding="utf-8"))
 
@@ -100,10 +97,9 @@ class ExtractiveSummariser:
         return ConversationSummary(conversation(lines))
 
     def digest(
-        self, label: str, children: Sequence[tuple[str, str]], recorder: "CallRecorder"
+        self, label: str, children: Sequence[DigestChild], recorder: "CallRecorder"
     ) -> Digest:
-        text = digest(children)
-        return Digest.audited(text, losses.audit(children, text))
+        return Digest.audited(digest([child.lines for child in children]), children)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +114,14 @@ class ScoredSentence:
     score: float = 0.0
 
 
-def conversation(lines: Sequence[TranscriptLine]) -> str:
-    """Return one to three bullets of at most MAX_WORDS words that quote the best sentences.
+def conversation(lines: Sequence[TranscriptLine]) -> list[Line]:
+    """Return one to three lines of together at most MAX_WORDS words, the best sentences.
 
     The assistant is quoted only if no person wrote anything informative. The result is empty only
     if there are no lines.
     """
     if not lines:
-        return ""
+        return []
     speakers = {name.casefold() for line in lines for name in line.speaker.split()}
     scored = _scored(
         (
@@ -138,17 +134,23 @@ def conversation(lines: Sequence[TranscriptLine]) -> str:
     people = [sentence for sentence in scored if not lines[sentence.source].is_assistant]
     pool = _pool(people, [sentence for sentence in scored if lines[sentence.source].is_assistant])
     if not pool:
-        return f"- {_name(lines[0].speaker)}: “…”"
-    bullets = {}
+        return [_quote(lines[0], "…")]
+    quotes = {}
     room = MAX_WORDS
     for sentence in _pick(pool, MAX_QUOTES):
-        head = f"- {_name(lines[sentence.source].speaker)}: “"
-        max_words = min(_MAX_QUOTE_WORDS, MAX_WORDS - count_words(head))
-        bullet = f"{head}{shorten(sentence.text, max_words)}”"
-        if count_words(bullet) <= room:
-            bullets[sentence.place] = bullet
-            room -= count_words(bullet)
-    return "\n".join(bullets[place] for place in sorted(bullets))
+        line = lines[sentence.source]
+        head = count_words(f"- {_name(line.speaker)}: “")
+        max_words = min(_MAX_QUOTE_WORDS, MAX_WORDS - head)
+        quote = _quote(line, shorten(sentence.text, max_words), sentence.score)
+        if count_words(f"- {quote.shown}") <= room:
+            quotes[sentence.place] = quote
+            room -= count_words(f"- {quote.shown}")
+    return [quotes[place] for place in sorted(quotes)]
+
+
+def _quote(line: TranscriptLine, text: str, score: float = 0.0) -> Line:
+    sources = () if line.id is None else (line.id,)
+    return Line(text, line.at.date(), _name(line.speaker), sources, score)
 
 
 def _pool(people: list[ScoredSentence], assistant: list[ScoredSentence]) -> list[ScoredSentence]:
@@ -163,46 +165,17 @@ def _pool(people: list[ScoredSentence], assistant: list[ScoredSentence]) -> list
     return pool or sorted(people or assistant, key=lambda sentence: -sentence.score)[:1]
 
 
-def digest(children: Sequence[tuple[str, str]]) -> str:
-    """Return two to four bullets of at most MAX_DIGEST_WORDS words from the children's bullets.
+def digest(conversations: Sequence[Sequence[Line]]) -> list[Line]:
+    """Return up to MAX_DIGEST_LINES of the lines of the conversations of a period.
 
-    `children` are (label, summary), the oldest first. Each child contributes one bullet before any
-    child contributes two; the best come first, then the newest. If the periods of the children
-    differ, a bullet names its period. The result is empty only if all summaries are.
+    Each conversation contributes its best line before any contributes two.
     """
-    periods = [" ".join(label.partition(SEPARATOR)[0].split()) for label, _ in children]
-    scored = _scored(
-        (text, source, str(source))
-        for source, (_, summary) in enumerate(children)
-        for line in summary.splitlines()
-        if (text := " ".join(_MARKS.sub("", line[:_MAX_READ_CHARS]).split()))
-    )
-    if not scored:
-        return ""
-    newest = max(len(children) - 1, 1)
-    scored = [
-        replace(sentence, score=(1 + sentence.score) * (1 + 0.3 * sentence.source / newest))
-        for sentence in scored
-    ]
-    by_score = sorted(scored, key=lambda sentence: (sentence.score, -sentence.place))
-    best_of_each = {sentence.source: sentence for sentence in by_score}
-    first = _pick(best_of_each.values(), MAX_DIGEST_BULLETS)
-    others = sorted(
-        (sentence for sentence in scored if sentence not in first),
-        key=lambda sentence: -sentence.score,
-    )
-    chosen = [*first, *others][:MAX_DIGEST_BULLETS]
-    is_dated = len(set(periods)) > 1
-    bullets = {}
-    room = MAX_DIGEST_WORDS
-    for number, sentence in enumerate(chosen, 1):
-        # Leave room for the second bullet.
-        share = room // 2 if number < min(MIN_DIGEST_BULLETS, len(chosen)) else room
-        bullet = _bullet(sentence.text, periods[sentence.source] if is_dated else "", share)
-        if count_words(bullet) <= room:
-            bullets[sentence.place] = bullet
-            room -= count_words(bullet)
-    return "\n".join(bullets[place] for place in sorted(bullets))
+    ranked = [sorted(lines, key=lambda line: -line.score) for lines in conversations]
+    rounds: list[Line] = []
+    for place in range(max(map(len, ranked), default=0)):
+        turn = [lines[place] for lines in ranked if place < len(lines)]
+        rounds += sorted(turn, key=lambda line: -line.score)
+    return list({line.shown: line for line in rounds}.values())[:MAX_DIGEST_LINES]
 
 
 def _prose(text: str) -> Iterator[str]:
@@ -275,17 +248,8 @@ def _marginal_worth(sentence: ScoredSentence, picked: Iterable[ScoredSentence]) 
     return worth
 
 
-def _bullet(text: str, period: str, max_words: int) -> str:
-    """Return a child's bullet in at most `max_words` words, with its period if it has none."""
-    tail = f" ({period})" if period and not _DATED.search(text) else ""
-    quoting = _QUOTING.match(text)
-    head, body, end = quoting.group("head", "body", "tail") if quoting else ("", text, "")
-    room = max_words - count_words(f"- {head}{end}{tail}")
-    return f"- {head}{shorten(body, max(room, 1))}{end}{tail}"
-
-
 def _name(speaker: str) -> str:
-    return " ".join(speaker.split())[:_MAX_NAME_CHARS]
+    return " ".join(speaker.split())[:MAX_SPEAKER_CHARS]
 
 
 def _terms(text: str) -> frozenset[str]:

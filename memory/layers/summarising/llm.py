@@ -8,10 +8,15 @@ from chat import providers
 from chat.prompt.builder import context_tokens
 from chat.prompt.types import PromptMessage
 from chat.providers import Completion, OutputSchemaRejectedError, ProviderError
-from memory.layers import losses
+from memory.layers.lines import from_text
 from memory.layers.summarising import answers, prompts, transcript
 from memory.layers.summarising.answers import SummaryAnswer
-from memory.layers.summarising.base import ConversationSummary, Digest, UnusableSummaryError
+from memory.layers.summarising.base import (
+    ConversationSummary,
+    Digest,
+    DigestChild,
+    UnusableSummaryError,
+)
 from memory.layers.summarising.transcript import TranscriptLine
 from memory.models import CallKind
 from projects.core.text import storable
@@ -62,7 +67,7 @@ class ModelSummariser:
             ]
         claims = tuple(claim for part in parts for claim in part.claims or ())
         is_whole = all(part.claims is not None for part in parts)
-        return ConversationSummary(summaries[0], claims, is_whole)
+        return ConversationSummary(from_text(summaries[0], lines[0].at.date()), claims, is_whole)
 
     def _summarise_part(
         self, part: str, previous: str, recorder: "CallRecorder", clean: Callable[[str], str]
@@ -86,27 +91,28 @@ class ModelSummariser:
         return recorder.ask(self.name, kind, messages, max_tokens, read)
 
     def digest(
-        self, label: str, children: Sequence[tuple[str, str]], recorder: "CallRecorder"
+        self, label: str, children: Sequence[DigestChild], recorder: "CallRecorder"
     ) -> Digest:
         """Request a digest. If it omits particulars, request it again, and return the answer with
         fewer losses, or the first one.
         """
-        clean = _cleaner(prompts.DIGEST, (summary for _, summary in children))
-        messages = prompts.digest(label, children)
-        first = self._ask(recorder, CallKind.DIGEST, messages, clean)
-        audit = losses.audit(children, first)
-        if not audit.missing:
-            return Digest.audited(first, audit)
+        texts = [(child.label, child.text) for child in children]
+        clean = _cleaner(prompts.DIGEST, (text for _, text in texts))
+        messages = prompts.digest(label, texts)
+        day = children[0].lines[0].day
+        answer = self._ask(recorder, CallKind.DIGEST, messages, clean)
+        first = Digest.audited(from_text(answer, day), children)
+        if not first.audit.missing:
+            return first
         try:
-            retry = prompts.retry_digest(messages, first, [loss.text for loss in audit.missing])
-            second = self._ask(recorder, CallKind.DIGEST_RETRY, retry, clean)
+            missing = [loss.text for loss in first.audit.missing]
+            retry = prompts.retry_digest(messages, answer, missing)
+            answer = self._ask(recorder, CallKind.DIGEST_RETRY, retry, clean)
         except (ProviderError, UnusableSummaryError):
             # The failure is recorded with its reason. The first answer is good enough as a digest.
-            return Digest.audited(first, audit)
-        second_audit = losses.audit(children, second)
-        if len(second_audit.missing) < len(audit.missing):
-            return Digest.audited(second, second_audit)
-        return Digest.audited(first, audit)
+            return first
+        second = Digest.audited(from_text(answer, day), children)
+        return min(first, second, key=lambda digest: len(digest.audit.missing))
 
     def _ask(
         self,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from memory.prompt import quoting
 from projects.core import token_counting
@@ -29,12 +30,15 @@ _MAX_CHARS_PER_TOKEN = 16
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One message. `at` is in the zone in which it is shown; `role` is user or assistant."""
+    """One message. `at` is in the zone in which it is shown; `role` is user or assistant; `id` is
+    the id of the message.
+    """
 
     speaker: str
     text: str
     at: datetime
     role: str = "user"
+    id: UUID | None = None
 
     @property
     def is_assistant(self) -> bool:

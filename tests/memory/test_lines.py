@@ -1,0 +1,90 @@
+"""Entries consist of lines; processes and texts from before there were lines still fit."""
+
+from datetime import date, timedelta
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from chat.models import Message
+from memory.layers import cycle, lines
+from memory.layers.lines import Line
+from memory.models import Entry
+from memory.moderation import entry_operations
+from memory.portability.rows import ImportContext, adjust_text
+from tests.memory.recall_helpers import AT
+
+pytestmark = pytest.mark.django_db
+
+LATER = timezone.now() + timedelta(hours=1)
+
+
+def test_each_line_of_a_conversation_has_its_message(chat, project):
+    Message.objects.filter(session=chat, seq=1).update(text="The replica stays until 3 March 2026.")
+    cycle.run(LATER, project)
+    [entry] = Entry.objects.filter(session=chat)
+    [line] = entry.read_lines()
+    assert line.sources == (chat.messages.get(seq=1).pk,)
+    assert line.day == AT.date() or line.day == date(2026, 3, 12)
+    assert entry.summary == lines.as_text([line])
+
+
+def test_a_process_from_before_replaces_the_lines_with_the_text(entry):
+    entry.set_lines([Line("The replica stays.", entry.day, sources=(UUID(int=1),))])
+    entry.save()
+    Entry.objects.filter(pk=entry.pk).update(summary="- Another text.")
+    entry.refresh_from_db()
+    assert entry.lines == []
+    assert [(line.text, line.sources) for line in entry.read_lines()] == [("Another text.", ())]
+
+
+def test_an_edit_keeps_the_earlier_lines_as_a_revision(entry, owner):
+    kept, lost = (
+        Line(text, entry.day, sources=(UUID(int=number),)) for number, text in enumerate("ab", 1)
+    )
+    entry.set_lines([kept, lost])
+    entry.save()
+    entry = entry_operations.edit(entry, "a\nBy hand", owner)
+    assert entry.summary == "a\nBy hand"
+    assert [line.sources for line in entry.read_lines()] == [kept.sources, ()]
+    [revision] = entry.revisions.all()
+    assert revision.read_lines(entry.day) == [kept, lost]
+
+
+def test_a_redaction_removes_the_words_from_every_line(entry, owner):
+    entry.set_lines([Line("secret stays", entry.day, "Ana", (UUID(int=1),))])
+    entry.save()
+    entry_operations.edit(entry, "- no words\n- secret too", owner)
+    entry = entry_operations.redact(entry, "secret", owner)
+    [revision] = entry.revisions.filter(revision=1)
+    assert "secret" not in f"{entry.lines} {revision.lines} {revision.summary}"
+    assert revision.read_lines(entry.day)[0].sources == (UUID(int=1),)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        None,
+        3,
+        "text",
+        [3],
+        {"text": "x"},
+        [{"text": "Another", "day": "2026-03-12", "speaker": "", "sources": [], "score": 1}],
+        [{"text": "x", "day": "yesterday", "speaker": "", "sources": [], "score": 1}],
+        [{"text": "x", "day": "2026-03-12", "speaker": "", "sources": [3], "score": 1}],
+        [{"text": "x", "day": "2026-03-12", "speaker": "", "sources": [], "score": float("nan")}],
+        [{"text": "x", "day": "2026-03-12", "speaker": "", "sources": [], "score": 10**400}],
+    ],
+)
+def test_lines_of_an_archive_that_are_not_those_of_the_text_are_left_out(project, entry, rows):
+    entry.summary, entry.lines = "- x", rows
+    adjust_text(entry, {}, ImportContext(project, {}))
+    assert entry.lines == []
+
+
+def test_lines_of_an_archive_have_the_new_ids_of_their_messages(project, entry):
+    context = ImportContext(project, {}, {Message: {UUID(int=1)}})
+    entry.set_lines([Line("x", entry.day, sources=(UUID(int=1), UUID(int=2)))])
+    adjust_text(entry, {}, context)
+    [line] = entry.read_lines()
+    assert line.sources == (context.message_id(UUID(int=1)),)

@@ -91,7 +91,7 @@ class Hasty:
             kept_lines = messages[2]["content"].splitlines()[:3]
             missing = re.findall(r"^- (.+)$", last, re.MULTILINE)
             return "\n".join([*kept_lines, f"- Also: {_short(', '.join(missing), 35)}"])
-        bullets = re.findall(r"^- (.+)$", content, re.MULTILINE)
+        bullets = re.findall(r"^\d+ \([\d-]+\) (.+)$", content, re.MULTILINE)
         return "\n".join(f"- {_short(line, 24)}" for line in _spread(bullets, 4))
 
     def _conversation(self, text: str) -> str:

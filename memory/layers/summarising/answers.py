@@ -31,6 +31,17 @@ MAX_LINES_BEFORE = 3
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _JSON_SUMMARY = re.compile(r"\{\s*\"summary\"\s*:\s*")
 _JSON_FACTS = re.compile(r"\s{0,99},\s*\"facts\"\s*:\s*\[\s*")
+# The numbers at the end of a bullet: "[3]", "[lines 3, 5 and 7-9]".
+_CITATION = re.compile(
+    r"\s?\[\s?(?:lines?|nos?\.?)?\s?(#?\d{1,6}(?:(?:\s?(?:[,;&–-]|and|to)\s?|\s)#?\d{1,6}){0,60})"
+    r"\s?\]\.?$",
+    re.IGNORECASE,
+)
+_CITED = re.compile(r"(\d{1,6})(?:\s?(?:-|–|to)\s?#?(\d{1,6}))?", re.IGNORECASE)
+# A longer range of numbers is a mistake.
+MAX_CITED_RANGE = 50
+# The part of a bullet in which its citation is looked for.
+MAX_CITATION_CHARS = 400
 _COMMA = re.compile(r"\s{0,99},\s*")
 _FACTS_HEADING = re.compile(r"^[\s#*_]*facts[\s*_]*:?[\s*_]*$", re.IGNORECASE)
 _YES_OR_NO = {"yes": True, "no": False}
@@ -71,6 +82,17 @@ class FactClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class Bullet:
+    """A bullet of a summary, and the numbers of the lines that it cites, unchecked."""
+
+    text: str
+    cited: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"- {self.text} {list(self.cited)}" if self.cited else f"- {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
 class SummaryAnswer:
     """`claims` is None if the answer has no facts in any form. `is_complete` is true if the summary
     is complete, even if the answer broke off after it.
@@ -97,17 +119,33 @@ def _parse_json(text: str) -> SummaryAnswer | None:
         value, end = decoder.raw_decode(text, begin.end())
     except (json.JSONDecodeError, RecursionError):
         return None
-    lines = value if isinstance(value, list) else [value]
-    if not lines or not all(isinstance(line, str) for line in lines):
+    lines = [value] if isinstance(value, str) else _json_bullets(value)
+    if not lines:
         return None
-    if isinstance(value, list):
-        lines = [f"- {_BULLET.sub('', ' '.join(line.split()))}" for line in lines]
     facts = _JSON_FACTS.match(text, end)
     if facts is None:
         return SummaryAnswer("\n".join(lines), None, is_complete=True)
     rows = list(islice(_json_elements(text, facts.end(), decoder), MAX_CLAIMS))
     claims = tuple(filter(None, map(_claim_from_object, rows)))
     return SummaryAnswer("\n".join(lines), claims, is_complete=True)
+
+
+def _json_bullets(value: object) -> list[str]:
+    """Return the bullets of a list of texts, or of objects with "text" and "lines"; [] for other
+    values.
+    """
+    bullets = []
+    for row in value if isinstance(value, list) else ():
+        text, cited = (row.get("text"), row.get("lines")) if isinstance(row, dict) else (row, ())
+        if not isinstance(text, str):
+            return []
+        numbers = cited if isinstance(cited, list) else [cited]
+        bullet = Bullet(
+            _BULLET.sub("", " ".join(text.split())),
+            tuple(number for number in numbers if type(number) is int and number >= 0),
+        )
+        bullets.append(str(bullet))
+    return bullets
 
 
 def _json_elements(text: str, place: int, decoder: json.JSONDecoder) -> Iterator[object]:
@@ -189,8 +227,8 @@ def _parse_day(text: Any) -> date | None:
     return None if text.strip() in _NO_DAY else date.fromisoformat(text.strip())
 
 
-def clean_summary(text: str, max_bullets: int, max_words: int) -> str:
-    """Return a model's answer as bullets that start with "- ", within both limits.
+def clean_summary(text: str, max_bullets: int, max_words: int) -> list[Bullet]:
+    """Return the bullets of a model's answer, within both limits.
 
     Thoughts, code fences, headings, preambles, closing words and excess bullets are removed. The
     strings of a JSON document become the bullets. Text is cut at the end of a bullet or sentence,
@@ -202,20 +240,33 @@ def clean_summary(text: str, max_bullets: int, max_words: int) -> str:
     bullets = _bullets(_json_as_bullets(_THINKING.sub("", text[:MAX_ANSWER_CHARS])))
     if not bullets:
         raise ValueError("the answer was only a preamble")
-    result: list[str] = []
+    result: list[Bullet] = []
     room = max_words
-    for bullet in bullets[:max_bullets]:
+    for bullet, cited in map(_split_citation, bullets[:max_bullets]):
         # The dash counts as a word, since words are counted between spaces.
         fitting = _whole_sentences(bullet, room - 1)
         if not fitting and not result:
             fitting = shorten(bullet, room - 1)
         if not fitting:
             break
-        result.append(f"- {fitting}")
-        room -= count_words(result[-1])
+        result.append(Bullet(fitting, cited))
+        room -= count_words(f"- {fitting}")
         if fitting != bullet:
             break
-    return "\n".join(result)
+    return result
+
+
+def _split_citation(bullet: str) -> tuple[str, tuple[int, ...]]:
+    """Return a bullet without the numbers at its end, and the numbers, each once."""
+    citation = _CITATION.search(bullet, max(0, len(bullet) - MAX_CITATION_CHARS))
+    # A bullet that consists of numbers has no citation.
+    if citation is None or not bullet[: citation.start()].strip():
+        return bullet, ()
+    cited: dict[int, None] = {}
+    for first, last in _CITED.findall(citation[1]):
+        begin, end = int(first), int(last or first)
+        cited |= dict.fromkeys(range(begin, min(end, begin + MAX_CITED_RANGE) + 1))
+    return bullet[: citation.start()], tuple(cited)
 
 
 def _content_lines(text: str) -> list[str]:

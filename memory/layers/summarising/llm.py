@@ -1,16 +1,18 @@
 """The summariser that uses a model."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from chat import providers
 from chat.prompt.builder import context_tokens
 from chat.prompt.types import PromptMessage
 from chat.providers import Completion, OutputSchemaRejectedError, ProviderError
-from memory.layers.lines import from_text
+from memory.layers.lines import Line, as_text, rank_score
 from memory.layers.summarising import answers, prompts, transcript
-from memory.layers.summarising.answers import SummaryAnswer
+from memory.layers.summarising.answers import Bullet, FactClaim
 from memory.layers.summarising.base import (
     ConversationSummary,
     Digest,
@@ -38,6 +40,9 @@ MAX_FACT_TOKENS = 1_500
 # A longer answer comes from a model that ignores limits. It is rejected.
 MAX_ANSWER_CHARS = 50_000
 
+# Returns the bullets of an answer. Raises UnusableSummaryError.
+Cleaner = Callable[[str], list[Bullet]]
+
 BROKE_OFF = "The model's summary broke off in the middle."
 
 
@@ -55,23 +60,30 @@ class ModelSummariser:
         those of all parts.
         """
         clean = _cleaner(prompts.CONVERSATION, (line.text for line in lines))
-        parts = [
-            self._summarise_part(prompts.numbered(part), previous, recorder, clean)
-            for part in transcript.split_lines(lines, self._part_tokens)
-        ]
-        summaries = [part.summary for part in parts]
+        summaries: list[list[Line]] = []
+        claims: list[FactClaim] = []
+        is_whole = True
+        for part in transcript.split_lines(lines, self._part_tokens):
+            bullets, found = self._summarise_part(prompts.numbered(part), previous, recorder, clean)
+            read = {place + 1: _material(lines[place]) for place, _ in part}
+            summaries.append(_with_sources(bullets, read))
+            claims += found or ()
+            is_whole = is_whole and found is not None
         while len(summaries) > 1:
-            summaries = [
-                self._ask(recorder, CallKind.MERGE, prompts.merge(notes, previous), clean)
-                for notes in transcript.split_texts(summaries, self._part_tokens)
-            ]
-        claims = tuple(claim for part in parts for claim in part.claims or ())
-        is_whole = all(part.claims is not None for part in parts)
-        return ConversationSummary(from_text(summaries[0], lines[0].at.date()), claims, is_whole)
+            groups = transcript.split_texts(list(map(as_text, summaries)), self._part_tokens)
+            rest = iter(summaries)
+            merged = []
+            for group in groups:
+                notes = [line for summary in islice(rest, len(group)) for line in summary]
+                messages = prompts.merge(notes, previous)
+                bullets = self._ask(recorder, CallKind.MERGE, messages, clean)
+                merged.append(_with_sources(bullets, dict(enumerate(notes, 1))))
+            summaries = merged
+        return ConversationSummary(summaries[0], tuple(claims), is_whole)
 
     def _summarise_part(
-        self, part: str, previous: str, recorder: "CallRecorder", clean: Callable[[str], str]
-    ) -> SummaryAnswer:
+        self, part: str, previous: str, recorder: "CallRecorder", clean: Cleaner
+    ) -> tuple[list[Bullet], tuple[FactClaim, ...] | None]:
         """Request a part's summary and facts in one call, as JSON if the model supports a schema.
 
         If the server rejects the schema, the request is repeated without it; a rejection costs
@@ -96,22 +108,22 @@ class ModelSummariser:
         """Request a digest. If it omits particulars, request it again, and return the answer with
         fewer losses, or the first one.
         """
-        texts = [(child.label, child.text) for child in children]
-        clean = _cleaner(prompts.DIGEST, (text for _, text in texts))
-        messages = prompts.digest(label, texts)
-        day = children[0].lines[0].day
-        answer = self._ask(recorder, CallKind.DIGEST, messages, clean)
-        first = Digest.audited(from_text(answer, day), children)
+        notes = dict(enumerate((line for child in children for line in child.lines), 1))
+        clean = _cleaner(prompts.DIGEST, (child.text for child in children))
+        messages = prompts.digest(label, [(child.label, child.lines) for child in children])
+        bullets = self._ask(recorder, CallKind.DIGEST, messages, clean)
+        first = Digest.audited(_with_sources(bullets, notes), children)
         if not first.audit.missing:
             return first
         try:
+            answer = "\n".join(map(str, bullets))
             missing = [loss.text for loss in first.audit.missing]
             retry = prompts.retry_digest(messages, answer, missing)
-            answer = self._ask(recorder, CallKind.DIGEST_RETRY, retry, clean)
+            bullets = self._ask(recorder, CallKind.DIGEST_RETRY, retry, clean)
         except (ProviderError, UnusableSummaryError):
             # The failure is recorded with its reason. The first answer is good enough as a digest.
             return first
-        second = Digest.audited(from_text(answer, day), children)
+        second = Digest.audited(_with_sources(bullets, notes), children)
         return min(first, second, key=lambda digest: len(digest.audit.missing))
 
     def _ask(
@@ -119,38 +131,65 @@ class ModelSummariser:
         recorder: "CallRecorder",
         kind: CallKind,
         messages: Sequence[PromptMessage],
-        clean: Callable[[str], str],
-    ) -> str:
+        clean: Cleaner,
+    ) -> list[Bullet]:
         return recorder.ask(self.name, kind, messages, MAX_ANSWER_TOKENS, partial(_read, clean))
 
 
-def _cleaner(limits: prompts.SummaryLimits, material: Iterable[str]) -> Callable[[str], str]:
+def _material(line: TranscriptLine) -> Line:
+    """Return a message as the material of a summary."""
+    return Line(line.text, line.at.date(), sources=() if line.id is None else (line.id,))
+
+
+def _with_sources(bullets: Sequence[Bullet], material: Mapping[int, Line]) -> list[Line]:
+    """Return `bullets` as lines that rest on the sources of the numbers that they cite.
+
+    Numbers that are not in `material` are left out. A bullet without a valid number has no sources:
+    it rests on all of the material.
+    """
+    first_day = min((line.day for line in material.values()), default=date.min)
+    lines = []
+    for place, bullet in enumerate(bullets):
+        cited = [material[number] for number in bullet.cited if number in material]
+        sources = dict.fromkeys(source for line in cited for source in line.sources)
+        if not all(line.sources for line in cited):
+            # One of the notes rests on more than is known.
+            sources.clear()
+        day = min((line.day for line in cited), default=first_day)
+        lines.append(Line(bullet.text, day, "", tuple(sources), rank_score(place)))
+    return lines
+
+
+def _cleaner(limits: prompts.SummaryLimits, material: Iterable[str]) -> Cleaner:
     """Return a function that cleans a summary of `material`, or raises UnusableSummaryError."""
     known = answers.scripts_in("\n".join(material))
 
-    def clean(written: str) -> str:
+    def clean(written: str) -> list[Bullet]:
         if len(written) > MAX_ANSWER_CHARS:
             raise UnusableSummaryError("The model's answer is far too long for a summary.")
         try:
-            text = answers.clean_summary(storable(written), limits.bullets, limits.words)
+            bullets = answers.clean_summary(storable(written), limits.bullets, limits.words)
         except ValueError as error:
             raise UnusableSummaryError(f"The model's summary could not be used: {error}") from error
+        text = "\n".join(bullet.text for bullet in bullets)
         if script := answers.foreign_script(text, known):
             raise UnusableSummaryError(
                 f"The model's summary is in {script} script, its material is not."
             )
-        return text
+        return bullets
 
     return clean
 
 
-def _read(clean: Callable[[str], str], answer: Completion) -> str:
+def _read(clean: Cleaner, answer: Completion) -> list[Bullet]:
     if answer.finished.cut_off:
         raise UnusableSummaryError(BROKE_OFF)
     return clean(answer.text)
 
 
-def _read_with_facts(clean: Callable[[str], str], answer: Completion) -> SummaryAnswer:
+def _read_with_facts(
+    clean: Cleaner, answer: Completion
+) -> tuple[list[Bullet], tuple[FactClaim, ...] | None]:
     """Return the summary and the claims; the answer may have broken off among the claims."""
     cut_off = answer.finished.cut_off
     if len(answer.text) > MAX_ANSWER_CHARS:
@@ -158,4 +197,4 @@ def _read_with_facts(clean: Callable[[str], str], answer: Completion) -> Summary
     parsed = answers.parse_answer(storable(answer.text), cut_off)
     if cut_off and not parsed.is_complete:
         raise UnusableSummaryError(BROKE_OFF)
-    return SummaryAnswer(clean(parsed.summary), parsed.claims, parsed.is_complete)
+    return clean(parsed.summary), parsed.claims

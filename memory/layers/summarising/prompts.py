@@ -1,13 +1,14 @@
 """Prompts for the system model that writes the summaries. Pure."""
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from chat.prompt.types import PromptMessage
 from chat.providers import OutputSchema
+from memory.layers.lines import Line
 from memory.layers.summarising.answers import MAX_CLAIMS
 from memory.prompt import quoting
 
@@ -63,13 +64,18 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+_BULLET: dict[str, object] = {
+    "text": {"type": "string"},
+    "lines": {"type": "array", "items": {"type": "integer"}},
+}
+
 # The schema of `conversation` in JSON. The summary comes first, so that it is complete even if the
 # answer breaks off.
 SCHEMA = OutputSchema(
     "memory",
     _object(
         {
-            "summary": {"type": "array", "items": {"type": "string"}},
+            "summary": {"type": "array", "items": _object(_BULLET)},
             "facts": {"type": "array", "items": _object(_FACT)},
         }
     ),
@@ -96,23 +102,27 @@ def conversation(part: str, previous: str = "", in_json: bool = False) -> list[P
     ]
 
 
-def merge(notes: Sequence[str], previous: str = "") -> list[PromptMessage]:
-    """Request one summary from those of the parts of a conversation, in order."""
-    quoted = "\n".join(quoting.quote(note) for note in notes)
+def merge(notes: Sequence[Line], previous: str = "") -> list[PromptMessage]:
+    """Request one summary from those of the parts of a conversation, in order. The bullets cite the
+    numbers of the `notes`, from 1.
+    """
+    quoted = "\n".join(_numbered_notes(notes, 1))
     return [
         PromptMessage("system", _INSTRUCTIONS["merge"]),
         PromptMessage("user", _context(previous) + _tagged("memory", quoted)),
     ]
 
 
-def digest(label: str, children: Sequence[tuple[str, str]]) -> list[PromptMessage]:
-    """Request the digest of the period `label` from its children, each as (label, summary), in
-    order of time.
+def digest(label: str, children: Sequence[tuple[str, Sequence[Line]]]) -> list[PromptMessage]:
+    """Request the digest of the period `label` from its children, each as (label, lines), in order
+    of time. The bullets cite the numbers of the lines, from 1 through all children.
     """
-    quoted = "\n".join(
-        f"[{quoting.quote_on_one_line(name)}]\n{quoting.quote(summary)}"
-        for name, summary in children
-    )
+    rows: list[str] = []
+    number = 1
+    for name, lines in children:
+        rows += [f"[{quoting.quote_on_one_line(name)}]", *_numbered_notes(lines, number)]
+        number += len(lines)
+    quoted = "\n".join(rows)
     return [
         PromptMessage("system", _INSTRUCTIONS["digest"]),
         PromptMessage(
@@ -133,6 +143,11 @@ def retry_digest(
         PromptMessage("assistant", answer),
         PromptMessage("user", f"{_INSTRUCTIONS['digest_retry']}\n{_tagged('memory', listed)}"),
     ]
+
+
+def _numbered_notes(notes: Iterable[Line], start: int) -> Iterator[str]:
+    for number, note in enumerate(notes, start):
+        yield f"{number} ({note.day}) {quoting.quote_on_one_line(note.shown)}"
 
 
 def _context(previous: str) -> str:

@@ -1,0 +1,110 @@
+"""The lines that a model writes rest on the messages that it names, as far as these exist."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat.conversations.messages import draft, post_messages
+from chat.models import Session
+from memory.layers import conversations, cycle
+from memory.layers.lines import Line
+from memory.models import Entry, EntryStatus
+from tests.memory.daily_entries import NOW, START, remember
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SAID = ("The cutover is on 3 March.", "The replica stays a week.", "Ana owns billing now.")
+
+
+@pytest.fixture
+def session(project, owner):
+    chat = Session.objects.create(project=project, creator=owner, title="Cutover")
+    post_messages(chat, [draft(text) for text in SAID])
+    return chat
+
+
+def summarise(session) -> Entry | None:
+    later = datetime.now(UTC) + timedelta(hours=1)
+    return conversations.summarise(session.pk, later, force=True)
+
+
+def cited(entry: Entry, session: Session) -> list[list[int]]:
+    """For each line, the numbers of its messages in the session."""
+    seqs = dict(session.messages.values_list("pk", "seq"))
+    return [[seqs[source] for source in line.sources] for line in entry.read_lines()]
+
+
+def answer(*bullets) -> str:
+    return json.dumps({"summary": bullets, "facts": []})
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (answer({"text": "a", "lines": [1, 3]}, {"text": "b", "lines": [2]}), [[1, 3], [2]]),
+        (answer({"text": "a", "lines": [0, 4, 99]}, {"text": "b", "lines": [4, 2]}), [[], [2]]),
+        (answer({"text": "a"}, {"text": "b", "lines": []}), [[], []]),
+        (answer({"text": "a", "lines": [2, 2, 2]}), [[2]]),
+        (answer("a [3]", "b [1-2]"), [[3], [1, 2]]),
+        ("- a [3]\n- b [1, 2]\n- c", [[3], [1, 2], []]),
+        ("\n".join(f"- {word} [{n}]" for n, word in enumerate("abcde", 1)), [[1], [2], [3]]),
+        ('{"summary": [{"text": "a", "lines": [1]}], "facts": [{"subject": "An', [[1]]),
+    ],
+    ids=["right", "wrong", "missing", "repeated", "texts", "plain", "too many", "half facts"],
+)
+def test_lines_have_the_messages_of_the_valid_numbers(session, scripted, said, expected):
+    scripted.say(said)
+    entry = summarise(session)
+    assert cited(entry, session) == expected
+    assert "[" not in entry.summary
+
+
+@pytest.mark.parametrize(
+    "half", ['{"summary": [{"text": "a", "lines": [1]}, {"text": "b", "li', '{"summary": [{"te']
+)
+@pytest.mark.parametrize("finish", ["length", "stop"])
+def test_a_half_written_summary_is_no_entry(session, scripted, half, finish):
+    scripted.say(half, finish=finish)
+    assert summarise(session) is None
+    assert not Entry.objects.exists()
+
+
+def test_the_parts_of_a_long_conversation_keep_their_messages(session, scripted, settings):
+    settings.CONTEXT_TOKENS = 4_000
+    long = "And so on. " * 30
+    post_messages(session, [draft(f"Part P-{n} weighs {n} grams. {long}") for n in range(120)])
+
+    def says(request):
+        last = request["messages"][-1]["content"]
+        if "<transcript>" in last:
+            number = int(last.split("<transcript>")[1].split()[0])
+            return answer({"text": f"line {number}", "lines": [number]})
+        return "- merged [1, 2]\n- last [2]"
+
+    scripted.default = says
+    merged, last = cited(summarise(session), session)
+    assert len(merged) >= 2 and merged[0] == 1
+    assert last and set(last) < set(merged)
+
+
+def test_a_digest_rests_on_the_messages_of_the_lines_that_it_cites(project, owner, scripted):
+    project.bank_max_tokens, project.roll_percent = 200, 100
+    project.save()
+    messages = []
+    for number in range(3):
+        text = f"Talk {number} " + "about the cutover. " * 20
+        entry = remember(project, owner, f"- {text}")
+        messages.append(entry.session.messages.get().pk)
+        entry.set_lines([Line(text.strip(), entry.day, sources=(messages[-1],))])
+        entry.save()
+    scripted.default = "- The cutover is planned. [1, 3]\n- Somebody talked."
+    cycle.run(NOW, project)
+    [day] = Entry.objects.filter(granularity="day")
+    planned, talked = day.read_lines()
+    assert planned.sources == (messages[0], messages[2])
+    assert planned.day == START.date()
+    assert talked.sources == ()
+    assert day.state == EntryStatus.LIVE
+    [request] = scripted.requests
+    assert "\n3 (2026-01-05) Talk 2" in request["messages"][1]["content"]

@@ -26,4 +26,4 @@ class CrashedTaskAdmin(ActionAdmin):
         for row in queryset:
             transaction.on_commit(partial(app.send_task, row.task, row.args, row.kwargs))
         queryset.delete()
-        self.message_user(request, _("They run again, with a new count of crashes."))
+        self.message_user(request, _("The tasks run again. Their crash count was reset."))

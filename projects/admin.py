@@ -200,7 +200,7 @@ class InvitationAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Invitation]:
         return Invitation.objects.with_creator_state()
 
-    @admin.action(description=_("Take back"), permissions=["revoke"])
+    @admin.action(description=_("Revoke"), permissions=["revoke"])
     def take_back(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
         for invitation in queryset:
             invitations.revoke(invitation)

@@ -18,7 +18,7 @@ from projects.permissions import projects_for
 
 def language_select() -> forms.Select:
     """Return a choice of the database's languages; empty for the server's default."""
-    own = _("The server’s: %(language)s") % {"language": settings.SEARCH_LANGUAGE}
+    own = _("Server default: %(language)s") % {"language": settings.SEARCH_LANGUAGE}
     return forms.Select(choices=[("", own), *((name, name) for name in search_languages())])
 
 
@@ -26,14 +26,14 @@ class NewProjectForm(forms.ModelForm):
     class Meta:
         model = Project
         fields = ("name", "instructions")
-        labels = {"name": _("Name"), "instructions": _("Instructions (can wait)")}
+        labels = {"name": _("Name"), "instructions": _("Instructions (optional)")}
         widgets = {"instructions": forms.Textarea(attrs={"rows": 3})}
 
 
 # The groups of a project's settings on the page, each with its heading.
 SETTING_GROUPS = (
     (
-        _("The project"),
+        _("General"),
         (
             "name",
             "instructions",
@@ -58,7 +58,7 @@ SETTING_GROUPS = (
         ),
     ),
     (
-        _("How memory settles"),
+        _("How older memories are merged"),
         (
             "roll_percent",
             "day_after_days",
@@ -79,50 +79,47 @@ class ProjectForm(forms.ModelForm):
         labels = {
             "instructions": _("Instructions"),
             "chat_model": _("Chat model"),
-            "system_model": _("Model that writes summaries"),
-            "history_limit": _("Messages of a chat that the model sees"),
-            "keep_deleted": _("The assistant still sees deleted messages"),
-            "keep_days": _("Days that chats are kept"),
-            "memory_enabled": _("Remember conversations"),
-            "bank_max_tokens": _("Memory budget, in tokens"),
-            "blocks_max_tokens": _("Budget of blocks, in tokens"),
-            "idle_minutes": _("Minutes of silence before a chat is summarised"),
+            "system_model": _("Model for summaries"),
+            "history_limit": _("Messages sent to the model"),
+            "keep_deleted": _("Let the assistant see deleted messages"),
+            "keep_days": _("Delete chats after (days)"),
+            "memory_enabled": _("Remember chats"),
+            "bank_max_tokens": _("Memory budget (tokens)"),
+            "blocks_max_tokens": _("Budget for pinned text (tokens)"),
+            "idle_minutes": _("Summarise a chat after (minutes without messages)"),
             "review_memories": _("Review new memories"),
-            "share_raw_turns": _("Share messages word for word"),
+            "share_raw_turns": _("Quote shared chats"),
             "timezone": _("Time zone"),
-            "search_language": _("Language of recall"),
-            "roll_percent": _("Settle above this percentage of the budget"),
-            "day_after_days": _("Chats settle into a day after days"),
-            "week_after_days": _("Days settle into a week after days"),
-            "month_after_days": _("Weeks settle into a month after days"),
-            "memory_daily_tokens": _("Tokens that memory may spend a day"),
+            "search_language": _("Search language"),
+            "roll_percent": _("Merge when memory exceeds (% of the budget)"),
+            "day_after_days": _("Merge chats into days after (days)"),
+            "week_after_days": _("Merge days into weeks after (days)"),
+            "month_after_days": _("Merge weeks into months after (days)"),
+            "memory_daily_tokens": _("Daily limit for summaries (tokens)"),
         }
         help_texts = {
             "roll_percent": _(
-                "As long as all summaries together stay below it, each is kept as it is. At 125, "
-                "a budget of 2,000 tokens may hold 2,500 before older ones are drawn together."
+                "Older memories are merged when all of them together exceed this share of the "
+                "budget. At 125, a budget of 2,000 tokens can grow to 2,500 first."
             ),
-            "day_after_days": _(
-                "A chat younger than this keeps a summary of its own, however full it gets."
-            ),
-            "week_after_days": _("A day younger than this stays a day."),
-            "month_after_days": _("A week younger than this stays a week."),
+            "day_after_days": _("Newer chats always keep their own summary."),
+            "week_after_days": _("Newer days always keep their own summary."),
+            "month_after_days": _("Newer weeks always keep their own summary."),
             "memory_daily_tokens": _(
-                "Once models have taken so many to write summaries, the rest waits until midnight "
-                "in the project’s time zone; the activity page says so. Empty: no limit."
+                "When models have used this many tokens for summaries, the rest waits until "
+                "midnight in the project’s time zone. Leave empty for no limit."
             ),
             "keep_deleted": _(
-                "Pages, memory and search lose a deleted message; prompts keep it, tagged with the "
-                "time of its deletion."
+                "Deleted messages are removed from pages, memory and search. They stay in "
+                "prompts, marked with the time of deletion."
             ),
             "search_language": _(
-                "In which words are cut to their stems, so that “builds” is found by “build”. "
-                "After a change, older messages are found by their words again within a few "
-                "minutes."
+                "Search finds other forms of a word, such as “builds” for “build”. After a "
+                "change, it takes a few minutes until search finds older messages again."
             ),
             "share_raw_turns": _(
-                "Recall may quote members’ shared chats to each other. Off: only what is "
-                "remembered of them."
+                "Search results and replies can quote shared chats to all members. If this is "
+                "off, they only use the summaries."
             ),
         }
         widgets = {"instructions": forms.Textarea(attrs={"rows": 5, "data-autogrow": ""})}
@@ -154,17 +151,17 @@ class MemberForm(forms.Form):
 class InvitationForm(forms.Form):
     """A new invitation link."""
 
-    LIFETIMES = (("1", _("A day")), ("7", _("7 days")), ("30", _("30 days")), ("90", _("90 days")))
+    LIFETIMES = (("1", _("1 day")), ("7", _("7 days")), ("30", _("30 days")), ("90", _("90 days")))
 
     role = forms.ChoiceField(label=_("Role"), choices=MemberRole.choices, initial=MemberRole.EDITOR)
-    days = forms.ChoiceField(label=_("Valid for"), choices=LIFETIMES, initial="7")
+    days = forms.ChoiceField(label=_("Expires after"), choices=LIFETIMES, initial="7")
     max_uses = forms.IntegerField(
-        label=_("For how many people"),
+        label=_("Maximum number of people"),
         min_value=1,
         max_value=MAX_USES,
         initial=1,
         required=False,
-        help_text=_("Empty: for all who have the link."),
+        help_text=_("Leave empty for no limit."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -195,7 +192,7 @@ class DeletionForm(forms.Form):
 
     def clean_slug(self) -> str:
         if self.cleaned_data["slug"] != self.project.slug:
-            raise forms.ValidationError(_("This is not the project’s slug."))
+            raise forms.ValidationError(_("This does not match the project’s slug."))
         return self.project.slug
 
 
@@ -207,35 +204,37 @@ class TokenForm(forms.Form):
         ("7", _("7 days")),
         ("30", _("30 days")),
         ("90", _("90 days")),
-        ("365", _("A year")),
-        (FOREVER, _("For ever")),
+        ("365", _("1 year")),
+        (FOREVER, _("Never")),
     )
     SCOPES = (
         ("read", _("Read")),
-        ("write", _("Write: say things, and change what its user may")),
-        ("admin", _("Manage: projects, members, forgetting, tokens")),
+        ("write", _("Write: send messages and change what you can change")),
+        ("admin", _("Manage: projects, members, forgetting and tokens")),
     )
 
     name = forms.CharField(
         label=_("Name"),
         max_length=120,
-        help_text=_("What it is for, such as “Editor on my laptop”."),
+        help_text=_("What the token is for, such as “Editor on my laptop”."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     project = forms.ModelChoiceField(
         label=_("Project"),
         queryset=Project.objects.none(),
         required=False,
-        empty_label=_("All of mine"),
+        empty_label=_("All my projects"),
         to_field_name="slug",
     )
     scopes = forms.MultipleChoiceField(
-        label=_("It may"),
+        label=_("Permissions"),
         choices=SCOPES,
         initial=["read", "write"],
         widget=forms.CheckboxSelectMultiple,
     )
-    days = forms.ChoiceField(label=_("Valid for"), choices=LIFETIMES, initial="90", required=False)
+    days = forms.ChoiceField(
+        label=_("Expires after"), choices=LIFETIMES, initial="90", required=False
+    )
 
     def __init__(self, user, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

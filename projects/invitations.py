@@ -26,7 +26,7 @@ RETENTION = timedelta(days=90)
 SESSION_KEY = "invitation"
 CLOSED_REASONS = {
     InvitationStatus.EXPIRED: _("This invitation has expired."),
-    InvitationStatus.USED_UP: _("This invitation was used as often as it allows."),
+    InvitationStatus.USED_UP: _("This invitation has been used up."),
     InvitationStatus.REVOKED: _("This invitation was revoked."),
 }
 
@@ -34,7 +34,7 @@ CLOSED_REASONS = {
 class AlreadyMemberError(InvalidInputError):
     """The invited user is a member of the project."""
 
-    default_message = _("They are a member already.")
+    default_message = _("This person is already a member.")
 
 
 class NotAdmittedError(ConflictError):

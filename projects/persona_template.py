@@ -133,7 +133,7 @@ def _reason_against(node: nodes.Node, depth: int, loops: int) -> str:
             is_allowed = name in known and not (node.dyn_args or node.dyn_kwargs)
         case nodes.For():
             is_allowed = isinstance(node.target, nodes.Name) and not node.recursive
-    return "" if is_allowed else _("“%(name)s” is not allowed here.") % {"name": name}
+    return "" if is_allowed else _("“%(name)s” is not allowed in a template.") % {"name": name}
 
 
 class _Rendering:
@@ -165,7 +165,7 @@ class _Rendering:
     def spend(self, steps: int) -> None:
         self.steps += steps
         if self.steps > MAX_STEPS:
-            raise PersonaTemplateError(_("It takes too many steps."), self.line)
+            raise PersonaTemplateError(_("The template is too complex."), self.line)
 
     def printed(self, text: str) -> str:
         self.chars += len(text)
@@ -285,7 +285,7 @@ def _default(value: Any, default: Any = "", boolean: bool = False) -> Any:
 
 
 def _too_much_output() -> str:
-    return _("It writes more than %(most)s characters.") % {"most": MAX_OUTPUT_CHARS}
+    return _("The result is longer than %(most)s characters.") % {"most": MAX_OUTPUT_CHARS}
 
 
 # Jinja's filters and tests of these names, without those that can pad a text to any length.
@@ -322,5 +322,5 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def _sentence(message: str | None) -> str:
-    text = (message or _("It cannot be read")).strip().rstrip(".")
+    text = (message or _("The template could not be read")).strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."

@@ -86,7 +86,7 @@ class RateLimitExceededError(LimitError):
     """Too many requests; the next may succeed after `retry_after_s`."""
 
     status = 429
-    default_message = _("Tried too often. Wait some minutes before you try again.")
+    default_message = _("Too many attempts. Wait a few minutes, then try again.")
 
     def __init__(self, state: RateLimitState, retry_after_s: int) -> None:
         super().__init__(code="rate_limited")

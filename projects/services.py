@@ -39,7 +39,7 @@ class ProjectBusyError(UnavailableError):
 class LastOwnerError(InvalidInputError):
     """The change would leave the project without an owner."""
 
-    default_message = _("A project keeps at least one owner.")
+    default_message = _("A project needs at least one owner.")
 
 
 def unused_slug(name: str) -> str:

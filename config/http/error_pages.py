@@ -38,7 +38,7 @@ def error_body(
 
 
 def too_large_message(max_bytes: int) -> str:
-    message = _("The request exceeds the limit of %(limit)s MB.")
+    message = _("The request is too large. The limit is %(limit)s MB.")
     return message % {"limit": f"{max_bytes / 1e6:.0f}"}
 
 
@@ -58,11 +58,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         status, message = 413, too_large_message(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
     elif isinstance(exception, DisallowedHost):
         message = _(
-            "Strata does not serve this host name. An administrator can add it to "
-            "STRATA_ALLOWED_HOSTS."
+            "This host name is not allowed. An administrator can add it to STRATA_ALLOWED_HOSTS."
         )
     else:
-        message = _("This request cannot be read.")
+        message = _("The server could not read this request.")
     if wants_json(request.path, request.headers.get("Accept", "")):
         return JsonResponse(error_body(request.path, message), status=status)
     return HttpResponse(render_to_string(f"{status}.html", {"reason": message}), status=status)

@@ -31,19 +31,19 @@ class AccountAdapter(DefaultAccountAdapter):
     """
 
     error_messages = DefaultAccountAdapter.error_messages | {
-        "account_inactive": gettext_lazy("This account is switched off."),
+        "account_inactive": gettext_lazy("This account is deactivated."),
         "cannot_remove_primary_email": gettext_lazy(
-            "Make another address the main one before you remove this."
+            "Make another address your primary email before you remove this one."
         ),
-        "duplicate_email": gettext_lazy("You have added this address already."),
-        "email_taken": gettext_lazy("Somebody has an account with this address already."),
-        "enter_current_password": gettext_lazy("This is not your present password."),
-        "email_password_mismatch": gettext_lazy("The address or the password is wrong."),
-        "username_password_mismatch": gettext_lazy("The name or the password is wrong."),
+        "duplicate_email": gettext_lazy("You have already added this email address."),
+        "email_taken": gettext_lazy("An account with this email address already exists."),
+        "enter_current_password": gettext_lazy("Your current password is incorrect."),
+        "email_password_mismatch": gettext_lazy("The email address or password is incorrect."),
+        "username_password_mismatch": gettext_lazy("The username or password is incorrect."),
         "too_many_login_attempts": gettext_lazy(
-            "Tried too often. Wait some minutes before you try again."
+            "Too many attempts. Wait a few minutes, then try again."
         ),
-        "rate_limited": gettext_lazy("Tried too often. Wait some minutes before you try again."),
+        "rate_limited": gettext_lazy("Too many attempts. Wait a few minutes, then try again."),
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
@@ -78,7 +78,7 @@ class AccountAdapter(DefaultAccountAdapter):
             log.error("email_failed what=%s reason=%s", template_prefix, error)
             messages.error(
                 self.request,
-                _("The mail could not be sent. Try again later, or contact the administrator."),
+                _("The email could not be sent. Try again later, or contact your administrator."),
             )
             raise ImmediateHttpResponse(redirect(self.request.path)) from error
 

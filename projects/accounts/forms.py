@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from projects.accounts.tokens import TokenRevocationForm
 
-KEPT_TOKENS = {"kept_tokens": _("All others are revoked.")}
+KEPT_TOKENS = {"kept_tokens": _("All others will be revoked.")}
 RULES = lazy(lambda: " ".join(password_validators_help_texts()), str)()
 # A longer password or name is refused before it is hashed, normalised or compared.
 MAX_FIELD_CHARS = 4_096
@@ -45,7 +45,7 @@ class RelabelledForm(forms.Form):
 
 
 class SignInForm(RelabelledForm, account.LoginForm):
-    labels = {"login": _("Username or mail address"), "password": _("Password")}
+    labels = {"login": _("Username or email"), "password": _("Password")}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -59,9 +59,9 @@ class SignInForm(RelabelledForm, account.LoginForm):
 class AccountFieldsForm(RelabelledForm):
     labels = {
         "username": _("Username"),
-        "email": _("Mail address (can wait)"),
+        "email": _("Email (optional)"),
         "password1": _("Password"),
-        "password2": _("Password, again"),
+        "password2": _("Confirm password"),
     }
     helps = {"password1": RULES}
 
@@ -79,29 +79,29 @@ class SocialSignUpForm(AccountFieldsForm, SocialSignupForm):
 
 
 class AddEmailForm(RelabelledForm, account.AddEmailForm):
-    labels = {"email": _("Another mail address")}
+    labels = {"email": _("New email address")}
 
 
 class ChangePasswordForm(RelabelledForm, TokenRevocationForm, account.ChangePasswordForm):
     labels = {
-        "oldpassword": _("Present password"),
+        "oldpassword": _("Current password"),
         "password1": _("New password"),
-        "password2": _("New password, again"),
+        "password2": _("Confirm new password"),
     }
     helps = KEPT_TOKENS | {"password1": RULES}
 
 
 class SetPasswordForm(RelabelledForm, TokenRevocationForm, account.SetPasswordForm):
-    labels = {"password1": _("New password"), "password2": _("New password, again")}
+    labels = {"password1": _("New password"), "password2": _("Confirm new password")}
     helps = KEPT_TOKENS | {"password1": RULES}
 
 
 class ForgottenPasswordForm(RelabelledForm, account.ResetPasswordForm):
-    labels = {"email": _("Mail address")}
+    labels = {"email": _("Email")}
 
 
 class NewPasswordForm(RelabelledForm, TokenRevocationForm, account.ResetPasswordKeyForm):
-    labels = {"password1": _("New password"), "password2": _("New password, again")}
+    labels = {"password1": _("New password"), "password2": _("Confirm new password")}
     helps = KEPT_TOKENS | {"password1": RULES}
 
 
@@ -118,16 +118,15 @@ class ConfirmCodeForm(RelabelledForm, factor.ReauthenticateForm):
 
 
 class ActivateAppForm(RelabelledForm, ActivateTOTPForm):
-    labels = {"code": _("The code that the app shows now")}
+    labels = {"code": _("Current code from the app")}
 
 
 class AddPasskeyForm(RelabelledForm, AddWebAuthnForm):
-    labels = {"name": _("Name"), "passwordless": _("Sign in with it alone, without a password")}
+    labels = {"name": _("Name"), "passwordless": _("Sign in without a password")}
     helps = {
-        "name": _("Which one it is, such as “Phone”."),
+        "name": _("A name for this passkey, such as “Phone”."),
         "passwordless": _(
-            "The device asks for a finger, a face or a PIN. Otherwise it is asked for after the "
-            "password."
+            "The passkey replaces your password. Otherwise you use it after your password."
         ),
     }
 

@@ -36,8 +36,8 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
     error_messages = DefaultSocialAccountAdapter.error_messages | {
         "no_password": _("Set a password first, so that you can still sign in."),
         "email_taken": _(
-            "Somebody has an account with this address already. If it is you, sign in to it, and "
-            "connect %s on your account’s page."
+            "An account with this email address already exists. If it is yours, sign in and "
+            "connect %s on your account page."
         ),
     }
 

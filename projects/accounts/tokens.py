@@ -39,7 +39,7 @@ class TokenRevocationForm(forms.Form):
         tokens = Token.objects.filter(user=self.user).order_by("-created")
         if choices := [(str(token.public_id), str(token)) for token in tokens]:
             self.fields["kept_tokens"] = forms.MultipleChoiceField(
-                label=_("API tokens to keep"),
+                label=_("Keep these API tokens"),
                 choices=choices,
                 required=False,
                 widget=forms.CheckboxSelectMultiple,

@@ -46,7 +46,7 @@ def end_session(request: HttpRequest, pk: int) -> HttpResponse:
     """Sign out another browser of the user."""
     session = get_object_or_404(UserSession, user=request.user, pk=pk)
     end_sessions(request, [session])
-    messages.success(request, _("That browser is signed out."))
+    messages.success(request, _("The browser was signed out."))
     return redirect("usersessions_list")
 
 

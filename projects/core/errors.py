@@ -43,7 +43,7 @@ class InvalidInputError(DomainError):
 
     status = 400
     default_code = "invalid"
-    default_message: ClassVar[StrOrPromise] = _("The input is invalid.")
+    default_message: ClassVar[StrOrPromise] = _("This input is not valid.")
 
 
 class NotAllowedError(DomainError):
@@ -51,7 +51,7 @@ class NotAllowedError(DomainError):
 
     status = 403
     default_code = "not_allowed"
-    default_message: ClassVar[StrOrPromise] = _("You may not do this.")
+    default_message: ClassVar[StrOrPromise] = _("You do not have permission to do this.")
 
 
 class NotFoundError(DomainError):
@@ -67,7 +67,7 @@ class ConflictError(DomainError):
 
     status = 409
     default_code = "conflict"
-    default_message: ClassVar[StrOrPromise] = _("This is not possible in the present state.")
+    default_message: ClassVar[StrOrPromise] = _("This is not possible right now.")
 
 
 class StaleVersionError(ConflictError):
@@ -75,7 +75,9 @@ class StaleVersionError(ConflictError):
 
     status = 412
     default_code = "stale_version"
-    default_message: ClassVar[StrOrPromise] = _("It was changed in the meantime.")
+    default_message: ClassVar[StrOrPromise] = _(
+        "This has changed in the meantime. Reload and try again."
+    )
 
 
 class LimitError(DomainError):
@@ -83,7 +85,7 @@ class LimitError(DomainError):
 
     status = 413
     default_code = "limit_exceeded"
-    default_message: ClassVar[StrOrPromise] = _("This exceeds a limit.")
+    default_message: ClassVar[StrOrPromise] = _("This is too large.")
 
 
 class UnavailableError(DomainError):
@@ -91,4 +93,4 @@ class UnavailableError(DomainError):
 
     status = 503
     default_code = "unavailable"
-    default_message: ClassVar[StrOrPromise] = _("This is not available now. Try again later.")
+    default_message: ClassVar[StrOrPromise] = _("This is not available right now. Try again later.")

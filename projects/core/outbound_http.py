@@ -73,15 +73,15 @@ BLOCKED_PORTS |= {6697, 10080, *range(6665, 6670)}
 class OutboundFailure(TextChoices):
     """The reason why nothing was sent, or no response came back."""
 
-    MALFORMED = "malformed", _("This is not an http:// or https:// address.")
-    CREDENTIALS = "credentials", _("The address must not contain a user name or a password.")
+    MALFORMED = "malformed", _("The address must start with http:// or https://.")
+    CREDENTIALS = "credentials", _("The address must not contain a username or password.")
     PORT = "port", _("This port is reserved for another protocol.")
-    INSIDE = "inside", _("This address does not lead to the public internet.")
-    UNKNOWN_HOST = "unknown_host", _("No host of this name was found.")
-    TIMEOUT = "timeout", _("The answer took too long.")
-    TLS = "tls", _("The certificate could not be verified.")
+    INSIDE = "inside", _("This address is not on the public internet.")
+    UNKNOWN_HOST = "unknown_host", _("The host name could not be found.")
+    TIMEOUT = "timeout", _("The server took too long to respond.")
+    TLS = "tls", _("The server’s certificate could not be verified.")
     CONNECTION = "connection", _("The connection failed.")
-    TOO_LARGE = "too_large", _("The answer is too large.")
+    TOO_LARGE = "too_large", _("The response is too large.")
 
 
 class OutboundError(DomainError):

@@ -22,6 +22,6 @@ def validate_search_language(name: str) -> None:
     known = search_languages()
     if name not in known:
         raise ValidationError(
-            _("“%(name)s” is not one of the languages %(known)s.")
+            _("“%(name)s” is not a supported language. Choose one of %(known)s.")
             % {"name": name, "known": ", ".join(known)}
         )

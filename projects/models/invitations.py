@@ -23,7 +23,7 @@ MAX_USES = 10_000
 class InvitationStatus(models.TextChoices):
     """The state of a link: open, or the reason why it is closed."""
 
-    OPEN = "open", _("open")
+    OPEN = "open", _("active")
     EXPIRED = "expired", _("expired")
     USED_UP = "used_up", _("used up")
     REVOKED = "revoked", _("revoked")

@@ -32,4 +32,4 @@ def browser(user_agent: str) -> str:
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     if name and system:
         return _("%(browser)s on %(system)s") % {"browser": name, "system": system}
-    return user_agent[:MAX_NAME_CHARS] or _("A browser without a name")
+    return user_agent[:MAX_NAME_CHARS] or _("Unknown browser")

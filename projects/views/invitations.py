@@ -47,7 +47,7 @@ def _revoke(request: HttpRequest, member: Membership) -> HttpResponse:
     except ValidationError as error:
         raise Http404 from error
     invitations.revoke(invitation)
-    messages.success(request, _("The invitation is revoked."))
+    messages.success(request, _("The invitation was revoked."))
     return redirect(reverse("project-settings", args=[member.project.slug]) + "#invitations")
 
 

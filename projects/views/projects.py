@@ -78,7 +78,7 @@ def project_delete(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return settings_page(request, membership(request.user, slug), 400, deletion_form=form)
     delete_project(project)
-    messages.success(request, _("%(name)s is deleted.") % {"name": project.name})
+    messages.success(request, _("%(name)s was deleted.") % {"name": project.name})
     return redirect("projects")
 
 
@@ -113,14 +113,14 @@ def _add(request: HttpRequest, project: Project) -> MemberForm | None:
     except AlreadyMemberError as error:
         form.add_error(error.field, str(error))
         return form
-    messages.success(request, _("%(name)s is invited.") % {"name": username})
+    messages.success(request, _("%(name)s was invited.") % {"name": username})
     return None
 
 
 def _change_role(request: HttpRequest, project: Project) -> str | None:
     role = request.POST.get("role", "")
     if role not in MemberRole.values:
-        return _("There is no such role.")
+        return _("This role does not exist.")
     change_role(_member_in(request, project), role, request.user)
     return None
 

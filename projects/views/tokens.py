@@ -34,7 +34,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
 @require_POST
 def token_revoke(request: HttpRequest, pk) -> HttpResponse:
     get_object_or_404(Token, user=request.user.pk, public_id=pk).delete()
-    messages.success(request, _("The token is revoked."))
+    messages.success(request, _("The token was revoked."))
     return redirect("tokens")
 
 

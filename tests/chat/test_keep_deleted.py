@@ -46,8 +46,8 @@ def test_by_the_page_the_next_prompt_has_the_deleted_message_tagged(
 ):
     client.force_login(owner)
     page = client.get(SETTINGS).content.decode()
-    assert "The assistant still sees deleted messages" in page
-    assert "tagged with the time of its deletion" in page
+    assert "Let the assistant see deleted messages" in page
+    assert "marked with the time of deletion" in page
     form = dict(re.findall(r'name="(initial-\w+)" value="([^"]*)"', page))
     form |= {name.removeprefix("initial-"): value for name, value in form.items()}
     assert client.post(SETTINGS, form | {"keep_deleted": "on"}).status_code == 302
@@ -68,7 +68,7 @@ def test_every_member_reads_that_it_is_so(client, viewer, project):
     project.keep_deleted = True
     project.save()
     client.force_login(viewer)
-    assert "the assistant still sees them" in client.get(SETTINGS).content.decode()
+    assert "visible to the assistant" in client.get(SETTINGS).content.decode()
 
 
 def test_a_message_that_waits_for_its_answer_is_deleted_like_any_other(

@@ -61,7 +61,7 @@ def detail(answer: HTTPResponse) -> str:
 def test_a_program_is_refused_by_the_header_in_json(web, path):
     answer = announce(web, path, JSON, 30 * MB + 1)
     assert (answer.status, answer.headers["Content-Type"]) == (413, "application/json")
-    assert detail(answer) == "The request exceeds the limit of 30 MB."
+    assert detail(answer) == "The request is too large. The limit is 30 MB."
 
 
 def test_a_refusal_is_guarded_and_named_as_every_other_answer(web):
@@ -90,14 +90,14 @@ def test_a_form_may_be_larger_for_its_files_but_not_without_end(web):
 
 def test_who_sends_all_of_it_still_reads_the_answer(web):
     answer = ask(web, "/api/v1/projects/", JSON, b" " * 31 * MB)
-    assert (answer.status, detail(answer)) == (413, "The request exceeds the limit of 30 MB.")
+    assert (answer.status, detail(answer)) == (413, "The request is too large. The limit is 30 MB.")
 
 
 def test_a_body_without_a_length_is_cut_off_and_not_kept(web):
     process = psutil.Process(web.pid)
     before = process.io_counters().write_bytes
     answer = ask(web, "/api/v1/projects/", JSON, chunks(120))
-    assert (answer.status, detail(answer)) == (413, "The request exceeds the limit of 30 MB.")
+    assert (answer.status, detail(answer)) == (413, "The request is too large. The limit is 30 MB.")
     assert process.io_counters().write_bytes - before < 40 * MB
 
 

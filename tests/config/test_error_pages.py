@@ -29,11 +29,11 @@ def test_a_form_with_too_many_words_is_413(api, client, owner, project, settings
     form = {"file": SimpleUploadedFile("a.jsonl", b"{}"), "format": "x" * 1_000_001}
     answer = api(owner).post(IMPORTS, form)
     assert answer.status_code == 413
-    assert answer.json() == {"detail": "The request exceeds the limit of 1 MB."}
+    assert answer.json() == {"detail": "The request is too large. The limit is 1 MB."}
     client.force_login(owner)
     page = client.post("/projects/billing/chats/", {"content": "x" * 1_000_001}, headers=HTML)
     assert page.status_code == 413
-    assert "exceeds the limit of 1 MB" in page.content.decode()
+    assert "The limit is 1 MB" in page.content.decode()
 
 
 HTML = {"Accept": "text/html"}
@@ -42,7 +42,10 @@ HTML = {"Accept": "text/html"}
 def test_a_request_that_cannot_be_read_is_400(api, client, owner, project, settings):
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 2
     answer = api(owner).post(IMPORTS, {str(number): "x" for number in range(5)})
-    assert (answer.status_code, answer.json()) == (400, {"detail": "This request cannot be read."})
+    assert (answer.status_code, answer.json()) == (
+        400,
+        {"detail": "The server could not read this request."},
+    )
     client.force_login(owner)
     form = {str(number): "x" for number in range(5)}
     page = client.post("/projects/billing/chats/", form, headers=HTML)

@@ -113,7 +113,7 @@ def test_what_is_remembered_and_the_settings_can_be_reached(page, begin):
     page.get_by_role("link", name="Memory").click()
     expect(page.get_by_role("heading", name=f"What {name} remembers")).to_be_visible()
     page.get_by_role("link", name="Settings").click()
-    expect(page.get_by_text("sees what is remembered of everyone’s")).to_be_visible()
+    expect(page.get_by_text("can see what the project remembers")).to_be_visible()
 
 
 def test_without_scripts_on_a_small_screen_everything_still_works(

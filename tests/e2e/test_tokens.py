@@ -22,7 +22,7 @@ def opens(server, token: str) -> int:
 def make_token(page) -> None:
     """Send the form. Pages share their sign-in, so only the first asks for the password."""
     with page.expect_navigation():
-        page.get_by_role("button", name="Make token").click()
+        page.get_by_role("button", name="Create token").click()
     if "/accounts/confirm/" in page.url:
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Confirm").click()
@@ -36,16 +36,16 @@ def test_a_token_is_made_shown_once_and_revoked(open_page, sign_in, server, scri
     page.get_by_role("link", name="API tokens").click()
     name = f"Editor {scripts}"
     page.get_by_label("Name").fill(name)
-    page.get_by_label("Valid for").select_option("30 days")
+    page.get_by_label("Expires after").select_option("30 days")
     make_token(page)
-    token = page.get_by_label("The new token").input_value()
+    token = page.get_by_label("Your new token").input_value()
     assert opens(server, token) == 200
     page.get_by_role("link", name="Projects").click()
     page.get_by_role("link", name="API tokens").click()
     expect(page.get_by_text(name, exact=True)).to_be_visible()
-    expect(page.get_by_label("The new token")).to_have_count(0)
+    expect(page.get_by_label("Your new token")).to_have_count(0)
     page.get_by_role("button", name=f"Revoke {name}").click()
-    expect(page.get_by_text("The token is revoked.")).to_be_visible()
+    expect(page.get_by_text("The token was revoked.")).to_be_visible()
     expect(page.get_by_text(name, exact=True)).to_have_count(0)
     assert opens(server, token) == 401
 
@@ -58,5 +58,5 @@ def test_the_page_that_shows_a_token_shuts_nobody_out(open_page, sign_in, theme)
     page.goto("/account/tokens/")
     page.get_by_label("Name").fill("Dashboard")
     make_token(page)
-    page.get_by_label("The new token").wait_for()
+    page.get_by_label("Your new token").wait_for()
     assert violations(page) == []

@@ -47,7 +47,7 @@ def reads(client, owner, project):
         ("project", "Neuer Chat"),
         ("memory", "Was sich Billing gemerkt hat"),
         ("overview", "Das Gedächtnis auf einen Blick"),
-        ("project-settings", "Budget des Gedächtnisses, in Token"),
+        ("project-settings", "Budget für das Gedächtnis (Token)"),
         ("facts", "Fakt hinzufügen"),
         ("memory-blocks", "Neuer Block"),
         ("memory-review", "Durchsicht"),

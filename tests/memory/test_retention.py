@@ -157,9 +157,9 @@ def test_owners_see_what_would_go_before_they_save(project, client, owner, say):
 
 def test_members_are_told_how_long_chats_are_kept(project, client, viewer):
     client.force_login(viewer)
-    assert "kept for ever" in client.get(SETTINGS).content.decode()
+    assert "kept forever" in client.get(SETTINGS).content.decode()
     keep(project, 30)
-    assert "kept for 30 days after their last message" in client.get(SETTINGS).content.decode()
+    assert "deleted 30 days after the last message" in client.get(SETTINGS).content.decode()
 
 
 def test_the_api_sets_it_and_refuses_nonsense(api, owner, editor, project):

@@ -89,9 +89,9 @@ def test_the_last_owner_stays(api, owner, editor):
     client = api(owner)
     left = client.delete(f"{URL}olive/")
     assert left.status_code == 400
-    assert left.json() == {"detail": "A project keeps at least one owner."}
+    assert left.json() == {"detail": "A project needs at least one owner."}
     demoted = client.patch(f"{URL}olive/", {"role": "editor"}, format="json")
-    assert demoted.json() == {"role": ["A project keeps at least one owner."]}
+    assert demoted.json() == {"role": ["A project needs at least one owner."]}
     client.patch(f"{URL}edgar/", {"role": "owner"}, format="json")
     assert client.delete(f"{URL}olive/").status_code == 204
 

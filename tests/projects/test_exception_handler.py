@@ -38,7 +38,11 @@ def test_errors_are_grouped_by_field(errors, flat):
         (NotAllowedError("Owners only."), 403, {"detail": "Owners only."}),
         (NotFoundError(), 404, {"detail": "Not found."}),
         (ConflictError("It is closed."), 409, {"detail": "It is closed."}),
-        (StaleVersionError(), 412, {"detail": "It was changed in the meantime."}),
+        (
+            StaleVersionError(),
+            412,
+            {"detail": "This has changed in the meantime. Reload and try again."},
+        ),
         (LimitError("Too many."), 413, {"detail": "Too many."}),
         (UnavailableError("No model."), 503, {"detail": "No model."}),
     ],

@@ -116,7 +116,7 @@ def test_a_revoked_token_opens_nothing(olive, owner):
     token, secret = Token.issue(owner, name="Editor")
     assert opens(secret) == 200
     answer = olive.post(f"{URL}{token.public_id}/revoke/", follow=True)
-    assert "The token is revoked." in answer.content.decode()
+    assert "The token was revoked." in answer.content.decode()
     assert opens(secret) == 401
 
 

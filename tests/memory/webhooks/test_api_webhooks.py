@@ -95,7 +95,7 @@ def test_the_guard_is_what_keeps_them_out(project, owner, connector, work, monke
 
 def test_a_changed_address_is_checked_as_well(api, owner, webhook, connector):
     answer = api(owner).patch(webhook_url(webhook), {"url": "http://10.0.0.1/"}, format="json")
-    assert answer.json() == {"url": ["This address does not lead to the public internet."]}
+    assert answer.json() == {"url": ["This address is not on the public internet."]}
     assert connector.connections == []
 
 

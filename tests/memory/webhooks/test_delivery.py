@@ -388,7 +388,7 @@ def test_an_address_that_leads_inside_by_now_is_not_sent_to(
     assert connector.connections == []
     delivery = the_delivery()
     assert (delivery.state, delivery.status_code) == ("waiting", None)
-    assert delivery.error == "This address does not lead to the public internet."
+    assert delivery.error == "This address is not on the public internet."
 
 
 def test_a_receiver_that_hangs_is_not_waited_for(webhook, inside, say, work, monkeypatch):
@@ -401,7 +401,7 @@ def test_a_receiver_that_hangs_is_not_waited_for(webhook, inside, say, work, mon
     inside.reply = Reply(delay=1)
     say()
     work()
-    assert the_delivery().error == "The answer took too long."
+    assert the_delivery().error == "The server took too long to respond."
 
 
 def test_nothing_of_the_answer_is_kept(webhook, inside, say, work):

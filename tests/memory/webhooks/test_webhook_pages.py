@@ -43,7 +43,7 @@ def test_what_is_refused_is_not_lost_and_says_why(as_owner, project, connector):
     answer = as_owner.post(URL, WISH | {"url": "http://localhost/hook"})
     text = answer.content.decode()
     assert answer.status_code == 400
-    assert "This address does not lead to the public internet." in text
+    assert "This address is not on the public internet." in text
     assert 'value="http://localhost/hook"' in text
     assert len(re.findall(r"<input[^>]*checked", text)) == 2
     assert as_owner.post(URL, {"url": WISH["url"]}).status_code == 400
@@ -54,7 +54,7 @@ def test_in_german(as_owner, project, connector):
     answer = as_owner.post(
         URL, WISH | {"url": "http://localhost/hook"}, headers={"Accept-Language": "de"}
     )
-    assert "Diese Adresse führt nicht ins öffentliche Internet." in answer.content.decode()
+    assert "Diese Adresse liegt nicht im öffentlichen Internet." in answer.content.decode()
 
 
 def test_each_button_does_what_it_says(as_owner, webhook, inside, work, connector):

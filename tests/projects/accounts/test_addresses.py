@@ -63,7 +63,7 @@ def test_too_short_a_header_is_no_way_round_the_limits(client, owner, settings):
             headers={"X-Forwarded-For": f"203.0.113.{number}"},
         )
         assert answer.status_code == 200
-    assert "Too many requests" in answer.content.decode()
+    assert "Too many attempts" in answer.content.decode()
 
 
 @pytest.mark.django_db

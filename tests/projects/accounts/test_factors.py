@@ -56,7 +56,7 @@ def test_an_app_is_set_up_by_its_first_code_and_recovery_codes_come_with_it(oliv
 def test_a_wrong_first_code_sets_nothing_up(olive):
     olive.get("/accounts/factors/app/")
     answer = olive.post("/accounts/factors/app/", {"code": "000000"})
-    assert "This code is wrong" in answer.content.decode()
+    assert "This code is incorrect" in answer.content.decode()
     assert not Authenticator.objects.exists()
 
 
@@ -82,7 +82,7 @@ def test_a_code_works_once(half_in, sign_in, is_in):
     code = code_of(SECRET)
     half_in.post(ASKED, {"code": code})
     other, _answer = sign_in("olive")
-    assert "used already" in other.post(ASKED, {"code": code}).content.decode()
+    assert "already used" in other.post(ASKED, {"code": code}).content.decode()
     assert not is_in(other)
 
 
@@ -98,7 +98,7 @@ def test_guessing_codes_is_limited_in_whatever_browser(half_in, sign_in, is_in):
         half_in.post(ASKED, {"code": "000000"})
     other, _answer = sign_in("olive")
     answer = other.post(ASKED, {"code": code_of(SECRET)})
-    assert "Too many requests" in answer.content.decode()
+    assert "Too many attempts" in answer.content.decode()
     assert not is_in(other)
 
 

@@ -45,7 +45,7 @@ def test_an_owner_makes_a_link_that_is_shown_this_once(olive, project, client):
     invitation = Invitation.objects.get()
     assert (invitation.role, invitation.max_uses, invitation.uses) == ("viewer", 3, 0)
     page = olive.get("/projects/billing/settings/").content.decode()
-    assert "0 of 3 came" in page
+    assert "0 of 3 used" in page
     secret = link.split("/")[-2]
     assert secret not in page
     assert secret not in str(Invitation.objects.values())
@@ -70,7 +70,7 @@ def test_nobody_else_makes_or_takes_back_one(client, request, issue, username):
     assert client.post(MADE, {"action": "revoke", "id": invitation.pk}).status_code == 404
     assert Invitation.objects.open().count() == 1
     settings = client.get("/projects/billing/settings/").content.decode()
-    assert "Take back" not in settings
+    assert "Revoke" not in settings
 
 
 def test_who_has_an_account_signs_in_and_joins(client, person, issue, django_user_model):
@@ -105,8 +105,8 @@ def test_a_link_for_one_makes_one_account(client, issue, django_user_model):
     client.get(path)
     client.post("/accounts/signup/", ACCOUNT)
     answer = late.post("/accounts/signup/", ACCOUNT | {"username": "late"}, follow=True)
-    assert "by invitation" in answer.content.decode()
-    assert "used as often as it allows" in late.get("/join/").content.decode()
+    assert "need an invitation" in answer.content.decode()
+    assert "has been used up" in late.get("/join/").content.decode()
     assert not django_user_model.objects.filter(username="late").exists()
 
 
@@ -118,7 +118,7 @@ def test_an_account_is_not_made_when_the_link_is_taken_meanwhile(
     monkeypatch.setattr("projects.accounts.adapter.is_invited", lambda request: True)
     Invitation.objects.update(uses=1)
     answer = client.post("/accounts/signup/", ACCOUNT, follow=True)
-    assert "used as often as it allows" in answer.content.decode()
+    assert "has been used up" in answer.content.decode()
     assert not django_user_model.objects.filter(username="new").exists()
 
 
@@ -126,7 +126,7 @@ def test_an_account_is_not_made_when_the_link_is_taken_meanwhile(
     ("over", "reason"),
     [
         ({"expires_at": timezone.now() - timedelta(seconds=1)}, "has expired"),
-        ({"uses": 1}, "was used as often as it allows"),
+        ({"uses": 1}, "has been used up"),
         ({"revoked_at": timezone.now()}, "was revoked"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_link_that_is_over_says_so_and_lets_nobody_in(client, person, issue, o
     invitation, path = issue()
     Invitation.objects.update(**over)
     assert reason in client.get(path, follow=True).content.decode()
-    assert "by invitation" in client.get("/accounts/signup/").content.decode()
+    assert "need an invitation" in client.get("/accounts/signup/").content.decode()
     client.force_login(person("nina"))
     client.get(path)
     answer = client.post("/join/")
@@ -148,7 +148,7 @@ def test_an_unknown_link_is_none(client, issue):
     assert client.get("/join/billing/nonsense/").status_code == 404
     assert client.get(path.replace("billing", "support")).status_code == 404
     assert client.get("/join/").status_code == 404
-    assert "Open the link" in client.get("/join/").content.decode()
+    assert "Open the invitation link" in client.get("/join/").content.decode()
 
 
 def test_looking_for_links_is_limited(client, db):
@@ -186,7 +186,7 @@ def test_a_link_is_taken_back_on_the_page(olive, issue, client):
     invitation, path = issue()
     olive.post(MADE, {"action": "revoke", "id": invitation.pk})
     assert "was revoked" in client.get(path, follow=True).content.decode()
-    assert "Take back" not in olive.get("/projects/billing/settings/").content.decode()
+    assert "Revoke" not in olive.get("/projects/billing/settings/").content.decode()
     assert olive.post(MADE, {"action": "revoke", "id": "x"}).status_code == 404
 
 

@@ -26,7 +26,7 @@ def elsewhere(owner, sign_in) -> Client:
 def test_they_are_listed_with_what_they_are(olive, elsewhere):
     page = olive.get(SESSIONS).content.decode()
     assert "Firefox on Linux" in page
-    assert "this one" in page
+    assert "this browser" in page
     assert "127.0.0.1" in page
 
 
@@ -102,7 +102,7 @@ def test_removing_a_member_acts_at_the_next_request(sign_in, project, editor, ow
         ("Mozilla/5.0 (iPhone) AppleWebKit Version/18 Mobile Safari/604.1", "Safari on iPhone"),
         ("Mozilla/5.0 (Windows NT 10.0) Chrome/140 Safari/537.36 Edg/140", "Edge on Windows"),
         ("curl/8.5.0", "curl/8.5.0"),
-        ("", "A browser without a name"),
+        ("", "Unknown browser"),
     ],
 )
 def test_a_browser_is_named_in_words(agent, expected):

@@ -32,7 +32,7 @@ def test_it_leads_nowhere_else(owner, sign_in):
 @pytest.mark.parametrize("login", ["olive", "olive@example.org", "nobody", "nobody@example.org"])
 def test_a_wrong_password_is_told_without_telling_who_there_is(owner, sign_in, is_in, login):
     browser, answer = sign_in(login, "wrong")
-    assert "or the password is wrong" in answer.content.decode()
+    assert "or password is incorrect" in answer.content.decode()
     assert not is_in(browser)
 
 
@@ -40,7 +40,7 @@ def test_after_five_wrong_passwords_the_right_one_has_to_wait(owner, sign_in, is
     for _ in range(5):
         sign_in("olive", "wrong")
     browser, answer = sign_in("olive")
-    assert "Too many requests" in answer.content.decode()
+    assert "Too many attempts" in answer.content.decode()
     assert not is_in(browser)
 
 
@@ -55,7 +55,7 @@ def test_ten_wrong_passwords_for_many_names_shut_out_an_address(owner, sign_in):
     for number in range(10):
         sign_in(f"name{number}", "wrong")
     _browser, answer = sign_in("olive")
-    assert "Too many requests" in answer.content.decode()
+    assert "Too many attempts" in answer.content.decode()
 
 
 @pytest.mark.parametrize(("proxies", "shut_out"), [(0, True), (1, False)])
@@ -72,7 +72,7 @@ def test_an_address_is_that_which_trusted_proxies_tell(client, owner, settings, 
         {"login": "olive", "password": "pass-word-1"},
         headers={"X-Forwarded-For": "203.0.113.99"},
     )
-    assert ("Too many requests" in answer.content.decode()) is shut_out
+    assert ("Too many attempts" in answer.content.decode()) is shut_out
 
 
 def test_whoever_comes_through_a_socket_is_of_this_machine(client, owner, is_in):
@@ -101,7 +101,7 @@ def test_who_is_switched_off_is_told_so(owner, sign_in):
     owner.is_active = False
     owner.save()
     browser, answer = sign_in("olive")
-    assert "switched off" in browser.get(answer["Location"]).content.decode()
+    assert "deactivated" in browser.get(answer["Location"]).content.decode()
 
 
 def test_who_is_switched_off_is_out_at_the_next_request(owner, olive, is_in):
@@ -132,8 +132,8 @@ def test_a_user_without_a_password_does_not_get_in(django_user_model, sign_in, i
 
 def test_nobody_makes_an_account_uninvited(client, django_user_model):
     form = {"username": "new", "password1": "a-long-word-7", "password2": "a-long-word-7"}
-    assert "by invitation" in client.get("/accounts/signup/").content.decode()
-    assert "by invitation" in client.post("/accounts/signup/", form).content.decode()
+    assert "need an invitation" in client.get("/accounts/signup/").content.decode()
+    assert "need an invitation" in client.post("/accounts/signup/", form).content.decode()
     assert not django_user_model.objects.exists()
 
 

@@ -25,7 +25,7 @@ from projects.core.errors import ConflictError
 EVENT = {
     "type": "object",
     "properties": {
-        "event": {"type": "string", "enum": ["message", "delta", "done", "error"]},
+        "event": {"type": "string", "enum": ["message", "lookups", "delta", "done", "error"]},
         "id": {"type": "string"},
         "data": {"type": "string", "description": "JSON."},
     },
@@ -33,9 +33,11 @@ EVENT = {
 }
 EVENTS = OpenApiResponse(
     EVENT,
-    "Server-sent events. `message`: the stored message. `delta` {`text`}: a part of the reply. At "
-    "the end `done`: the whole reply; or, if the model failed, `error` {`detail`, `id`, `reply`}. "
-    "Each has an id for Last-Event-ID. A comment is sent after 15 seconds without an event.",
+    "Server-sent events. `message`: the stored message. `lookups`: all that the model "
+    "has looked up so far, each time that a lookup begins or ends. `delta` {`text`}: a part of the "
+    "reply. At the end `done`: the whole reply; or, if the model failed, `error` {`detail`, `id`, "
+    "`reply`}. All except `lookups` have an id for Last-Event-ID. A comment is sent after 15 "
+    "seconds without an event.",
     examples=[
         OpenApiExample(
             "Events",

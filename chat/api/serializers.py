@@ -106,6 +106,15 @@ class ToolCallSerializer(serializers.Serializer):
     arguments = serializers.CharField(help_text="As the model wrote them; most often JSON.")
 
 
+class LookupSerializer(serializers.Serializer):
+    tool = serializers.CharField()
+    arguments = serializers.CharField(help_text="As the model wrote them; most often JSON.")
+    found = serializers.IntegerField(
+        allow_null=True, help_text="The number of results; null while it runs, and on an error."
+    )
+    error = serializers.CharField(help_text="Why the call was refused, or empty.")
+
+
 class MessageListSerializer(serializers.ListSerializer):
     """Loads the relations of all messages in a fixed number of queries."""
 
@@ -125,6 +134,9 @@ class MessageSerializer(serializers.ModelSerializer):
     author = serializers.CharField(source="speaker", read_only=True)
     content = serializers.SerializerMethodField()
     tool_calls = serializers.SerializerMethodField(help_text="The tool calls of a reply.")
+    lookups = serializers.SerializerMethodField(
+        help_text="What the model looked up with Strata's own tools."
+    )
     attachments = serializers.SerializerMethodField()
     reactions = serializers.SerializerMethodField()
     siblings = serializers.SerializerMethodField(
@@ -144,6 +156,7 @@ class MessageSerializer(serializers.ModelSerializer):
             "content",
             "tool_calls",
             "tool_call_id",
+            "lookups",
             "status",
             "error",
             "version",
@@ -172,6 +185,11 @@ class MessageSerializer(serializers.ModelSerializer):
     def get_tool_calls(self, message: Message) -> Any:
         calls = message.calls if message.deleted_at is None else ()
         return ToolCallSerializer(calls, many=True).data
+
+    @extend_schema_field(LookupSerializer(many=True))
+    def get_lookups(self, message: Message) -> Any:
+        lookups = message.loaded_lookups if message.deleted_at is None else ()
+        return LookupSerializer(lookups, many=True).data
 
     @extend_schema_field(AttachmentSerializer(many=True))
     def get_attachments(self, message: Message) -> Any:

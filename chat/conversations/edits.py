@@ -29,6 +29,7 @@ COPIED_FIELDS = (
     "tokens",
     "tool_calls",
     "tool_call_id",
+    "lookups",
     "model",
     "status",
     "error",

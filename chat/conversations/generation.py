@@ -6,6 +6,7 @@ import time
 from asyncio import AbstractEventLoop, Task
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import groupby
 from uuid import UUID
 
@@ -14,11 +15,12 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from chat import providers
+from chat.conversations.lookups import LookupLoop, LookupsChanged
 from chat.conversations.messages import lock_session
 from chat.models import Message, Status
 from chat.models.messages import UNFINISHED
 from chat.prompt import builder
-from chat.prompt.types import Prompt, dump_tool_calls
+from chat.prompt.types import dump_tool_calls
 from chat.providers import Delta, Failed, Finished, ProviderError
 from chat.providers.base import ReplyOptions
 from chat.signals import message_changed, reply_stored, turn_finished
@@ -62,8 +64,9 @@ async def stream_reply(
     reply: Message,
     is_stopped: Callable[[], bool] = lambda: False,
     options: ReplyOptions = ReplyOptions(),
-) -> AsyncIterator[Delta | Finished | Failed]:
-    """Generate `reply` chunk by chunk, store it once a second, and finalise it in any case.
+) -> AsyncIterator[Delta | LookupsChanged | Finished | Failed]:
+    """Generate `reply` chunk by chunk, store it once a second, and finalise it in any case. Lookups
+    of the model are stored at once.
 
     The last event is Finished or Failed, unless the reply was cancelled. A cancelled reply keeps
     its text so far, as stopped if `is_stopped()` (a reader stopped it), else as interrupted (its
@@ -74,16 +77,19 @@ async def stream_reply(
     changes: dict[str, object] = {"error": SERVER_STOPPED}
     try:
         with flushing(reply, chunks):
-            prompt = await in_thread(_build_prompt, reply, options.system)
-            changes["receipt"] = prompt.receipt()
-            provider = await asyncio.to_thread(providers.get_provider, prompt.model, "reply")
+            loop = await in_thread(_prepare, reply, options)
+            changes["receipt"] = loop.receipt()
+            provider = await asyncio.to_thread(providers.get_provider, loop.prompt.model, "reply")
             began = time.monotonic()
-            async for event in provider.stream(prompt.messages, options):
+            async for event in loop.stream(provider):
                 if isinstance(event, Delta):
                     if not chunks:
                         changes["first_token_ms"] = int((time.monotonic() - began) * 1000)
                     chunks.append(storable(event.text))
                     yield Delta(chunks[-1])
+                elif isinstance(event, LookupsChanged):
+                    changes |= _lookup_fields(loop)
+                    yield event
                 else:
                     changes |= _completion_fields(event)
                     status = Status.COMPLETE
@@ -105,10 +111,21 @@ async def stream_reply(
         await asyncio.shield(_finalise_with_retries(reply, "".join(chunks), status, changes))
 
 
-def _build_prompt(reply: Message, system: str) -> Prompt:
+def _prepare(reply: Message, options: ReplyOptions) -> LookupLoop:
     """Build the prompt of a pending reply from the committed data."""
     fresh = Message.objects.select_related("parent__author", "session__project").get(pk=reply.pk)
-    return builder.build(builder.Turn(fresh.session, fresh.parent, system=system))
+    turn = builder.Turn(fresh.session, fresh.parent, system=options.system)
+
+    def store(loop: LookupLoop) -> None:
+        # If this process dies, the receipt still names what the text so far may be derived from.
+        unfinished = Message.objects.unfinished().filter(project=fresh.project_id, pk=reply.pk)
+        unfinished.update(**_lookup_fields(loop))
+
+    return LookupLoop.begin(turn, builder.build(turn), options, store)
+
+
+def _lookup_fields(loop: LookupLoop) -> dict[str, object]:
+    return {"lookups": [asdict(lookup) for lookup in loop.lookups], "receipt": loop.receipt()}
 
 
 def _completion_fields(event: Finished) -> dict[str, object]:

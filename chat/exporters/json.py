@@ -74,6 +74,7 @@ def _message_fields(message: Message) -> dict[str, Any]:
         "author": author,
         "content": "" if deleted else message.text,
         "tool_calls": [] if deleted else message.tool_calls,
+        "lookups": [] if deleted else message.lookups,
         "cost": None if message.cost is None else str(message.cost),
         "created_at": _time(message.created_at),
         "edited_at": _time(message.edited_at),

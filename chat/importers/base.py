@@ -15,7 +15,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from chat.models import SessionKind, SessionStatus, Status, Visibility
-from chat.prompt.types import ToolCall
+from chat.prompt.types import Lookup, ToolCall
 from projects.core.errors import InvalidInputError
 from projects.core.text import storable
 
@@ -93,6 +93,7 @@ class ImportedMessage:
     parent: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+    lookups: tuple[Lookup, ...] = ()
     model: str = ""
     status: str = Status.COMPLETE
     error: str = ""

@@ -33,7 +33,7 @@ from chat.importers.json_objects import (
     require_object,
 )
 from chat.models import FINAL, Role, SessionKind, SessionStatus, Status, Visibility
-from chat.prompt.types import load_tool_calls
+from chat.prompt.types import load_lookups, load_tool_calls
 from projects.core.text import storable
 
 # The largest value of an integer column.
@@ -164,6 +164,7 @@ def _message(fields: JSONObject, earlier: Mapping[str, ImportedMessage]) -> Impo
         parent=parent if parent in earlier else None,
         tool_calls=load_tool_calls(fields.get("tool_calls")) if exists else (),
         tool_call_id=get_text(fields, "tool_call_id"),
+        lookups=load_lookups(fields.get("lookups")) if exists else (),
         model=get_text(fields, "model"),
         status=_one_of(FINAL, fields, "status", Status.INTERRUPTED),
         error=get_text(fields, "error"),

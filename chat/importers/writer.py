@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -256,6 +256,7 @@ class ImportWriter:
             created_at=message.at,
             tool_calls=dump_tool_calls(message.tool_calls),
             tool_call_id=storable(message.tool_call_id),
+            lookups=[asdict(lookup) for lookup in message.lookups],
             model=storable(message.model)[:200],
             status=message.status,
             error=storable(message.error)[:500],

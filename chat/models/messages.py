@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chat.models.sessions import Session
-from chat.prompt.types import ToolCall, load_tool_calls
+from chat.prompt.types import Lookup, ToolCall, load_lookups, load_tool_calls
 from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
@@ -156,6 +156,12 @@ class Message(ProjectScopedModel):
     tool_call_id = models.TextField(
         blank=True, help_text="In what a tool answered: the id of the call it answers."
     )
+    lookups = models.JSONField(
+        default=list,
+        db_default=Value([], models.JSONField()),
+        blank=True,
+        help_text="What a reply looked up with Strata's own tools: tool, arguments, found, error.",
+    )
     source_key = models.CharField(max_length=300, null=True, blank=True, editable=False)
     edited_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -204,6 +210,10 @@ class Message(ProjectScopedModel):
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         return load_tool_calls(self.tool_calls)
+
+    @property
+    def loaded_lookups(self) -> tuple[Lookup, ...]:
+        return load_lookups(self.lookups)
 
     @property
     def is_final(self) -> bool:

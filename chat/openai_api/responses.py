@@ -8,6 +8,7 @@ from typing import Any
 
 from chat.openai_api.errors import domain_error_body, error_body
 from chat.prompt.types import ToolCall
+from chat.providers import Delta
 from chat.streaming import live_replies
 from chat.streaming.live_replies import LiveReply
 from chat.streaming.poller import StreamGrant, get_poller
@@ -74,8 +75,12 @@ async def stream_chunks(
         has_content = bool(live.text) or not _tool_calls(live)
         yield envelope.chunk({"role": "assistant", "content": "" if has_content else None})
         with get_poller().checking(grant) as closed:
-            async for delta in with_pings(live_replies.follow_live(live), closed):
-                yield PING if delta is None else envelope.chunk({"content": delta.text})
+            async for change in with_pings(live_replies.follow_live(live), closed):
+                # Clients have no place for Strata's own lookups. The comment keeps them waiting.
+                if isinstance(change, Delta):
+                    yield envelope.chunk({"content": change.text})
+                else:
+                    yield PING
             if closed.is_set():
                 yield _event(error_body(ACCESS_WITHDRAWN, 401, code="invalid_api_key"))
                 return

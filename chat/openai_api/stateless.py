@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 
 from chat import providers
+from chat.conversations.lookups import LookupLoop, LookupsChanged
 from chat.models import Session, Visibility
 from chat.openai_api.transcript import (
     LoadedImages,
@@ -52,15 +53,16 @@ def stateless_turn(
 
 async def stream_answer(
     turn: Turn, options: ReplyOptions
-) -> AsyncIterator[Delta | Finished | Failed]:
+) -> AsyncIterator[Delta | LookupsChanged | Finished | Failed]:
     """Yield the answer to `turn` piece by piece, then `Finished` or `Failed`.
 
     No database connection is held while the model answers.
     """
     try:
-        prompt = await in_thread(builder.build, turn)
-        provider = await asyncio.to_thread(providers.get_provider, prompt.model, "stateless")
-        async for event in provider.stream(prompt.messages, options):
+        loop = await in_thread(lambda: LookupLoop.begin(turn, builder.build(turn), options))
+        model = loop.prompt.model
+        provider = await asyncio.to_thread(providers.get_provider, model, "stateless")
+        async for event in loop.stream(provider):
             yield event
     except ProviderError as error:
         # Log no text of the provider, because it may quote the prompt.

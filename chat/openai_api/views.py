@@ -120,7 +120,7 @@ class ChatCompletionView(OpenAIView):
         stop_on_close = reply is None
         if params.get("stream"):
             grant = StreamGrant.for_request(request, reply.session if reply else project)
-            live = async_to_sync(_wait_for)(starting, stop_on_close, lambda live: bool(live.text))
+            live = async_to_sync(_wait_for)(starting, stop_on_close, _has_begun)
             return _stream_response(envelope, live, stop_on_close, grant)
         live = async_to_sync(_wait_for)(starting, stop_on_close, lambda live: False)
         return Response(responses.completion(envelope, live))
@@ -183,6 +183,11 @@ async def _wait_for(
             live.stop()
         raise
     return live
+
+
+def _has_begun(live: LiveReply) -> bool:
+    """Return whether a stream may begin. Lookups take longer than proxies wait."""
+    return bool(live.text or live.lookups)
 
 
 def _stream_response(

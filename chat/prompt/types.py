@@ -1,6 +1,8 @@
 """The parts of a prompt as plain values: messages, images, tool calls, sections and the receipt."""
 
+import json
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -13,6 +15,7 @@ from projects.core.text import storable
 # Tokens that a chat model's wire format adds to each message.
 # https://github.com/openai/openai-cookbook/blob/main/examples/How_to_count_tokens_with_tiktoken.ipynb
 MESSAGE_OVERHEAD_TOKENS = 4
+_UUID = re.compile("[0-9a-fA-F-]{32,36}")
 
 F = TypeVar("F", bound=Callable)
 
@@ -42,6 +45,45 @@ def load_tool_calls(stored: object) -> tuple[ToolCall, ...]:
         ToolCall(*(storable(str(row.get(name) or "")) for name in ("id", "name", "arguments")))
         for row in rows
         if isinstance(row, dict) and row.get("id")
+    )
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A call of one of Strata's own tools by a model: what chats show of it.
+
+    `arguments` is the model's own text. `found` is the number of items that the tool returned; it
+    is None while the tool runs, and if the call was refused with `error`.
+    """
+
+    tool: str
+    arguments: str
+    found: int | None = None
+    error: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The values of the arguments for people, without ids."""
+        try:
+            values = json.loads(self.arguments).values()
+        except (ValueError, AttributeError, RecursionError):
+            return ""
+        texts = (" ".join(str(value).split()) for value in values if isinstance(value, str | int))
+        return " · ".join(text for text in texts if text and not _UUID.fullmatch(text))[:300]
+
+
+def load_lookups(stored: object) -> tuple[Lookup, ...]:
+    """Return the lookups that a message stores. Malformed ones are skipped."""
+    rows = stored if isinstance(stored, list) else []
+    return tuple(
+        Lookup(
+            storable(str(row.get("tool") or "")),
+            storable(str(row.get("arguments") or "")),
+            found=row["found"] if isinstance(row.get("found"), int) else None,
+            error=storable(str(row.get("error") or "")),
+        )
+        for row in rows
+        if isinstance(row, dict)
     )
 
 
@@ -87,7 +129,9 @@ class PromptMessage:
 
     The bytes of `images` are loaded when the message is sent. `text_tokens` is the length of `text`
     where it is known. `calls` are the tool calls of an assistant; `tool_call_id` is the call that
-    a tool's message answers. `source` is the stored message, for receipts.
+    a tool's message answers. `source` is the stored message, for receipts. `native` is the
+    provider's own form of an assistant's message, which is sent back unchanged: some models need
+    parts of it that have no place here.
     """
 
     role: str
@@ -97,6 +141,7 @@ class PromptMessage:
     calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     source: Any = field(default=None, compare=False, repr=False)
+    native: Any = field(default=None, compare=False, repr=False)
 
     @cached_property
     def tokens(self) -> int:

@@ -31,6 +31,7 @@ __all__ = [
     "Provider",
     "ProviderError",
     "ReplyOptions",
+    "accepts_own_tools",
     "get_provider",
     "supports_images",
     "supports_output_schema",
@@ -106,6 +107,13 @@ def supports_tools(name: str) -> bool:
     from chat.providers import pydantic_ai
 
     return name != "demo" and pydantic_ai.supports_tools(name)
+
+
+def accepts_own_tools(name: str) -> bool:
+    """Return True if Strata may offer the model `name` tools of its own."""
+    from chat.providers import pydantic_ai
+
+    return name != "demo" and pydantic_ai.accepts_own_tools(name)
 
 
 def supports_output_schema(name: str) -> bool:

@@ -18,12 +18,14 @@ class ReplyOptions:
     pydantic-ai's ModelSettings, which every provider supports: temperature, top_p, max_tokens,
     stop_sequences, seed, presence_penalty, frequency_penalty. `openai_params` are parameters of
     OpenAI's chat completions (tools, tool_choice, response_format, …): servers of that API receive
-    them unchanged; for other providers they are translated.
+    them unchanged; for other providers they are translated. `own_tools` are the tools that Strata
+    itself runs, in OpenAI's format; a server that accepts no tools is asked again without them.
     """
 
     system: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     openai_params: Mapping[str, Any] = field(default_factory=dict)
+    own_tools: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,9 @@ class Finished:
     """The end of a reply. `cost` is in US dollars, None if the price is unknown. The token counts
     are the provider's, or our own if it reports none.
 
-    `calls` are calls of tools that the client offered and has to execute. `unseen` counts the
-    images that the model rejected and received as a description instead.
+    `calls` are calls of tools, which the client or Strata has to execute. `unseen` counts the
+    images that the model rejected and received as a description instead. `native` is the answer as
+    `PromptMessage.native` takes it.
     """
 
     model: str
@@ -49,6 +52,7 @@ class Finished:
     cut_off: bool = False
     unseen: int = 0
     calls: tuple[ToolCall, ...] = ()
+    native: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,9 @@ class VerbatimToolCallPart(messages.ToolCallPart):
 
 
 def _to_model_message(message: PromptMessage, images: ImageData) -> messages.ModelMessage:
+    if message.native is not None:
+        native: messages.ModelResponse = message.native
+        return native
     if message.role == "assistant":
         text = [messages.TextPart(message.text)] if message.text or not message.calls else []
         calls = [VerbatimToolCallPart(it.name, it.arguments, it.id) for it in message.calls]
@@ -101,6 +104,15 @@ def may_reject_images(error: exceptions.ModelAPIError) -> bool:
     return is_content_rejected(error)
 
 
+def may_reject_tools(error: exceptions.ModelAPIError) -> bool:
+    """Return True if the request may have been rejected because it offers tools."""
+    return is_content_rejected(error) or mentions_tools(error)
+
+
+def mentions_tools(error: exceptions.ModelAPIError) -> bool:
+    return isinstance(error, exceptions.ModelHTTPError) and "tool" in str(error.body).lower()
+
+
 def is_content_rejected(error: Exception) -> bool:
     """Return True if a request was rejected for its content, not for its key, model or length."""
     other = (
@@ -120,10 +132,12 @@ def to_model_settings(
     keywords that other servers understand.
     """
     settings = ModelSettings(**options.settings)  # type: ignore[typeddict-item]
-    params = options.openai_params
+    params = dict(options.openai_params)
+    if options.own_tools:
+        params["tools"] = [*params.get("tools", ()), *options.own_tools]
     if isinstance(model, OpenAIChatModel):
         if params:
-            settings["extra_body"] = dict(params)
+            settings["extra_body"] = params
         return settings, ModelRequestParameters()
     if "parallel_tool_calls" in params:
         settings["parallel_tool_calls"] = params["parallel_tool_calls"]

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from weakref import WeakKeyDictionary
@@ -33,6 +34,8 @@ from chat.providers.message_mapping import (
     is_content_rejected,
     load_images,
     may_reject_images,
+    may_reject_tools,
+    mentions_tools,
     schema_parameters,
     to_model_messages,
     to_model_settings,
@@ -51,6 +54,8 @@ _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None
 _models = WeakKeyDictionary()
 # Models whose servers rejected an output schema, for the life of this process.
 _without_schemas: set[str] = set()
+# Models whose servers rejected Strata's own tools, for the life of this process.
+_without_tools: set[str] = set()
 
 
 class PydanticAIProvider:
@@ -70,8 +75,8 @@ class PydanticAIProvider:
         images = await load_images(prompt)
         try:
             model = self._shared_model()
-            model_settings, parameters = to_model_settings(model, options)
             while response is None:
+                model_settings, parameters = to_model_settings(model, options)
                 request = model_request_stream(
                     model,
                     to_model_messages(prompt, images),
@@ -86,15 +91,28 @@ class PydanticAIProvider:
                                 yield Delta(text)
                         response = stream.get()
                 except exceptions.ModelAPIError as error:
-                    if has_text or not images or not may_reject_images(error):
+                    if has_text:
                         raise
-                    log.warning("images_rejected model=%s cause=%r", self.name, error)
-                    unseen, images = len(images), {}
+                    # After a call, the server is known to accept tools.
+                    drops_tools = options.own_tools and not prompt[-1].tool_call_id
+                    if drops_tools and may_reject_tools(error):
+                        self._note_rejected_tools(error)
+                        options = replace(options, own_tools=())
+                    elif images and may_reject_images(error):
+                        log.warning("images_rejected model=%s cause=%r", self.name, error)
+                        unseen, images = len(images), {}
+                    else:
+                        raise
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise to_provider_error(error) from error
         if not has_text and not response.tool_calls:
             raise ProviderError(NO_OUTPUT)
         yield _finished(self.name, prompt, response, unseen)
+
+    def _note_rejected_tools(self, error: exceptions.ModelAPIError) -> None:
+        log.warning("tools_rejected model=%s cause=%r", self.name, error)
+        if mentions_tools(error):
+            _without_tools.add(self.name)
 
     def complete(
         self, prompt: Sequence[PromptMessage], max_tokens: int, schema: OutputSchema | None = None
@@ -192,6 +210,11 @@ def supports_tools(name: str) -> bool:
     return _profile_flag(name, "supports_tools", True)
 
 
+def accepts_own_tools(name: str) -> bool:
+    """Return True if the model supports tools, and no server has rejected them for the model."""
+    return name not in _without_tools and supports_tools(name)
+
+
 def supports_output_schema(name: str) -> bool:
     """Return True if the model's profile in pydantic-ai includes output schemas, and no server has
     rejected a schema for the model.
@@ -227,6 +250,7 @@ def _finished(
         cut_off=response.finish_reason == "length",
         unseen=unseen,
         calls=tuple(_tool_call(part) for part in response.tool_calls),
+        native=response,
     )
 
 

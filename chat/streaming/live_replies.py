@@ -14,7 +14,9 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from chat.conversations import generation
+from chat.conversations.lookups import LookupsChanged
 from chat.models import FINAL, Message, Session, Status
+from chat.prompt.types import Lookup, load_lookups
 from chat.providers import Delta, Failed, Finished, ProviderError
 from chat.providers.base import ReplyOptions
 from chat.streaming.poller import get_poller
@@ -24,17 +26,18 @@ from projects.core.database import in_thread
 HEARTBEAT_TIMEOUT = timedelta(seconds=20)
 SWEEP_BATCH_SIZE = 1_000
 
-ReplyEvent = Delta | Finished | Failed
+ReplyEvent = Delta | LookupsChanged | Finished | Failed
 
 
 class LiveReply:
-    """A reply in progress: its text so far, and an event that is set when it changes.
+    """A reply in progress: its text and lookups so far, and an event that is set when it changes.
 
     At the end, `finished` or `failure` is set; neither is set if the reply was stopped.
     """
 
     def __init__(self) -> None:
         self.text = ""
+        self.lookups: tuple[Lookup, ...] = ()
         self.done = False
         self.stopped = False
         self.finished: Finished | None = None
@@ -46,6 +49,9 @@ class LiveReply:
     def add(self, event: ReplyEvent) -> None:
         if isinstance(event, Delta):
             self.text += event.text
+            self._notify()
+        elif isinstance(event, LookupsChanged):
+            self.lookups = event.lookups
             self._notify()
         elif isinstance(event, Finished):
             self.finished = event
@@ -139,8 +145,9 @@ async def stop(reply_id: UUID) -> None:
         live.stop()
 
 
-async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[Delta]:
-    """Yield the text of a reply from `position` (in characters) until the reply is final.
+async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[Delta | LookupsChanged]:
+    """Yield the lookups of a reply, and its text from `position` (in characters), until the reply
+    is final.
 
     A slow reader gets fewer, longer pieces; nothing is queued.
     """
@@ -150,11 +157,15 @@ async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[Delta]:
         yield delta
 
 
-async def follow_live(live: LiveReply, position: int = 0) -> AsyncIterator[Delta]:
-    """Yield the text as `follow` does, for a reply of this process."""
+async def follow_live(live: LiveReply, position: int = 0) -> AsyncIterator[Delta | LookupsChanged]:
+    """Yield the events as `follow` does, for a reply of this process."""
+    lookups: tuple[Lookup, ...] = ()
     while True:
         changed = live.changed
-        if len(live.text) > position:
+        if live.lookups != lookups:
+            lookups = live.lookups
+            yield LookupsChanged(lookups)
+        elif len(live.text) > position:
             text, position = live.text[position:], len(live.text)
             yield Delta(text)
         elif live.done:
@@ -163,14 +174,18 @@ async def follow_live(live: LiveReply, position: int = 0) -> AsyncIterator[Delta
             await changed.wait()
 
 
-async def _follow_database(reply_id: UUID, position: int) -> AsyncIterator[Delta]:
-    """Yield the text as `follow` does, for a reply that another process flushes."""
-    rows = Message.objects.filter(pk=reply_id, deleted_at=None).values_list("text", "status")
-    row = await in_thread(rows.first)
+async def _follow_database(reply_id: UUID, position: int) -> AsyncIterator[Delta | LookupsChanged]:
+    """Yield the events as `follow` does, for a reply that another process flushes."""
+    rows = Message.objects.filter(pk=reply_id, deleted_at=None)
+    row = await in_thread(rows.values_list("text", "status", "lookups").first)
+    lookups: tuple[Lookup, ...] = ()
     poller = get_poller()
     with poller.watching(poller.replies, reply_id):
         while row is not None:
-            text, status = row
+            text, status, stored = row
+            if (loaded := load_lookups(stored)) != lookups:
+                lookups = loaded
+                yield LookupsChanged(lookups)
             if len(text) > position:
                 yield Delta(text[position:])
                 position = len(text)

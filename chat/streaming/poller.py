@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -131,12 +132,13 @@ def withdrawn_grants(grants: Collection[StreamGrant]) -> frozenset[StreamGrant]:
 class PollResult:
     """The state of everything that is watched.
 
-    `versions` are those of sessions. `replies` has the text so far and the status; a deleted reply
-    is missing. `stops` are the replies that a reader wants to stop.
+    `versions` are those of sessions. `replies` has the text so far, the status and the lookups as
+    they are stored; a deleted reply is missing. `stops` are the replies that a reader wants to
+    stop.
     """
 
     versions: dict[UUID, int] = field(default_factory=dict)
-    replies: dict[UUID, tuple[str, str]] = field(default_factory=dict)
+    replies: dict[UUID, tuple[str, str, Any]] = field(default_factory=dict)
     stops: frozenset[UUID] = frozenset()
     withdrawn: frozenset[StreamGrant] = frozenset()
 
@@ -229,12 +231,12 @@ def query_state(
     """Query the database, with at most six queries for any number of watched objects."""
     versions = Session.objects.filter(pk__in=sessions).values_list("pk", "version")
     texts = Message.objects.filter(pk__in=replies, deleted_at=None).values_list(
-        "pk", "text", "status"
+        "pk", "text", "status", "lookups"
     )
     stops = Message.objects.filter(pk__in=stoppable, stop_requested=True)
     return PollResult(
         versions=dict(versions) if sessions else {},
-        replies={pk: (text, status) for pk, text, status in texts} if replies else {},
+        replies={pk: (text, *rest) for pk, text, *rest in texts} if replies else {},
         stops=frozenset(stops.values_list("pk", flat=True)) if stoppable else frozenset(),
         withdrawn=withdrawn_grants(grants),
     )

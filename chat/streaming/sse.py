@@ -10,8 +10,8 @@ answered 204, which ends its attempts.
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Literal, TypeVar
 from uuid import UUID
 
@@ -23,7 +23,9 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ParseError
 from rest_framework.renderers import JSONRenderer
 
+from chat.conversations.lookups import LookupsChanged
 from chat.models import Message, Session, Status
+from chat.prompt.types import Lookup
 from chat.streaming import live_replies
 from chat.streaming.markdown_blocks import BlockSplitter
 from chat.streaming.poller import StreamGrant, get_poller, require_free_stream
@@ -50,6 +52,8 @@ LAST_EVENT_ID = OpenApiParameter(
 T = TypeVar("T")
 # Returns a message as data, or as a text such as HTML.
 MessageRenderer = Callable[[Message], object]
+# Returns the lookups of a reply as data, or as a text such as HTML.
+LookupsRenderer = Callable[[Sequence[Lookup]], object]
 # Returns Markdown as safe HTML.
 MarkdownRenderer = Callable[[str], str]
 
@@ -61,8 +65,13 @@ class ReplyStream:
     reply: UUID
     grant: StreamGrant
     render: MessageRenderer
+    render_lookups: LookupsRenderer
     render_markdown: MarkdownRenderer | None
     position: int  # characters
+
+
+def lookup_data(lookups: Sequence[Lookup]) -> object:
+    return [asdict(lookup) for lookup in lookups]
 
 
 def last_event_id(request) -> int | Literal["end"] | None:
@@ -110,13 +119,15 @@ def event_stream(
     message: Message | None = None,
     render_markdown: MarkdownRenderer | None = None,
     position: int | None = None,
+    render_lookups: LookupsRenderer = lookup_data,
 ) -> StreamingHttpResponse:
     """Return the response that streams `reply` to one reader until it is final.
 
-    It ends early if `grant` is withdrawn. The events are `message` (if one is given), `delta`
-    {"text"} for each piece, and at the end `done`, or `error` {"detail", "id", "reply"} if the
-    reply failed. `render` makes the data of `message`, `done` and `reply`: a text is sent
-    unchanged, anything else as JSON. The deltas begin with the whole text so far, or at `position`.
+    It ends early if `grant` is withdrawn. The events are `message` (if one is given), `lookups`
+    (all so far, whenever one begins or ends), `delta` {"text"} for each piece, and at the end
+    `done`, or `error` {"detail", "id", "reply"} if the reply failed. `render` makes the data of
+    `message`, `done` and `reply`: a text is sent unchanged, anything else as JSON. The deltas begin
+    with the whole text so far, or at `position`.
 
     With `render_markdown`, complete blocks of Markdown are sent as events `block` {"html", "rest"}:
     the HTML belongs below the blocks before it, and `rest` replaces the deltas so far.
@@ -133,7 +144,7 @@ def event_stream(
     opening = PING
     if message is not None and position is None:
         opening = format_event("message", render(message), 0)
-    stream = ReplyStream(reply.pk, grant, render, render_markdown, position or 0)
+    stream = ReplyStream(reply.pk, grant, render, render_lookups, render_markdown, position or 0)
     return _response(_reply_events(stream, opening))
 
 
@@ -173,10 +184,13 @@ async def _reply_events(stream: ReplyStream, opening: bytes) -> AsyncIterator[by
     blocks = BlockSplitter()
     with get_poller().checking(stream.grant) as withdrawn:
         yield opening
-        deltas = live_replies.follow(stream.reply, stream.position)
-        async for delta in with_pings(deltas, withdrawn):
+        changes = live_replies.follow(stream.reply, stream.position)
+        async for delta in with_pings(changes, withdrawn):
             if delta is None:
                 yield PING
+                continue
+            if isinstance(delta, LookupsChanged):
+                yield format_event("lookups", stream.render_lookups(delta.lookups))
                 continue
             stream.position += len(delta.text)
             if stream.render_markdown is not None and (complete := blocks.add(delta.text)):

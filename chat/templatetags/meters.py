@@ -7,6 +7,8 @@ from django import template
 
 register = template.Library()
 
+# Their items are messages of the conversation itself, and its images.
+CONVERSATION_SECTIONS = ("history", "message")
 LAYERS = ("month", "week", "day", "conversation")
 
 
@@ -49,11 +51,13 @@ def _sizes(section: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 @register.filter
 def memory_count(receipt: Mapping[str, Any]) -> int:
-    """Return how many memories the prompt contained: entries, facts, blocks and excerpts."""
+    """Return how many memories the prompt contained: entries, facts, blocks, excerpts,
+    and messages of other conversations.
+    """
     return sum(
-        item["kind"] not in ("message", "image")
+        len(section["items"])
         for section in receipt.get("sections", ())
-        for item in section["items"]
+        if section["name"] not in CONVERSATION_SECTIONS
     )
 
 

@@ -31,7 +31,13 @@ def stream(request: HttpRequest, pk) -> HttpResponseBase:
     render = presenters.turn_renderer(request, reply.session)
     grant = StreamGrant.for_request(request, reply.session)
     require_free_stream(grant)
-    return sse.event_stream(reply, grant, render, render_markdown=markdown)
+    return sse.event_stream(
+        reply,
+        grant,
+        render,
+        render_markdown=markdown,
+        render_lookups=presenters.lookup_renderer(),
+    )
 
 
 @login_required

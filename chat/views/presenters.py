@@ -19,6 +19,7 @@ from chat import permissions
 from chat.conversations.read_state import MessageRelations, message_relations, with_unread
 from chat.links import latest_url, session_url
 from chat.models import Message, Session
+from chat.prompt.types import Lookup
 from chat.streaming import sse
 from chat.streaming.poller import StreamGrant
 from chat.templatetags.markup import markdown
@@ -150,7 +151,9 @@ def answer(request: HttpRequest, messages: list[Message]) -> HttpResponseBase:
         return redirect(latest_url(reply.session))
     render = turn_renderer(request, reply.session, messages)
     grant = StreamGrant.for_request(request, reply.session)
-    return sse.event_stream(reply, grant, render, messages[0], markdown)
+    return sse.event_stream(
+        reply, grant, render, messages[0], markdown, render_lookups=lookup_renderer()
+    )
 
 
 def accepts_events(request: HttpRequest) -> bool:
@@ -163,6 +166,17 @@ def conflict(request: HttpRequest, chat_session: Session, reason: object) -> Htt
         return JsonResponse({"detail": str(reason)}, status=409)
     flash_messages.error(request, str(reason))
     return redirect(session_url(chat_session))
+
+
+def lookup_renderer() -> sse.LookupsRenderer:
+    """Return a function that renders the lookups of a reply as HTML."""
+    language = translation.get_language()
+
+    def render(lookups: Sequence[Lookup]) -> str:
+        with translation.override(language):
+            return render_to_string("chat/_lookups.html", {"lookups": lookups})
+
+    return render
 
 
 def turn_renderer(

@@ -188,6 +188,8 @@ CHAT_PROMPT_SECTIONS = [
     "memory.prompt.sections.details",
     "chat.prompt.sections.message",
 ]
+# The tools that models may call while they answer; Strata runs them.
+CHAT_MODEL_TOOLS = ["memory.prompt.tools.search_memory", "memory.prompt.tools.read_chat"]
 # Functions that annotate a queryset of sessions with a number that lists of sessions show.
 CHAT_SESSION_COUNTS = ["memory.signal_handlers.annotate_unsummarised"]
 CHAT_IMPORTERS = {

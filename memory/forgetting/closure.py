@@ -276,13 +276,13 @@ def exposed_replies(project: Project, deletions: DeletionSet) -> set[UUID]:
     """Return the replies that stay and whose receipts name a deleted row: their text may be
     derived from it. Call this before anything is deleted.
 
-    A message is only in prompts of its own session; entries, facts, blocks and excerpts may be in
-    any prompt of the project.
+    All of them may be in any prompt of the project: models read messages of other sessions with
+    tools.
     """
     rows = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
-    replies = replies_naming(rows.filter(session__in=deletions.touched), deletions.messages)
     memories = deletions.entries | deletions.withheld | deletions.facts | deletions.blocks
-    replies |= replies_naming(rows, memories | chunks_of(project, deletions))
+    named = deletions.messages | memories | chunks_of(project, deletions)
+    replies = replies_naming(rows, named)
     deleted = Message.objects.filter(
         project=project, session__in=deletions.sessions, pk__in=replies
     )

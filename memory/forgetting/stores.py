@@ -107,6 +107,7 @@ def remove_messages(project: Project, deletions: DeletionSet) -> int:
             error="",
             tool_calls=[],
             tool_call_id="",
+            lookups=[],
             receipt={},
             copied_from=None,
             deleted_at=Coalesce("deleted_at", Now()),
@@ -208,7 +209,7 @@ STORES = (
         {
             Message: (
                 *("text", "author_name", "error", "receipt", "source_key"),
-                *("tool_calls", "tool_call_id"),
+                *("tool_calls", "tool_call_id", "lookups"),
             )
         },
         remove_messages,

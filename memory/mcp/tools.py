@@ -12,12 +12,13 @@ from django.db.models import Q, QuerySet, Value
 from django.http import Http404
 from django.urls import reverse
 from mcp.types import Tool, ToolAnnotations
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel
 
 from chat.conversations import edits, notes
 from chat.links import message_url
 from chat.models import Message
 from chat.permissions import message_for_changing, sessions_for
+from chat.prompt.tools import arguments_model
 from memory import facts
 from memory.facts import facts_for
 from memory.forgetting import service
@@ -97,15 +98,7 @@ class MemoryTool:
     @cached_property
     def arguments(self) -> type[BaseModel]:
         """The parameters of the function except `caller`, as a model."""
-        _caller, *parameters = inspect.signature(self.handler).parameters.values()
-        fields: dict[str, Any] = {
-            parameter.name: (
-                parameter.annotation,
-                ... if parameter.default is parameter.empty else parameter.default,
-            )
-            for parameter in parameters
-        }
-        return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
+        return arguments_model(self.handler)
 
     def run(self, caller: Caller, arguments: Mapping[str, Any]) -> BaseModel:
         """Raises pydantic's ValidationError for invalid arguments."""

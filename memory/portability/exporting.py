@@ -107,7 +107,7 @@ def write_table(
         row = row_of(table.columns, instance, usernames)
         if isinstance(instance, Message):
             if instance.deleted_at is not None:
-                row |= {"text": "", "receipt": {}, "error": ""}
+                row |= {"text": "", "receipt": {}, "error": "", "lookups": []}
             if not instance.is_final:
                 row["status"] = Status.INTERRUPTED
         if instance.pk in unreadable:

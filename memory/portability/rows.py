@@ -1,7 +1,7 @@
 """Convert the rows of an export archive into rows of the project that imports it."""
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from hashlib import blake2b
 from math import isfinite
@@ -15,7 +15,7 @@ from django.db.models import Field, ForeignKey, Model
 from chat.importers.base import ImportRejectedError
 from chat.models import Message, Status
 from chat.models.messages import FINAL
-from chat.prompt.types import dump_tool_calls, load_tool_calls
+from chat.prompt.types import dump_tool_calls, load_lookups, load_tool_calls
 from memory.layers import lines
 from memory.models import (
     Entry,
@@ -146,6 +146,7 @@ def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
         message.status = Status.INTERRUPTED
     message.tokens = token_counting.count(message.text)
     message.tool_calls = dump_tool_calls(load_tool_calls(message.tool_calls))
+    message.lookups = [asdict(lookup) for lookup in load_lookups(message.lookups)]
     receipt = message.receipt if isinstance(message.receipt, dict) else {}
     for section in receipt.get("sections", ()):
         for item in section.get("items", ()):

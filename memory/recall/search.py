@@ -44,7 +44,8 @@ class RecallScope:
     """The viewer and the filters of a search.
 
     Without a `viewer` no private content is visible. With `shared_only` the scope is what every
-    member of the project may see, for answers that all of them read.
+    member of the project may see, for answers that all of them read. `speaker` is a name, or a
+    part of one, in any case. `window` leaves out a session from a `seq` on.
     """
 
     project: Project
@@ -56,6 +57,8 @@ class RecallScope:
     exclude_session: UUID | None = None
     source_types: Sequence[str] = TRANSCRIPT_SOURCES
     author: Any = None
+    speaker: str = ""
+    window: tuple[UUID, int] | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -64,6 +67,9 @@ class RecallScope:
             "project": self.project.pk,
             "viewer": self.viewer.pk if self.viewer is not None else None,
             "author": self.author.pk if self.author is not None else None,
+            "speaker": self.speaker.lower(),
+            "window_session": self.window and self.window[0],
+            "window_seq": self.window and self.window[1],
             "since": self.since,
             "until": self.until,
             "session": self.session,
@@ -83,12 +89,21 @@ class RecallScope:
         if self.author is not None:
             # An unsaved user has no id, and so no chunks.
             conditions.append("c.author_id = %(author)s")
+        if self.speaker:
+            conditions.append(
+                "(lower(c.speaker) = %(speaker)s "
+                "OR %(speaker)s = ANY (string_to_array(lower(c.speaker), ' ')))"
+            )
         if self.since is not None:
             conditions.append("c.occurred_at >= %(since)s")
         if self.until is not None:
             conditions.append("c.occurred_at < %(until)s")
         if self.session is not None:
             conditions.append("c.session_id = %(session)s")
+        if self.window is not None:
+            conditions.append(
+                "(c.session_id IS DISTINCT FROM %(window_session)s OR c.last_seq < %(window_seq)s)"
+            )
         if self.exclude_session is not None:
             conditions.append("c.session_id IS DISTINCT FROM %(exclude)s")
         return " AND ".join(conditions)

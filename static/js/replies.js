@@ -104,6 +104,9 @@ async function showStream(response, turn, onSent = () => {}) {
         showWaitingTime(turn, statusText("waiting"));
         scrollToEnd();
         onSent();
+      } else if (event === "lookups") {
+        turn.querySelector("[data-lookups]")?.replaceChildren(fragment(data));
+        followEnd();
       } else if (event === "delta" || event === "block") {
         const payload = JSON.parse(data);
         text ??= streamText(turn);

@@ -22,7 +22,7 @@ KEPT = (
     *("made", "subject", "subject_key", "predicate_key", "media_type", "sha256", "format", "file"),
     *("granularity", "period_key", "related", "reason", "receipt", "text_hash", "fingerprint"),
     *("zone", "sources_hash", "state", "topic", "salt", "previous_salt", "data", "language"),
-    *("source_key", "pieces", "terms", "included", "left_out", "embedder", "tool_calls"),
+    *("source_key", "pieces", "terms", "included", "left_out", "embedder", "tool_calls", "lookups"),
     *("role_before", "role_after"),
 )
 KEPT_OF = {(Fact, "subject"): False, (Message, "tool_call_id"): True, (Call, "outcome"): False}

@@ -1,0 +1,209 @@
+"""Answers of a model that may look things up: Strata runs the calls of its own tools, and asks the
+model again with the results.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import gettext_noop as _
+
+from chat import providers
+from chat.prompt import tools
+from chat.prompt.builder import REPLY_SHARE, Turn, context_tokens
+from chat.prompt.tools import ModelTool, ToolResult
+from chat.prompt.types import Lookup, Prompt, PromptMessage, PromptSection, ToolCall
+from chat.providers import Delta, Finished, Provider, ProviderError, ReplyOptions
+from projects.core.database import in_thread
+from projects.core.errors import DomainError, NotFoundError
+from projects.core.text import storable
+
+# A result of fewer tokens shows nothing.
+MIN_RESULT_TOKENS = 150
+# The characters of a lookup's arguments that are stored, and of the reason why it was refused.
+MAX_STORED_CHARS = 1_000
+LIMIT_REACHED = (
+    f"At most {tools.MAX_CALLS} calls of tools are possible in a reply. Answer now with what you "
+    "have."
+)
+NO_ROOM = "There is no room for more results. Answer now with what you have."
+NO_TIME = "There is no time for more calls. Answer now with what you have."
+ONLY_CALLS = _("The model called tools until the limit, and did not answer.")
+
+
+@dataclass(frozen=True)
+class LookupsChanged:
+    """The lookups of a reply so far. The last one may still run."""
+
+    lookups: tuple[Lookup, ...]
+
+
+@dataclass
+class LookupLoop:
+    """The requests of one reply.
+
+    `store` is called in a thread before and after each lookup; its caller keeps `lookups` and the
+    receipt, so that a reply whose process dies shows what it had read.
+    """
+
+    turn: Turn
+    prompt: Prompt
+    options: ReplyOptions
+    offered: Mapping[str, ModelTool]
+    store: Callable[["LookupLoop"], None] = lambda loop: None
+    lookups: list[Lookup] = field(default_factory=list)
+    results: list[PromptSection] = field(default_factory=list)
+    total: Finished | None = None
+    # Set when the model has to answer without further calls.
+    is_closed: bool = False
+
+    @classmethod
+    def begin(
+        cls,
+        turn: Turn,
+        prompt: Prompt,
+        options: ReplyOptions,
+        store: Callable[["LookupLoop"], None] = lambda loop: None,
+    ) -> "LookupLoop":
+        """Return the loop for a prompt. Call it in a thread, as `providers.get_provider`."""
+        return cls(turn, prompt, options, _offered_tools(turn, prompt, options), store)
+
+    def receipt(self) -> dict[str, object]:
+        """Return the receipt of the prompt, with the results of the lookups."""
+        return replace(self.prompt, sections=(*self.prompt.sections, *self.results)).receipt()
+
+    async def stream(self, provider: Provider) -> AsyncIterator[Delta | LookupsChanged | Finished]:
+        """Yield the answer piece by piece, the lookups in between, and then `Finished`.
+
+        The calls in `Finished` are those of the client's tools. No database connection is held
+        while the model answers. Raises `ProviderError`.
+        """
+        messages = list(self.prompt.messages)
+        began, has_text = time.monotonic(), False
+        while True:
+            pieces: list[str] = []
+            stream: Any = provider.stream(messages, self._round_options())
+            async with aclosing(stream) as events:
+                async for event in events:
+                    if isinstance(event, Finished):
+                        finished = event
+                        continue
+                    if has_text and not pieces:
+                        yield Delta("\n\n")
+                    pieces.append(event.text)
+                    yield event
+            has_text = has_text or bool(pieces)
+            self.total = _add(self.total, finished)
+            calls = self._own_calls(finished.calls)
+            if not calls or self.is_closed:
+                if not has_text and calls:
+                    raise ProviderError(ONLY_CALLS)
+                others = tuple(call for call in finished.calls if call.name not in self.offered)
+                yield replace(self.total, calls=() if calls else others)
+                return
+            text = "".join(pieces)
+            messages.append(
+                PromptMessage("assistant", text, calls=finished.calls, native=finished.native)
+            )
+            is_late = time.monotonic() - began > settings.MODEL_TIMEOUT
+            for call in calls:
+                if reason := self._objection(is_late):
+                    self.is_closed = True
+                    messages.append(PromptMessage("tool", reason, tool_call_id=call.id))
+                    continue
+                arguments = storable(call.arguments)[:MAX_STORED_CHARS]
+                self.lookups.append(Lookup(storable(call.name)[:100], arguments))
+                yield LookupsChanged(tuple(self.lookups))
+                result = await in_thread(self._run, call)
+                messages.append(PromptMessage("tool", result, tool_call_id=call.id))
+                yield LookupsChanged(tuple(self.lookups))
+
+    def _round_options(self) -> ReplyOptions:
+        """Return the options of the next request."""
+        declarations = [tool.declaration for tool in self.offered.values()]
+        if not self.is_closed or not declarations:
+            return replace(self.options, own_tools=declarations)
+        if self.options.openai_params.get("tools"):
+            # The client's tools may still be called.
+            return self.options
+        # Some providers reject calls in the history of a request that offers no tools.
+        params = {**self.options.openai_params, "tool_choice": "none"}
+        return replace(self.options, openai_params=params, own_tools=declarations)
+
+    def _own_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+        """Return the calls that Strata answers: none if one of the client's tools is called, since
+        the answers of all calls belong together.
+        """
+        if not self.offered:
+            return ()
+        if not self.options.openai_params.get("tools"):
+            return calls
+        return calls if all(call.name in self.offered for call in calls) else ()
+
+    def _objection(self, is_late: bool) -> str:
+        """Return why no further call is possible, or an empty text."""
+        if len(self.lookups) >= tools.MAX_CALLS:
+            return LIMIT_REACHED
+        if self._room() < MIN_RESULT_TOKENS:
+            return NO_ROOM
+        return NO_TIME if is_late else ""
+
+    def _room(self) -> int:
+        """Return the tokens that are left for results, with half of the reply's share reserved for
+        the answer.
+        """
+        size = context_tokens(self.prompt.model) * (1 - REPLY_SHARE / 2)
+        used = self.prompt.tokens + sum(section.tokens for section in self.results)
+        return int(size) - used
+
+    def _run(self, call: ToolCall) -> str:
+        """Run the last lookup, and return the text for the model."""
+        self.store(self)
+        lookup = self.lookups[-1]
+        budget = min(tools.MAX_RESULT_TOKENS, self._room())
+        tool = self.offered.get(call.name)
+        try:
+            if tool is None:
+                names = ", ".join(self.offered)
+                raise NotFoundError(f"There is no such tool. The tools are: {names}.")
+            result = tool.run(self.turn, call.arguments, budget)
+            self.lookups[-1] = replace(lookup, found=len(result.items))
+        except DomainError as error:
+            result = ToolResult(f"Error: {error}")
+            self.lookups[-1] = replace(lookup, error=storable(str(error))[:MAX_STORED_CHARS])
+        name = call.name if tool else "tool"
+        message = PromptMessage("tool", result.text, tool_call_id=call.id)
+        self.results.append(PromptSection(name, (message,), result.items))
+        self.store(self)
+        return result.text
+
+
+def _offered_tools(turn: Turn, prompt: Prompt, options: ReplyOptions) -> Mapping[str, ModelTool]:
+    """Return the tools for a reply: none if the client's choice of tools leaves no room for them,
+    and none with a name that a tool of the client has.
+    """
+    params = options.openai_params
+    if params.get("tool_choice", "auto") != "auto":
+        return {}
+    offered = tools.tools_for(turn)
+    if not offered or not providers.accepts_own_tools(prompt.model):
+        return {}
+    taken = {tool["function"]["name"] for tool in params.get("tools", ())}
+    return {name: tool for name, tool in offered.items() if name not in taken}
+
+
+def _add(total: Finished | None, finished: Finished) -> Finished:
+    """Return `finished` with the tokens and the cost of the requests before it."""
+    if total is None:
+        return finished
+    has_cost = total.cost is not None and finished.cost is not None
+    return replace(
+        finished,
+        input_tokens=total.input_tokens + finished.input_tokens,
+        output_tokens=total.output_tokens + finished.output_tokens,
+        cost=total.cost + finished.cost if has_cost else None,  # type: ignore[operator]
+        unseen=max(total.unseen, finished.unseen),
+    )

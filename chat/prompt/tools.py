@@ -1,0 +1,120 @@
+"""Tools that Strata itself runs for a model, so that it can look up what its prompt cannot hold.
+
+A tool is a function with the decorator `model_tool` that is named in `settings.CHAT_MODEL_TOOLS`.
+It takes a Turn and its arguments, and returns a ToolResult of at most `turn.budget` tokens. Models
+read its docstring. Tools only read: a reply may be generated again.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic_core import from_json
+
+from chat.prompt.builder import Turn
+from chat.prompt.types import PromptItem
+from projects.core.errors import InvalidInputError, StrOrPromise
+
+# The calls that one reply may make.
+MAX_CALLS = 5
+MAX_ARGUMENTS_CHARS = 4_000
+MAX_RESULT_TOKENS = 1_200
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """The text for the model, with untrusted text quoted, and the items that it shows."""
+
+    text: str
+    items: tuple[PromptItem, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelTool:
+    """A tool, with the name, description and arguments of its function. `title` is for pages;
+    the tool is offered if `is_useful` returns True.
+    """
+
+    handler: Callable[..., ToolResult]
+    title: StrOrPromise
+    is_useful: Callable[[Turn], bool]
+
+    @property
+    def name(self) -> str:
+        return self.handler.__name__
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        return arguments_model(self.handler)
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """The tool as OpenAI's chat completions take it."""
+        function = {
+            "name": self.name,
+            "description": " ".join((inspect.getdoc(self.handler) or "").split()),
+            "parameters": self.arguments.model_json_schema(),
+        }
+        return {"type": "function", "function": function}
+
+    def run(self, turn: Turn, arguments: str, budget: int) -> ToolResult:
+        """Return the result for the JSON text `arguments`, within `budget` tokens.
+
+        Raises DomainError with a reason for the model.
+        """
+        return self.handler(replace(turn, budget=budget), **self._parse(arguments))
+
+    def _parse(self, arguments: str) -> dict[str, Any]:
+        if len(arguments) > MAX_ARGUMENTS_CHARS:
+            raise InvalidInputError(f"Arguments have at most {MAX_ARGUMENTS_CHARS} characters.")
+        try:
+            fields = from_json(arguments or "{}")
+        except ValueError as error:
+            raise InvalidInputError(f"The arguments are no valid JSON: {error}") from error
+        if not isinstance(fields, dict):
+            raise InvalidInputError("The arguments are not a JSON object.")
+        # Some models fill in all fields.
+        given = {name: value for name, value in fields.items() if value not in (None, "")}
+        try:
+            return dict(self.arguments.model_validate(given))
+        except ValidationError as error:
+            problems = (
+                f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
+            )
+            raise InvalidInputError("; ".join(problems)) from error
+
+
+def arguments_model(handler: Callable[..., Any]) -> type[BaseModel]:
+    """Return a model with the parameters of the function, except the first one."""
+    _context, *parameters = inspect.signature(handler).parameters.values()
+    fields: dict[str, Any] = {
+        parameter.name: (
+            parameter.annotation,
+            ... if parameter.default is parameter.empty else parameter.default,
+        )
+        for parameter in parameters
+    }
+    return create_model(handler.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def model_tool(
+    title: StrOrPromise, is_useful: Callable[[Turn], bool] = lambda turn: True
+) -> Callable[[Callable[..., ToolResult]], ModelTool]:
+    """Return a decorator that makes a tool of a function."""
+    return lambda handler: ModelTool(handler, title, is_useful)
+
+
+def all_tools() -> Mapping[str, ModelTool]:
+    """Return the tools of the settings by name."""
+    tools = [import_string(path) for path in settings.CHAT_MODEL_TOOLS]
+    return {tool.name: tool for tool in tools}
+
+
+def tools_for(turn: Turn) -> Mapping[str, ModelTool]:
+    """Return the tools that help to answer `turn`."""
+    return {name: tool for name, tool in all_tools().items() if tool.is_useful(turn)}

@@ -109,7 +109,7 @@ class ToolCallSerializer(serializers.Serializer):
 class LookupSerializer(serializers.Serializer):
     tool = serializers.CharField()
     arguments = serializers.CharField(help_text="As the model wrote them; most often JSON.")
-    found = serializers.IntegerField(
+    result_count = serializers.IntegerField(
         allow_null=True, help_text="The number of results; null while it runs, and on an error."
     )
     error = serializers.CharField(help_text="Why the call was refused, or empty.")

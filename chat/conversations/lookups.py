@@ -170,7 +170,7 @@ class LookupLoop:
                 names = ", ".join(self.offered)
                 raise NotFoundError(f"There is no such tool. The tools are: {names}.")
             result = tool.run(self.turn, call.arguments, budget)
-            self.lookups[-1] = replace(lookup, found=len(result.items))
+            self.lookups[-1] = replace(lookup, result_count=len(result.items))
         except DomainError as error:
             result = ToolResult(f"Error: {error}")
             self.lookups[-1] = replace(lookup, error=storable(str(error))[:MAX_STORED_CHARS])

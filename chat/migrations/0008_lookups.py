@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 db_default=models.Value([], models.JSONField()),
                 default=list,
-                help_text="What a reply looked up with Strata's own tools: tool, arguments, found, error.",
+                help_text="What a reply looked up: tool, arguments, result_count, error.",
             ),
         ),
         migrations.RunPython(set_statistics(0), set_statistics(-1)),

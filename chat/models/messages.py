@@ -160,7 +160,7 @@ class Message(ProjectScopedModel):
         default=list,
         db_default=Value([], models.JSONField()),
         blank=True,
-        help_text="What a reply looked up with Strata's own tools: tool, arguments, found, error.",
+        help_text="What a reply looked up: tool, arguments, result_count, error.",
     )
     source_key = models.CharField(max_length=300, null=True, blank=True, editable=False)
     edited_at = models.DateTimeField(null=True, blank=True)

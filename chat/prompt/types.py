@@ -15,7 +15,7 @@ from projects.core.text import storable
 # Tokens that a chat model's wire format adds to each message.
 # https://github.com/openai/openai-cookbook/blob/main/examples/How_to_count_tokens_with_tiktoken.ipynb
 MESSAGE_OVERHEAD_TOKENS = 4
-_UUID = re.compile("[0-9a-fA-F-]{32,36}")
+_ID = re.compile(r"[0-9a-fA-F-]{32,36}|[0-9]+")
 
 F = TypeVar("F", bound=Callable)
 
@@ -52,24 +52,24 @@ def load_tool_calls(stored: object) -> tuple[ToolCall, ...]:
 class Lookup:
     """A call of one of Strata's own tools by a model: what chats show of it.
 
-    `arguments` is the model's own text. `found` is the number of items that the tool returned; it
-    is None while the tool runs, and if the call was refused with `error`.
+    `arguments` is the model's own text. `result_count` is the number of items that the tool
+    returned; it is None while the tool runs, and if the call was refused with `error`.
     """
 
     tool: str
     arguments: str
-    found: int | None = None
+    result_count: int | None = None
     error: str = ""
 
     @property
     def summary(self) -> str:
-        """The values of the arguments for people, without ids."""
+        """The texts among the arguments, for people: no ids and numbers."""
         try:
             values = json.loads(self.arguments).values()
         except (ValueError, AttributeError, RecursionError):
             return ""
-        texts = (" ".join(str(value).split()) for value in values if isinstance(value, str | int))
-        return " · ".join(text for text in texts if text and not _UUID.fullmatch(text))[:300]
+        texts = (" ".join(value.split()) for value in values if isinstance(value, str))
+        return " · ".join(text for text in texts if text and not _ID.fullmatch(text))[:300]
 
 
 def load_lookups(stored: object) -> tuple[Lookup, ...]:
@@ -79,7 +79,7 @@ def load_lookups(stored: object) -> tuple[Lookup, ...]:
         Lookup(
             storable(str(row.get("tool") or "")),
             storable(str(row.get("arguments") or "")),
-            found=row["found"] if isinstance(row.get("found"), int) else None,
+            result_count=row["result_count"] if isinstance(row.get("result_count"), int) else None,
             error=storable(str(row.get("error") or "")),
         )
         for row in rows

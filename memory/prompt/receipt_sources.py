@@ -19,7 +19,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from chat.links import session_url
+from chat.links import message_url, session_url
 from chat.models import Message
 from chat.permissions import sessions_for
 from memory.facts import facts_for
@@ -43,6 +43,8 @@ TITLES = {
     "details": gettext_lazy("Word for word, from other chats"),
     "history": gettext_lazy("This chat so far"),
     "message": gettext_lazy("The message it answers"),
+    "search_memory": gettext_lazy("Found by search"),
+    "read_chat": gettext_lazy("Read in a chat"),
 }
 MAX_TEXT_CHARS = 600
 # Kinds of items that are rows of Entry.
@@ -88,14 +90,14 @@ class ReceiptSection:
 
 
 def readable_sections(receipt: Mapping[str, Any], member: Membership) -> list[ReceiptSection]:
-    """Return the sections of `receipt` with the sources that `member` may see. Needs at most five
+    """Return the sections of `receipt` with the sources that `member` may see. Needs at most six
     queries.
     """
     sections: list[Mapping[str, Any]] = receipt.get("sections", [])
-    reader = _SourceReader(member, [item for section in sections for item in section["items"]])
+    listed = [[] if it["name"] in CHAT_SECTIONS else it["items"] for it in sections]
+    reader = _SourceReader(member, [item for items in listed for item in items])
     readable = []
-    for section in sections:
-        items = [] if section["name"] in CHAT_SECTIONS else section["items"]
+    for section, items in zip(sections, listed, strict=True):
         sources = [source for item in items if (source := reader.source(item))]
         unavailable = len(items) - len(sources)
         readable.append(ReceiptSection(section["name"], section["tokens"], sources, unavailable))
@@ -122,6 +124,10 @@ class _SourceReader:
         chunks = chunks.annotate(message=Subquery(first.values("pk")[:1]))
         chunks = chunks.select_related("session").defer("terms", "pieces")
         self.chunks: Mapping[UUID, Chunk] = _in_bulk(chunks, items, "chunk")
+        messages = Message.objects.filter(
+            project=project, session__in=sessions_for(member.user), deleted_at=None
+        ).select_related("author", "session__project")
+        self.messages: Mapping[UUID, Message] = _in_bulk(messages, items, "message")
 
     def _earlier_texts(self, items: Sequence[ReceiptItem]) -> Mapping[tuple[UUID, int], str]:
         """Return the texts in the prompt of the entries that were changed since, by revision."""
@@ -140,6 +146,8 @@ class _SourceReader:
         pk = UUID(item["id"])
         if chunk := self.chunks.get(pk):
             return self._from_chunk(chunk, item)
+        if message := self.messages.get(pk):
+            return self._from_message(message, item)
         if fact := self.facts.get(pk):
             return self._from_fact(fact, item)
         if block := self.blocks.get(pk):
@@ -208,6 +216,21 @@ class _SourceReader:
             translate_name(chunk.speaker or session.label),
             chat + (f"#note-{message}" if session.is_notes else position),
             **actions,
+        )
+
+    def _from_message(self, message: Message, item: ReceiptItem) -> ReceiptSource:
+        session = message.session
+        position = f"{session_url(session)}?through={message.seq}#m{message.seq}"
+        correct = reverse("message-edit", args=[message.pk])
+        return ReceiptSource(
+            "conversation",
+            item["tokens"],
+            message.text[:MAX_TEXT_CHARS],
+            self._day(message.created_at),
+            translate_name(message.speaker),
+            message_url(message) if session.is_notes else position,
+            changed=message.version != item["revision"],
+            **self._action_urls(correct, message.text, f"message={message.pk}", session),
         )
 
     def _action_urls(

@@ -92,7 +92,11 @@ def test_a_model_searches_and_answers(asking, said, scripted, owner):
     assert f"[2026-03-01] edgar, message 1 of the chat {chat.pk} (The otter pond): " in result
     assert "<memory>\n" in result and "The pond freezes on 9 March.\n</memory>" in result
     [lookup] = reply.loaded_lookups
-    assert (lookup.tool, lookup.summary, lookup.found) == ("search_memory", "pond freezes", 1)
+    assert (lookup.tool, lookup.summary, lookup.result_count) == (
+        "search_memory",
+        "pond freezes",
+        1,
+    )
     section = reply.receipt["sections"][-1]
     chunk = Chunk.objects.get(source=chat.pk)
     assert (section["name"], section["items"][0]["id"]) == ("search_memory", str(chunk.pk))
@@ -112,7 +116,7 @@ def test_a_model_reads_a_chat_around_a_message(asking, said, scripted):
     ids = {item["id"] for item in reply.receipt["sections"][-1]["items"]}
     assert len(ids) == 25
     assert str(chat.messages.get(seq=30).pk) in ids
-    assert reply.loaded_lookups[0].summary == "30"
+    assert reply.loaded_lookups[0].summary == ""
 
 
 def test_a_long_message_is_shown_from_its_beginning(asking, said, scripted):
@@ -130,7 +134,7 @@ def test_text_before_a_lookup_stays(asking, said, scripted):
     _, reply = ask(asking, "When?", asking.creator)
     events = stream_events(reply)
     assert "".join(e.text for e in events if isinstance(e, Delta)) == "I will look.\n\nOn 9 March."
-    states = [e.lookups[0].found for e in events if isinstance(e, LookupsChanged)]
+    states = [e.lookups[0].result_count for e in events if isinstance(e, LookupsChanged)]
     assert states == [None, 1]
 
 
@@ -211,7 +215,7 @@ def test_wrong_arguments_are_explained_to_the_model(asking, scripted, name, argu
 def test_unusual_arguments_find_it(asking, said, scripted, arguments):
     said("The pond freezes on 9 March.")
     reply = look_up(asking, scripted, ("search_memory", arguments))
-    assert reply.loaded_lookups[0].found == 1
+    assert reply.loaded_lookups[0].result_count == 1
 
 
 @pytest.mark.parametrize(
@@ -220,14 +224,14 @@ def test_unusual_arguments_find_it(asking, said, scripted, arguments):
 def test_conditions_exclude(asking, said, scripted, arguments):
     said("The pond freezes on 9 March.")
     reply = look_up(asking, scripted, ("search_memory", {"query": "pond"} | arguments))
-    assert reply.loaded_lookups[0].found == 0
+    assert reply.loaded_lookups[0].result_count == 0
     assert "Nothing was found" in tool_results(scripted)[0]
 
 
 def test_an_imported_speaker_is_found_by_a_part_of_the_name(asking, said, scripted):
     said("The pond freezes on 9 March.", author_name="Emi Sato")
     reply = look_up(asking, scripted, ("search_memory", {"query": "pond", "author": "emi"}))
-    assert reply.loaded_lookups[0].found == 1
+    assert reply.loaded_lookups[0].result_count == 1
 
 
 # Permissions
@@ -238,7 +242,7 @@ def test_a_shared_chat_shows_nothing_private(asking, said, scripted, owner, tool
     chat = said("The pond in the park freezes.", visibility=Visibility.PRIVATE, creator=owner)
     arguments = {"query": "pond"} if tool == "search_memory" else {"id": str(chat.pk)}
     reply = look_up(asking, scripted, (tool, arguments))
-    assert not reply.loaded_lookups[0].found
+    assert not reply.loaded_lookups[0].result_count
     assert "freezes" not in tool_results(scripted)[0]
 
 
@@ -331,7 +335,7 @@ def test_the_start_of_the_running_chat_is_reachable_and_its_window_is_left_out(
     texts = [f"Otter {number} sleeps in den {number}." for number in range(1, 121)]
     chat = said(*texts, creator=owner)
     reply = look_up(chat, scripted, ("search_memory", {"query": "otter den"}), author=owner)
-    assert reply.loaded_lookups[0].found
+    assert reply.loaded_lookups[0].result_count
     [result] = tool_results(scripted)
     shown = {int(line.split("message ")[1].split()[0]) for line in result.splitlines()[2:-1]}
     assert shown and max(shown) <= 72
@@ -444,7 +448,7 @@ def test_a_process_that_dies_in_a_lookup_leaves_what_it_looked_up(
     assert live_replies.sweep_interrupted() == 1
     reply = asking.messages.get(role=Role.ASSISTANT)
     assert (reply.status, reply.error) == (Status.INTERRUPTED, generation.SERVER_STOPPED)
-    assert [(it.summary, it.found) for it in reply.loaded_lookups] == [
+    assert [(it.summary, it.result_count) for it in reply.loaded_lookups] == [
         ("pond", 1),
         ("second", None),
     ]

@@ -368,3 +368,51 @@ def check_notes(
         assert stored_by_id[ident] in (acknowledged[ident], (version, text))
         acknowledged[ident] = stored_by_id[ident]
     assert {ident: stored_by_id.get(ident) for ident in acknowledged} == acknowledged
+
+
+def test_a_kill_between_two_lookups_leaves_what_was_looked_up(
+    strata, web, api, sessions, database, model
+):
+    """A process dies while the model has the result of a first lookup and is silent."""
+    [place] = sessions(1)
+    slug = api.call("GET", f"sessions/{place}/")["project"]
+    api.call("POST", f"projects/{slug}/notes/", {"text": "The otter pond freezes in March."})
+    strata.manage("reindex", f"--project={slug}")
+    model.call(("1", "search_memory", '{"query": "otter pond"}'), text="I will look.")
+    model.hang()
+    asking = Thread(target=ask_in_vain, args=(api, place), daemon=True)
+    asking.start()
+    while "tool" not in [message["role"] for message in last_messages(model)]:
+        time.sleep(0.05)
+    time.sleep(FLUSHED)
+    web.kill()
+    asking.join(20)
+    model.reset()
+    web.start()
+    database.execute(
+        "UPDATE chat_message SET heartbeat_at = now() - interval '1 minute' WHERE status = ANY(%s)",
+        [list(UNFINISHED)],
+    )
+    assert strata.manage("shell", "--verbosity=0", "-c", SWEEP) == "1"
+    question, reply = api.messages(place)
+    assert (reply["status"], reply["content"]) == ("interrupted", "I will look.")
+    assert "server stopped" in reply["error"]
+    assert [(it["tool"], it["result_count"]) for it in reply["lookups"]] == [("search_memory", 1)]
+    receipt = api.call("GET", f"messages/{reply['id']}/receipt/")
+    assert receipt["sections"][-1]["items"][0]["kind"] == "chunk"
+    # It can be tried again.
+    model.say("In March.")
+    again = api.call("POST", f"messages/{reply['id']}/regenerate/")["reply"]
+    assert (again["status"], again["content"]) == ("complete", "In March.")
+
+
+def last_messages(model: ScriptedModel) -> list[dict]:
+    return model.requests[-1]["messages"] if model.requests else []
+
+
+def ask_in_vain(api: Api, session: str) -> None:
+    try:
+        api.call("POST", f"sessions/{session}/messages/", {"content": "And then?"})
+    except (URLError, OSError, HTTPException):
+        return
+    raise AssertionError("The process answered, although it was killed.")

@@ -5,6 +5,8 @@ import json
 import openai
 import pytest
 
+from tests.scripted import pieces
+
 WEATHER = {
     "type": "function",
     "function": {
@@ -248,4 +250,128 @@ def test_a_loose_answer_is_refused(say, user):
 
 def test_no_tools_are_no_tools(strata, say):
     say("Hello", tools=[], tool_choice="auto")
-    assert {"tools", "tool_choice"} & set(strata.model.requests[-1]) == set()
+    request = strata.model.requests[-1]
+    assert offered(request) == OWN_TOOLS and "tool_choice" not in request
+
+
+# Strata's own tools beside those of the client
+
+
+OWN_TOOLS = ["search_memory", "read_chat"]
+SEARCH = ("own_1", "search_memory", '{"query": "otter pond"}')
+
+
+def offered(request) -> list[str]:
+    return [tool["function"]["name"] for tool in request.get("tools", ())]
+
+
+@pytest.fixture
+def pond(strata, slug):
+    """A note that is found by search."""
+    strata.rest("POST", f"projects/{slug}/notes/", {"text": "The otter pond freezes in March."})
+    strata.manage("reindex", f"--project={slug}")
+
+
+@pytest.mark.parametrize("session", ["", "looking"])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("tools", [[], [WEATHER]])
+def test_lookups_are_run_here_and_not_sent_to_the_client(
+    strata, slug, user, pond, session, stream, tools
+):
+    strata.model.call(SEARCH, text="Let me see.")
+    strata.model.say("In March.")
+    body = {"model": slug, "messages": [user("And then?")]} | ({"tools": tools} if tools else {})
+    completions = strata.client(session=session).chat.completions
+    if stream:
+        with completions.stream(**body) as events:
+            for _ in events:
+                pass
+            [choice] = events.get_final_completion().choices
+    else:
+        [choice] = completions.create(**body).choices
+    assert choice.message.content == "Let me see.\n\nIn March."
+    assert not choice.message.tool_calls
+    assert choice.finish_reason == "stop"
+    first, second = strata.model.requests
+    assert offered(first) == [tool["function"]["name"] for tool in tools] + OWN_TOOLS
+    [result] = [it["content"] for it in second["messages"] if it["role"] == "tool"]
+    assert "The otter pond freezes in March." in result
+    if session:
+        [reply] = [it for it in strata.messages(strata.sessions(slug)[0]) if it["lookups"]]
+        assert reply["lookups"] == [
+            {"tool": "search_memory", "arguments": SEARCH[2], "result_count": 1, "error": ""}
+        ]
+        assert reply["tool_calls"] == []
+
+
+def test_usage_is_that_of_all_requests(strata, say, pond):
+    strata.model.call(SEARCH)
+    strata.model.say("In March.")
+    usage = say("And then?").usage
+    counted = [
+        len(pieces(str(message.get("content") or "")))
+        for request in strata.model.requests
+        for message in request["messages"]
+    ]
+    assert usage.prompt_tokens == sum(counted)
+
+
+def test_after_a_lookup_the_client_runs_its_own_tool(strata, slug, say, user):
+    strata.model.call(SEARCH)
+    strata.model.call(CALL)
+    [choice] = say("Weather?", session="mixed", tools=[WEATHER]).choices
+    assert [call.id for call in choice.message.tool_calls] == ["call_1"]
+    strata.model.say("Sunny.")
+    messages = [user("Weather?"), choice.message, answering("call_1", "clear")]
+    assert say(messages, session="mixed", tools=[WEATHER]).choices[0].message.content == "Sunny."
+    assert [role for role, _ in strata.prompt_turns] == ["user", "assistant", "tool"]
+
+
+def test_calls_of_both_at_once_are_the_clients(strata, say):
+    strata.model.call(SEARCH, CALL)
+    [choice] = say("Weather?", tools=[WEATHER]).choices
+    assert [call.id for call in choice.message.tool_calls] == ["call_1"]
+    assert len(strata.model.requests) == 1
+
+
+def test_a_tool_of_the_client_with_the_same_name_is_the_clients(strata, say):
+    search = {"type": "function", "function": {"name": "search_memory"}}
+    strata.model.call(SEARCH)
+    [choice] = say("And then?", tools=[search]).choices
+    assert [call.id for call in choice.message.tool_calls] == ["own_1"]
+    assert offered(strata.model.requests[0]) == ["search_memory", "read_chat"]
+    assert strata.model.requests[0]["tools"][0] == search
+
+
+@pytest.mark.parametrize("choice", ["none", "required"])
+def test_a_choice_of_the_client_concerns_its_own_tools(strata, say, choice):
+    say("Weather?", tools=[WEATHER], tool_choice=choice)
+    assert strata.model.requests[0]["tools"] == [WEATHER]
+
+
+def test_after_the_limit_the_clients_tools_may_still_be_called(strata, say):
+    strata.model.call(*((str(number), *SEARCH[1:]) for number in range(6)))
+    strata.model.call(CALL)
+    [choice] = say("Weather?", tools=[WEATHER]).choices
+    assert [call.id for call in choice.message.tool_calls] == ["call_1"]
+    last = strata.model.requests[-1]
+    assert offered(last) == ["get_weather"] and "tool_choice" not in last
+
+
+def test_the_private_chats_of_others_are_not_found(strata, slug, say):
+    edgar = strata.manage("create_token", "edgar", "--create", f"--project={slug}")
+    session = strata.rest(
+        "POST", f"projects/{slug}/sessions/", {"visibility": "private"}, token=edgar
+    )
+    path = f"sessions/{session['id']}/messages/"
+    body = {"content": "The otter pond is a secret of mine.", "reply": False}
+    strata.rest("POST", path, body, token=edgar)
+    strata.manage("reindex", f"--project={slug}")
+    read = ("own_2", "read_chat", json.dumps({"id": session["id"]}))
+    strata.model.call(SEARCH, read)
+    strata.model.say("Nothing.")
+    say("And then?")
+    results = [
+        it["content"] for it in strata.model.requests[-1]["messages"] if it["role"] == "tool"
+    ]
+    assert len(results) == 2 and "secret" not in "".join(results)

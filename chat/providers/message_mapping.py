@@ -105,12 +105,11 @@ def may_reject_images(error: exceptions.ModelAPIError) -> bool:
 
 
 def may_reject_tools(error: exceptions.ModelAPIError) -> bool:
-    """Return True if the request may have been rejected because it offers tools."""
-    return is_content_rejected(error) or mentions_tools(error)
-
-
-def mentions_tools(error: exceptions.ModelAPIError) -> bool:
-    return isinstance(error, exceptions.ModelHTTPError) and "tool" in str(error.body).lower()
+    """Return True if the request may have been rejected because it offers tools. Servers have no
+    common status for this.
+    """
+    body = str(error.body).lower() if isinstance(error, exceptions.ModelHTTPError) else ""
+    return "tool" in body or "function call" in body
 
 
 def is_content_rejected(error: Exception) -> bool:

@@ -35,7 +35,6 @@ from chat.providers.message_mapping import (
     load_images,
     may_reject_images,
     may_reject_tools,
-    mentions_tools,
     schema_parameters,
     to_model_messages,
     to_model_settings,
@@ -71,7 +70,7 @@ class PydanticAIProvider:
             first_event_timeout=settings.MODEL_FIRST_TOKEN_TIMEOUT,
             max_retries=0,
         )
-        has_text, unseen, response = False, 0, None
+        has_text, rejects_tools, unseen, response = False, False, 0, None
         images = await load_images(prompt)
         try:
             model = self._shared_model()
@@ -96,8 +95,8 @@ class PydanticAIProvider:
                     # After a call, the server is known to accept tools.
                     drops_tools = options.own_tools and not prompt[-1].tool_call_id
                     if drops_tools and may_reject_tools(error):
-                        self._note_rejected_tools(error)
-                        options = replace(options, own_tools=())
+                        log.warning("tools_rejected model=%s", self.name)
+                        options, rejects_tools = replace(options, own_tools=()), True
                     elif images and may_reject_images(error):
                         log.warning("images_rejected model=%s cause=%r", self.name, error)
                         unseen, images = len(images), {}
@@ -107,12 +106,9 @@ class PydanticAIProvider:
             raise to_provider_error(error) from error
         if not has_text and not response.tool_calls:
             raise ProviderError(NO_OUTPUT)
-        yield _finished(self.name, prompt, response, unseen)
-
-    def _note_rejected_tools(self, error: exceptions.ModelAPIError) -> None:
-        log.warning("tools_rejected model=%s cause=%r", self.name, error)
-        if mentions_tools(error):
+        if rejects_tools:
             _without_tools.add(self.name)
+        yield _finished(self.name, prompt, response, unseen)
 
     def complete(
         self, prompt: Sequence[PromptMessage], max_tokens: int, schema: OutputSchema | None = None

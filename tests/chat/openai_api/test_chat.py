@@ -132,7 +132,9 @@ def test_a_schema_reaches_the_model_to_the_letter(strata, say):
 def test_what_is_not_asked_is_not_sent(strata, say):
     say("Hello", temperature=None, stop=None, n=1, logprobs=False)
     request = strata.model.requests[-1]
-    assert {"temperature", "stop", "n", "logprobs", "tools", "max_tokens"} & set(request) == set()
+    assert {"temperature", "stop", "n", "logprobs", "max_tokens"} & set(request) == set()
+    # Strata's own.
+    assert [it["function"]["name"] for it in request["tools"]] == ["search_memory", "read_chat"]
 
 
 def test_several_turns_are_the_history(strata, say, user, assistant):

@@ -131,16 +131,19 @@ def _scope(turn: Turn, **filters) -> RecallScope:
     The reply may have been running for minutes, so the rows are read again.
     """
     session = turn.session
-    if not session._state.adding:
-        session.refresh_from_db(fields=["visibility", "deleted_at"])
     turn.project.refresh_from_db(fields=["share_raw_turns", "memory_enabled"])
-    is_private = session.visibility == Visibility.PRIVATE
+    visibility: str | None = session.visibility
+    if not session._state.adding:
+        rows = Session.objects.not_deleted().filter(project=turn.project, pk=session.pk)
+        visibility = rows.values_list("visibility", flat=True).first()
+    is_private = visibility == Visibility.PRIVATE
     author = turn.reply_to.author if turn.reply_to is not None else None
     viewer = session.creator if is_private else author
     members = Membership.objects.filter(project=turn.project, user=viewer)
     if viewer is None or not members.exists():
         viewer = None
-    if session.deleted_at or not turn.project.memory_enabled or (is_private and viewer is None):
+    is_unread = visibility is None or (is_private and viewer is None)
+    if is_unread or not turn.project.memory_enabled:
         raise NotAllowedError("The memory may not be read here any more.")
     return RecallScope(turn.project, viewer, shared_only=not is_private, **filters)
 

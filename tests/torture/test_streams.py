@@ -396,7 +396,7 @@ def test_a_kill_between_two_lookups_leaves_what_was_looked_up(
     assert strata.manage("shell", "--verbosity=0", "-c", SWEEP) == "1"
     question, reply = api.messages(place)
     assert (reply["status"], reply["content"]) == ("interrupted", "I will look.")
-    assert "server stopped" in reply["error"]
+    assert "server was stopped" in reply["error"]
     assert [(it["tool"], it["result_count"]) for it in reply["lookups"]] == [("search_memory", 1)]
     receipt = api.call("GET", f"messages/{reply['id']}/receipt/")
     assert receipt["sections"][-1]["items"][0]["kind"] == "chunk"

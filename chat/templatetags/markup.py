@@ -79,6 +79,8 @@ CODE_FOR_MATHS = {
     "math_block": "code_block",
     "math_block_label": "code_block",
 }
+# One for all texts, because creating it takes longer than highlighting a few lines.
+FORMATTER = HtmlFormatter(nowrap=True)
 ATTRIBUTES = {
     "a": {"href", "title"},
     "code": {"class"},
@@ -144,7 +146,7 @@ def highlight(code: str, name: str) -> str:
     # The Markdown lexer would call other lexers for code blocks inside the code.
     lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False, handlecodeblocks=False)
     tokens = chain.from_iterable(map(lexer.get_tokens, _chunks(code)))
-    return format_tokens(tokens, HtmlFormatter(nowrap=True))
+    return format_tokens(tokens, FORMATTER)
 
 
 def _chunks(code: str) -> Iterator[str]:

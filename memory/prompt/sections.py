@@ -107,6 +107,16 @@ def private_reader(turn: Turn) -> int | None:
     return turn.reply_to.author_id if private and turn.reply_to is not None else None
 
 
+class BlockRow(NamedTuple):
+    """The columns of a block that the prompt needs."""
+
+    pk: UUID
+    version: int
+    tokens: int
+    name: str
+    content: str
+
+
 @share(floor=0.05, ceiling=0.25)
 def blocks(turn: Turn) -> PromptSection | None:
     """Return the project's blocks, and in a private conversation the user's own, as far as there
@@ -114,7 +124,7 @@ def blocks(turn: Turn) -> PromptSection | None:
     """
     if not turn.project.memory_enabled:
         return None
-    rows = list(_block_rows(turn.project.pk, private_reader(turn)))
+    rows = [BlockRow._make(row) for row in _block_rows(turn.project.pk, private_reader(turn))]
     packed = pack_into_budget((row.tokens for row in rows), room_for_texts(turn, BLOCKS_OPENING))
     if not packed:
         return None
@@ -127,9 +137,12 @@ def blocks(turn: Turn) -> PromptSection | None:
     )
 
 
-def _block_rows(project: UUID, user: int | None) -> QuerySet[Block]:
+def _make_block_query(project: UUID, user: int | None) -> QuerySet:
     visible = Block.objects.filter(Q(user=None) | Q(user=user), project=project)
-    return visible.exclude(content="").in_order().only("version", "tokens", "name", "content")
+    return visible.exclude(content="").in_order().values_list(*BlockRow._fields)
+
+
+_block_rows = PreparedQuery(_make_block_query, UUID, int)
 
 
 class CurrentFact(NamedTuple):

@@ -40,8 +40,7 @@ PLACEHOLDERS: dict[type, Callable[[int], object]] = {
 class PreparedQuery:
     """The rows of a `values_list` queryset, by its parameters; its SQL is compiled once.
 
-    Only for queries that every prompt runs and of which each saves more than 2 ms of processor
-    time. docs/recall.md has the measurements.
+    Only for queries that every prompt runs. docs/recall.md has the processor time that each saves.
 
     `make` returns the queryset. It is called once, with placeholders of the types `kinds`, so the
     SQL must not depend on the values. A parameter may be None, which matches no row in SQL. JSON

@@ -10,10 +10,10 @@ from pathlib import Path
 from re import _constants, _parser
 
 ROOT = Path(__file__).resolve().parents[2]
-SIZE = 4_000
+SIZE = 2_000
 MAX_GROWTH = 2.5
 # A shorter search is within the noise of the clock; a quadratic one takes ten times as long.
-MIN_SECONDS = 0.02
+MIN_SECONDS = 0.005
 UNITS = [
     *(" ", "\n", "\t", "-", ".", "_", "/", ":", "(", "<", '"', "'", "`", "a", "A", "1", "é", "漢"),
     *(
@@ -105,10 +105,10 @@ def test_twice_the_text_takes_at_most_two_and_a_half_times_as_long():
             if (longer := seconds(pattern, twice)) < MIN_SECONDS:
                 continue
             once = repeated(first, unit, SIZE, is_bytes)
-            growth = min(
-                longer / max(seconds(pattern, once), 1e-6),
-                *(seconds(pattern, twice) / seconds(pattern, once) for _ in range(2)),
-            )
+            growth = longer / max(seconds(pattern, once), 1e-6)
+            for _ in range(3):
+                if growth > MAX_GROWTH:
+                    growth = min(growth, seconds(pattern, twice) / seconds(pattern, once))
             if growth > MAX_GROWTH:
                 slow.append(f"{site} {source[:60]!r} with {first!r} + {unit!r}: × {growth:.1f}")
                 break

@@ -1,8 +1,5 @@
 """How often a token and a user may ask: 429 and when again, counted for all processes."""
 
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -13,10 +10,11 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chat.models import Session
+from config.settings.api import LimitVariables
+from config.settings.env import load
 from projects import rate_limits, tasks
 from projects.models import Bucket, Token
 from projects.rate_limits import RateLimitExceededError, count_request
-from tests.server import ROOT
 
 pytestmark = pytest.mark.django_db
 
@@ -201,21 +199,19 @@ def test_the_schema_tells_of_it(client):
             assert "Retry-After" in operation["responses"]["429"]["headers"]
 
 
-def started(**variables: str) -> subprocess.CompletedProcess:
-    code = "from config import settings; print(settings.RATES)"
-    environment = os.environ | variables
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-
-
-def test_the_rates_are_settings():
-    run = started(STRATA_RATE_READS="10/second", STRATA_RATE_WRITES="off", STRATA_RATE_REPLIES="")
-    assert run.stdout.strip() == "{'reads': (10, 1), 'writes': None, 'replies': (120, 60)}"
+def test_the_rates_are_settings(monkeypatch):
+    monkeypatch.setenv("STRATA_RATE_READS", "10/second")
+    monkeypatch.setenv("STRATA_RATE_WRITES", "off")
+    monkeypatch.setenv("STRATA_RATE_REPLIES", "")
+    limits = load(LimitVariables)
+    rates = (limits.rate_reads, limits.rate_writes, limits.rate_replies)
+    assert rates == ((10, 1), None, (120, 60))
 
 
 @pytest.mark.parametrize("value", ["10", "ten/minute", "0/minute", "-1/hour", "10/year", "/"])
-def test_a_wrong_rate_stops_the_start_with_one_line(value):
-    run = started(STRATA_RATE_READS=value)
-    assert run.returncode == 1
-    [line] = run.stderr.strip().splitlines()
+def test_a_wrong_rate_stops_the_start_with_one_line(value, monkeypatch):
+    monkeypatch.setenv("STRATA_RATE_READS", value)
+    with pytest.raises(SystemExit) as stopped:
+        load(LimitVariables)
+    [line] = str(stopped.value).splitlines()
     assert line.startswith("strata: STRATA_RATE_READS takes a rate such as 60/minute")

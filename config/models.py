@@ -73,7 +73,8 @@ class CrashedTask(models.Model):
     crashes = models.PositiveIntegerField(default=0)
     last_crash_at = models.DateTimeField()
     set_aside_at = models.DateTimeField(
-        null=True, help_text="Since then it does not run. A task without arguments is only paused."
+        null=True,
+        help_text="The task does not run since then. A task without arguments is only paused.",
     )
 
     objects = CrashedTaskQuerySet.as_manager()

@@ -29,7 +29,9 @@ class Attachment(ProjectScopedModel):
     )
     name = models.CharField(max_length=200, blank=True)
     description = models.CharField(
-        max_length=1_000, blank=True, help_text="For readers and models that cannot see it."
+        max_length=1_000,
+        blank=True,
+        help_text="Alternative text for readers and models that cannot see the image.",
     )
     media_type = models.CharField(max_length=40)
     width = models.PositiveIntegerField(help_text="Pixels.")
@@ -56,9 +58,11 @@ class FileRemoval(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project_id = models.UUIDField()
     path = models.CharField(max_length=200)
-    act = models.UUIDField(null=True, blank=True, help_text="The forgetting that asked for it.")
+    act = models.UUIDField(
+        null=True, blank=True, help_text="The forget request that caused the removal."
+    )
     attempts = models.PositiveIntegerField(default=0)
-    last_error = models.CharField(max_length=100, blank=True, help_text="Its class.")
+    last_error = models.CharField(max_length=100, blank=True, help_text="The class of the error.")
     created_at = models.DateTimeField(default=timezone.now)
     next_try_at = models.DateTimeField(default=timezone.now)
 

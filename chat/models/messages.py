@@ -119,7 +119,7 @@ class Message(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="copies",
-        help_text="In a fork: the original. It is remembered there, and gone when that is gone.",
+        help_text="In a fork: the original, which memory covers. Forgotten with it.",
     )
     role = models.CharField(max_length=10, choices=Role.choices)
     author = models.ForeignKey(
@@ -130,12 +130,14 @@ class Message(ProjectScopedModel):
         related_name="messages",
     )
     author_name = models.CharField(
-        max_length=120, blank=True, help_text="Who said it elsewhere, when it was imported."
+        max_length=120, blank=True, help_text="The speaker of an imported message."
     )
     text = models.TextField(blank=True)
     tokens = models.PositiveIntegerField(default=0, help_text="Tokens of the text (cl100k_base).")
     status = models.CharField(max_length=12, choices=Status.choices, default=Status.COMPLETE)
-    error = models.CharField(max_length=500, blank=True, help_text="Why it failed, for people.")
+    error = models.CharField(
+        max_length=500, blank=True, help_text="The reason of the failure, as shown to users."
+    )
     version = models.PositiveIntegerField(default=1)
     remembered = models.BooleanField(default=True)
     model = models.CharField(max_length=200, blank=True)
@@ -146,16 +148,14 @@ class Message(ProjectScopedModel):
     )
     first_token_ms = models.PositiveIntegerField(null=True, blank=True)
     receipt = models.JSONField(
-        default=dict, blank=True, help_text="What stood in the prompt, by id and revision."
+        default=dict, blank=True, help_text="The items of the prompt, by id and revision."
     )
     tool_calls = models.JSONField(
         default=list,
         blank=True,
-        help_text="What a reply asks of a program's tools: id, name, arguments.",
+        help_text="The reply's calls of a program's tools: id, name, arguments.",
     )
-    tool_call_id = models.TextField(
-        blank=True, help_text="In what a tool answered: the id of the call it answers."
-    )
+    tool_call_id = models.TextField(blank=True, help_text="In a tool's result: the id of the call.")
     lookups = models.JSONField(
         default=list,
         db_default=Value([], models.JSONField()),
@@ -166,14 +166,16 @@ class Message(ProjectScopedModel):
     edited_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
     forgotten_at = models.DateTimeField(
-        null=True, blank=True, help_text="Its text and all that was made of it are gone for good."
+        null=True,
+        blank=True,
+        help_text="The text and everything derived from it are deleted since then.",
     )
     stop_requested = models.BooleanField(
-        default=False, editable=False, help_text="A reader wants the reply to end here."
+        default=False, editable=False, help_text="A reader stopped the reply."
     )
     created_at = models.DateTimeField(default=timezone.now)
     heartbeat_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the process that says it was last seen at it."
+        null=True, blank=True, help_text="The last heartbeat of the process that writes the reply."
     )
 
     objects = MessageQuerySet.as_manager()
@@ -241,13 +243,13 @@ class MessageRevision(ProjectScopedModel):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="revisions")
     version = models.PositiveIntegerField(
-        help_text="The message's version while this was its text."
+        help_text="The version of the message that had this text."
     )
     text = models.TextField(blank=True)
     edited_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    edited_at = models.DateTimeField(help_text="When it was replaced.")
+    edited_at = models.DateTimeField(help_text="The time at which another text replaced it.")
 
     class Meta:
         ordering = ["-version"]

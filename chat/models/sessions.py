@@ -77,11 +77,11 @@ class Session(ProjectScopedModel):
         choices=SessionKind.choices,
         default=SessionKind.CHAT,
         editable=False,
-        help_text="In notes nothing is answered.",
+        help_text="The assistant does not reply to notes.",
     )
     title = models.CharField(max_length=200, blank=True)
     title_by_hand = models.BooleanField(
-        default=False, editable=False, help_text="Somebody chose the title."
+        default=False, editable=False, help_text="A person wrote the title."
     )
     pinned = models.BooleanField(default=False)
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -89,7 +89,7 @@ class Session(ProjectScopedModel):
         max_length=10, choices=Visibility.choices, default=Visibility.PROJECT
     )
     remembered = models.BooleanField(
-        default=True, help_text="Messages written from now on settle into the project's memory."
+        default=True, help_text="New messages are added to the project's memory."
     )
     status = models.CharField(
         max_length=10, choices=SessionStatus.choices, default=SessionStatus.ACTIVE
@@ -98,7 +98,7 @@ class Session(ProjectScopedModel):
         null=True,
         blank=True,
         validators=[MinValueValidator(HISTORY_LIMITS[0]), MaxValueValidator(HISTORY_LIMITS[1])],
-        help_text="Messages that the model sees. Empty: the project's.",
+        help_text="Messages that the model sees. Empty: the project's limit.",
     )
     last_seq = models.PositiveIntegerField(default=0, editable=False)
     version = models.PositiveIntegerField(default=0, editable=False)
@@ -109,13 +109,20 @@ class Session(ProjectScopedModel):
         editable=False,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="The message that ends the path that counts.",
+        help_text="The last message of the active path.",
     )
     source_key = models.CharField(
-        max_length=300, null=True, blank=True, editable=False, help_text="Where it came from."
+        max_length=300,
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The id of the conversation at its source.",
     )
     deleted_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="Withheld, and soon to be forgotten."
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Withheld since then; forgotten after the undo window.",
     )
     created_at = models.DateTimeField(default=timezone.now)
     last_activity_at = models.DateTimeField(default=timezone.now)

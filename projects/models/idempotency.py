@@ -34,8 +34,8 @@ class IdempotencyKey(models.Model):
     request = models.CharField(
         max_length=64, help_text="A keyed digest of the method, the path and the body."
     )
-    status = models.PositiveSmallIntegerField(help_text="Of the first answer.")
-    made = models.JSONField(default=dict, help_text="The ids of what was made.")
+    status = models.PositiveSmallIntegerField(help_text="The status of the first response.")
+    made = models.JSONField(default=dict, help_text="The ids of the created objects.")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     objects = IdempotencyKeyQuerySet.as_manager()

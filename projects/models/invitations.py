@@ -93,7 +93,9 @@ class Invitation(models.Model):
     role = models.CharField(max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR)
     expires_at = models.DateTimeField()
     max_uses = models.PositiveIntegerField(
-        null=True, blank=True, help_text="How many it lets in. Empty: all who have it."
+        null=True,
+        blank=True,
+        help_text="The number of people who may use the link. Empty: no limit.",
     )
     uses = models.PositiveIntegerField(default=0, editable=False)
     created_by = models.ForeignKey(

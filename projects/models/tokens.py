@@ -44,17 +44,17 @@ class Token(AbstractAuthToken):
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
-        help_text="The one project it opens. Empty: all of the user's.",
+        help_text="The only project that the token may use. Empty: all projects of the user.",
     )
     scopes = models.JSONField(default=all_scopes, validators=[validate_scopes])
     public_id = models.UUIDField(
         default=new_id,
         unique=True,
         editable=False,
-        help_text="What it is called where its digest is nobody's business.",
+        help_text="The id in API responses and log lines, in place of the digest.",
     )
     last_used_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="To the minute."
+        null=True, blank=True, editable=False, help_text="Rounded to the minute."
     )
 
     objects = AuthTokenManager.from_queryset(TokenQuerySet)()
@@ -93,7 +93,7 @@ class Bucket(models.Model):
     """
 
     subject = models.CharField(
-        primary_key=True, max_length=80, help_text="Whose, and of which rate."
+        primary_key=True, max_length=80, help_text="The holder and the name of the rate."
     )
     # Not indexed: each request writes a row, and without an index its new version stays on the
     # same page.

@@ -57,7 +57,7 @@ def test_a_user_who_may_not_sign_in_any_more_hears_nothing(grants, editor):
     assert withdrawn_grants(grants) == grants
 
 
-def test_who_is_no_member_any_more_hears_nothing(grants, editor):
+def test_streams_of_a_former_member_are_withdrawn(grants, editor):
     Membership.objects.filter(user=editor).delete()
     assert withdrawn_grants(grants) == grants
 

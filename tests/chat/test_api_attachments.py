@@ -111,7 +111,7 @@ def test_the_words_beside_an_image_may_be_taken_away(api, owner, session, messag
     assert len(response.json()["message"]["attachments"]) == 1
 
 
-def test_what_was_said_elsewhere_may_have_images_too(api, owner, messages):
+def test_recorded_messages_may_have_images_too(api, owner, messages):
     body = {"content": "Look", "reply": False, "author": "Caroline", "attachments": [inline()]}
     answer = api(owner).post(messages, body, format="json")
     assert answer.status_code == 201
@@ -129,7 +129,7 @@ def test_what_was_said_elsewhere_may_have_images_too(api, owner, messages):
     ],
     ids=["svg", "html", "gif", "png", "jpeg"],
 )
-def test_what_is_no_safe_image_is_refused_with_a_reason(
+def test_an_unsafe_image_is_refused_with_a_reason(
     api, owner, url, messages, scripted, data, reason
 ):
     answer = api(owner).post(url, file(data))
@@ -160,7 +160,7 @@ def test_what_is_no_safe_image_is_refused_with_a_reason(
         ({"content": "Hi", "attachments": [str(uuid4())] * 11}, "attachments"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_by_field(api, owner, messages, body, field):
+def test_invalid_attachments_are_refused_by_field(api, owner, messages, body, field):
     answer = api(owner).post(messages, body, format="json")
     assert answer.status_code == 400
     assert list(answer.json()) == [field]

@@ -46,7 +46,7 @@ def test_viewers_and_strangers_choose_nothing(
     assert session.head_id == other_reply.pk
 
 
-def test_what_is_not_there_is_404(api, editor, stored_reply):
+def test_a_missing_object_is_404(api, editor, stored_reply):
     Message.objects.filter(pk=stored_reply.pk).delete()
     assert api(editor).post(url(stored_reply)).status_code == 404
 

@@ -37,13 +37,13 @@ def test_without_a_message_it_takes_all_of_the_path(api, editor, session, questi
     assert fork(api(editor), session).json()["message_count"] == 2
 
 
-def test_what_was_deleted_is_left_out(api, editor, session, question, stored_reply):
+def test_deleted_messages_are_left_out(api, editor, session, question, stored_reply):
     delete(question)
     assert fork(api(editor), session).json()["message_count"] == 1
 
 
 @pytest.mark.parametrize("message", ["x", 7, None, "01a1fd94-aff6-71b6-8bd0-91ac1672867b"])
-def test_what_is_no_message_of_it_is_refused(api, editor, session, question, message):
+def test_an_invalid_message_is_refused(api, editor, session, question, message):
     answer = fork(api(editor), session, message=message)
     assert answer.status_code == 400
     assert list(answer.json()) == ["message"]

@@ -63,12 +63,12 @@ def test_a_stale_edit_gets_412_and_the_message_as_it_is(api, editor, question, f
 
 
 @pytest.mark.parametrize("tag", ["x", '"1', "1, 2", "-1", "9" * 12])
-def test_what_is_no_version_is_refused(api, editor, question, tag):
+def test_an_invalid_version_is_refused(api, editor, question, tag):
     assert patch(api(editor), question, **{"If-Match": tag}).status_code == 400
 
 
 @pytest.mark.parametrize("content", [None, "", " \n", "x" * 500_001, ["a"]])
-def test_what_is_no_text_is_refused(api, editor, question, content):
+def test_an_invalid_text_is_refused(api, editor, question, content):
     answer = patch(api(editor), question, content)
     assert answer.status_code == 400
     assert list(answer.json()) == ["content"]
@@ -103,7 +103,7 @@ def test_a_token_that_may_only_read_changes_nothing(api, editor, question):
     assert patch(client, question).status_code == 403
 
 
-def test_what_is_not_there_is_404(api, editor, session):
+def test_a_missing_object_is_404(api, editor, session):
     assert api(editor).get(NOWHERE).status_code == 404
     assert api(editor).delete(NOWHERE).status_code == 404
 
@@ -122,7 +122,7 @@ def test_a_deleted_message_keeps_its_place_and_loses_its_words(api, editor, sess
     assert api(editor).delete(url(question)).status_code == 204
 
 
-def test_what_is_deleted_or_still_being_said_is_not_edited(api, editor, question, stored_reply):
+def test_deleted_and_unfinished_messages_are_not_edited(api, editor, question, stored_reply):
     delete(stored_reply)
     assert patch(api(editor), stored_reply).status_code == 409
     reply = begin_reply(question)

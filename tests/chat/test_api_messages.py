@@ -82,7 +82,7 @@ def test_a_program_records_what_was_said_elsewhere(api, owner, url):
         ({"content": "Hi", "reply": "perhaps"}, "reply"),
     ],
 )
-def test_what_cannot_be_said_is_refused_by_field(api, owner, url, body, field):
+def test_invalid_fields_of_a_message_are_refused_by_name(api, owner, url, body, field):
     answer = api(owner).post(url, body, format="json")
     assert answer.status_code == 400
     assert list(answer.json()) == [field]
@@ -102,7 +102,7 @@ def test_a_private_session_is_its_creators(api, editor, session, url):
     assert api(editor).post(url, {"content": "Hi"}, format="json").status_code == 404
 
 
-def test_who_left_the_project_reads_no_more(api, owner, url):
+def test_a_former_member_reads_no_more(api, owner, url):
     Membership.objects.all().delete()
     assert api(owner).get(url).status_code == 404
 

@@ -66,7 +66,7 @@ def test_it_may_be_of_another_time_that_makes_sense(api, editor):
     "value",
     [{}, {"text": ""}, {"text": " \n "}, {"text": "x" * (MAX_MESSAGE_CHARS + 1)}, {"text": []}],
 )
-def test_what_is_no_note_is_refused(api, editor, url, value):
+def test_an_invalid_note_is_refused(api, editor, url, value):
     client = api(editor)
     for answer in (client.post(URL, value, format="json"), client.patch(url, value, format="json")):
         assert answer.status_code == 400
@@ -108,7 +108,7 @@ def test_a_note_is_changed_and_its_first_text_kept(api, editor, url, note):
     assert note.revisions.get().text == CUTOVER
 
 
-def test_who_was_overtaken_is_told_the_note_as_it_is(api, owner, editor, url, note):
+def test_a_stale_edit_returns_the_current_note(api, owner, editor, url, note):
     edits.edit(note, "On 4 March.", owner)
     client = api(editor)
     for answer in (

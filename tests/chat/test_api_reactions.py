@@ -57,7 +57,7 @@ def test_one_emoji_of_any_length_is_accepted(api, editor, url, emoji):
         *("ｏｂｅｙ！", "\ufe0f", "🏽\u200d", "𝐨𝐛𝐞𝐲", "“x”", "[x]…"),
     ],
 )
-def test_what_is_no_emoji_is_refused_by_field(api, editor, url, emoji):
+def test_a_reaction_that_is_no_emoji_is_refused_by_field(api, editor, url, emoji):
     answer = give(api(editor), url, emoji)
     assert answer.status_code == 400
     assert list(answer.json()) == ["emoji"]

@@ -28,7 +28,7 @@ def test_it_names_the_sections_and_what_stood_in_them(api, viewer, reply):
     assert "When?" not in str(payload)
 
 
-def test_what_is_no_reply_has_none(api, viewer, reply):
+def test_a_message_that_is_no_reply_has_no_receipt(api, viewer, reply):
     message = Message.objects.get(role="user")
     assert api(viewer).get(url(message.pk)).status_code == 404
 

@@ -52,7 +52,7 @@ def test_only_the_finished_reply_to_a_message_can_be(api, owner, session, questi
     assert Message.objects.unfinished().count() == 1
 
 
-def test_what_was_deleted_is_not_answered_again(
+def test_a_deleted_message_is_not_answered_again(
     api, owner, project, question, stored_reply, scripted
 ):
     delete(question)

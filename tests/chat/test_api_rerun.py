@@ -42,7 +42,7 @@ def test_it_streams_when_events_are_accepted(api, editor, question, stored_reply
 
 
 @pytest.mark.parametrize("content", [None, "", " ", "x" * 500_001])
-def test_what_is_no_text_is_refused(api, editor, question, content):
+def test_an_invalid_text_is_refused(api, editor, question, content):
     assert rerun(api(editor), question, content).status_code == 400
     assert Message.objects.count() == 1
 

@@ -92,14 +92,14 @@ def test_the_ids_are_positions_in_characters(session, bearer, scripted):
 
 
 @pytest.mark.parametrize("position", range(0, len(TEXT) + 1, 3))
-def test_who_comes_back_to_what_is_over_gets_the_rest(finished_reply, bearer, position):
+def test_a_returning_reader_of_a_finished_reply_gets_the_rest(finished_reply, bearer, position):
     stream_events = follow(finished_reply, bearer | {"Last-Event-ID": str(position)})
     assert words(stream_events) == TEXT[position:]
     assert (stream_events[-1][0], stream_events[-1][2]["content"]) == ("done", TEXT)
     assert "message" not in {event for event, *_ in stream_events}
 
 
-def test_who_comes_back_while_it_is_said_misses_nothing(session, owner, bearer, scripted):
+def test_a_returning_reader_of_a_running_reply_misses_nothing(session, owner, bearer, scripted):
     scripted.say(TEXT, delay=0.03)
     reply = begin_reply(post_message(session, "When?", author=owner))
 
@@ -127,9 +127,7 @@ def test_who_comes_back_while_it_is_said_misses_nothing(session, owner, bearer, 
     assert stream_text[-1][2]["content"] == TEXT
 
 
-def test_who_comes_back_to_what_another_process_says_misses_nothing(
-    session, owner, bearer, monkeypatch
-):
+def test_a_returning_reader_of_another_process_misses_nothing(session, owner, bearer, monkeypatch):
     monkeypatch.setattr(poller, "POLL_INTERVAL_S", 0.05)
     reply = begin_reply(post_message(session, "When?", author=owner))
     rows = Message.objects.filter(pk=reply.pk)
@@ -156,7 +154,7 @@ def test_who_comes_back_to_what_another_process_says_misses_nothing(
     assert stream_events[-1][2]["content"] == TEXT
 
 
-def test_who_heard_the_end_is_told_to_ask_no_more(finished_reply, bearer):
+def test_a_reader_of_the_whole_reply_is_asked_not_to_reconnect(finished_reply, bearer):
     async def talk():
         return await get(finished_reply, bearer | {"Last-Event-ID": "end"})
 

@@ -88,7 +88,7 @@ def test_the_history_limit_is_moved_into_its_range(api, editor, query, stored):
         ({"title": "x" * 201}, "title"),
     ],
 )
-def test_what_a_session_cannot_be_is_refused_by_field(api, editor, fields, field):
+def test_invalid_fields_of_a_session_are_refused_by_name(api, editor, fields, field):
     answer = api(editor).post(URL, fields, format="json")
     assert answer.status_code == 400
     assert list(answer.json()) == [field]
@@ -222,7 +222,7 @@ def test_a_title_that_was_given_is_by_hand(api, editor, fresh):
     assert not fresh(chat_session).title_by_hand
 
 
-def test_what_changes_nothing_leaves_the_version(api, editor, private, fresh):
+def test_a_request_without_changes_leaves_the_version(api, editor, private, fresh):
     api(editor).patch(session_url(private), {"title": "Mine", "status": "active"}, format="json")
     assert fresh(private).version == 0
 
@@ -262,19 +262,19 @@ def test_words_are_found_in_titles_and_in_what_was_said(api, viewer, editor, sha
 
 
 @pytest.mark.parametrize("query", ["cutover april", "utover", "Mine", "'", "a:* | b", "!x", "\\"])
-def test_what_is_not_there_is_not_found(api, viewer, editor, shared, private, query):
+def test_a_missing_session_is_not_found(api, viewer, editor, shared, private, query):
     post_message(shared, "The cutover is on 3 March.", author=editor)
     post_message(private, "The cutover is in April.", author=editor)
     assert api(viewer).get(URL, {"q": query}).json()["results"] == []
 
 
-def test_what_was_deleted_is_not_found(api, editor, shared):
+def test_a_deleted_session_is_not_found(api, editor, shared):
     delete(post_message(shared, "The cutover is on 3 March.", author=editor))
     assert api(editor).get(URL, {"q": "cutover"}).json()["results"] == []
 
 
 @pytest.mark.parametrize("query", ["x" * 201, "a\0b"])
-def test_what_cannot_be_searched_for_is_refused(api, editor, project, query):
+def test_an_invalid_search_is_refused(api, editor, project, query):
     answer = api(editor).get(URL, {"q": query})
     assert answer.status_code == 400
     assert list(answer.json()) == ["q"]

@@ -16,7 +16,7 @@ def url(message: Message) -> str:
     return f"/api/v1/messages/{message.pk}/stop/"
 
 
-def test_what_was_said_so_far_stays(editor, question, scripted, fresh):
+def test_the_text_so_far_stays(editor, question, scripted, fresh):
     scripted.say(" ".join(f"word{number}" for number in range(500)), delay=0.02)
     reply = begin_reply(question)
     headers = {"Authorization": f"Bearer {Token.objects.create(user=editor)[1]}"}
@@ -44,7 +44,7 @@ def test_another_process_is_asked_to(api, editor, question, fresh):
     assert fresh(reply).stop_requested
 
 
-def test_what_is_complete_is_not_stopped(api, editor, question, stored_reply):
+def test_a_complete_reply_is_not_stopped(api, editor, question, stored_reply):
     for message in (question, stored_reply):
         answer = api(editor).post(url(message))
         assert answer.status_code == 409
@@ -58,7 +58,7 @@ def test_viewers_and_strangers_stop_nothing(api, viewer, stranger, question, fre
     assert not fresh(reply).stop_requested
 
 
-def test_what_is_not_there_is_404(api, editor, question):
+def test_a_missing_object_is_404(api, editor, question):
     reply = begin_reply(question)
     Message.objects.filter(pk=reply.pk).delete()
     assert api(editor).post(url(reply)).status_code == 404

@@ -96,7 +96,7 @@ def test_a_name_is_a_name_and_no_path(session, owner):
         assert upload_image(session, owner, given_name, io.BytesIO(picture())).name == stored_name
 
 
-def test_what_is_refused_leaves_nothing(session, owner):
+def test_a_refused_image_leaves_nothing(session, owner):
     with pytest.raises(ImageRejectedError, match="SVG"):
         upload_image(session, owner, "plan.png", io.BytesIO(SVG))
     assert not Attachment.objects.exists()

@@ -35,7 +35,7 @@ def test_how_long_is_a_setting(project, owner, settings):
     assert close_idle_sessions() == 1
 
 
-def test_what_is_left_of_a_closed_chat_is_due_at_once(project, owner):
+def test_the_rest_of_a_closed_chat_is_due_at_once(project, owner):
     project.idle_minutes = 10_080
     project.save()
     session = session_of(project, owner, 0)

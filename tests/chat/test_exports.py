@@ -153,7 +153,7 @@ def test_it_comes_back_as_it_was(talk, owner, person):
 
 
 @pytest.mark.django_db
-def test_who_is_no_member_keeps_the_name(talk, person):
+def test_an_author_who_is_no_member_keeps_the_name(talk, person):
     stan = person("stan")
     elsewhere = create_project(stan, name="Elsewhere", slug="elsewhere")
     copy = brought(elsewhere, stan, exported(talk))
@@ -183,7 +183,7 @@ def test_a_private_chat_of_somebody_else_gets_nothing(talk, editor):
 
 
 @pytest.mark.django_db
-def test_what_was_being_said_comes_back_interrupted(session, owner):
+def test_a_running_reply_comes_back_interrupted(session, owner):
     post_message(session, "So far", role=Role.ASSISTANT, status=Status.STREAMING)
     other = create_project(owner, name="Other", slug="other")
     assert brought(other, owner, exported(session)).messages.get().status == Status.INTERRUPTED

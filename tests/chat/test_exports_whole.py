@@ -226,7 +226,7 @@ def test_two_imports_at_once_show_an_image_once(session, question, show, owner, 
     assert Attachment.objects.filter(session=copy).count() == 1
 
 
-def test_who_is_no_member_reacts_to_nothing_and_edited_as_nobody(
+def test_reactions_and_edits_of_a_former_member_have_no_user(
     session, question, person, owner, other
 ):
     stan = person("stan")
@@ -243,7 +243,7 @@ def test_who_is_no_member_reacts_to_nothing_and_edited_as_nobody(
     assert result.errors == []
 
 
-def test_what_was_deleted_keeps_only_its_place(session, question, show, owner, other):
+def test_a_deleted_message_keeps_only_its_place(session, question, show, owner, other):
     show(question, picture())
     edits.delete(question)
     written = exported(session)
@@ -376,7 +376,7 @@ def megabytes(work: Callable[[], None]) -> float:
         tracemalloc.stop()
 
 
-def test_what_was_asked_of_tools_comes_back_with_their_answers(session, owner, other):
+def test_tool_calls_come_back_with_their_results(session, owner, other):
     calls = [{"id": "call_1", "name": "look", "arguments": '{"at": 9}'}]
     post_message(session, "", role="assistant", created_at=NOON, tool_calls=calls)
     post_message(session, "Nine.", role="tool", created_at=NOON, tool_call_id="call_1")

@@ -59,7 +59,7 @@ def test_a_silent_one_shows_that_it_lives_and_stays_pending(make_pending_replies
     assert Message.objects.get(pk=reply.pk).heartbeat_at > before
 
 
-def test_what_was_finalised_meanwhile_is_left_as_it_is(make_pending_replies):
+def test_a_reply_finalised_meanwhile_is_left_unchanged(make_pending_replies):
     done, grows = make_pending_replies(2)
     finalise(done, "All of it.", Status.COMPLETE, {})
     generation.flush(text_updates(done, grows))

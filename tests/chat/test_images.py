@@ -49,7 +49,7 @@ def test_known_images_are_made_anew(form, mode, media_type):
     assert image.mode == "RGB"
 
 
-def test_what_is_transparent_stays_so():
+def test_a_transparent_image_stays_transparent():
     image = Image.new("RGBA", (40, 30), (255, 0, 0, 0))
     for form in ("PNG", "WEBP"):
         encoded = opened(reencode(saved(image, form, lossless=True)).data)

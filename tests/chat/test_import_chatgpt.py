@@ -172,7 +172,7 @@ def test_a_deep_conversation_is_no_recursion():
         None,
     ],
 )
-def test_what_the_page_hides_is_left_out(hidden):
+def test_hidden_messages_are_left_out(hidden):
     talk = {
         "u": node(None, chatgpt_message("user", "Hi")),
         "h": node("u", hidden),
@@ -183,7 +183,7 @@ def test_what_the_page_hides_is_left_out(hidden):
     assert result.errors == []
 
 
-def test_what_was_said_aloud_stands_as_text():
+def test_spoken_messages_are_imported_as_text():
     spoken = {"content_type": "audio_transcription", "text": "Good morning"}
     [session], _ = read(conversation({"a": node(None, chatgpt_message("user", spoken))}, "a"))
     assert session.messages[0].text == "Good morning"
@@ -235,7 +235,7 @@ def test_what_breaks_off_keeps_what_is_whole():
 
 
 @pytest.mark.parametrize("other", [b"", b"[]", b"{}", b"[1, 2]", b"nonsense", b'{"mapping": 1'])
-def test_what_holds_no_conversation_is_refused(other):
+def test_a_file_without_conversations_is_refused(other):
     with pytest.raises(ImportRejectedError, match="contains no conversation"):
         list(chatgpt.sessions(document(io.BytesIO(other)), FileResult()))
 

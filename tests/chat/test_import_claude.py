@@ -98,7 +98,7 @@ def test_a_damaged_message_costs_only_itself(export, damaged):
     assert result.errors[0].startswith("Conversation 1: Message 2: ")
 
 
-def test_what_holds_no_conversation_is_refused():
+def test_a_file_without_conversations_is_refused():
     with pytest.raises(ImportRejectedError):
         read({"uuid": "x"}, 7)
 

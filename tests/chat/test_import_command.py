@@ -162,7 +162,7 @@ def test_an_editor_may_import(project, editor, standup):
         ("nobody", "billing", "There is no user “nobody”."),
     ],
 )
-def test_who_may_not_write_may_not_import(
+def test_an_import_without_the_right_to_write_is_refused(
     project, viewer, stranger, standup, owner_name, slug, reason
 ):
     with pytest.raises(CommandError) as refusal:
@@ -171,7 +171,7 @@ def test_who_may_not_write_may_not_import(
     assert not Session.objects.exists()
 
 
-def test_what_a_member_keeps_private_gets_nothing_from_others(project, owner, editor):
+def test_a_private_chat_gets_nothing_from_the_imports_of_others(project, owner, editor):
     import_file(project, editor, "x.jsonl", io.BytesIO(lines("One").encode()))
     Session.objects.update(visibility=Visibility.PRIVATE)
     result = import_file(project, owner, "x.jsonl", io.BytesIO(lines("One", "Two").encode()))

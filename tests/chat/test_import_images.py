@@ -45,7 +45,7 @@ def test_an_image_that_lies_in_the_zip_is_shown(project, owner, name):
         assert opened(file.read()).size == (40, 30)
 
 
-def test_what_was_drawn_keeps_what_it_was_drawn_from(project, owner):
+def test_a_generated_image_keeps_its_prompt(project, owner):
     whole = deepcopy(BRANCHES)
     [part] = whole["mapping"]["d1"]["message"]["content"]["parts"]
     part["asset_pointer"] = "sediment://file_00aa"
@@ -61,13 +61,13 @@ def test_what_was_drawn_keeps_what_it_was_drawn_from(project, owner):
 
 
 @pytest.mark.parametrize("data", [HTML, b"", b"\0" * 100])
-def test_what_is_no_image_stays_a_note(project, owner, data):
+def test_a_file_that_is_no_image_stays_a_note(project, owner, data):
     result = brought(project, owner, {"file-Map1-map.png": data})
     assert (question().text, result.errors) == (NOTED, [])
     assert not Attachment.objects.exists()
 
 
-def test_what_is_not_in_the_zip_stays_a_note(project, owner):
+def test_an_image_missing_from_the_zip_stays_a_note(project, owner):
     brought(project, owner, {"file-Map2-map.png": picture(), "map.png": picture()})
     assert question().text == NOTED
 

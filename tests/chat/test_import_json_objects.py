@@ -73,6 +73,6 @@ def test_a_document_that_breaks_off_says_so(cut):
     assert elements(cut) == [{"a": 1}, "The file breaks off here."]
 
 
-def test_what_is_nested_without_end_is_refused():
+def test_endless_nesting_is_refused():
     with pytest.raises(ImportRejectedError, match="nested"):
         elements(b"[" * 2000, size=100)

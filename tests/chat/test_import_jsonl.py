@@ -209,7 +209,7 @@ def test_any_line_is_read_or_refused_with_a_reason(written):
 
 
 @pytest.mark.django_db
-def test_what_postgresql_cannot_hold_is_left_out(project, owner):
+def test_characters_that_postgresql_cannot_store_are_left_out(project, owner):
     content = line(session="s\0", content="a\0b\ud800c", author="Ann\0")
     import_file(project, owner, "x.jsonl", io.BytesIO(content))
     message = Message.objects.get()

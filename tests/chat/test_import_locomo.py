@@ -126,12 +126,12 @@ def test_a_session_without_a_time_costs_only_itself(talk, time):
 
 
 @pytest.mark.parametrize("other", [[], {}, {"session_1": []}, {"session_1": ["x"]}, 7])
-def test_what_holds_no_conversation_is_refused(other):
+def test_a_file_without_conversations_is_refused(other):
     with pytest.raises(ImportRejectedError):
         read(other)
 
 
-def test_what_is_no_json_is_refused():
+def test_invalid_json_is_refused():
     with pytest.raises(ImportRejectedError, match="not JSON"):
         list(locomo.sessions(document(io.BytesIO(b'{"session_1": [')), FileResult()))
 

@@ -50,7 +50,7 @@ def test_every_part_is_bounded_and_nothing_is_lost(text):
     assert "".join("".join(parts).split()) == "".join(text.split())
 
 
-def test_what_was_remembered_twice_is_told_once():
+def test_a_memory_that_occurs_twice_is_imported_once():
     class Owner:
         pk = 7
 

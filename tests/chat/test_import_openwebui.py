@@ -57,7 +57,7 @@ def test_a_damaged_message_costs_only_itself(export):
     assert len(result.errors) == 2
 
 
-def test_what_holds_no_chat_is_refused():
+def test_a_file_without_chats_is_refused():
     with pytest.raises(ImportRejectedError):
         read({"id": "x"}, 7)
 

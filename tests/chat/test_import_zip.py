@@ -92,7 +92,7 @@ def test_a_damaged_zip_file_is_refused_and_leaves_nothing(project, owner):
         ({"conversations.json": b" " * 2**21}, "unpack to more than any export"),
     ],
 )
-def test_what_holds_nothing_of_use_is_refused(files, reason):
+def test_an_unusable_zip_is_refused(files, reason):
     assert reason in refusal(zip_of(files))
 
 

@@ -55,7 +55,7 @@ def test_by_the_page_the_next_prompt_has_the_deleted_message_tagged(
     assert TAGGED.search(prompt)
 
 
-def test_what_follows_is_asked_with_it(api, owner, session, deleted_question, scripted):
+def test_later_prompts_contain_the_deleted_message(api, owner, session, deleted_question, scripted):
     api(owner).patch("/api/v1/projects/billing/", {"keep_deleted": True}, format="json")
     url = f"/api/v1/sessions/{session.pk}/messages/"
     api(owner).post(url, {"content": "What did I ask?"}, format="json")

@@ -73,7 +73,7 @@ def test_a_text_is_edited_by_way_of_a_page(as_editor, session, question):
     assert "When is the cutover?" in shows(as_editor, url(question, "revisions"))
 
 
-def test_who_was_overtaken_gets_both_texts_and_saves_then(as_editor, owner, question, fresh):
+def test_a_stale_edit_shows_both_texts_and_can_be_saved(as_editor, owner, question, fresh):
     edit(question, "Theirs.", owner)
     answer = as_editor.post(url(question, "edit"), {"content": "Mine.", "version": 1})
     assert answer.status_code == 412
@@ -86,14 +86,14 @@ def test_who_was_overtaken_gets_both_texts_and_saves_then(as_editor, owner, ques
 
 
 @pytest.mark.parametrize("form", [{}, {"content": " "}, {"content": "x", "version": "y"}])
-def test_what_is_no_text_is_refused_with_its_reason(as_editor, question, fresh, form):
+def test_an_invalid_text_is_refused_with_a_reason(as_editor, question, fresh, form):
     answer = as_editor.post(url(question, "edit"), form)
     assert answer.status_code == 400
     assert 'class="error"' in answer.content.decode()
     assert fresh(question).version == 1
 
 
-def test_what_is_too_long_says_so_and_stays_in_the_box(as_editor, question, fresh):
+def test_a_text_that_is_too_long_stays_in_the_box_with_an_error(as_editor, question, fresh):
     long = "x" * 500_001
     for action in ("edit", "rerun"):
         text = as_editor.post(
@@ -104,7 +104,7 @@ def test_what_is_too_long_says_so_and_stays_in_the_box(as_editor, question, fres
     assert (fresh(question).version, Message.objects.count()) == (1, 1)
 
 
-def test_what_was_deleted_meanwhile_takes_no_edit_and_keeps_the_words(as_editor, question):
+def test_an_edit_of_a_deleted_message_is_refused_and_keeps_the_text(as_editor, question):
     as_editor.post(url(question, "delete"))
     answer = as_editor.post(url(question, "edit"), {"content": "Mine.", "version": 1})
     assert answer.status_code == 412
@@ -122,7 +122,7 @@ def test_a_message_is_deleted_once_that_is_confirmed(as_editor, session, questio
     assert "When is the cutover?" not in text.partition("data-turns")[2]
 
 
-def test_what_is_still_being_said_is_not_deleted(as_editor, session, question):
+def test_a_running_reply_is_not_deleted(as_editor, session, question):
     reply = begin_reply(question)
     text = as_editor.post(url(reply, "delete"), follow=True).content.decode()
     assert "not finished yet" in text
@@ -216,12 +216,12 @@ def test_a_viewer_changes_nothing(client, viewer, question, fresh):
     assert (fresh(question).version, Message.objects.count()) == (1, 1)
 
 
-def test_whoever_is_signed_out_is_sent_to_sign_in(client, question):
+def test_a_signed_out_user_is_sent_to_the_sign_in_page(client, question):
     for action in CHANGES:
         assert client.post(url(question, action)).status_code == 302
 
 
-def test_what_is_not_there_gets_404(as_editor, question):
+def test_a_missing_message_gets_404(as_editor, question):
     Message.objects.all().delete()
     for action in CHANGES:
         assert as_editor.post(url(question, action)).status_code == 404

@@ -59,7 +59,7 @@ def test_a_note_may_be_of_another_time(project, owner):
         ("x" * (MAX_MESSAGE_CHARS + 1), "This note is too long: 500001 characters"),
     ],
 )
-def test_what_is_no_note_is_refused_and_nothing_is_left(project, owner, text, reason):
+def test_an_invalid_note_is_refused_and_leaves_nothing(project, owner, text, reason):
     with pytest.raises(InvalidInputError, match=reason):
         notes.add_note(project, owner, text)
     assert not Session.objects.exists()

@@ -28,7 +28,7 @@ def expire() -> None:
     Session.objects.update(deleted_at=late)
 
 
-def test_who_deleted_it_is_offered_to_undo_it(client, editor, session):
+def test_the_user_who_deleted_a_chat_is_offered_an_undo(client, editor, session):
     client.force_login(editor)
     page_text = client.post(f"{CHATS}chats/{session.pk}/delete/", follow=True).content.decode()
     restore = f"{CHATS}chats/{session.pk}/restore/"
@@ -65,7 +65,7 @@ def test_the_api_restores_it(api, editor, deleted):
     assert standing()
 
 
-def test_what_was_not_deleted_is_not_restored(api, editor, session):
+def test_a_chat_that_was_not_deleted_is_not_restored(api, editor, session):
     assert api(editor).post(f"/api/v1/sessions/{session.pk}/restore/").status_code == 404
 
 

@@ -32,7 +32,7 @@ def test_words_that_begin_with_one_of_the_query_are_marked(query, marked):
     assert highlight("The cutover is on 3 March", query) == marked
 
 
-def test_what_is_marked_is_escaped():
+def test_marked_text_is_escaped():
     assert highlight("<b>cut</b> & paste", "cut") == (
         "&lt;b&gt;<mark>cut</mark>&lt;/b&gt; &amp; paste"
     )

@@ -31,7 +31,7 @@ def exchange(session, owner, question: str, answer: str):
     return question_message, reply
 
 
-def test_what_was_deleted_is_not_told(session, owner):
+def test_deleted_messages_are_not_in_the_prompt(session, owner):
     question, reply = exchange(session, owner, "The password is tulip.", "Noted.")
     post_message(session, "What is next?", author=owner)
     edits.delete(question)
@@ -116,7 +116,7 @@ def test_the_window_is_full_however_much_of_the_path_does_not_count(session, own
     assert prompt_texts(session)[:-1] == [f"Fact {n}" for n in range(102, 200, 2)]
 
 
-def test_who_speaks_is_called_as_on_pages(session, owner, editor):
+def test_speakers_have_the_names_of_the_pages(session, owner, editor):
     owner.first_name, owner.last_name = "Olive", "Oyl"
     owner.save()
     imported = draft("By hand", author=owner, author_name="Popeye")
@@ -146,7 +146,7 @@ def prompt_messages(session) -> list[tuple]:
     ]
 
 
-def test_what_tools_answered_is_told_with_the_calls(session, owner, scripted):
+def test_tool_results_are_in_the_prompt_with_their_calls(session, owner, scripted):
     question = draft("Where?", author=owner)
     post_messages(session, [question, calling("a", text="I look."), answer("a", "Here.")])
     assert prompt_messages(session) == [

@@ -17,7 +17,7 @@ def test_tokens_are_those_of_cl100k(text, expected):
     assert token_counting.count(text) == expected
 
 
-def test_what_looks_like_a_special_token_counts_as_text():
+def test_the_text_of_a_special_token_counts_as_text():
     assert token_counting.count("<|endoftext|>") > 1
 
 
@@ -44,7 +44,7 @@ def test_a_cut_is_a_prefix_within_the_limit(text, limit):
 
 @settings(max_examples=100, deadline=None)
 @given(texts)
-def test_what_fits_is_not_cut(text):
+def test_a_text_that_fits_is_not_cut(text):
     assert token_counting.truncate(text, token_counting.count(text)) == text
 
 

@@ -48,7 +48,7 @@ def test_an_answer_has_the_headers_of_any_other():
     assert ours.headers["x-request-id"]
 
 
-def test_what_comes_without_tls_is_sent_to_where_there_is_some(over_tls):
+def test_a_request_without_tls_is_redirected_to_https(over_tls):
     answer = ask()
     assert answer.status_code == 301
     assert answer.headers["location"] == "https://strata.example.org/mcp"
@@ -65,7 +65,7 @@ def test_over_tls_it_is_answered_and_told_to_stay_there(over_tls):
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/v1/nothing"])
-def test_who_asks_for_another_host_is_refused(path):
+def test_a_request_for_another_host_is_refused(path):
     answer = ask(path, host="evil.example")
     assert answer.status_code == 400
     assert answer.headers["x-content-type-options"] == "nosniff"

@@ -72,7 +72,7 @@ def test_it_leaves_files_out_where_it_is_told_to(birds, tmp_path):
     assert backup_contents(tmp_path / "b.tar") == {}
 
 
-def test_what_is_not_in_the_bucket_is_named(birds, bucket, tmp_path):
+def test_a_file_missing_from_the_bucket_is_named(birds, bucket, tmp_path):
     del bucket.objects[f"/strata/{birds['wren']}"]
     assert f"The database refers to a file that is missing: {birds['wren']}" in back_up(
         tmp_path / "b.tar"

@@ -101,7 +101,7 @@ def test_a_body_without_a_length_is_cut_off_and_not_kept(web):
     assert process.io_counters().write_bytes - before < 40 * MB
 
 
-def test_what_is_small_enough_passes(web):
+def test_a_small_body_passes(web):
     sent = {"Authorization": f"Bearer {web.token}"} | JSON
     assert ask(web, "/api/v1/projects/", sent, b'{"name": "Billing"}').status == 201
     padded = b'{"name": "Padded"}' + b" " * (30 * MB - 18)

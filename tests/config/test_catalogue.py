@@ -85,7 +85,7 @@ def test_translations_keep_the_places_for_values(german):
             assert places(original) == places(translation)
 
 
-def test_what_is_compiled_is_what_is_written(german):
+def test_the_compiled_catalogue_matches_its_source(german):
     def texts(catalogue) -> dict:
         return {(it.msgctxt, it.msgid): translations(it) for it in catalogue}
 

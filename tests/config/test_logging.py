@@ -85,7 +85,7 @@ def test_an_exception_is_told_without_its_words(line, as_json):
     assert "KeyError" in logged and "ValueError" in logged and "test_logging.py" in logged
 
 
-def test_what_a_library_says_is_not_told_but_where(line):
+def test_the_message_of_a_library_is_left_out_and_its_place_is_logged(line):
     logged = line("root", "Failed to validate request: canary")
     assert logged.endswith("WARNING root library_message location=mcp/shared/session.py:7")
 

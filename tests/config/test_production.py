@@ -77,7 +77,7 @@ def test_the_address_says_which_hosts_and_origins_are_ours(production):
     assert production["elsewhere"]["status"] == 400
 
 
-def test_what_comes_without_tls_is_sent_to_where_there_is_some(production):
+def test_a_request_without_tls_is_redirected_to_https(production):
     assert production["proxied"]["status"] == 200
     assert production["plain"]["status"] == 301
     assert (
@@ -166,7 +166,7 @@ def test_who_comes_through_no_proxy_is_not_believed_to_have_come_over_tls():
         "https://strata.example.org:0",
     ],
 )
-def test_what_is_no_address_of_a_server_is_refused(address):
+def test_an_invalid_server_address_is_refused(address):
     with pytest.raises(ValueError, match=r".*"):
         origin(address)
 

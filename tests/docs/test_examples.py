@@ -45,7 +45,7 @@ def test_variables_go_from_block_to_block_and_into_python(in_vain):
         [("ruby", "puts 1")],
     ],
 )
-def test_what_does_not_work_is_noticed(in_vain, blocks):
+def test_a_failing_example_is_noticed(in_vain, blocks):
     with pytest.raises((AssertionError, ValueError, KeyError, yaml.YAMLError)):
         in_vain.follow(page(*blocks))
 

@@ -153,7 +153,7 @@ def test_tokens_are_not_made_in_the_admin(admin_client):
     assert admin_client.get(page(Token, "add")).status_code == 403
 
 
-def test_what_the_app_keeps_in_order_is_read_only(admin_client, house):
+def test_fields_that_the_app_maintains_are_read_only(admin_client, house):
     for model in (Message, Cursor, Ladder, Entry, EntryRevision):
         row = model._default_manager.first()
         assert admin_client.post(page(model, "change", row.pk), {}).status_code == 403

@@ -107,7 +107,7 @@ def test_messages_are_narrowed_and_put_in_order(client, sessions, owner):
         ("usage/", {"since": "x"}),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_its_name(client, path, query):
+def test_an_invalid_filter_is_refused_by_its_name(client, path, query):
     answer = client.get(f"{PROJECT}{path}", query)
     assert answer.status_code == 400
     assert list(answer.json()) == list(query)

@@ -181,7 +181,7 @@ def test_a_key_belongs_to_the_project_that_the_token_opens(api, owner, project):
     assert Session.objects.count() == 2
 
 
-def test_what_was_refused_may_be_tried_again(api, owner, project, stranger):
+def test_a_refused_request_may_be_repeated(api, owner, project, stranger):
     client, url = api(owner), f"{PROJECTS}billing/members/"
     assert client.post(PROJECTS, {}, format="json", **KEY).status_code == 400
     body = {"username": "stan", "role": "editor"}
@@ -228,7 +228,7 @@ def test_a_double_before_the_first_has_committed_is_told_to_wait(api, owner):
 
 
 @pytest.mark.parametrize("key", ["", "two words", "ä", "a" * 256, "a\tb"])
-def test_what_is_no_key_is_told_so(api, owner, key):
+def test_an_invalid_key_is_refused(api, owner, key):
     answer = api(owner).post(PROJECTS, {"name": "Data"}, format="json", HTTP_IDEMPOTENCY_KEY=key)
     assert answer.status_code == 400
     assert "255" in answer.json()["detail"]
@@ -279,7 +279,7 @@ def test_an_image_is_uploaded_once(api, editor, session):
     assert Attachment.objects.count() == 1
 
 
-def test_what_is_gone_is_told_to_be_gone(api, owner, project):
+def test_a_deleted_object_is_reported_as_deleted(api, owner, project):
     url, body = f"{PROJECTS}billing/sessions/", {"title": "The cutover"}
     payload = api(owner).post(url, body, format="json", **KEY).json()
     api(owner).delete(f"/api/v1/sessions/{payload['id']}/")
@@ -288,7 +288,7 @@ def test_what_is_gone_is_told_to_be_gone(api, owner, project):
     assert Session.objects.not_deleted().count() == 0
 
 
-def test_what_was_forgotten_is_not_told_again(api, owner, project, session):
+def test_forgotten_text_is_not_repeated(api, owner, project, session):
     url = f"/api/v1/sessions/{session.pk}/messages/"
     body = {"content": "The vault opens with 4711.", "reply": False}
     details = api(owner).post(url, body, format="json", **KEY).json()["message"]
@@ -300,7 +300,7 @@ def test_what_was_forgotten_is_not_told_again(api, owner, project, session):
     assert session.messages.exclude(forgotten_at=None).count() == session.messages.count() == 1
 
 
-def test_who_is_no_member_any_more_is_told_nothing(api, editor, project):
+def test_a_former_member_gets_nothing(api, editor, project):
     url, body = f"{PROJECTS}billing/sessions/", {"title": "The cutover"}
     assert api(editor).post(url, body, format="json", **KEY).status_code == 201
     project.memberships.filter(user=editor).delete()

@@ -54,7 +54,9 @@ def test_an_owner_invites_a_user(api, owner, project, stranger):
         ({"username": "stan", "role": "king"}, "role"),
     ],
 )
-def test_who_cannot_be_added_is_told_by_field(api, owner, editor, stranger, fields, field):
+def test_a_user_who_cannot_be_added_is_reported_by_field(
+    api, owner, editor, stranger, fields, field
+):
     answer = api(owner).post(URL, fields, format="json")
     assert answer.status_code == 400
     assert list(answer.json()) == [field]

@@ -56,7 +56,7 @@ def test_listing_takes_the_same_queries_for_many(api, owner, django_assert_num_q
         assert len(client.get(URL).json()["results"]) == 20
 
 
-def test_who_creates_a_project_owns_it(api, stranger):
+def test_the_creator_of_a_project_owns_it(api, stranger):
     answer = api(stranger).post(URL, {"name": "Data Platform"}, format="json")
     assert answer.status_code == 201
     assert answer.json()["slug"] == "data-platform"
@@ -79,7 +79,7 @@ def test_who_creates_a_project_owns_it(api, stranger):
         ({"name": "X\0"}, "name"),
     ],
 )
-def test_what_a_project_cannot_be_is_refused_by_field(api, owner, project, fields, field):
+def test_invalid_fields_of_a_project_are_refused_by_name(api, owner, project, fields, field):
     answer = api(owner).post(URL, fields, format="json")
     assert answer.status_code == 400
     assert list(answer.json()) == [field]

@@ -58,7 +58,7 @@ def test_it_comes_back_bit_by_bit(api, owner, rates):
     assert [client.get(URL).status_code for _ in range(2)] == [200, 429]
 
 
-def test_what_is_refused_is_not_counted(owner, rates):
+def test_refused_requests_are_not_counted(owner, rates):
     rates(reads=(1, 60))
     token, _ = Token.issue(owner)
     count_request(owner, token, ["reads"])
@@ -93,7 +93,7 @@ def test_reading_and_writing_are_counted_apart(api, owner, rates):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_a_model_answers_has_a_tighter_rate(api, editor, project, rates, scripted):
+def test_replies_of_a_model_have_a_lower_rate(api, editor, project, rates, scripted):
     rates(writes=(100, 60), replies=(2, 60))
     session = Session.objects.create(project=project, creator=editor)
     client, url = api(editor), f"/api/v1/sessions/{session.pk}/messages/"
@@ -143,7 +143,7 @@ def test_another_user_is_not_kept_waiting(api, owner, stranger, rates):
         assert [client.get(URL).status_code for _ in range(2)] == [200, 429]
 
 
-def test_who_shows_no_token_is_not_counted(rates):
+def test_requests_without_a_token_are_not_counted(rates):
     rates(reads=(1, 60))
     assert [APIClient().get(URL).status_code for _ in range(3)] == [401] * 3
     assert [APIClient().get("/api/v1/schema/").status_code for _ in range(2)] == [200] * 2
@@ -175,7 +175,7 @@ def test_many_at_once_get_through_exactly_as_often_as_allowed(owner, rates):
         assert sum(pool.map(ask, range(100))) == 20
 
 
-def test_what_tells_nothing_any_more_is_cleared(owner, rates):
+def test_expired_rates_are_cleared(owner, rates):
     rates(reads=(5, 60))
     token, _ = Token.issue(owner)
     count_request(owner, token, ["reads"])

@@ -81,7 +81,7 @@ def test_it_can_do_no_more(make, owner, project):
         ({"name": "a" * 121}, "name"),
     ],
 )
-def test_what_cannot_be_names_the_field(make, body, field):
+def test_an_invalid_value_names_the_field(make, body, field):
     answer = make(body)
     assert (answer.status_code, set(answer.json())) == (400, {field})
 
@@ -163,7 +163,7 @@ def test_its_last_use_is_written_once_a_minute(owner, project, django_assert_num
 
 
 @pytest.mark.parametrize("token", ["strata_nothing", "strata_\xe4", "\xff\xfe", "x" * 5000])
-def test_what_is_no_token_is_refused(token, project):
+def test_an_invalid_token_is_refused(token, project):
     answer = bearing(token).get("/api/v1/projects/")
     assert answer.status_code == 401
     assert answer.json() == {"detail": "Invalid token."}

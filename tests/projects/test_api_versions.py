@@ -116,7 +116,7 @@ def test_a_change_of_what_was_read_is_made(client, kind, created_id):
 
 
 @by_kind
-def test_what_one_has_is_not_sent_again(client, kind, created_id):
+def test_an_unchanged_object_is_not_sent_again(client, kind, created_id):
     where, change, _ = CHANGES[kind]
     tag = client.get(where(created_id)).headers["ETag"]
     for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):

@@ -88,7 +88,7 @@ def test_somebody_who_is_there_is_made_no_member(create_token, stranger, project
         (["olive", "--expires", "0"], "from 1 to"),
     ],
 )
-def test_what_cannot_be_is_one_line_and_leaves_nothing(
+def test_an_invalid_argument_prints_one_line_and_creates_nothing(
     create_token, owner, stranger, project, arguments, reason
 ):
     with pytest.raises(CommandError, match=reason) as error:

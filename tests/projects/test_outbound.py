@@ -59,7 +59,7 @@ def test_a_name_that_changes_after_the_check_leads_to_what_was_checked(connector
 
 
 @pytest.mark.parametrize("url", REBINDING_URLS)
-def test_what_was_fine_at_registration_is_checked_again_at_delivery(connector, url):
+def test_an_address_that_passed_at_registration_is_checked_again_at_delivery(connector, url):
     check_url(url)
     with pytest.raises(AddressNotAllowedError):
         request("POST", url, content=b"{}")
@@ -146,7 +146,7 @@ def test_a_name_that_nobody_knows_may_be_known_later(connector):
     assert failed.value.reason == OutboundFailure.UNKNOWN_HOST
 
 
-def test_what_is_allowed_is_reached_and_nothing_beside_it(inside, connector):
+def test_only_allowed_addresses_are_reached(inside, connector):
     inside.reply = Reply(200, {"X-Kind": "test"}, b"hello")
     url = f"{inside.url}/a%20b?c=d#e"
     answer = request("POST", url, headers={"X-Sent": "yes"}, content=b"{}", max_bytes=5)

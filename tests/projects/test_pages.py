@@ -43,7 +43,7 @@ SETTINGS = {
 }
 
 
-def test_who_is_not_signed_in_is_asked_to(client, project):
+def test_an_anonymous_visitor_is_asked_to_sign_in(client, project):
     for path in ("/", "/projects/billing/", "/projects/billing/settings/"):
         response = client.get(path)
         assert response.status_code == 302
@@ -149,7 +149,7 @@ def test_a_page_that_is_old_does_not_undo_what_others_saved(olive, project):
     assert project.instructions == "Be brief."
 
 
-def test_what_is_as_the_page_showed_it_is_not_saved(olive, project):
+def test_unchanged_settings_are_not_saved(olive, project):
     form = settings_fields(olive.get("/projects/billing/settings/").content.decode())
     with CaptureQueriesContext(connection) as captured:
         assert olive.post("/projects/billing/settings/", form).status_code == 302
@@ -208,7 +208,7 @@ def test_a_member_gets_another_role_and_is_removed(olive, project, stranger):
 @pytest.mark.parametrize(
     ("name", "complaint"), [("no body", "valid username"), ("olive", "already a member")]
 )
-def test_who_cannot_be_added_is_refused_beside_the_field(olive, project, name, complaint):
+def test_a_user_who_cannot_be_added_is_refused_beside_the_field(olive, project, name, complaint):
     form = {"action": "add", "username": name, "role": "viewer"}
     response = olive.post("/projects/billing/members/", form)
     assert response.status_code == 400
@@ -296,7 +296,7 @@ def test_pages_carry_no_inline_style_or_script(olive, project):
         assert "<script>" not in page
 
 
-def test_what_is_not_there_says_so_in_our_own_words(olive):
+def test_a_missing_page_has_an_error_page_of_strata(olive):
     response = olive.get("/nothing/")
     assert response.status_code == 404
     assert "Page not found" in response.content.decode()

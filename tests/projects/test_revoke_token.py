@@ -43,7 +43,7 @@ def test_all_of_a_user_go(tokens, capsys):
         (["olive", "--id", "seven"], "invalid"),
     ],
 )
-def test_what_cannot_be_is_told_and_takes_nothing(tokens, arguments, reason):
+def test_an_invalid_argument_is_reported_and_revokes_nothing(tokens, arguments, reason):
     with pytest.raises(CommandError, match=reason):
         call_command("revoke_token", *arguments)
     assert Token.objects.count() == 4

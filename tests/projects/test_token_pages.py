@@ -38,7 +38,7 @@ def test_it_is_found_from_every_page(olive, project):
         assert f'href="{URL}"' in olive.get(path).content.decode()
 
 
-def test_who_is_not_signed_in_is_asked_to(client):
+def test_an_anonymous_visitor_is_asked_to_sign_in(client):
     assert client.get(URL)["Location"].startswith("/accounts/login/")
     assert client.post(URL, FORM)["Location"].startswith("/accounts/login/")
 
@@ -98,7 +98,7 @@ def test_a_token_may_be_for_ever(olive):
 @pytest.mark.parametrize(
     "wrong", [{"name": ""}, {"scopes": []}, {"scopes": ["fly"]}, {"days": "2"}, {"project": "x"}]
 )
-def test_what_is_wrong_is_told_and_makes_nothing(olive, wrong):
+def test_invalid_values_are_reported_and_create_nothing(olive, wrong):
     answer = olive.post(URL, FORM | wrong)
     assert answer.status_code == 400
     assert 'class="error"' in answer.content.decode()

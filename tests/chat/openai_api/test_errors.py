@@ -152,7 +152,7 @@ def test_messages_that_cannot_be_read_are_refused_by_their_place(strata, slug, m
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"null", b'{"model": 1e999}', b"\xff"])
-def test_what_is_no_request_is_400(strata, body):
+def test_an_invalid_request_is_400(strata, body):
     status, _, answer_body = raw(strata, "POST", "/v1/chat/completions", body)
     assert status == 400
     assert is_openai_error(answer_body)
@@ -200,7 +200,7 @@ def test_a_system_message_that_does_not_fit_is_refused(strata, slug, say):
         (503, 503, "unavailable"),
     ],
 )
-def test_what_became_of_the_model_is_told(strata, say, upstream, status, code, session, stream):
+def test_failures_of_the_model_are_reported(strata, say, upstream, status, code, session, stream):
     strata.model.status(upstream, retry_after=7)
     with pytest.raises(openai.APIStatusError) as failed:
         say("Hello", session=session, stream=stream)

@@ -115,7 +115,7 @@ def test_only_the_newest_of_many_images_are_shown(strata, say, assistant):
     ],
 )
 @pytest.mark.parametrize("session", ["", "refused"])
-def test_what_is_no_image_is_refused(strata, slug, say, address, code, session):
+def test_a_file_that_is_no_image_is_refused(strata, slug, say, address, code, session):
     with pytest.raises(openai.BadRequestError) as refused:
         say([looking("What is this?", address)], session=session)
     assert refused.value.code == code
@@ -138,7 +138,7 @@ def test_an_image_elsewhere_is_fetched(strata, say, receiver):
     "reply",
     [Reply(404), Reply(302, {"Location": "http://127.0.0.1/"}), Reply(200, {}, b"<html>")],
 )
-def test_what_is_no_image_elsewhere_is_refused(say, receiver, reply):
+def test_a_remote_file_that_is_no_image_is_refused(say, receiver, reply):
     receiver.reply = reply
     with pytest.raises(openai.BadRequestError):
         say([looking("What is this?", f"{receiver.url}/red.png")])

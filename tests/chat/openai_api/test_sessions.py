@@ -134,7 +134,7 @@ def test_a_message_that_was_edited_there_stands_in_place_of_the_one_before(
     assert contents(strata) == ["Question 0?", "Answer 0.", "Question 1, rather?"]
 
 
-def test_what_was_said_in_the_browser_stays_in_the_history(strata, slug, say, user, assistant):
+def test_messages_from_the_browser_stay_in_the_history(strata, slug, say, user, assistant):
     strata.model.say("Noted.")
     say("The cutover is on 3 March.", session="a")
     [session] = strata.sessions(slug)
@@ -180,7 +180,7 @@ def test_a_conversation_that_began_elsewhere_comes_with_its_history(
     assert messages[2]["author"] == "admin"
 
 
-def test_what_was_forgotten_does_not_come_back_from_a_program(strata, slug, say, user, assistant):
+def test_forgotten_messages_do_not_come_back_from_a_program(strata, slug, say, user, assistant):
     strata.model.say("Noted.")
     say("My number is okapi-77.", session="a")
     [session] = strata.sessions(slug)
@@ -204,7 +204,7 @@ def test_a_deleted_conversation_begins_anew_and_can_still_be_brought_back(
     assert contents(strata) == ["Two", "Scripted.", "Three"]
 
 
-def test_what_was_cleared_in_the_browser_stays_away(strata, slug, say, user, assistant):
+def test_a_context_cleared_in_the_browser_stays_cleared(strata, slug, say, user, assistant):
     say("One okapi", session="a")
     [session] = strata.sessions(slug)
     strata.rest("POST", f"sessions/{session['id']}/clear/")

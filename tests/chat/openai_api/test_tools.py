@@ -87,7 +87,7 @@ def test_calls_are_streamed(strata, slug, session, user):
     assert choice.finish_reason == "tool_calls"
 
 
-def test_what_tools_answered_reaches_the_model(strata, say, user):
+def test_results_of_tools_reach_the_model(strata, say, user):
     strata.model.say("Sunny.")
     messages = [user("Weather?"), calling(CALL), answering("call_1", '{"sky": "clear"}')]
     assert say(messages, tools=[WEATHER]).choices[0].message.content == "Sunny."
@@ -133,7 +133,7 @@ def test_the_clients_own_message_goes_back_as_it_came(strata, slug, say, user, c
     ]
 
 
-def test_what_a_tool_answered_may_come_without_the_history(strata, slug, say, called):
+def test_a_tool_result_may_come_without_the_history(strata, slug, say, called):
     strata.model.say("Sunny.")
     say([calling(CALL), answering("call_1", "clear")], session="weather")
     roles = [role for role, _ in strata.stored_turns(slug)]
@@ -211,7 +211,7 @@ def test_recall_goes_by_the_question_and_not_by_the_answer_of_a_tool(strata, slu
     assert any("otter pond freezes in March" in system for system in systems)
 
 
-def test_what_was_called_and_answered_is_forgotten_with_the_question(strata, slug, say, called):
+def test_tool_calls_and_results_are_forgotten_with_the_question(strata, slug, say, called):
     say([calling(CALL), answering("call_1", "clear, says mole-rat-7")], session="weather")
     [session] = strata.sessions(slug)
     question = strata.messages(session)[0]["id"]

@@ -78,7 +78,7 @@ def test_the_words_beside_an_image_may_be_taken_away(client, owner, session, url
 
 
 @pytest.mark.parametrize("place", ["", "messages/"])
-def test_what_is_refused_says_why_and_keeps_the_words(
+def test_a_refused_image_shows_the_reason_and_keeps_the_text(
     send, owner, project, session, url, scripted, place
 ):
     path = f"{url}messages/" if place else "/projects/billing/chats/"
@@ -100,7 +100,7 @@ def test_too_many_images_are_refused(send, owner, project, session, url):
     assert not Attachment.objects.exists()
 
 
-def test_what_was_sent_before_is_not_sent_again(client, send, owner, url, scripted):
+def test_an_image_that_was_sent_is_not_sent_again(client, send, owner, url, scripted):
     client.force_login(owner)
     form = {"content": "", "attachments": [upload(client, url)["id"]]}
     send(owner, f"{url}messages/", form)

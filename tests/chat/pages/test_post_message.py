@@ -89,7 +89,7 @@ def test_nothing_is_not_a_message(send, owner, session, url, content):
 LONG = "x" * 500_001
 
 
-def test_what_is_too_long_says_so_and_stays_where_it_was_written(send, owner, session, url):
+def test_a_message_that_is_too_long_stays_in_its_box_with_an_error(send, owner, session, url):
     reason = "This message is too long: 500001 characters. The limit is 500000."
     for path in (f"{url}messages/", "/projects/billing/chats/"):
         response, _ = send(owner, path, {"content": LONG})
@@ -116,7 +116,7 @@ def test_words_are_kept_to_the_letter_and_shown_as_text(
     assert "  &lt;script&gt;alert(1)&lt;/script&gt;\n  x" in page(client, owner, url)
 
 
-def test_what_a_person_said_is_not_regenerated(client, owner, session):
+def test_a_message_of_a_person_is_not_regenerated(client, owner, session):
     posted = post_message(session, "When?", author=owner)
     client.force_login(owner)
     answer = client.post(f"/messages/{posted.pk}/regenerate/", follow=True)

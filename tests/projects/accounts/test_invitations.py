@@ -55,7 +55,7 @@ def test_an_owner_makes_a_link_that_is_shown_this_once(olive, project, client):
 @pytest.mark.parametrize(
     "wrong", [{"role": "king"}, {"days": "9999"}, {"max_uses": "0"}, {"max_uses": "x"}]
 )
-def test_what_is_wrong_is_told_and_makes_nothing(olive, project, wrong):
+def test_invalid_values_are_reported_and_create_nothing(olive, project, wrong):
     answer = olive.post(MADE, {"role": "editor", "days": "7", "max_uses": "1"} | wrong)
     assert answer.status_code == 400
     assert 'class="error"' in answer.content.decode()
@@ -73,7 +73,7 @@ def test_nobody_else_makes_or_takes_back_one(client, request, issue, username):
     assert "Revoke" not in settings
 
 
-def test_who_has_an_account_signs_in_and_joins(client, person, issue, django_user_model):
+def test_a_user_with_an_account_signs_in_and_joins(client, person, issue, django_user_model):
     person("nina")
     _invitation, path = issue(role=MemberRole.VIEWER)
     assert client.get(path)["Location"] == "/join/"
@@ -88,7 +88,7 @@ def test_who_has_an_account_signs_in_and_joins(client, person, issue, django_use
     assert role_of("nina") == "viewer"
 
 
-def test_who_has_none_makes_one_and_is_in(client, issue):
+def test_a_user_without_an_account_creates_one_and_joins(client, issue):
     invitation, path = issue()
     client.get(path)
     answer = client.post("/accounts/signup/", ACCOUNT, follow=True)
@@ -165,7 +165,7 @@ def test_a_member_stays_what_they_are_and_uses_nothing_up(client, viewer, issue)
     assert invitation.uses == 0
 
 
-def test_who_was_removed_does_not_come_back_by_a_link(issue, editor, stranger, project):
+def test_a_removed_member_does_not_come_back_by_a_link(issue, editor, stranger, project):
     many, _path = issue(max_uses=None)
     admit(many, stranger)
     for user in (stranger, editor):
@@ -190,7 +190,7 @@ def test_a_link_is_taken_back_on_the_page(olive, issue, client):
     assert olive.post(MADE, {"action": "revoke", "id": "x"}).status_code == 404
 
 
-def test_what_has_long_been_over_is_cleared_away(issue):
+def test_old_invitations_are_deleted(issue):
     kept_invitation, _path = issue()
     old, _path = issue(expires_at=timezone.now() - invitations.RETENTION)
     tasks.clear()

@@ -65,7 +65,7 @@ def test_there_is_a_button_with_one(client, provider):
     assert "Sign in with Acme" in client.get("/accounts/login/").content.decode()
 
 
-def test_who_is_known_is_in_and_led_on(client, provider, owner, is_in):
+def test_a_known_user_is_signed_in_and_redirected(client, provider, owner, is_in):
     known(owner)
     answer = come(client, next="/account/tokens/")
     assert answer.redirect_chain[-1][0] == "/account/tokens/"
@@ -81,13 +81,13 @@ def test_a_second_factor_is_asked_for_here_too(client, provider, owner, is_in):
     assert not is_in(client)
 
 
-def test_who_is_new_is_not_let_in(client, provider, is_in, django_user_model):
+def test_a_new_user_is_not_let_in(client, provider, is_in, django_user_model):
     assert "need an invitation" in come(client).content.decode()
     assert not is_in(client)
     assert not django_user_model.objects.exists()
 
 
-def test_who_is_new_is_let_in_where_the_settings_say_so(client, provider, settings, is_in):
+def test_a_new_user_is_let_in_if_the_settings_allow_it(client, provider, settings, is_in):
     settings.OIDC_SIGNUP = True
     provider.person |= {"email": "nina@example.org", "email_verified": True}
     come(client)
@@ -98,7 +98,7 @@ def test_who_is_new_is_let_in_where_the_settings_say_so(client, provider, settin
     assert EmailAddress.objects.get(user=account.user).verified
 
 
-def test_who_is_new_comes_in_by_an_invitation(client, provider, owner, project, is_in):
+def test_a_new_user_is_let_in_by_an_invitation(client, provider, owner, project, is_in):
     until = timezone.now() + timedelta(days=1)
     _invitation, secret = Invitation.issue(project, created_by=owner, max_uses=1, expires_at=until)
     client.get(f"/join/billing/{secret}/")
@@ -187,7 +187,7 @@ def test_a_way_back_that_this_browser_did_not_begin_is_refused(client, provider,
     refused(answer, client, is_in)
 
 
-def test_who_turns_back_at_the_provider_is_told_so(client, provider):
+def test_a_sign_in_cancelled_at_the_provider_is_reported(client, provider):
     leaving = client.post(LOGIN).content.decode()
     state = re.search(r"state=(\w+)", leaving)[1]
     path = f"/accounts/oidc/callback/?error=access_denied&state={state}"
@@ -210,7 +210,7 @@ def test_an_account_is_connected_and_disconnected(olive, owner, provider, client
     assert not SocialAccount.objects.exists()
 
 
-def test_who_has_no_password_stays_connected(client, provider, settings):
+def test_a_user_without_a_password_stays_connected(client, provider, settings):
     settings.OIDC_SIGNUP = True
     come(client)
     account = SocialAccount.objects.get()

@@ -158,7 +158,7 @@ def test_the_main_address_is_chosen_and_others_removed(owner, olive, mail):
     assert [item.email for item in EmailAddress.objects.filter(user=owner)] == ["o@example.net"]
 
 
-def test_who_has_no_password_sets_one(client, django_user_model, sign_in, is_in):
+def test_a_user_without_a_password_sets_one(client, django_user_model, sign_in, is_in):
     client.force_login(django_user_model.objects.create_user("robot"))
     assert client.get(CHANGE)["Location"] == "/accounts/password/set/"
     client.post("/accounts/password/set/", {"password1": NEW, "password2": NEW})

@@ -72,12 +72,12 @@ def test_a_visit_is_noted_every_ten_minutes_and_costs_nothing_between(olive, mon
     assert UserSession.objects.get().last_seen_at > before
 
 
-def test_who_is_not_signed_in_leaves_no_trace(client):
+def test_an_anonymous_visitor_leaves_no_session(client):
     client.get("/accounts/login/")
     assert not UserSession.objects.exists()
 
 
-def test_what_is_over_is_cleared_away(olive, elsewhere):
+def test_ended_sessions_are_deleted(olive, elsewhere):
     from django.contrib.sessions.models import Session
 
     Session.objects.filter(session_key=elsewhere.session.session_key).update(

@@ -75,7 +75,7 @@ def test_an_address_is_that_which_trusted_proxies_tell(client, owner, settings, 
     assert ("Too many attempts" in answer.content.decode()) is shut_out
 
 
-def test_whoever_comes_through_a_socket_is_of_this_machine(client, owner, is_in):
+def test_a_request_through_a_socket_is_from_this_machine(client, owner, is_in):
     form = {"login": "olive", "password": "pass-word-1"}
     client.post(SIGN_IN, form, REMOTE_ADDR="")
     assert is_in(client)
@@ -97,14 +97,14 @@ def test_every_process_counts_the_same_attempts(owner, sign_in):
     assert any("login_failed" in key for key in keys), keys
 
 
-def test_who_is_switched_off_is_told_so(owner, sign_in):
+def test_a_deactivated_user_is_informed(owner, sign_in):
     owner.is_active = False
     owner.save()
     browser, answer = sign_in("olive")
     assert "deactivated" in browser.get(answer["Location"]).content.decode()
 
 
-def test_who_is_switched_off_is_out_at_the_next_request(owner, olive, is_in):
+def test_a_deactivated_user_is_signed_out_at_the_next_request(owner, olive, is_in):
     assert is_in(olive)
     owner.is_active = False
     owner.save()

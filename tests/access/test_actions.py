@@ -10,7 +10,7 @@ NAMES = {route.name: route for route in routes()}
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - OF_THE_BROWSER))
-def test_what_a_page_does_has_a_route_in_the_api(page):
+def test_each_action_of_a_page_has_a_route_in_the_api(page):
     """A page that is new, or has a new method, has to be put on the list."""
     assert {action.method for action in ACTIONS if action.page == page} == set(PAGES[page].methods)
 
@@ -26,7 +26,7 @@ def actions_of(page: str) -> set[str]:
     return {action.action for action in ACTIONS if action.page == page and action.method == "POST"}
 
 
-def test_what_several_actions_share_a_page_are_all_listed():
+def test_all_actions_that_share_a_page_are_listed():
     from memory.moderation.actions import ModerationAction
     from memory.views.facts import DECISIONS
     from memory.views.webhooks import ACTIONS as OF_WEBHOOKS

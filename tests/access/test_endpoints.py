@@ -78,7 +78,7 @@ def test_a_route_is_listed_with_its_methods(route):
 
 
 @of_a_project
-def test_who_is_unknown_is_asked_who_they_are(route, world):
+def test_an_unknown_visitor_is_asked_to_authenticate(route, world):
     door = DOORS[route.name]
     path = world.address(route, door.values)
     for visitor, client in world.unknown(route.is_api).items():

@@ -25,7 +25,7 @@ def grants(editor, session, token) -> set[StreamGrant]:
     return {grant, StreamGrant(editor.pk, session.project_id, session.pk)}
 
 
-def test_what_holds_is_not_withdrawn(grants):
+def test_valid_grants_are_not_withdrawn(grants):
     assert withdrawn_grants(grants) == frozenset()
     assert withdrawn_grants([]) == frozenset()
 

@@ -161,14 +161,14 @@ def test_a_reader_of_the_whole_reply_is_asked_not_to_reconnect(finished_reply, b
     assert async_to_sync(talk)().status_code == 204
 
 
-def test_who_heard_more_than_was_kept_gets_the_end_alone(finished_reply, bearer):
+def test_a_reader_beyond_the_stored_events_gets_only_the_end(finished_reply, bearer):
     stream_events = follow(finished_reply, bearer | {"Last-Event-ID": "999"})
     assert [event for event, *_ in stream_events] == ["done"]
     assert stream_events[0][2]["content"] == TEXT
 
 
 @pytest.mark.parametrize("id", ["-1", "1.5", "x", "²", "9" * 10])
-def test_what_is_no_place_is_told_so(finished_reply, bearer, id):
+def test_an_invalid_last_event_id_is_refused(finished_reply, bearer, id):
     async def talk():
         return await get(finished_reply, bearer | {"Last-Event-ID": id.encode().decode("latin-1")})
 

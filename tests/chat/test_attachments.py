@@ -200,7 +200,7 @@ def test_a_message_of_nothing_but_an_image_stands_in_the_history(session, owner,
     assert next(item for item in items if item["kind"] == "image")["tokens"] == 255
 
 
-def test_who_cannot_see_is_told(session, owner, upload, scripted, monkeypatch):
+def test_a_model_without_vision_gets_the_description(session, owner, upload, scripted, monkeypatch):
     monkeypatch.setattr("chat.providers.supports_images", lambda name: False)
     described, named = upload(description="The old primary"), upload()
     _, reply = ask(session, "Look", owner, attachments=[described.pk, named.pk])
@@ -392,7 +392,9 @@ def test_the_sweep_passes_over_what_is_being_sent(session, owner, upload):
     assert list(message.attachments.all()) == [image]
 
 
-def test_who_may_see_an_image(session, owner, editor, viewer, stranger, upload):
+def test_an_unsent_image_is_visible_to_its_sender_only(
+    session, owner, editor, viewer, stranger, upload
+):
     image = upload()
     assert attachment_for_reading(owner, image.pk) == image
     for other in (editor, viewer, stranger):

@@ -142,7 +142,9 @@ def test_an_image_of_ours_is_not_made_anew_and_any_other_is(session, question, s
     assert (image.media_type, image.width, image.height) == ("image/jpeg", 320, 240)
 
 
-def test_what_an_image_says_of_itself_is_not_believed(session, question, show, owner, other):
+def test_the_exported_type_and_size_of_an_image_are_not_trusted(
+    session, question, show, owner, other
+):
     show(question, photo())
     written = exported(session)
     [image_fields] = json.loads(written)["messages"][0]["images"]
@@ -286,7 +288,7 @@ def test_a_deleted_message_keeps_only_its_place(session, question, show, owner, 
         {"edited_at": "9999-01-01T00:00:00Z"},
     ],
 )
-def test_what_is_made_up_is_left_out_and_the_message_kept(
+def test_invalid_fields_are_left_out_and_the_message_is_kept(
     session, question, owner, other, random_session
 ):
     copy, result = brought(other, owner, changed(exported(session), 0, **random_session))

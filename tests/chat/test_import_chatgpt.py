@@ -82,7 +82,7 @@ def test_versions_are_siblings(project, owner):
 
 
 @pytest.mark.django_db
-def test_what_was_continued_here_keeps_counting_when_the_source_has_more(project, owner):
+def test_a_continued_chat_keeps_its_numbers_when_the_source_has_more(project, owner):
     import_file(project, owner, "conversations.json", file_of(BRANCHES))
     session = Session.objects.get()
     ours = post_message(session, "And how old?", author=owner)
@@ -226,7 +226,7 @@ def test_a_damaged_conversation_costs_only_itself():
     assert len(result.errors) == 5
 
 
-def test_what_breaks_off_keeps_what_is_whole():
+def test_a_truncated_file_keeps_its_complete_conversations():
     whole = file_of(BRANCHES, BRANCHES | {"id": "2", "conversation_id": "2"}).read()
     result = FileResult()
     [session] = chatgpt.sessions(document(io.BytesIO(whole[: len(whole) * 3 // 4])), result)

@@ -116,7 +116,7 @@ def test_a_second_import_adds_nothing_and_one_with_the_images_brings_them(projec
     assert list(Attachment.objects.values()) == before
 
 
-def test_what_was_deleted_here_stays_without(project, owner):
+def test_a_deleted_message_gets_no_image(project, owner):
     import_file(project, owner, "conversations.json", io.BytesIO(TALK))
     Message.objects.update(deleted_at=BEGUN)
     brought(project, owner, {"file-Map1-map.png": picture()})

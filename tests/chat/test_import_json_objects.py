@@ -55,7 +55,7 @@ def test_a_byte_order_mark_is_passed_over():
     assert elements(b'\xef\xbb\xbf[{"a": 1}]') == [{"a": 1}]
 
 
-def test_what_is_no_container_comes_too():
+def test_scalars_are_read_too():
     assert elements(b'[null, {"a": 1}, "x", []]') == [None, {"a": 1}, "x", []]
 
 

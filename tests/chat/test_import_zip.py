@@ -110,7 +110,7 @@ def test_a_file_without_a_name_is_passed_over():
     assert "contains no conversations" in refusal(io.BytesIO(nameless))
 
 
-def test_what_only_bears_the_name_is_refused():
+def test_a_file_that_only_has_the_name_of_a_zip_is_refused():
     assert "not a zip file" in refusal(io.BytesIO(TALK))
 
 

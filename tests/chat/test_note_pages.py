@@ -44,7 +44,7 @@ def test_a_note_is_added_to_the_letter_and_shown_at_its_place(client, editor, pr
     assert 'aria-current="page" href="/projects/billing/notes/"' in compact(page_text)
 
 
-def test_what_is_refused_is_not_lost(client, editor, project):
+def test_a_refused_note_keeps_its_text(client, editor, project):
     client.force_login(editor)
     answer = client.post(URL, {"text": " \n"})
     assert answer.status_code == 400

@@ -38,7 +38,7 @@ def test_a_dot_stands_by_what_came_since(client, owner, editor, shared):
     assert Seen.objects.count() == 1
 
 
-def test_what_was_never_opened_and_an_older_part_leave_no_dot(client, owner, editor, shared):
+def test_unopened_chats_and_older_parts_have_no_unread_dot(client, owner, editor, shared):
     for number in range(60):
         post_message(shared, f"Number {number}.", author=owner)
     assert dots(client, editor) == 0

@@ -139,7 +139,7 @@ def test_words_that_came_together_are_told_as_one():
         b'event: error\ndata: {"choices": []}',
     ],
 )
-def test_what_says_more_than_text_stays_as_it_is(other):
+def test_events_with_more_than_text_are_left_unchanged(other):
     data = word("a") + other + b"\n\n" + word("c")
     assert b"".join(asyncio.run(read_batches(Scripted([data])))) == data
 
@@ -213,7 +213,7 @@ def test_nobody_waits_for_more_after_the_last_event(monkeypatch):
     asyncio.run(hear())
 
 
-def test_what_was_said_before_it_broke_is_told():
+def test_the_text_before_a_broken_connection_is_delivered():
     async def hear() -> list[bytes]:
         broken = BatchedEventStream(
             Scripted([word("a"), b"data: half"], error=httpx2.ReadError("reset"))

@@ -88,7 +88,7 @@ def test_a_bucket_that_breaks_off_leaves_no_backup(birds, bucket, tmp_path):
     assert not list(tmp_path.glob("*b.tar*"))
 
 
-def test_what_is_forgotten_meanwhile_is_in_it_and_goes_afterwards(
+def test_a_file_forgotten_during_a_backup_is_in_it_and_is_deleted_afterwards(
     birds, bucket, project, owner, tmp_path, monkeypatch
 ):
     copied = BackupWriter.add

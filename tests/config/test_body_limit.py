@@ -88,7 +88,7 @@ def test_a_form_may_be_larger_for_its_files_but_not_without_end(web):
     assert answer.status == 404
 
 
-def test_who_sends_all_of_it_still_reads_the_answer(web):
+def test_a_client_that_sends_the_whole_body_reads_the_response(web):
     answer = ask(web, "/api/v1/projects/", JSON, b" " * 31 * MB)
     assert (answer.status, detail(answer)) == (413, "The request is too large. The limit is 30 MB.")
 

@@ -99,7 +99,7 @@ FAILED = "Internal error: see Strata's log."
         ("/v1/models", {"error": openai("server_error", FAILED)}),
     ],
 )
-def test_what_strata_fails_at_is_told_to_programs_in_json_and_to_the_log(
+def test_server_errors_are_json_for_programs_and_are_logged(
     api, owner, monkeypatch, path, expected, log
 ):
     def fail(*_: object, **__: object) -> None:

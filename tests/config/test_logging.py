@@ -101,7 +101,7 @@ def test_the_message_of_a_library_is_left_out_and_its_place_is_logged(line):
         (ExceptionGroup("canary", [ValueError("canary")]), "ExceptionGroup"),
     ],
 )
-def test_what_is_told_of_an_error(error, expected):
+def test_the_description_of_an_error_has_no_values(error, expected):
     assert expected in describe_error(error)
     assert "canary" not in describe_error(error) + format_traceback(error)
 

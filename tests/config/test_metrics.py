@@ -157,7 +157,7 @@ def names_of_models() -> set[str]:
     return {sample.labels["model"] for sample in calls.CALLS.collect()[0].samples}
 
 
-def test_what_a_dead_process_said_of_the_moment_is_forgotten_and_what_it_counted_is_not(tmp_path):
+def test_gauges_of_a_dead_process_are_removed_and_its_counters_stay(tmp_path):
     for pid in ("1", "99999999"):
         for kind in ("gauge_livesum", "counter"):
             (tmp_path / f"{kind}_{multiprocess.HOST}-{pid}.db").touch()

@@ -144,7 +144,7 @@ def stored(field: Field) -> tuple:
     return path, arguments, {k: v for k, v in options.items() if k not in field.non_db_attrs}
 
 
-def test_what_came_since_runs_while_the_version_before_serves():
+def test_later_migrations_run_while_the_previous_version_serves():
     loader = MigrationLoader(None)
     hashes = {}
     for path, migration in since(loader).items():
@@ -172,11 +172,11 @@ def test_what_came_since_runs_while_the_version_before_serves():
     ],
     ids=lambda item: item.describe(),
 )
-def test_what_would_not_is_told(operation):
+def test_an_operation_that_stops_the_previous_version_is_reported(operation):
     assert stops_the_version_before([operation])
 
 
-def test_what_would_is_let_through():
+def test_harmless_operations_pass():
     before = {("session", "title"): models.CharField(max_length=200, help_text="Its name.")}
     harmless = [
         AlterField("session", "title", models.CharField(max_length=200, choices=[("a", "A")])),

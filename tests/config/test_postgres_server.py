@@ -162,7 +162,7 @@ def test_a_long_path_gets_a_short_socket_folder_of_its_own(data_dir):
     assert not embedded.socket_directory(deep).exists()
 
 
-def test_what_cannot_start_says_why(data_dir):
+def test_a_server_that_cannot_start_reports_the_reason(data_dir):
     with embedded.attached(data_dir):
         pass
     with (data_dir / "postgres" / "postgresql.conf").open("a") as file:

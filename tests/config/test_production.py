@@ -139,7 +139,7 @@ def test_out_of_the_box_localhost_needs_no_tls(client, db):
     assert not answer.cookies["csrftoken"]["secure"]
 
 
-def test_who_comes_through_no_proxy_is_not_believed_to_have_come_over_tls():
+def test_without_a_proxy_the_header_of_tls_is_not_trusted():
     answers = subprocess.run(
         [sys.executable, "-c", "from config import settings as it; print(vars(it).keys())"],
         cwd=ROOT,

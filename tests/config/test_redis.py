@@ -42,7 +42,7 @@ def redis(port, tmp_path) -> Iterator[subprocess.Popen]:
 
 
 @pytest.mark.parametrize("give_back", [Message.ack, Message.reject, Message.requeue])
-def test_what_cannot_be_given_back_takes_up_no_slot(redis, port, give_back):
+def test_a_message_that_cannot_be_returned_takes_no_slot(redis, port, give_back):
     tasks_run = []
     with app.connection_for_read(f"redis://127.0.0.1:{port}/0") as connection:
         with connection.SimpleQueue("talk") as queue:

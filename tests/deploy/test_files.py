@@ -52,7 +52,7 @@ def test_a_unit_starts_what_up_starts(unit):
     assert of_ours(exec_start(unit))
 
 
-def test_what_proxies_say_is_left_to_the_settings():
+def test_headers_of_proxies_are_left_to_the_settings():
     assert "--no-proxy-headers" in processes.web(8000)
 
 

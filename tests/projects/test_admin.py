@@ -218,7 +218,7 @@ def act(client, model, action: str) -> str:
     return client.post(page(model, "changelist"), form, follow=True).content.decode()
 
 
-def test_who_may_only_look_has_nothing_tried_again(staff, house):
+def test_a_user_with_only_view_permission_cannot_retry(staff, house):
     Cursor.objects.update(next_try_at="2030-01-01T00:00Z")
     assert 'value="try_again"' not in act(staff("view_cursor"), Cursor, "try_again")
     assert Cursor.objects.exclude(next_try_at=None).exists()

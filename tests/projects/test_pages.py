@@ -331,7 +331,7 @@ def test_how_memory_settles_is_set_and_explained(client, owner, project):
 @pytest.mark.parametrize(
     ("name", "value"), [("roll_percent", 99), ("week_after_days", -1), ("memory_daily_tokens", 1)]
 )
-def test_what_memory_cannot_settle_by_is_refused(client, owner, project, name, value):
+def test_invalid_memory_settings_are_refused(client, owner, project, name, value):
     client.force_login(owner)
     response = client.post("/projects/billing/settings/", SETTINGS | {name: value})
     assert response.status_code == 400

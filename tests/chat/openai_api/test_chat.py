@@ -99,7 +99,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_what_is_asked_of_an_answer_reaches_the_model(strata, say, name):
+def test_request_options_reach_the_model(strata, say, name):
     say("Hello", **{name: OPTIONS[name]})
     assert strata.model.requests[-1][name] == OPTIONS[name]
 
@@ -129,7 +129,7 @@ def test_a_schema_reaches_the_model_to_the_letter(strata, say):
     assert strata.model.requests[-1]["response_format"] == form
 
 
-def test_what_is_not_asked_is_not_sent(strata, say):
+def test_options_without_a_value_are_not_sent(strata, say):
     say("Hello", temperature=None, stop=None, n=1, logprobs=False)
     request = strata.model.requests[-1]
     assert {"temperature", "stop", "n", "logprobs", "max_tokens"} & set(request) == set()

@@ -113,7 +113,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_asked_is_refused_by_its_name(strata, slug, say, name):
+def test_an_invalid_option_is_refused_by_its_name(strata, slug, say, name):
     with pytest.raises(openai.BadRequestError) as refused:
         say("Hello", session="a", extra_body={name: BAD[name]})
     assert refused.value.param.split(".")[0] == name

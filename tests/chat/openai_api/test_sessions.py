@@ -281,7 +281,7 @@ def test_requests_at_once_each_have_their_place(strata, slug, say):
     )
 
 
-def test_what_was_said_settles_into_memory_and_stands_before_every_request(strata, slug, say):
+def test_messages_are_summarised_and_the_memory_precedes_every_request(strata, slug, say):
     strata.model.say("Noted.")
     say("The cutover of billing is on 3 March and Ana owns it.", session="a")
     strata.manage("memory_cycle", f"--project={slug}", "--now=2036-01-01T00:00:00Z")

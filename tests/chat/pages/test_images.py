@@ -188,7 +188,7 @@ def test_a_deleted_message_shows_no_image(client, owner, session, url):
     assert client.get(uploaded["url"]).status_code == 404
 
 
-def test_what_it_is_told_names_the_images(client, owner, session, url, scripted):
+def test_the_prompt_page_names_the_images(client, owner, session, url, scripted):
     client.force_login(owner)
     ask(session, "Look", owner, attachments=[upload(client, url)["id"]])
     assert "[image: plan.png]" in client.get(f"{url}prompt/").content.decode()

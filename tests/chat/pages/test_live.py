@@ -51,9 +51,7 @@ def test_a_turn_has_another_key_when_it_looks_different(client, owner, editor, s
     assert key() == keys[-1]
 
 
-def test_what_stands_around_the_turns_is_brought_up_to_date_too(
-    client, owner, editor, project, session, url
-):
+def test_the_parts_around_the_turns_are_updated_too(client, owner, editor, project, session, url):
     def parts(user) -> str:
         client.force_login(user)
         return client.get(f"{url}?part=turns").content.decode()

@@ -160,7 +160,7 @@ def test_the_key_before_still_reads_them(app, settings):
     assert Authenticator.objects.get().wrap().validate_code(code_of(SECRET))
 
 
-def test_who_runs_the_server_removes_what_somebody_lost(codes, sign_in, is_in):
+def test_an_operator_removes_lost_factors(codes, sign_in, is_in):
     out = StringIO()
     call_command("remove_factors", "olive", stdout=out)
     assert "Removed 2" in out.getvalue()

@@ -9,8 +9,10 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from chat.models import ImportedStretch, Message, Role, Session
 from memory.forgetting.facts import find_facts, source_messages
 from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches
+from memory.forgetting.trimming import find_trims
 from memory.layers.coverage import CONTAINS_MESSAGE, CONTRIBUTING, IN_RANGE
 from memory.layers.periods import Granularity
+from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import Chunk, Entry
 from memory.models.entries import CONVERSATION
 from projects.models import Project
@@ -193,14 +195,16 @@ def delete_empty_sessions(project: Project, deletions: DeletionSet) -> None:
 
 
 def find_entries(project: Project, deletions: DeletionSet) -> None:
-    """Find the entries to delete and to withhold; lock them from the finest layer up."""
+    """Find the entries to delete, to withhold, and to take lines from; lock them from the finest
+    layer up.
+    """
     named = deletions.named_entries
     handwritten = entries_written_by(project, deletions.user)
     deleted = named | pks(project.entries.filter(session__in=deletions.sessions))
     derived = handwritten | entries_derived_from_messages(project, deletions)
     level = lock_layer(project, CONVERSATION, deleted | derived)
     deletions.entries = (level & deleted) | entries_without_sources(project, deletions, level)
-    deletions.withheld = level - deletions.entries
+    settle(project, deletions, level - deletions.entries, handwritten)
     for granularity in list(Granularity)[1:]:
         parents = pks(project.entries.parents_of([project.pk], level))
         level = lock_layer(project, granularity, parents | named | handwritten)
@@ -209,7 +213,16 @@ def find_entries(project: Project, deletions: DeletionSet) -> None:
         with_children = set(children.values_list("parent", flat=True))
         deleted = (level & named) | (level - with_children)
         deletions.entries |= deleted
-        deletions.withheld |= level - deleted
+        settle(project, deletions, level - deleted, handwritten)
+
+
+def settle(
+    project: Project, deletions: DeletionSet, entries: set[UUID], handwritten: set[UUID]
+) -> None:
+    """Take lines from those of `entries` that can lose single lines, and withhold the others."""
+    trims = find_trims(project, deletions, entries - handwritten)
+    deletions.trims |= {trim.entry.pk: trim for trim in trims}
+    deletions.withheld |= entries - deletions.trims.keys()
 
 
 def lock_layer(project: Project, granularity: str, ids: set[UUID]) -> set[UUID]:
@@ -219,8 +232,9 @@ def lock_layer(project: Project, granularity: str, ids: set[UUID]) -> set[UUID]:
 def entries_derived_from_messages(project: Project, deletions: DeletionSet) -> set[UUID]:
     """Return the conversation entries that a deleted message contributed to.
 
-    Each summary is written with the summary before it in its session in the prompt, so all later
-    entries of the session are derived from the message too.
+    A model writes each summary with the summary before it in its session in the prompt, so all
+    later entries of the session are derived from the message too. The extractive summariser does
+    not.
     """
     entries: set[UUID] = set()
     for batch in id_batches(deletions.messages | deletions.unremembered):
@@ -230,8 +244,10 @@ def entries_derived_from_messages(project: Project, deletions: DeletionSet) -> s
             session=OuterRef("session"),
             seq__lte=OuterRef("last_seq"),
         )
+        within = forgotten.filter(seq__gte=OuterRef("first_seq"))
         rows = project.entries.filter(session__in=deletions.touched)
-        entries |= pks(rows.filter(Exists(forgotten)))
+        derived = Exists(within) | Q(Exists(forgotten), ~Q(written_by=EXTRACTIVE))
+        entries |= pks(rows.filter(derived))
     return entries
 
 
@@ -280,7 +296,7 @@ def exposed_replies(project: Project, deletions: DeletionSet) -> set[UUID]:
     tools.
     """
     rows = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
-    memories = deletions.entries | deletions.withheld | deletions.facts | deletions.blocks
+    memories = deletions.changed_entries | deletions.facts | deletions.blocks
     named = deletions.messages | memories | chunks_of(project, deletions)
     replies = replies_naming(rows, named)
     deleted = Message.objects.filter(

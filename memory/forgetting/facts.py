@@ -66,8 +66,8 @@ def named_facts(project: Project, scope: ForgetScope) -> set[UUID]:
 def lost_sources(project: Project, deletions: DeletionSet) -> set[UUID]:
     """Return the fact sources to delete.
 
-    They are in deleted messages, sessions or entries, or in withheld entries unless their own
-    message alone supports the fact.
+    They are in deleted messages, sessions or entries, or in withheld and shortened entries
+    unless their own message alone supports the fact.
     """
     rows = FactSource.objects.filter(project=project)
     lost = rows.filter(Q(session__in=deletions.sessions) | Q(fact__in=deletions.facts))
@@ -76,7 +76,7 @@ def lost_sources(project: Project, deletions: DeletionSet) -> set[UUID]:
         pks |= set(rows.filter(message__in=batch).values_list("pk", flat=True))
     for batch in id_batches(deletions.entries):
         pks |= set(rows.filter(entry__in=batch).values_list("pk", flat=True))
-    for batch in id_batches(deletions.withheld):
+    for batch in id_batches(deletions.withheld | deletions.trims.keys()):
         for source in rows.filter(entry__in=batch).select_related("fact", "message__author"):
             evidence = (source.message.speaker, source.message.text)
             if not is_grounded(f"{source.fact.subject} {source.fact.object}", evidence):

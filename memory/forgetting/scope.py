@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from memory.models import TombstoneKind
+from memory.layers.lines import Line
+from memory.models import Entry, TombstoneKind
 
 # The number of ids in one query.
 ID_BATCH_SIZE = 5_000
@@ -99,6 +100,20 @@ class ForgetScope:
         return [value for value in (*ids, self.user, self.before) if value is not None]
 
 
+@dataclass(frozen=True)
+class Trim:
+    """An entry, with the lines that it loses and those that stay."""
+
+    entry: Entry
+    lost: list[Line]
+    kept: list[Line]
+
+    @property
+    def needs_rewrite(self) -> bool:
+        """Whether a lost line of a model rests on messages that stay too."""
+        return any(not line.speaker and len(line.sources) > 1 for line in self.lost)
+
+
 @dataclass
 class DeletionSet:
     """The ids that a forget request deletes or changes.
@@ -112,8 +127,9 @@ class DeletionSet:
     sessions: set[UUID] = field(default_factory=set)
     # Sessions that stay and lose or change something.
     touched: set[UUID] = field(default_factory=set)
-    # Entries without other sources are deleted; entries with other sources are withheld.
+    # Entries without other sources are deleted; others lose single lines, or are withheld.
     entries: set[UUID] = field(default_factory=set)
+    trims: dict[UUID, Trim] = field(default_factory=dict)
     withheld: set[UUID] = field(default_factory=set)
     blocks: set[UUID] = field(default_factory=set)
     uploads: set[UUID] = field(default_factory=set)
@@ -124,6 +140,12 @@ class DeletionSet:
     named_facts: set[UUID] = field(default_factory=set)
     # The user whose reactions, unsent images and hand-written texts are deleted too.
     user: int | None = None
+
+    @property
+    def changed_entries(self) -> set[UUID]:
+        """The entries that are deleted, withheld, or lose a line."""
+        trimmed = {pk for pk, trim in self.trims.items() if trim.lost}
+        return self.entries | self.withheld | trimmed
 
 
 def id_batches(ids: Iterable[UUID]) -> Iterator[list[UUID]]:

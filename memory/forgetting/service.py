@@ -1,8 +1,9 @@
 """Forgetting: delete text from every store at once, with everything derived from it.
 
 One transaction finds the rows, locks them, deletes them, creates the tombstones and writes the
-receipt. Entries that have other sources too are withheld, without their text, until the next
-cycle rewrites them from those sources.
+receipt. Entries that have other sources too lose the lines that rest on the deleted text. Those
+whose lines do not name their messages are withheld, without their text, until the next cycle
+rewrites them from the other sources.
 """
 
 import re
@@ -169,7 +170,8 @@ def create_receipt(
     found: Sequence[tuple[str, UUID]],
 ) -> ForgetReceipt:
     """Return the receipt of a finished deletion, after a search for `phrases` of its texts."""
-    waiting = Entry.objects.filter(pk__in=deletions.withheld, state=EntryStatus.STALE)
+    rewritten = {pk for pk, trim in deletions.trims.items() if trim.needs_rewrite}
+    waiting = Entry.objects.filter(pk__in=deletions.withheld | rewritten, state=EntryStatus.STALE)
     return ForgetReceipt(
         removed=removed,
         awaiting_rewrite=waiting.count(),
@@ -184,10 +186,12 @@ def deleted_phrases(project: Project, deletions: DeletionSet) -> list[str]:
     """Return phrases of the texts that will be deleted, for the search afterwards."""
     messages = Message.objects.filter(project=project, pk__in=sample(deletions.messages))
     summaries = Entry.objects.filter(pk__in=sample(deletions.entries | deletions.withheld))
+    lost_lines = [line.text for trim in deletions.trims.values() for line in trim.lost]
     blocks = Block.objects.filter(pk__in=sample(deletions.blocks))
     texts = [
         *messages.values_list("text", flat=True)[:MAX_PHRASES],
         *summaries.values_list("summary", flat=True)[:MAX_PHRASES],
+        *lost_lines[:MAX_PHRASES],
         *blocks.values_list("content", flat=True),
         *(fact.text for fact in Fact.objects.filter(pk__in=sample(deletions.facts))),
     ]

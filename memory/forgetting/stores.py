@@ -28,6 +28,7 @@ from chat.models import (
 from chat.models.messages import UNFINISHED
 from memory.forgetting.facts import delete_facts
 from memory.forgetting.scope import DeletionSet, id_batches
+from memory.forgetting.trimming import remove_lines
 from memory.layers import entry_text
 from memory.layers.coverage import recount
 from memory.models import (
@@ -156,7 +157,7 @@ def remove_chunks(project: Project, deletions: DeletionSet) -> int:
     """Delete the chunks that quote forgotten text. The rest of a session is indexed again."""
     removed = delete(Chunk.objects.filter(project=project, session__in=deletions.sessions))
     summaries = Chunk.objects.filter(project=project, source_type=SourceType.ENTRY)
-    removed += delete(summaries.filter(source__in=deletions.entries | deletions.withheld))
+    removed += delete(summaries.filter(source__in=deletions.changed_entries))
     lost: dict[UUID, list[int]] = defaultdict(list)
     for batch in id_batches(deletions.messages | deletions.unremembered):
         rows = Message.objects.filter(project=project, pk__in=batch, session__in=deletions.touched)
@@ -223,6 +224,8 @@ STORES = (
         ),
     ),
     TextStore("entries", {Entry: ("summary", "lines", "note", "losses")}, remove_entries),
+    # After the withheld entries are emptied: the digests above are audited without them.
+    TextStore("lines", {}, remove_lines),
     TextStore("chunks", {Chunk: ("speaker", "text", "pieces", "terms")}, remove_chunks),
     TextStore(
         "blocks",

@@ -223,6 +223,10 @@ class Entry(ProjectScopedModel):
         return bank.item_label(Granularity(self.granularity), self.period_key, title)
 
     @property
+    def layer(self) -> Granularity:
+        return Granularity(self.granularity)
+
+    @property
     def day(self) -> date:
         """Return the local day of the first source."""
         return timezone.localdate(self.first_source_at, ZoneInfo(self.zone))

@@ -21,6 +21,7 @@ REMOVED_LABELS = {
     "messages": gettext_lazy("messages, with the replies to them"),
     "sessions": gettext_lazy("chats"),
     "entries": gettext_lazy("summaries and digests"),
+    "lines": gettext_lazy("lines of other summaries and digests"),
     "facts": gettext_lazy("facts, with their earlier versions"),
     "entry_revisions": gettext_lazy("earlier texts of summaries"),
     "revisions": gettext_lazy("earlier texts of messages"),

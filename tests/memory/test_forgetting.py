@@ -97,13 +97,15 @@ def test_a_title_chosen_by_hand_stays(secret_conversation, session, project):
     assert session.title == "Ours"
 
 
-def test_an_entry_with_other_sources_is_empty_at_once_and_written_from_those(
+def test_an_entry_without_known_lines_is_empty_at_once_and_written_from_other_sources(
     secret_conversation, session, project
 ):
     entry = summarise(session.pk, later())
     assert "nine four" in entry.summary
+    Entry.objects.update(lines=[])
     receipt = forget(project, ForgetScope(message=secret_conversation[0].pk))
     assert (receipt.awaiting_rewrite, receipt.removed["entries"]) == (1, 0)
+    assert receipt.removed["lines"] == 0
     assert "nine four" not in everything(project)
     assert rendered_bank(project).text == ""
     cycle.run(later())
@@ -183,7 +185,7 @@ def test_copies_in_forks_go_with_their_original_and_the_other_way_round(
     assert another.messages.count() == 3
 
 
-def test_digests_above_are_withheld_and_written_without_it(project, owner):
+def test_digests_above_lose_the_line_at_once(project, owner):
     project.bank_max_tokens = 150
     project.save()
     start = datetime(2025, 3, 3, 9, tzinfo=UTC)
@@ -197,11 +199,11 @@ def test_digests_above_are_withheld_and_written_without_it(project, owner):
     cycle.run(start + timedelta(days=9))
     chat_session = Session.objects.get(title="Day 2 3")
     word = "build 23 takes"
-    above = Entry.objects.filter(summary__contains=word).exclude(session=chat_session)
-    assert above.exists()
+    above = list(Entry.objects.filter(summary__contains=word).exclude(session=chat_session))
+    assert above
     receipt = forget(project, ForgetScope(session=chat_session.pk))
     assert receipt.removed["sessions"] == receipt.removed["entries"] == 1
-    assert receipt.awaiting_rewrite >= 1
+    assert (receipt.awaiting_rewrite, receipt.removed["lines"]) == (0, len(above))
     assert word not in everything(project)
     cycle.run(start + timedelta(days=9))
     assert word not in everything(project)
@@ -281,7 +283,7 @@ def test_a_preview_says_what_would_go_and_changes_nothing(secret_conversation, s
     summarise(session.pk, later())
     before = everything(project)
     receipt = preview(project, ForgetScope(message=secret_conversation[0].pk))
-    assert (receipt.removed["messages"], receipt.awaiting_rewrite) == (2, 1)
+    assert (receipt.removed["messages"], receipt.removed["lines"]) == (2, 1)
     assert everything(project) == before
     assert not Tombstone.objects.exists()
     assert not Activity.objects.filter(verb=ActivityVerb.FORGOTTEN).exists()

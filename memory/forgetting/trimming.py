@@ -1,0 +1,150 @@
+"""The lines that a forget request removes from entries whose other lines stay.
+
+An entry can lose single lines only if all its lines name their messages. Other entries are withheld
+as a whole until they are rewritten.
+"""
+
+from collections.abc import Collection, Iterable
+from uuid import UUID
+
+from django.db.models import Q
+
+from chat.models import Message
+from memory.forgetting.scope import DeletionSet, Trim
+from memory.layers import lines, losses
+from memory.layers.bank import item_tokens
+from memory.layers.entities import find_entities
+from memory.layers.lines import Line
+from memory.models import Entry, EntryRevision, EntryState
+from memory.models.entries import CONVERSATION
+from memory.moderation import entry_operations
+from projects.models import Project
+
+# If more messages are forgotten at once, an entry that a model wrote is withheld as a whole: its
+# lines are not compared with all these messages.
+MAX_COMPARED_MESSAGES = 200
+
+
+def find_trims(project: Project, deletions: DeletionSet, ids: Collection[UUID]) -> list[Trim]:
+    """Return the entries among `ids` that can lose single lines and keep at least one."""
+    rows = project.entries.filter(pk__in=ids, withheld=False, note="").exclude(lines=[])
+    entries = {entry: lines.from_json(entry.lines) for entry in rows.order_by("pk")}
+    sources = {source for found in entries.values() for line in found for source in line.sources}
+    forgotten = _forgotten(project, deletions, sources)
+    comparison = _Comparison(project, deletions)
+    trims = []
+    for entry, found in entries.items():
+        lost = [line for line in found if not forgotten.isdisjoint(line.sources)]
+        kept = [line for line in found if line not in lost]
+        of_model = [line for line in kept if not line.speaker]
+        if of_model:
+            if not comparison.is_possible:
+                continue
+            lost += (exposing := comparison.exposing(of_model))
+            kept = [line for line in kept if line not in exposing]
+        if kept and all(line.sources for line in found):
+            trims.append(Trim(entry, lost, kept))
+    return trims
+
+
+def _forgotten(project: Project, deletions: DeletionSet, sources: Collection[UUID]) -> set[UUID]:
+    """Return the messages among `sources` that are forgotten."""
+    forgotten = (deletions.messages | deletions.unremembered) & set(sources)
+    if deletions.sessions:
+        rows = Message.objects.filter(project=project, session__in=deletions.sessions)
+        forgotten |= set(rows.filter(pk__in=sources).values_list("pk", flat=True))
+    return forgotten
+
+
+class _Comparison:
+    """Finds lines of a model that contain particulars of forgotten messages.
+
+    A model reads the whole conversation, and may state more in a line than the messages that it
+    names.
+    """
+
+    def __init__(self, project: Project, deletions: DeletionSet) -> None:
+        self.project = project
+        ids = deletions.messages | deletions.unremembered
+        rows = Message.objects.filter(
+            Q(pk__in=list(ids)[: MAX_COMPARED_MESSAGES + 1]) | Q(session__in=deletions.sessions),
+            project=project,
+        )
+        texts = list(rows.values_list("text", flat=True)[: MAX_COMPARED_MESSAGES + 1])
+        self.is_possible = len(texts) <= MAX_COMPARED_MESSAGES
+        self._forgotten = [losses.TextIndex(text) for text in texts] if self.is_possible else []
+
+    def exposing(self, found: Iterable[Line]) -> list[Line]:
+        """Return the lines with a particular that only forgotten messages contain."""
+        exposing = []
+        for line in found:
+            suspicious = [
+                particular
+                for particular in find_entities(line.text)
+                if any(particular in text for text in self._forgotten)
+            ]
+            if suspicious:
+                rows = Message.objects.filter(project=self.project, pk__in=line.sources)
+                own = losses.TextIndex("\n".join(rows.values_list("text", flat=True)))
+                if not all(particular in own for particular in suspicious):
+                    exposing.append(line)
+        return exposing
+
+
+def remove_lines(project: Project, deletions: DeletionSet) -> int:
+    """Remove the lost lines from the entries and their revisions; return their number.
+
+    The other lines stay as they are. An entry is scheduled for a rewrite only if a model wrote a
+    lost line from messages that stay too.
+    """
+    removed = 0
+    trims = list(deletions.trims.values())
+    _trim_revisions(project, deletions)
+    for trim in trims:
+        if trim.lost:
+            removed += len(trim.lost)
+            _remove(trim)
+    # Children before the digests above them.
+    for entry in sorted((trim.entry for trim in trims), key=lambda entry: entry.layer.depth):
+        if entry.granularity != CONVERSATION:
+            _audit(entry)
+    return removed
+
+
+def _remove(trim: Trim) -> None:
+    entry, revision = trim.entry, trim.entry.revision
+    entry.set_lines(trim.kept)
+    entry.revision += 1
+    entry.tokens = item_tokens(entry.as_item())
+    entry.save(update_fields=["summary", "lines", "revision", "tokens"])
+    # What is left is the text of the past moments too.
+    states = EntryState.objects.filter(project=entry.project_id, entry=entry)
+    states.filter(revision=revision).update(revision=entry.revision)
+    if trim.needs_rewrite:
+        entry_operations.mark_stale(entry)
+
+
+def _trim_revisions(project: Project, deletions: DeletionSet) -> None:
+    """Remove forgotten quotations from earlier texts, and delete those with other lines."""
+    rows = EntryRevision.objects.filter(project=project, entry__in=list(deletions.trims))
+    earlier = {row: lines.from_json(row.lines) for row in rows}
+    sources = {source for found in earlier.values() for line in found for source in line.sources}
+    forgotten = _forgotten(project, deletions, sources)
+    for row, found in earlier.items():
+        kept = [line for line in found if forgotten.isdisjoint(line.sources)]
+        if not kept or not all(line.speaker and line.sources for line in found):
+            row.delete()
+        elif len(kept) < len(found):
+            row.lines, row.summary = lines.to_json(kept), lines.as_text(kept)
+            row.save(update_fields=["lines", "summary"])
+
+
+def _audit(digest: Entry) -> None:
+    """Store the particulars of the children that a digest omits, without forgotten ones."""
+    children = Entry.objects.in_layers().filter(
+        project=digest.project_id, parent=digest, withheld=False
+    )
+    texts = [(child.label, child.summary) for child in children.select_related("session")]
+    audit = losses.audit(texts, digest.summary)
+    rows = Entry.objects.filter(project=digest.project_id, pk=digest.pk)
+    rows.update(losses=audit.listed(), particulars=audit.held)

@@ -1,0 +1,125 @@
+"""A forgotten message takes its lines along at once; all other lines stay as they are."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chat.conversations.messages import draft, post_messages
+from chat.conversations.sessions import create_session
+from chat.models import Message, Session
+from memory.forgetting.service import ForgetScope, forget, preview
+from memory.layers import cycle
+from memory.layers.bank_cache import rendered_bank
+from memory.layers.conversations import summarise
+from memory.layers.history import entry_as_of
+from memory.models import Chunk, Entry, EntryStatus
+from memory.moderation import entry_operations
+
+pytestmark = pytest.mark.django_db
+
+START = datetime(2025, 3, 3, 9, tzinfo=UTC)
+
+
+def talk_about(project, owner, day: int, texts: list[str]) -> Session:
+    session = create_session(project, owner, title=f"Day {day}")
+    at = START + timedelta(days=day)
+    drafts = [
+        draft(text, author=owner, created_at=at + timedelta(minutes=place))
+        for place, text in enumerate(texts)
+    ]
+    post_messages(session, drafts)
+    Session.objects.filter(pk=session.pk).update(last_activity_at=at)
+    return session
+
+
+@pytest.fixture
+def written(project, owner, scripted):
+    """An entry that a model wrote: of the first message, of the first two, and of the third."""
+    texts = ["The vault is in Bern.", "Ben has the key.", "The cutover is on 3 March."]
+    session = talk_about(project, owner, 0, texts)
+    bullets = [
+        {"text": "The vault is in Bern.", "lines": [1]},
+        {"text": "Ben holds the key to it.", "lines": [1, 2]},
+        {"text": "The cutover is on 3 March.", "lines": [3]},
+    ]
+    scripted.say(json.dumps({"summary": bullets, "facts": []}))
+    return summarise(session.pk, START + timedelta(days=1))
+
+
+def message(entry: Entry, seq: int) -> Message:
+    return Message.objects.get(session=entry.session_id, seq=seq)
+
+
+def texts(entry: Entry) -> list[str]:
+    return [line.text for line in Entry.objects.get(pk=entry.pk).read_lines()]
+
+
+def test_a_line_of_one_message_goes_without_a_rewrite(written, project, scripted):
+    receipt = forget(project, ForgetScope(message=message(written, 3).pk))
+    assert (receipt.removed["lines"], receipt.awaiting_rewrite) == (1, 0)
+    assert texts(written) == ["The vault is in Bern.", "Ben holds the key to it."]
+    cycle.run(START + timedelta(days=2))
+    assert len(scripted.requests) == 1
+
+
+def test_a_line_of_several_messages_goes_and_the_entry_is_rewritten(written, project, scripted):
+    receipt = forget(project, ForgetScope(message=message(written, 1).pk))
+    assert (receipt.removed["lines"], receipt.awaiting_rewrite) == (2, 1)
+    assert texts(written) == ["The cutover is on 3 March."]
+    assert "cutover" in rendered_bank(project).text
+    scripted.say("- Ben has the key. [1]\n- The cutover is on 3 March. [2]")
+    cycle.run(START + timedelta(days=2))
+    written.refresh_from_db()
+    assert (written.state, texts(written)[0]) == (EntryStatus.LIVE, "Ben has the key.")
+
+
+def test_a_line_that_states_more_than_its_messages_goes_too(written, project):
+    last = {**written.lines[-1], "text": "The cutover is on 3 March, from Bern."}
+    Entry.objects.filter(pk=written.pk).update(lines=[*written.lines[:2], last], summary="- x")
+    forget(project, ForgetScope(message=message(written, 1).pk))
+    assert "Bern" not in str(Entry.objects.get(pk=written.pk).lines)
+
+
+def test_a_line_without_messages_withholds_the_entry(written, project):
+    rows = [
+        {**row, "sources": []} if place == 2 else row for place, row in enumerate(written.lines)
+    ]
+    Entry.objects.filter(pk=written.pk).update(lines=rows)
+    forget(project, ForgetScope(message=message(written, 2).pk))
+    written.refresh_from_db()
+    assert (written.withheld, written.summary, written.lines) == (True, "", [])
+
+
+def test_past_texts_and_search_lose_the_line_too(project, owner):
+    session = talk_about(
+        project, owner, 0, ["The vault is in Bern since 2019.", "We decided that Ana owns billing."]
+    )
+    entry = summarise(session.pk, START + timedelta(days=1))
+    assert "Bern" in entry.summary and "billing" in entry.summary
+    added = f"{entry.summary}\n- By hand"
+    entry = entry_operations.edit(entry, added, owner)
+    entry_operations.edit(entry, "- Ana owns it", owner)
+    Entry.objects.filter(pk=entry.pk).update(lines=[], note="")
+    moment = START + timedelta(days=2)
+    forget(project, ForgetScope(message=message(entry, 1).pk))
+    assert entry.revisions.count() == 0
+    assert entry_as_of(entry, moment).summary is None
+
+
+def test_a_past_moment_shows_the_lines_that_are_left(project, owner):
+    said = ["The vault is in Bern since 2019.", "We decided that Ana owns billing."]
+    session = talk_about(project, owner, 0, said)
+    cycle.run(START + timedelta(days=1))
+    [entry] = session.entries.all()
+    forget(project, ForgetScope(message=message(entry, 1).pk))
+    past = entry_as_of(entry, START + timedelta(days=2))
+    assert past is not None and past.summary is not None
+    assert "billing" in past.summary and "Bern" not in past.summary
+
+
+def test_a_preview_changes_no_line(written, project):
+    receipt = preview(project, ForgetScope(message=message(written, 1).pk))
+    assert receipt.removed["lines"] == 2
+    assert len(texts(written)) == 3
+    assert not Chunk.objects.filter(text__contains="forgotten").exists()

@@ -1,0 +1,61 @@
+"""Forgetting single messages one after the other removes their lines and changes nothing else."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chat.models import Message
+from memory.forgetting.service import ForgetScope, forget
+from memory.layers import cycle
+from memory.layers.bank_cache import rendered_bank
+from memory.models import Call, Entry, EntryStatus
+from tests.memory.test_forgotten_lines import START, talk_about
+
+pytestmark = pytest.mark.django_db
+
+NOUNS = ("invoice", "server", "contract", "garden", "bridge", "lesson", "recipe", "budget")
+
+
+def lines_of_entries() -> dict[Any, list[dict]]:
+    return dict(Entry.objects.values_list("pk", "lines"))
+
+
+def test_forgetting_removes_the_lines_of_each_message_and_nothing_else(project, owner, scale):
+    project.bank_max_tokens, project.roll_percent = 300, 100
+    project.save()
+    chance = random.Random(7)
+    for day in range(scale(30, 10)):
+        texts = [
+            f"We decided that {chance.choice(NOUNS)} {chance.choice('ABC')}-{day}{place} costs"
+            f" {chance.randint(100, 999)} euros and Ana owns {chance.choice(NOUNS)} {place}{day}."
+            for place in range(8)
+        ]
+        talk_about(project, owner, day, texts)
+    cycle.run(START + timedelta(days=40))
+    layers = set(Entry.objects.values_list("granularity", flat=True))
+    assert layers >= {"conversation", "day", "week"}
+    messages = list(Message.objects.order_by("pk"))
+    chance.shuffle(messages)
+    lost_lines = 0
+    for message in messages[: scale(200, 30)]:
+        before, source = lines_of_entries(), str(message.pk)
+        receipt = forget(project, ForgetScope(message=message.pk))
+        after = lines_of_entries()
+        expected = {
+            pk: [line for line in lines if source not in line["sources"]]
+            for pk, lines in before.items()
+        }
+        emptied = {pk for pk, lines in expected.items() if before[pk] and not lines}
+        for pk, lines in after.items():
+            if pk not in emptied and not Entry.objects.get(pk=pk).withheld:
+                assert lines == expected[pk]
+        lost_lines += receipt.removed["lines"]
+        assert message.text not in str(list(Entry.objects.values_list("summary", "lines")))
+        assert message.text not in rendered_bank(project).text
+    assert lost_lines > scale(60, 8)
+    assert not Call.objects.exists()
+    assert not Entry.objects.filter(state=EntryStatus.STALE, withheld=False).exists()
+    cycle.run(START + timedelta(days=40))
+    assert not Entry.objects.filter(state=EntryStatus.STALE).exists()

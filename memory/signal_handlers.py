@@ -30,11 +30,11 @@ from memory.forgetting import tombstones
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, coverage
 from memory.layers.summarising.base import EXTRACTIVE
-from memory.models import ActivityVerb, Chunk, Cursor, Entry, ReviewReason
+from memory.models import ActivityVerb, Chunk, Cursor, EntriesChanged, Entry, Fact, ReviewReason
 from memory.models.activity import record_activity
 from memory.models.cursors import mark_layers_changed
 from memory.moderation import entry_operations
-from memory.recall import indexing
+from memory.recall import fact_chunks, indexing
 from memory.wakeups import wake_indexing
 from projects.models import Invitation, Membership, Project
 from projects.signals import (
@@ -205,6 +205,17 @@ def start_indexing(session: Session) -> None:
     if session.is_notes and session.source_key is None:
         at_once = partial(indexing.index_session_now, session.project_id, session.pk)
         transaction.on_commit(at_once, robust=True)
+
+
+@receiver(post_save, sender=Fact)
+def index_fact(instance: Fact, update_fields: Collection[str] | None, **kwargs: object) -> None:
+    """Index a new or edited fact on commit. Search reads its other columns from the fact itself."""
+    if update_fields is not None:
+        return
+    EntriesChanged.objects.create(project_id=instance.project_id)
+    wake_indexing()
+    at_once = partial(fact_chunks.index_fact_now, instance.project, instance.pk)
+    transaction.on_commit(at_once, robust=True)
 
 
 @receiver(member_added)

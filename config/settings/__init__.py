@@ -1,5 +1,11 @@
 """Django's settings. Environment variables are declared in `config.settings.env`."""
 
+import os
+
+# Read by numpy at its first import. With more threads, the small products of the built-in embedder
+# take ten times as long, because the threads wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from config.settings.api import *
 from config.settings.auth import *
 from config.settings.celery import *

@@ -27,9 +27,11 @@ from memory.facts import Statement, permissions
 from memory.forgetting.service import ForgetScope
 from memory.models import Fact, FactStatus, ModerationReason, ReviewReason
 from memory.models.facts import MAX_OBJECT_CHARS, MAX_PREDICATE_CHARS, MAX_SUBJECT_CHARS
+from memory.recall import relevant_facts
 from projects.api.idempotency import idempotent
 from projects.core.api.etags import ETagMixin, if_match_version
 from projects.core.api.filters import FlagFilter
+from projects.core.text import storable
 
 MAX_HISTORY = 50
 VALID_AT = OpenApiParameter(
@@ -207,9 +209,11 @@ def facts_data(rows: Sequence[Fact], context: Mapping[str, Any]) -> Sequence[Map
 
 class FactFilter(filters.FilterSet):
     q = filters.CharFilter(
-        method=lambda rows, name, text: rows.matching(text),
+        # The view searches among the rows that the other filters leave.
+        method=lambda rows, name, text: rows,
         max_length=200,
-        help_text="Words of it.",
+        help_text="By meaning and by word: one page, the best first. A query with quotes, OR or "
+        "a hyphen before a word matches words alone.",
     )
     subject = filters.CharFilter(method=lambda rows, name, text: rows.with_subject(text))
     predicate = filters.CharFilter(method=lambda rows, name, text: rows.with_predicate(text))
@@ -235,17 +239,24 @@ def _replay(view: FactBaseView, request, ids) -> Response:
 
 
 class FactListView(FactBaseView, generics.ListCreateAPIView):
-    """The facts of a project, newest first, including those that have ended. `valid_at` returns
-    the facts valid at a time, `recorded_at` the facts that the project had recorded at a time, and
-    `state` the facts that wait for review or are hidden.
+    """The facts of a project, newest first or the best for `q`, including those that have ended.
+    `valid_at` returns the facts valid at a time, `recorded_at` the facts that the project had
+    recorded at a time, and `state` the facts that wait for review or are hidden.
     """
 
     filterset_class = FactFilter
 
     @extend_schema(parameters=[VALID_AT, RECORDED_AT, STATE])
     def get(self, request, *args, **kwargs) -> Response:
-        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(facts_data(page or [], self.get_serializer_context()))
+        rows = self.filter_queryset(self.get_queryset())
+        context = self.get_serializer_context()
+        if query := storable(request.query_params.get("q", "")).strip():
+            size = self.paginator.get_page_size(request)
+            best = relevant_facts(self.membership.project, rows, query, size)
+            data = facts_data(best, context)
+            return Response({"next": None, "previous": None, "results": data})
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(facts_data(page or [], context))
 
     @extend_schema(responses={201: FactSerializer, 200: FactSerializer})
     @idempotent(_replay)

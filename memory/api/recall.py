@@ -1,4 +1,4 @@
-"""/api/v1/projects/…/recall/: search over the messages and notes."""
+"""/api/v1/projects/…/recall/: search over messages, notes, summaries and facts."""
 
 from typing import Any
 
@@ -31,7 +31,10 @@ class RecallQuerySerializer(serializers.Serializer):
     source = serializers.ChoiceField(
         SourceType.choices,
         required=False,
-        help_text="Only this source. By default messages and notes, without summaries.",
+        help_text="Only this source. By default messages and notes, without summaries and facts.",
+    )
+    valid_at = serializers.DateTimeField(
+        required=False, help_text="Facts that are valid at that time. Default: now."
     )
     author = serializers.CharField(required=False, help_text="A username.")
 
@@ -58,7 +61,8 @@ class RecallResponseSerializer(serializers.Serializer):
 
 
 class RecallView(APIView):
-    """Search the messages and notes that you may read, by meaning and by word.
+    """Search the messages and notes that you may read, or with `source` the summaries or facts, by
+    meaning and by word.
 
     It covers your own sessions, all shared notes, and messages of other members in shared sessions
     if the project shares raw turns.
@@ -83,6 +87,7 @@ class RecallView(APIView):
             session=params.get("session"),
             exclude_session=params.get("exclude_session"),
             source_types=[params["source"]] if "source" in params else TRANSCRIPT_SOURCES,
+            valid_at=params.get("valid_at"),
             # A user without messages, so that the results do not reveal usernames.
             author=(people.first() or users()) if "author" in params else None,
         )

@@ -107,20 +107,17 @@ class FactCloseForm(forms.Form):
 class FactSearchForm(forms.Form):
     """Conditions on the listed facts, combined with AND; all are optional."""
 
-    q = forms.CharField(label=_("Words"), required=False, max_length=200)
+    q = forms.CharField(label=_("Search"), required=False, max_length=200)
     valid_at = date_field(_("So on"))
     recorded_at = date_field(_("As known on"))
     ended = forms.BooleanField(label=_("Also what has ended"), required=False)
 
     def among(self, facts: FactQuerySet, zone: Any) -> FactQuerySet:
-        """Return the matching facts; by default those that are valid today.
-
-        A day means the end of that day.
+        """Return the facts of the chosen days, by default those that are valid today, without
+        regard to `q`. A day means its end.
         """
         data = self.cleaned_data
         rows = facts.with_validity(_end_of(data["recorded_at"], zone))
-        if data["q"]:
-            rows = rows.matching(data["q"])
         if data["ended"] and not data["valid_at"]:
             return rows
         return rows.valid_at(_end_of(data["valid_at"], zone) or timezone.now())

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from chat.conversations.messages import MAX_MESSAGE_CHARS
 
@@ -13,6 +13,9 @@ MAX_QUERY_CHARS = 2_000
 Query = Annotated[str, Field(max_length=MAX_QUERY_CHARS, description="Empty: the most recent.")]
 Question = Annotated[
     str, Field(max_length=MAX_QUERY_CHARS, description="The message to be answered.")
+]
+ValidAt = Annotated[
+    AwareDatetime | None, Field(description="Facts valid at this time. Default: now.")
 ]
 ResultLimit = Annotated[int, Field(ge=1, le=50)]
 PageNumber = Annotated[int, Field(ge=1, le=1_000)]
@@ -50,7 +53,7 @@ class MemoryExcerpt(BaseModel):
     speaker: str
     occurred_at: datetime
     score: float = Field(description="Higher is better; compare within one search only.")
-    session: UUID | None = Field(None, description="The session; null for summaries.")
+    session: UUID | None = Field(None, description="The session; null for summaries and facts.")
     first_seq: int | None = Field(None, description="Its first message in the session.")
     last_seq: int | None = None
     url: str

@@ -18,6 +18,7 @@ class SourceType(models.TextChoices):
     TURN = "turn", "what was said"
     NOTE = "note", "a note"
     ENTRY = "entry", "a summary"
+    FACT = "fact", "a fact"
 
     @classmethod
     def of(cls, session: Session) -> "SourceType":
@@ -49,7 +50,9 @@ class Chunk(ProjectScopedModel):
     # Other indexes begin with this column.
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     source_type = models.CharField(max_length=10, choices=SourceType.choices)
-    source = models.UUIDField(help_text="The session of messages, or the entry of a summary.")
+    source = models.UUIDField(
+        help_text="The session of messages, the entry of a summary, or the fact."
+    )
     session = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.CASCADE, related_name="chunks"
     )

@@ -103,7 +103,7 @@ class Nudge(ProjectScopedModel):
 
 
 class EntriesChanged(ProjectScopedModel):
-    """A mark, like `Nudge`, that a project's entries changed since recall indexed them."""
+    """A mark, like `Nudge`, that a project's entries or facts changed since recall indexed them."""
 
     id = models.BigAutoField(primary_key=True)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")

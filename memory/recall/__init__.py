@@ -1,5 +1,6 @@
 """Recall: search over messages, notes and summaries, by meaning and by word."""
 
+from memory.recall.fact_search import relevant_facts
 from memory.recall.search import TRANSCRIPT_SOURCES, RecallScope
 from memory.recall.service import (
     MIN_SUMMARY_SCORE,
@@ -23,4 +24,5 @@ __all__ = [
     "is_small_talk",
     "pack_into_budget",
     "recall",
+    "relevant_facts",
 ]

@@ -13,8 +13,15 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 
 from chat.models import Session
-from memory.models import Chunk, IndexCursor, Vector
-from memory.recall import chunk_writer, embedders, indexing, summaries, vector_index
+from memory.models import Chunk, IndexCursor, SourceType, Vector
+from memory.recall import (
+    chunk_writer,
+    embedders,
+    fact_chunks,
+    indexing,
+    summaries,
+    vector_index,
+)
 from memory.recall.embedders import Embedder
 from memory.recall.embedders.base import Matrix
 from memory.recall.indexing import IndexingProgress
@@ -72,9 +79,12 @@ def replace_vectors(project: Project | None, user, report: Report) -> tuple[int,
     Return the numbers of added and deleted vectors. Raises EmbedderError.
     """
     embedder = embedders.get()
-    chunks = Chunk.objects.filter(in_project(project))
+    # Facts may have another embedder.
+    chunks = Chunk.objects.filter(in_project(project)).exclude(source_type=SourceType.FACT)
     if user is not None:
         chunks = chunks.filter(session__creator=user)
+    else:
+        _index_facts(project)
     total, done, added = chunks.count(), 0, 0
     for page in _id_pages(chunks):
         for batch in _without_vector(page, embedder):
@@ -86,6 +96,12 @@ def replace_vectors(project: Project | None, user, report: Report) -> tuple[int,
     others = Vector.objects.filter(in_project(project)).exclude(embedder=embedder.name)
     deleted, _ = others.filter(chunk__in=chunks).delete()
     return added, deleted
+
+
+def _index_facts(project: Project | None) -> None:
+    projects = Project.objects.filter(pk=project.pk) if project else Project.objects.all()
+    for each in projects.order_by("pk").iterator():
+        fact_chunks.update_project(each)
 
 
 def _id_pages(rows: QuerySet) -> Iterator[dict[UUID, UUID]]:

@@ -45,7 +45,8 @@ class RecallScope:
 
     Without a `viewer` no private content is visible. With `shared_only` the scope is what every
     member of the project may see, for answers that all of them read. `speaker` is a name, or a
-    part of one, in any case. `window` leaves out a session from a `seq` on.
+    part of one, in any case. `window` leaves out a session from a `seq` on. Facts are
+    valid at `valid_at`; None is now.
     """
 
     project: Project
@@ -59,6 +60,7 @@ class RecallScope:
     author: Any = None
     speaker: str = ""
     window: tuple[UUID, int] | None = None
+    valid_at: datetime | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -3,19 +3,28 @@
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from django.utils import timezone
 
 from chat.models import Role
 from memory.metrics import RECALL
 from memory.models import SourceType
 from memory.prompt import quoting
-from memory.recall import embedders, fulltext, query_parsing, ranking, search, wordpieces
+from memory.recall import (
+    embedders,
+    fact_search,
+    fulltext,
+    query_parsing,
+    ranking,
+    search,
+    wordpieces,
+)
 from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
 from memory.recall.ranking import CandidateRows, Floats
@@ -49,7 +58,9 @@ def recall(
     query, return the most recent.
     """
     query = storable(query).strip()[:MAX_QUERY_CHARS]
-    if not query:
+    if SourceType.FACT in scope.source_types:
+        results = _recall_with_facts(scope, query, token_budget, limit)
+    elif not query:
         latest = search.find_latest(scope, limit or DEFAULT_LIMIT)
         packed = pack_into_budget((row.tokens for row in latest), token_budget, limit)
         results = [latest[index]._replace(score=-index) for index in packed]
@@ -60,6 +71,24 @@ def recall(
         packed = pack_into_budget(tokens, token_budget, limit)
         results = ranked.results([order[rank] for rank in packed]) if packed else []
     return results if token_budget is None else in_time_order(results)
+
+
+def _recall_with_facts(
+    scope: RecallScope, query: str, token_budget: int | None, limit: int | None
+) -> list[RecallResult]:
+    """Return the facts among the results of the other sources, whose scores are comparable."""
+    facts = fact_search.visible_facts(scope, scope.valid_at or timezone.now())
+    others = tuple(kind for kind in scope.source_types if kind != SourceType.FACT)
+    results = recall(replace(scope, source_types=others), query, limit=limit) if others else []
+    if query:
+        results += fact_search.search_facts(scope.project, facts, query)
+        results.sort(key=lambda result: -result.score)
+    else:
+        latest = fact_search.latest_facts(scope.project, facts, limit or DEFAULT_LIMIT)
+        newest_first = reversed(in_time_order([*results, *latest]))
+        results = [result._replace(score=-index) for index, result in enumerate(newest_first)]
+    tokens = (result.tokens for result in results)
+    return [results[index] for index in pack_into_budget(tokens, token_budget, limit)]
 
 
 def in_time_order(results: Iterable[RecallResult]) -> list[RecallResult]:

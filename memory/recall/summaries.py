@@ -1,4 +1,5 @@
-"""The summaries of conversations in the search index: kept up to date with the entries.
+"""The summaries of conversations in the search index: kept up to date with the entries, and with
+them the facts.
 
 A member may read summaries of conversations whose messages may not be quoted to them.
 """
@@ -13,7 +14,7 @@ from django.db.models import QuerySet
 from chat.models import Role
 from memory.models import Chunk, EntriesChanged, Entry, SourceType
 from memory.models.entries import CONVERSATION
-from memory.recall import chunk_writer
+from memory.recall import chunk_writer, fact_chunks
 from memory.recall.embedders import Embedder, EmbedderError
 from projects.models import Project, delete_rows, in_project
 
@@ -54,7 +55,8 @@ def mark_changed(projects: QuerySet[Project]) -> None:
 
 
 def update_project(project_id: UUID, embedder: Embedder) -> int:
-    """Write the chunks of new and changed summaries, and delete those of summaries that are gone.
+    """Write the chunks of new and changed summaries and facts, and delete those of summaries that
+    are gone.
 
     Return the number of chunks written. Raises EmbedderError.
     """
@@ -75,6 +77,7 @@ def update_project(project_id: UUID, embedder: Embedder) -> int:
     written = 0
     for start in range(0, len(changed), BATCH_SIZE):
         written += _write(project_id, changed[start : start + BATCH_SIZE], embedder)
+    written += fact_chunks.update_project(project)
     EntriesChanged.objects.filter(project=project_id, pk__in=handled).delete()
     return written
 

@@ -19,6 +19,7 @@ from memory.forgetting.service import ForgetScope
 from memory.forms.facts import FactCloseForm, FactForm, FactSearchForm, midnight
 from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import Activity, Fact, FactSource, FactStatus, ModerationReason
+from memory.recall import relevant_facts
 from memory.views import count_choices, project_page, render_page
 from memory.views.activity import activity_rows
 from projects.core.errors import DomainError
@@ -27,6 +28,8 @@ from projects.permissions import WRITERS
 
 PAGE_SIZE = 50
 MAX_HISTORY = 50
+# The maximum number of facts that a search returns.
+MAX_FOUND = 50
 
 
 @dataclass(frozen=True)
@@ -85,13 +88,16 @@ def _list_page(
         raise Http404
     is_live = state == FactStatus.LIVE
     rows = permissions.facts_for(member).select_related("user")
+    query = ""
     if not is_live:
         rows = rows.current().filter(state=state)
     elif form.is_valid():
         rows = form.among(rows, project.zone)
+        query = form.cleaned_data["q"]
     else:
         rows, status = rows.none(), 400
-    page = Paginator(rows.newest_first(), PAGE_SIZE).get_page(request.GET.get("page"))
+    listed = relevant_facts(project, rows, query, MAX_FOUND) if query else rows.newest_first()
+    page = Paginator(listed, PAGE_SIZE).get_page(request.GET.get("page"))
     groups = (
         permissions.contradictions(member) if is_live and member.role == MemberRole.OWNER else []
     )

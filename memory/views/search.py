@@ -16,7 +16,13 @@ from memory.layers.periods import Granularity
 from memory.models import Entry, SourceType
 from memory.models.entries import EntryQuerySet
 from memory.permissions import entries_for
-from memory.recall import MIN_SUMMARY_SCORE, RecallScope, filter_relevant, recall
+from memory.recall import (
+    MIN_SUMMARY_SCORE,
+    RecallScope,
+    filter_relevant,
+    recall,
+    relevant_facts,
+)
 from memory.recall.service import MAX_QUERY_CHARS
 from memory.views import project_page, render_page
 from projects.models import Membership
@@ -60,8 +66,8 @@ def _results(member: Membership, data: Mapping[str, Any]) -> dict[str, Any]:
             else _digests(scope, entries_for(member).filter(granularity=what), words)
         )
     if what in ("", FACTS):
-        facts = facts_for(member).with_validity().matching(words)
-        results["facts"] = facts.newest_first()[:MAX_SIDE_RESULTS]
+        facts = facts_for(member).with_validity()
+        results["facts"] = relevant_facts(member.project, facts, query, MAX_SIDE_RESULTS)
     return results
 
 

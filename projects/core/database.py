@@ -51,14 +51,15 @@ class PreparedQuery:
         self.make, self.kinds = make, kinds
 
     def __call__(self, *params: object) -> list[tuple]:
-        sql, template = self.compiled
         with connection.cursor() as cursor:
-            values: list[Any] = [
-                value if index is None else params[index] for value, index in template
-            ]
-            cursor.execute(sql, values)
+            cursor.execute(*self.bind(*params))
             rows: list[tuple] = cursor.fetchall()
             return rows
+
+    def bind(self, *params: object) -> tuple[str, list[Any]]:
+        """Return the SQL and the values of its parameters, as a part of another query."""
+        sql, template = self.compiled
+        return sql, [value if index is None else params[index] for value, index in template]
 
     @cached_property
     def compiled(self) -> tuple[str, list[tuple[Any, int | None]]]:

@@ -28,6 +28,7 @@ from django.db.migrations.operations import (
     AlterModelOptions,
     CreateModel,
     DeleteModel,
+    RemoveConstraint,
     RemoveField,
     RemoveIndex,
     RenameField,
@@ -44,6 +45,7 @@ UNLOCKED = (AddIndexConcurrently, AddConstraintNotValid)
 HARMLESS = (
     AlterModelManagers,
     AlterModelOptions,
+    RemoveConstraint,
     RemoveIndexConcurrently,
     RunPython,
     ValidateConstraint,

@@ -234,6 +234,6 @@ def test_many_sessions_take_no_more_queries(project, owner, django_assert_max_nu
     for number in range(20):
         session = Session.objects.create(project=project, creator=owner)
         post_message(session, f"{CUTOVER} {number}", author=owner)
-    with django_assert_max_num_queries(33):
+    with django_assert_max_num_queries(34):
         indexing.catch_up()
     assert Message.objects.count() == Chunk.objects.count() == 20

@@ -24,7 +24,7 @@ QUERIES = {
     "entry of a period": 15,
     "fact": 11,
     "facts": 10,
-    "found": 10,
+    "found": 13,
     "imports": 4,
     "jump": 7,
     "memory": 13,

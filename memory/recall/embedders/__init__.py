@@ -6,12 +6,23 @@ from django.conf import settings
 
 from memory.recall.embedders.base import Embedder, EmbedderError
 
-__all__ = ["Embedder", "EmbedderError", "get"]
+__all__ = ["Embedder", "EmbedderError", "get", "get_for_facts"]
 
 
 def get() -> Embedder:
     """Return the embedder of this server."""
     return create(settings.EMBEDDER, settings.EMBEDDING_DIMENSIONS)
+
+
+def get_for_facts() -> Embedder:
+    """Return the embedder of facts and of the queries for them: the server's, unless that is the
+    built-in one of static vectors.
+    """
+    if settings.EMBEDDER != "static":
+        return get()
+    from memory.recall.embedders.minilm import get_minilm_embedder
+
+    return get_minilm_embedder()
 
 
 @lru_cache(maxsize=4)

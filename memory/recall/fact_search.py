@@ -1,0 +1,181 @@
+"""Search over facts, by meaning and by word.
+
+Facts are ranked by the vectors of a sentence transformer (docs/recall.md), because questions often
+share no word with them. The conditions on the facts are a queryset, and part of the query.
+"""
+
+import logging
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import starmap
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.db.models.expressions import RawSQL
+
+from memory.models import Fact
+from memory.models.facts import FactQuerySet
+from memory.recall import embedders, fulltext, search
+from memory.recall.embedders.base import Matrix
+from memory.recall.fulltext import Term
+from memory.recall.search import RecallResult, RecallScope
+from projects.models import Project
+
+log = logging.getLogger(__name__)
+
+# The number of facts by vectors, and the same number by words.
+MAX_FACTS = 100
+# The slope was fitted on half of the questions in tests/memory/data/fact_questions.txt. The offset
+# gives a relevant fact the score of a relevant excerpt.
+SIMILARITY_WEIGHT = 24.0
+OFFSET = 1.3
+# The weight of the share of the question's words that the fact contains.
+WORDS_WEIGHT = 4.0
+
+# The start of a fact may change without its text.
+COLUMNS = search.COLUMNS.replace("c.occurred_at", "f.valid_from")
+# Words that must not occur, phrases, and alternatives.
+_OPERATOR = re.compile(r"(?:^|\s)-\w|\"|\bOR\b")
+# The score of a fact that is relevant by its meaning, as in memory.recall.service.
+MIN_SCORE = 8.5
+# `{facts}` is a query for the id of the fact of chunk `c`, if it meets all conditions. `OFFSET 0`
+# keeps the planner from checking the conditions of each fact before the facts are sorted.
+_SEARCH = """
+    SELECT {columns}, 1 - (v.embedding <=> %(vector)s::halfvec), {matched}, true
+    FROM (({lexical}) UNION ({semantic})) near
+    JOIN memory_chunk c ON c.id = near.id AND (c.project_id = %(project)s) IS TRUE
+    JOIN memory_fact f ON f.id = c.source AND (f.project_id = %(project)s) IS TRUE
+    CROSS JOIN LATERAL (SELECT c.terms || '{{}}' AS hashes OFFSET 0) chunk_terms
+    LEFT JOIN memory_vector v ON v.project_id = %(project)s AND v.embedder = %(embedder)s
+        AND v.chunk_id = c.id
+"""
+_SEMANTIC = """
+    SELECT c.id FROM (
+        SELECT c.id, c.source, c.last_seq, v.embedding <=> %(vector)s::halfvec AS distance
+        FROM memory_chunk c
+        JOIN memory_vector v ON v.project_id = %(project)s AND v.embedder = %(embedder)s
+            AND v.chunk_id = c.id
+        WHERE c.project_id = %(project)s AND c.source_type = 'fact'
+        ORDER BY distance OFFSET 0
+    ) c WHERE (SELECT true FROM ({facts} OFFSET 0) fact) ORDER BY c.distance LIMIT {limit}
+"""
+_LEXICAL = """
+    SELECT c.id FROM (
+        SELECT c.id, c.source, c.last_seq, sum(term.weight) AS weight
+        FROM unnest(%(hashes)s::bigint[], %(weights)s::float8[]) term (hash, weight)
+        JOIN memory_chunk c ON c.terms @> ARRAY[term.hash]
+        WHERE (c.project_id = %(project)s) IS TRUE AND c.source_type = 'fact'
+        GROUP BY c.id ORDER BY weight DESC, c.id DESC OFFSET 0
+    ) c WHERE (SELECT true FROM ({facts} OFFSET 0) fact)
+    ORDER BY c.weight DESC, c.id DESC LIMIT {limit}
+"""
+_NO_ROWS = "SELECT id FROM memory_chunk WHERE project_id = %(project)s AND false"
+_LATEST = f"""
+    SELECT {COLUMNS}, NULL, 0, true FROM memory_chunk c
+    JOIN memory_fact f ON f.id = c.source AND f.project_id = c.project_id
+    WHERE c.project_id = %s AND c.source_type = 'fact' AND c.source = ANY(%s)
+"""
+
+
+# SQL and the values of its parameters.
+Condition = tuple[str, Sequence[Any]]
+
+
+def visible_facts(scope: RecallScope, moment: datetime) -> FactQuerySet:
+    """Return the facts in the scope that are valid at `moment`.
+
+    A scope that is `shared_only` or has no viewer has no personal facts. Facts belong to no session
+    and have no author.
+    """
+    viewer = None if scope.shared_only else scope.viewer
+    facts = about(scope.project.pk, viewer.pk if viewer else None).valid_at(moment)
+    if scope.session is not None or scope.author is not None or scope.speaker:
+        return facts.none()
+    if scope.since is not None:
+        facts = facts.filter(valid_from__gte=scope.since)
+    return facts.filter(valid_from__lt=scope.until) if scope.until is not None else facts
+
+
+def about(project: UUID, user: int | None) -> FactQuerySet:
+    """Return the live facts about the project, and about `user`, with their ends."""
+    return Fact.objects.filter(Q(user=None) | Q(user=user), project=project).with_validity()
+
+
+def of_chunk(facts: FactQuerySet) -> QuerySet:
+    """Return a query for the fact of chunk `c` among `facts`, as a part of the search."""
+    chunk = {"pk": RawSQL("c.source", ()), "version": RawSQL("c.last_seq", ())}
+    return facts.filter(**chunk).order_by().values_list("pk")
+
+
+def search_facts(project: Project, facts: FactQuerySet, query: str) -> list[RecallResult]:
+    """Return those of `facts`, which are facts of the project, that answer `query`, best first."""
+    try:
+        condition = of_chunk(facts).query.sql_with_params()
+    except EmptyResultSet:
+        return []
+    return search_condition(project, condition, query)
+
+
+def relevant_facts(project: Project, facts: FactQuerySet, query: str, limit: int) -> list[Fact]:
+    """Return the facts that are relevant by their meaning, best first, and then those that only
+    contain the words of `query`. A query with operators of a web search matches words alone.
+    """
+    ids = []
+    if not _OPERATOR.search(query):
+        results = search_facts(project, facts, query)
+        ids = [result.source for result in results if result.score >= MIN_SCORE][:limit]
+    by_words = facts.matching(query).newest_first()
+    ids += by_words.exclude(pk__in=ids).values_list("pk", flat=True)[: limit - len(ids)]
+    rows = facts.in_bulk(ids)
+    return [rows[pk] for pk in ids if pk in rows]
+
+
+def search_condition(project: Project, condition: Condition, query: str) -> list[RecallResult]:
+    """Return the facts that meet `condition`, a prepared `of_chunk`, and answer `query`."""
+    terms, _size = fulltext.query_terms(project, query)
+    embedder = embedders.get_for_facts()
+    vector: Matrix | None = None
+    try:
+        vector = embedder.embed_query(query)
+    except embedders.EmbedderError as error:
+        log.warning("recall_without_vectors embedder=%s reason=%s", embedder.name, error)
+    lexical, weights = fulltext.lexical_query(terms)
+    sql, values = condition
+    parts = {"facts": sql % tuple(f"%(fact{n})s" for n in range(len(values))), "limit": MAX_FACTS}
+    statement = _SEARCH.format(
+        columns=COLUMNS,
+        matched=fulltext.matched_terms(terms),
+        lexical=(_LEXICAL if lexical else _NO_ROWS).format(**parts),
+        semantic=(_SEMANTIC if vector is not None else _NO_ROWS).format(**parts),
+    )
+    parameters: dict[str, Any] = {f"fact{n}": value for n, value in enumerate(values)}
+    parameters |= weights | {"project": project.pk, "embedder": embedder.name}
+    parameters["vector"] = search.vector_literal(vector) if vector is not None else None
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        results = [_scored(RecallResult(*row), terms) for row in cursor.fetchall()]
+    return sorted(results, key=lambda result: (-result.score, -result.occurred))
+
+
+def _scored(result: RecallResult, terms: Sequence[Term]) -> RecallResult:
+    """Return the result with its score and the parts of it."""
+    total = sum(term.idf for term in terms) or 1.0
+    matched = sum(term.idf for n, term in enumerate(terms) if result.matched >> n & 1)
+    signals = {
+        "likeness": round(SIMILARITY_WEIGHT * (result.similarity or 0.0) + OFFSET, 3),
+        "words": round(WORDS_WEIGHT * matched / total, 3),
+    }
+    return result._replace(score=round(sum(signals.values()), 4), signals=signals)
+
+
+def latest_facts(project: Project, facts: FactQuerySet, limit: int) -> list[RecallResult]:
+    """Return the facts that began last."""
+    ids = list(facts.newest_first().values_list("pk", flat=True)[:limit])
+    with connection.cursor() as cursor:
+        cursor.execute(_LATEST, [project.pk, ids])
+        rows = {result.source: result for result in starmap(RecallResult, cursor.fetchall())}
+    return [rows[pk] for pk in ids if pk in rows]

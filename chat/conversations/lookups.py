@@ -95,7 +95,8 @@ class LookupLoop:
                         yield Delta("\n\n")
                     pieces.append(event.text)
                     yield event
-            has_text = has_text or bool(pieces)
+            # Some models write only white space before a call.
+            has_text = has_text or bool("".join(pieces).strip())
             self.total = _add(self.total, finished)
             calls = self._own_calls(finished.calls)
             if not calls or self.is_closed:

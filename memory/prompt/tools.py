@@ -87,7 +87,9 @@ def search_memory(
 
 @model_tool(_("Read in a chat"), _remembers)
 def read_chat(
-    turn: Turn, id: ChatId | None = None, around: MessageNumber | None = None
+    turn: Turn,
+    id: ChatId | None = None,
+    around: MessageNumber | None = None,
 ) -> ToolResult:
     """Read a chat of this project word for word: the messages around one of them. The result shows
     how many messages the chat has. Without an id, read the beginning of this chat, of which the

@@ -181,3 +181,18 @@ def test_the_first_event_does_not_wait_for_the_model(send, owner, url, scripted)
 
     send(owner, url, {"content": "Hello"}, first)
     assert False not in waited
+
+
+def test_lookups_are_events(send, owner, url, scripted):
+    arguments = '{"query": "otter"}'
+    scripted.call(("1", "search_memory", arguments))
+    scripted.say("I do not know.")
+    _, text = send(owner, url, {"content": "When?"}, whole)
+    received = events(text)
+    lookup = {"tool": "search_memory", "arguments": arguments, "result_count": 0, "error": ""}
+    lookups = [data for name, data in received if name == "lookups"]
+    assert lookups[-1] == [lookup]
+    assert [name for name, _ in received][:2] == ["message", "lookups"]
+    name, reply = received[-1]
+    assert (name, reply["lookups"], reply["tool_calls"]) == ("done", [lookup], [])
+    assert "lookups" not in [line for line in text.splitlines() if line.startswith("id: ")]

@@ -267,6 +267,29 @@ def test_a_reply_of_another_process_is_followed(session, owner):
     assert async_to_sync(read)() == "One two three four"
 
 
+def test_lookups_of_another_process_are_followed(session, owner):
+    _, reply = ask(session, "Count", owner)
+    running = {"tool": "search_memory", "arguments": "{}", "result_count": None, "error": ""}
+
+    async def elsewhere() -> None:
+        rows = Message.objects.filter(pk=reply.pk)
+        for result_count in (None, 3):
+            lookup = running | {"result_count": result_count}
+            await in_thread(rows.update, lookups=[lookup])
+            await asyncio.sleep(1.2)
+        await in_thread(generation.finalise, reply, "Three", Status.COMPLETE, {})
+
+    async def read() -> list:
+        follower = asyncio.create_task(elsewhere())
+        events = [event async for event in live_replies.follow(reply.pk)]
+        await follower
+        return events
+
+    *lookups, text = async_to_sync(read)()
+    assert [event.lookups[0].result_count for event in lookups] == [None, 3]
+    assert text == Delta("Three")
+
+
 def test_watchers_hear_of_every_change(session):
     async def listen() -> list[int]:
         received: list[int] = []

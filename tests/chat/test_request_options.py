@@ -1,14 +1,16 @@
 """Request options for providers that do not use OpenAI's protocol."""
 
 import pytest
+from pydantic_ai.messages import ModelResponse, ThinkingPart, ToolCallPart
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from chat.prompt.types import PromptMessage, ToolCall
 from chat.providers import ProviderError
 from chat.providers.base import ReplyOptions
-from chat.providers.message_mapping import to_model_settings
+from chat.providers.message_mapping import to_model_messages, to_model_settings
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
 FUNCTION = {"name": "get_weather", "description": "The weather.", "parameters": PARAMETERS}
@@ -63,6 +65,29 @@ def test_the_choice_of_a_tool_is_its_name(claude, choice):
     assert to_model_settings(claude, ReplyOptions(openai_params=wire))[0]["tool_choice"] == [
         "get_weather"
     ]
+
+
+def test_own_tools_follow_those_of_the_client(server, claude):
+    own = {"type": "function", "function": FUNCTION | {"name": "search_memory"}}
+    options = ReplyOptions(openai_params={"tools": TOOLS}, own_tools=[own])
+    assert to_model_settings(server, options)[0]["extra_body"] == {"tools": [*TOOLS, own]}
+    names = [tool.name for tool in to_model_settings(claude, options)[1].function_tools]
+    assert names == ["get_weather", "search_memory"]
+
+
+def test_what_a_model_answered_goes_back_as_it_came():
+    """Some providers demand the signature of a thought before a call."""
+    thought = ThinkingPart("Hm.", signature="sig", provider_name="anthropic")
+    native = ModelResponse(parts=[thought, ToolCallPart("search_memory", "{}", "1")])
+    call = ToolCall("1", "search_memory", "{}")
+    prompt = [
+        PromptMessage("user", "And then?"),
+        PromptMessage("assistant", "", calls=(call,), native=native),
+        PromptMessage("tool", "Nothing.", tool_call_id="1"),
+    ]
+    _, answer, result = to_model_messages(prompt, {})
+    assert answer is native
+    assert (result.parts[0].tool_name, result.parts[0].content) == ("search_memory", "Nothing.")
 
 
 def test_a_schema_is_translated_for_others(claude):

@@ -79,6 +79,25 @@ def test_a_model_with_tools_finds_a_detail_that_did_not_fit(page, server, boatho
     picture(page, "receipt")
 
 
+def test_the_start_of_a_long_chat_can_be_read(page, server, say):
+    """The running chat has more messages than its prompt may hold."""
+    project = created(server)
+    slug = project["slug"]
+    server.api("PATCH", f"projects/{slug}/", {"history_limit": 50})
+    session = server.api("POST", f"projects/{slug}/sessions/", {"title": "Long"})["id"]
+    for text in [SECRET, *TALK, *TALK]:
+        body = {"content": text, "reply": False}
+        server.api("POST", f"sessions/{session}/messages/", body)
+    server.model.call(("1", "read_chat", "{}"))
+    server.model.queue(answers_from_result)
+    page.goto(f"/projects/{slug}/chats/{session}/")
+    say(page, "I have locked myself out, what now?")
+    expect(last_reply(page)).to_contain_text("behind the third oar")
+    first, _ = server.model.requests
+    history = [message for message in first["messages"] if message["role"] == "user"]
+    assert len(history) == 50 and SECRET not in json.dumps(history)
+
+
 def test_a_second_reader_sees_the_lookups_too(two, server, say):
     mine, theirs = two
     silence = Semaphore(0)

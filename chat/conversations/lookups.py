@@ -183,11 +183,13 @@ class LookupLoop:
 
 
 def _offered_tools(turn: Turn, prompt: Prompt, options: ReplyOptions) -> Mapping[str, ModelTool]:
-    """Return the tools for a reply: none if the client's choice of tools leaves no room for them,
-    and none with a name that a tool of the client has.
+    """Return the tools for a reply: none if the client chooses the tools to call, or a form of the
+    answer other than text, which some models do not combine with tools; and none with a name that a
+    tool of the client has.
     """
     params = options.openai_params
-    if params.get("tool_choice", "auto") != "auto":
+    is_text = params.get("response_format", {"type": "text"})["type"] == "text"
+    if not is_text or params.get("tool_choice", "auto") != "auto":
         return {}
     offered = tools.tools_for(turn)
     if not offered or not providers.accepts_own_tools(prompt.model):

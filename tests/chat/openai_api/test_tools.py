@@ -349,6 +349,12 @@ def test_a_choice_of_the_client_concerns_its_own_tools(strata, say, choice):
     assert strata.model.requests[0]["tools"] == [WEATHER]
 
 
+def test_a_form_of_the_answer_excludes_lookups(strata, say):
+    """Gemini combines no schema with tools."""
+    say("Weather?", response_format={"type": "json_object"})
+    assert "tools" not in strata.model.requests[0]
+
+
 def test_after_the_limit_the_clients_tools_may_still_be_called(strata, say):
     strata.model.call(*((str(number), *SEARCH[1:]) for number in range(6)))
     strata.model.call(CALL)

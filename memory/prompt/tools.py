@@ -56,14 +56,14 @@ def _remembers(turn: Turn) -> bool:
 def search_memory(
     turn: Turn, query: Query, since: Day = "", until: Day = "", author: Name = ""
 ) -> ToolResult:
-    """Search everything that was said in the chats and notes of this project, and their summaries.
-    The prompt holds only a part of it: search before you say that you do not know something of the
-    project. Returns excerpts, each with its day, its speaker, and the number of the message in its
-    chat, which read_chat takes.
+    """Search everything that was said in the chats and notes of this project, their summaries, and
+    the facts that hold now. The prompt holds only a part of it: search before you say that you do
+    not know something of the project. Returns excerpts, each with its day, its speaker, and the
+    number of the message in its chat, which read_chat takes.
     """
     scope = _scope(
         turn,
-        source_types=(*TRANSCRIPT_SOURCES, SourceType.ENTRY),
+        source_types=(*TRANSCRIPT_SOURCES, SourceType.ENTRY, SourceType.FACT),
         since=_parse_day(turn, since, "since", 0),
         until=_parse_day(turn, until, "until", 1),
         speaker=" ".join(storable(author).split()),
@@ -87,9 +87,7 @@ def search_memory(
 
 @model_tool(_("Read in a chat"), _remembers)
 def read_chat(
-    turn: Turn,
-    id: ChatId | None = None,
-    around: MessageNumber | None = None,
+    turn: Turn, id: ChatId | None = None, around: MessageNumber | None = None
 ) -> ToolResult:
     """Read a chat of this project word for word: the messages around one of them. The result shows
     how many messages the chat has. Without an id, read the beginning of this chat, of which the
@@ -200,6 +198,8 @@ def _excerpt(turn: Turn, result: RecallResult, name: str) -> str:
     """Return the lines of an excerpt: its place, and its quoted text."""
     day = f"{result.occurred_at.astimezone(turn.project.zone):%Y-%m-%d}"
     name = quoting.quote_on_one_line(name)
+    if result.source_type == SourceType.FACT:
+        return f"[{day}] A fact since this day: {quoting.quote_on_one_line(result.text)}\n"
     if result.source_type == SourceType.ENTRY:
         return f"[{day}] Summary of {name}: {quoting.quote(result.text)}\n"
     speaker = quoting.quote_on_one_line(result.speaker)
@@ -215,8 +215,10 @@ def _line(turn: Turn, message: Message) -> str:
 
 def _item(result: RecallResult) -> PromptItem:
     if result.source_type == SourceType.ENTRY:
-        # The chunk of a summary has the revision of its entry.
+        # Its chunk has the revision of the entry, and that of a fact the version of the fact.
         return PromptItem("gist", result.source, result.last_seq, result.tokens, result.speaker)
+    if result.source_type == SourceType.FACT:
+        return PromptItem("fact", result.source, result.last_seq, result.tokens, result.text)
     return PromptItem("chunk", result.id, 1, result.tokens, result.source_id)
 
 

@@ -15,6 +15,7 @@ from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Message, Role, Session, Status, Visibility
 from chat.providers import Delta, pydantic_ai
 from chat.streaming import live_replies
+from memory import facts
 from memory.forgetting import service
 from memory.forgetting.scope import ForgetScope
 from memory.models import Chunk, ModerationReason
@@ -104,6 +105,22 @@ def test_a_model_searches_and_answers(asking, said, scripted, owner):
     assert (section["name"], section["items"][0]["id"]) == ("search_memory", str(chunk.pk))
     # Both requests are counted.
     assert reply.input_tokens > 0 and reply.output_tokens >= 1
+
+
+def test_a_model_finds_facts(asking, scripted, project, owner, settings):
+    member = Membership.objects.get(project=project, user=owner)
+    statement = facts.Statement("The boathouse", "belongs to", "the otter club", MARCH)
+    fact, _ = facts.create_fact(member, statement)
+    own = facts.Statement("Olive", "fears", "the otter club", MARCH, user_id=owner.pk)
+    facts.create_fact(member, own)
+    indexing.catch_up()
+    # Else the prompt shows them, and search leaves them out.
+    settings.CHAT_PROMPT_SECTIONS = ["chat.prompt.sections.message"]
+    reply = look_up(asking, scripted, ("search_memory", {"query": "Whose is the boathouse?"}))
+    [result] = tool_results(scripted)
+    assert "[2026-03-01] A fact since this day: The boathouse belongs to the otter club" in result
+    assert "fears" not in result
+    assert str(fact.pk) in {item["id"] for item in reply.receipt["sections"][-1]["items"]}
 
 
 def test_a_model_reads_a_chat_around_a_message(asking, said, scripted):

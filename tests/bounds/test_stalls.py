@@ -12,8 +12,9 @@ from chat.conversations.titles import clean_title, title_from
 from chat.openai_api.transcript_matching import ASSISTANT, USER, ComparedMessage, match_transcript
 from memory.layers.lines import as_text, from_text
 from memory.layers.losses import audit
+from memory.layers.roll_up import roll_up
 from memory.layers.summarising.answers import clean_summary, parse_answer
-from memory.layers.summarising.extractive import conversation, digest
+from memory.layers.summarising.extractive import conversation
 from memory.layers.summarising.transcript import TranscriptLine
 from memory.moderation.diffs import diff_lines, diff_words
 from memory.recall.service import is_small_talk
@@ -72,7 +73,7 @@ def test_two_hostile_messages_are_summarised_at_once(unit):
 def test_one_hostile_line_of_summaries_is_digested_and_audited_at_once(unit):
     texts = [unit * (100_000 // len(unit)), "- The cutover is on 3 March."]
     with processor_seconds_below(10):
-        lines = digest([from_text(text, NOON.date()) for text in texts])
+        lines = roll_up([from_text(text, NOON.date()) for text in texts])
         audit([("Mon 1 Nov", text) for text in texts], as_text(lines))
 
 

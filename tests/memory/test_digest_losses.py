@@ -116,15 +116,16 @@ def test_an_only_child_loses_nothing(small, owner, scripted):
 
 
 def test_the_digest_that_quotes_is_audited_too(small, owner):
-    for number in range(8):
-        remember(small, owner, f"- Ana: “The build {number}00 goes to INFRA-{number} by Friday.”")
+    for city in ("Graz", "Vienna", "Lyon", "Valencia", "Oslo", "Porto", "Turin", "Ghent"):
+        remember(small, owner, f"- Ana: “The nightly build of our payment service reached {city}.”")
     digest = settle(small)
     assert digest.written_by == "extractive"
     labelled = [("", child.summary) for child in digest.children.all()]
     assert lost(digest) == {
         missing_item.text for missing_item in audit(labelled, digest.summary).missing
     }
-    assert 0 < len(digest.losses) < digest.particulars == 16
+    # Lines that repeat most words of another are left out.
+    assert 0 < len(digest.losses) < digest.particulars
     assert not Call.objects.exists()
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.layers.lines import Line, as_text
+from memory.layers.lines import as_text
 from memory.layers.model_calls import CallRecorder
 from memory.layers.summarising import extractive
 from memory.layers.summarising.base import DigestChild
-from memory.layers.summarising.extractive import ExtractiveSummariser, digest
+from memory.layers.summarising.extractive import ExtractiveSummariser
 from memory.layers.summarising.transcript import TranscriptLine, count_words
 from memory.leases import Lease
 from memory.models import Cursor
@@ -42,12 +42,29 @@ PROJECT_TALK = talk(
 )
 
 
-def test_facts_decisions_and_open_questions_are_quoted_in_order_of_time():
+def test_decisions_facts_and_open_questions_are_quoted_the_best_first():
     assert conversation(PROJECT_TALK) == (
-        "- Ana: “The cutover is on 3 March and the platform team owns it.”\n"
         "- Ben: “We decided to keep PgBouncer in transaction mode, see INFRA-2231.”\n"
+        "- Ana: “The cutover is on 3 March and the platform team owns it.”\n"
         "- Ana: “Open question: who pages on the night of the 3rd?”"
     )
+
+
+def test_what_happened_comes_before_feelings_about_it():
+    news, feeling = (
+        "I joined the climbing club in Graz last week.",
+        "Climbing in Graz is wonderful.",
+    )
+    lines = extractive.conversation(talk(("Ana", feeling), ("Ben", "Nice!"), ("Ana", news)))
+    assert [line.text for line in lines][0] == news
+    assert [line.score for line in lines] == sorted((line.score for line in lines), reverse=True)
+
+
+def test_a_long_conversation_has_more_lines_and_sixteen_at_most():
+    statements = [f"Server{n} in rack{n} runs database{n} of team{n}." for n in range(120)]
+    for messages, count in ((6, 3), (30, 5), (120, 16)):
+        lines = extractive.conversation(talk(*(("Ana", text) for text in statements[:messages])))
+        assert len(lines) == count
 
 
 def test_an_assistants_babble_does_not_displace_what_a_person_said():
@@ -85,7 +102,6 @@ def test_something_is_said_of_any_line(text):
 
 def test_no_lines_have_no_summary():
     assert conversation([]) == ""
-    assert digest([]) == []
 
 
 def test_other_languages_are_read_too():
@@ -106,39 +122,19 @@ def test_other_languages_are_read_too():
         max_size=8,
     )
 )
-def test_a_summary_keeps_to_its_bullets_and_words(lines):
-    summary = conversation(talk(*lines))
-    assert 1 <= len(summary.split("\n- ")) <= 3
-    assert summary.startswith("- ")
-    assert count_words(summary) <= 80
-
-
-def quote(text: str, score: float, speaker: str = "Ana") -> Line:
-    return Line(text, NOON.date(), speaker, score=score)
-
-
-MIGRATION = quote("We start the migration on 3 March.", 3)
-TEA = quote("I like tea.", 1, "Ben")
-PGBOUNCER = quote("We decided on PgBouncer, see INFRA-2231.", 4, "Ben")
-CONVERSATIONS = [[MIGRATION, TEA], [PGBOUNCER], [quote("The budget is €12,000 until June.", 2.5)]]
-
-
-def test_each_conversation_is_quoted_once_before_any_twice():
-    assert digest(CONVERSATIONS[:2]) == [PGBOUNCER, MIGRATION, TEA]
-    assert len(digest([*CONVERSATIONS, [quote("Vienna hosts it from Friday on.", 2)]])) == 4
-
-
-def test_a_line_of_two_conversations_is_quoted_once():
-    assert digest([[TEA], [TEA]]) == [TEA]
+def test_a_summary_keeps_to_its_lines_and_words(lines):
+    summary = extractive.conversation(talk(*lines))
+    assert 1 <= len(summary) <= 3
+    assert all(count_words(line.text) <= 41 for line in summary)
 
 
 def test_the_summariser_is_what_summarising_expects():
     summariser = ExtractiveSummariser()
     assert summariser.name == "extractive"
     assert summariser.conversation(PROJECT_TALK, "before", NOBODY).lines
-    children = [DigestChild(f"{day} Mar 2026", said) for day, said in enumerate(CONVERSATIONS, 2)]
+    children = [DigestChild("2 Mar 2026", extractive.conversation(PROJECT_TALK))] * 2
     written = summariser.digest("Week 10", children, NOBODY)
-    assert written.lines == digest(CONVERSATIONS)
+    assert written.lines == extractive.conversation(PROJECT_TALK)
     assert written.audit.held >= len(written.audit.missing)
 
 

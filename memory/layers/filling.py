@@ -1,0 +1,233 @@
+"""Filling: which lines of the entries the memory bank shows within its budget. Pure.
+
+Pinned entries come first, up to half of the budget. Then each month gets a line; if these lines
+would take more than half of the budget, the months before the last twelve share one line for each
+quarter or year. Then recent conversations get their share. The rest of the budget goes to one line
+after the other: the next line of the period with the largest
+
+    √messages × recency ÷ (shown lines + 1) × score of its next line.
+
+Each period shows the first lines of its list, without lines that repeat a shown line.
+"""
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from itertools import islice
+from uuid import UUID
+
+from memory.layers.lines import Line
+from memory.layers.roll_up import LineIndex, roll_up
+
+# Pinned entries, and the first lines of all periods, take at most this share.
+PINNED_SHARE = 0.5
+FLOOR_SHARE = 0.6
+# Conversations within as many days before the newest line are recent, and get this share.
+RECENT_DAYS = 14
+RECENT_SHARE = 0.3
+# A line as old as this counts half as much as a new line.
+HALF_VALUE_DAYS = 365
+# The groups of months that get one line each: so many months on their own, then groups of so many
+# months of a year. The first plan whose lines fit is used.
+FLOOR_PLANS = ((math.inf, 1), (12, 3), (12, 12), (0, 3), (0, 12))
+# A line without a score counts a little, so that it can be shown.
+MIN_SCORE = 0.01
+
+Month = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An entry whose lines may be shown; `messages` is the number of messages that it covers."""
+
+    id: UUID
+    lines: Sequence[Line]
+    messages: int
+    is_conversation: bool
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A line in the bank, and the entry that it belongs to."""
+
+    source: UUID
+    line: Line
+
+
+@dataclass(eq=False, slots=True)
+class Period:
+    """The lines of one month, of one recent conversation or of one pinned entry, in order.
+
+    `weight` is the part of its value that stays the same while it gets lines. `position` is the
+    place of the next line that was not looked at.
+    """
+
+    month: Month
+    lines: Sequence[ShownLine]
+    weight: float
+    is_recent: bool = False
+    pinned: bool = False
+    position: int = 0
+    shown: list[ShownLine] = field(default_factory=list)
+
+
+def fill(
+    sources: Iterable[Source], room: int, cost: Callable[[Line], int], heading_cost: int
+) -> list[ShownLine]:
+    """Return the lines to show in at most `room` tokens, in the order in which they were chosen.
+
+    `cost` returns the tokens of a line; the first line of a month costs `heading_cost` more. Equal
+    sources have the same result, in any order.
+    """
+    periods = _periods(sources)
+    filling = _Filling(periods, room, cost, heading_cost)
+    filling.take_best([period for period in periods if period.pinned], room * PINNED_SHARE)
+    filling.take_floors(room * FLOOR_SHARE)
+    recent = [period for period in periods if period.is_recent]
+    shown = sum(cost(line.line) for period in recent for line in period.shown)
+    filling.take_best(recent, room * RECENT_SHARE - shown)
+    filling.take_best(periods, room)
+    return filling.chosen
+
+
+def _periods(sources: Iterable[Source]) -> list[Period]:
+    """Group the lines of `sources` into periods, in an order that is independent of theirs."""
+    sources = sorted(sources, key=lambda source: source.id)
+    newest = max((line.day for source in sources for line in source.lines), default=date.min)
+    recent_from = newest - min(timedelta(days=RECENT_DAYS), newest - date.min)
+    recent = {
+        source.id
+        for source in sources
+        if source.is_conversation and all(line.day >= recent_from for line in source.lines)
+    }
+    # A digest need not show the days of recent conversations, which have their own entries.
+    covered = {line.day for source in sources if source.id in recent for line in source.lines}
+    periods = []
+    months: defaultdict[Month, list[tuple[Source, list[Line]]]] = defaultdict(list)
+    for source in sources:
+        for month, lines in _by_month(source).items():
+            if source.pinned or source.id in recent:
+                shown = [ShownLine(source.id, line) for line in lines]
+                weight = _weight(source.messages, lines, newest)
+                periods.append(Period(month, shown, weight, source.id in recent, source.pinned))
+                continue
+            if not source.is_conversation:
+                lines = [line for line in lines if line.day not in covered]
+            if lines:
+                months[month].append((source, lines))
+    periods += [_merged(month, parts, newest) for month, parts in months.items()]
+    return periods
+
+
+def _by_month(source: Source) -> dict[Month, list[Line]]:
+    months: defaultdict[Month, list[Line]] = defaultdict(list)
+    for line in source.lines:
+        months[line.day.year, line.day.month].append(line)
+    return months
+
+
+def _merged(month: Month, parts: Sequence[tuple[Source, list[Line]]], newest: date) -> Period:
+    """Return the period of a month, with the lines of all its entries."""
+    owners = {id(line): source.id for source, lines in parts for line in lines}
+    lists = [lines for _, lines in parts]
+    lines = roll_up(lists, limit=len(owners)) if len(lists) > 1 else lists[0]
+    # An entry of two months counts with its share in each.
+    messages = sum(source.messages * len(part) / len(source.lines) for source, part in parts)
+    shown = [ShownLine(owners[id(line)], line) for line in lines]
+    return Period(month, shown, _weight(messages, lines, newest))
+
+
+def _weight(messages: float, lines: Sequence[Line], newest: date) -> float:
+    age = (newest - max(line.day for line in lines)).days
+    return math.sqrt(max(messages, 1)) / (1 + age / HALF_VALUE_DAYS)
+
+
+@dataclass
+class _Filling:
+    """The lines that were chosen, and the room that is left."""
+
+    periods: Sequence[Period]
+    room: float
+    cost: Callable[[Line], int]
+    heading_cost: int
+    chosen: list[ShownLine] = field(default_factory=list)
+    index: LineIndex = field(default_factory=LineIndex)
+    months: set[Month] = field(default_factory=set)
+
+    def next_line(self, period: Period) -> Line | None:
+        """Return the next line of a period that repeats no shown line, or None."""
+        for shown in islice(period.lines, period.position, None):
+            if not self.index.repeats(shown.line):
+                return shown.line
+            period.position += 1
+        return None
+
+    def value(self, period: Period) -> float:
+        """Return the value of the next line of a period; 0 if there is none."""
+        line = self.next_line(period)
+        if line is None:
+            return 0.0
+        return period.weight / (len(period.shown) + 1) * max(line.score, MIN_SCORE)
+
+    def price(self, period: Period) -> float:
+        """Return the tokens of the next line of a period; infinite if there is none."""
+        line = self.next_line(period)
+        if line is None:
+            return math.inf
+        return self.cost(line) + (0 if period.month in self.months else self.heading_cost)
+
+    def take(self, period: Period) -> None:
+        self.room -= self.price(period)
+        shown = period.lines[period.position]
+        self.months.add(period.month)
+        self.index.add(shown.line)
+        self.chosen.append(shown)
+        period.shown.append(shown)
+        period.position += 1
+
+    def take_floors(self, limit: float) -> None:
+        """Take a line for each month that has none; see FLOOR_PLANS."""
+        for full_months, group_months in FLOOR_PLANS:
+            groups = self.groups(full_months, group_months)
+            best = [max(group, key=self.value) for group in groups]
+            if sum(map(self.price, best)) <= limit:
+                break
+        for period in best:
+            if self.price(period) <= self.room:
+                self.take(period)
+
+    def groups(self, full_months: float, group_months: int) -> list[list[Period]]:
+        """Return the periods of each group of months without a shown line, the newest first."""
+        newest_first = sorted({period.month for period in self.periods}, reverse=True)
+        keys: dict[Month, tuple[int, ...]] = {}
+        for place, (year, month) in enumerate(newest_first):
+            is_full = place < full_months
+            keys[year, month] = (year, month) if is_full else (year, (month - 1) // group_months, 0)
+        shown = {keys[month] for month in self.months}
+        groups: defaultdict[tuple[int, ...], list[Period]] = defaultdict(list)
+        for period in sorted(self.periods, key=lambda period: period.month, reverse=True):
+            if keys[period.month] not in shown and self.next_line(period) is not None:
+                groups[keys[period.month]].append(period)
+        return list(groups.values())
+
+    def take_best(self, periods: Iterable[Period], limit: float) -> None:
+        """Take lines of `periods`, the most valuable first, in at most `limit` tokens.
+
+        A period whose next line does not fit gets no more lines, so that it shows a prefix.
+        """
+        heap = [(-self.value(period), place, period) for place, period in enumerate(periods)]
+        heapq.heapify(heap)
+        while heap:
+            value, place, period = heapq.heappop(heap)
+            if value == -self.value(period):
+                price = self.price(period)
+                if price > min(limit, self.room):
+                    continue
+                self.take(period)
+                limit -= price
+            if self.next_line(period) is not None:
+                heapq.heappush(heap, (-self.value(period), place, period))

@@ -1,0 +1,88 @@
+"""Roll-up without a model: one ordered list of lines from those of several conversations. Pure."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import date
+
+from memory.layers.content_words import content_words
+from memory.layers.lines import Line
+
+_DIGIT = re.compile(r"\d")
+# A line repeats another if it shares this part of the words of the shorter of the two.
+REPEATED_SHARE = 0.7
+# A digest keeps so many lines. A bank of 2,000 tokens shows about 70 of all.
+MAX_LINES = 60
+
+
+class LineIndex:
+    """The lines that were taken, to find the lines that repeat them."""
+
+    def __init__(self) -> None:
+        self._lines: list[frozenset[str]] = []
+        self._lines_with: defaultdict[str, list[int]] = defaultdict(list)
+
+    def add(self, line: Line) -> None:
+        words = content_words(line.text)
+        for word in words:
+            self._lines_with[word].append(len(self._lines))
+        self._lines.append(words)
+
+    def repeats(self, line: Line) -> bool:
+        """Return whether an added line shares REPEATED_SHARE of the words of the shorter one, and
+        all numbers and identifiers with digits of `line`.
+        """
+        words = content_words(line.text)
+        shared = Counter(place for word in words for place in self._lines_with.get(word, ()))
+        return any(
+            count >= REPEATED_SHARE * min(len(words), len(self._lines[place]))
+            and not any(_DIGIT.search(word) for word in words - self._lines[place])
+            for place, count in shared.items()
+        )
+
+
+def roll_up(lists: Iterable[Sequence[Line]], limit: int = MAX_LINES) -> list[Line]:
+    """Return up to `limit` of the lines of several conversations, the most important first.
+
+    Each conversation contributes one line before any contributes two, in the order of its own list.
+    Within a round, the lines with the best scores come first; in the first round, those of weeks
+    that have no line yet. A line that repeats one before it is left out.
+    """
+    taken = LineIndex()
+    result: list[Line] = []
+    rests = [iter(lines) for lines in lists]
+    while rests and len(result) < limit:
+        candidates = []
+        for rest in list(rests):
+            line = next((line for line in rest if not taken.repeats(line)), None)
+            if line is None:
+                rests.remove(rest)
+            else:
+                candidates.append(line)
+        candidates.sort(key=lambda line: (-line.score, line.day, line.text))
+        if not result:
+            candidates = _weeks_first(candidates)
+        for line in candidates:
+            # A line of the same round may say the same.
+            if not taken.repeats(line):
+                taken.add(line)
+                result.append(line)
+    return result[:limit]
+
+
+def _weeks_first(lines: Sequence[Line]) -> list[Line]:
+    """Move the first line of each week before the others."""
+    first: dict[tuple[int, int], Line] = {}
+    others = []
+    for line in lines:
+        week = _week(line.day)
+        if week in first:
+            others.append(line)
+        else:
+            first[week] = line
+    return [*first.values(), *others]
+
+
+def _week(day: date) -> tuple[int, int]:
+    year, week, _weekday = day.isocalendar()
+    return year, week

@@ -1,0 +1,147 @@
+"""Quotations: the parts of a message that can be understood without the rest of the chat. Pure."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory.layers.content_words import content_words
+from memory.layers.summarising.transcript import count_words, sentences
+
+# The part of a message that is read.
+MAX_READ_CHARS = 100_000
+# Longer sentences are cut before they are compared with patterns. A quotation is shorter.
+MAX_SENTENCE_CHARS = 1_000
+# A quotation with fewer words that carry content says nothing on its own.
+MIN_CONTENT_WORDS = 4
+# An announcement of news needs as many such words beside it.
+MIN_NEWS_WORDS = 5
+# A sentence is cut before a question only if as many words are left.
+MIN_WORDS_BEFORE_QUESTION = 8
+# Two sentences that need each other are quoted together up to this length.
+MAX_PAIR_WORDS = 30
+
+_WORDS = tomllib.loads(Path(__file__).with_name("quotations.toml").read_text(encoding="utf-8"))
+
+
+def _either(name: str) -> str:
+    return f"(?:{'|'.join(_WORDS[name]['words'])})"
+
+
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+# Descriptions of images, which importers add to the text, and images in Markdown.
+_IMAGE = re.compile(
+    r"\[(?:shares|sends|photo|image|picture|video|gif|bild|foto|vidéo|imagen)\b[^\]\n]{0,500}\]"
+    r"|!\[[^\]\n]{0,300}\]\([^)\s]{0,1000}\)",
+    re.IGNORECASE,
+)
+# Markdown before a line; rows of tables and rules are no prose.
+_MARKS = re.compile(r"^(?:[#>*+\-•]+\s+|\d+[.)]\s+)+")
+_NO_PROSE = re.compile(r"^\s*(?:\||[-=*_]{3,}\s*$)")
+_OPENER = re.compile(rf"^{_either('openers')}\s?[,!:.–—-]+\s+", re.IGNORECASE)
+_CONJUNCTION = re.compile(rf"^{_either('conjunctions')},?\s+(?=\w)", re.IGNORECASE)
+_CLOSING_QUESTION = re.compile(
+    rf"[,;] (?:and |but |so |und |aber |et |mais |y |pero )?¿?{_either('questions')}", re.IGNORECASE
+)
+_REFERENCE = re.compile(rf"^\W{{0,5}}{_either('references')}(?!\w)", re.IGNORECASE)
+_TEASER = re.compile(rf"\b{_either('teasers')}\b", re.IGNORECASE)
+_OPEN_QUESTION = re.compile(rf"\b{_either('open_questions')}\b", re.IGNORECASE)
+_QUESTION = re.compile(r"[?？؟][\"'”’»)\]]{0,5}\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a message: `text` as it is quoted, from `original`.
+
+    `is_first` is true at the beginning of the message. `is_pair` is true for two sentences of which
+    at least one cannot be quoted alone. `stands_alone` is false if a reader needs the sentences
+    before it.
+    """
+
+    text: str
+    original: str
+    is_first: bool
+    is_pair: bool
+    stands_alone: bool
+
+
+def passages(text: str) -> Iterator[Passage]:
+    """Yield the sentences of a message, and the pairs of sentences that need each other.
+
+    Code, tables, Markdown and descriptions of images are left out; the whole text is one passage
+    if nothing else is left.
+    """
+    previous: Passage | None = None
+    for sentence in _prose(text[:MAX_READ_CHARS]):
+        passage = _passage(sentence, is_first=previous is None)
+        yield passage
+        if previous is not None and (pair := _pair(previous, passage)):
+            yield pair
+        previous = passage
+    if previous is None and text.strip():
+        yield Passage(" ".join(text.split()), text, True, False, stands_alone=False)
+
+
+def is_question(text: str) -> bool:
+    return bool(_QUESTION.search(text[-20:]))
+
+
+def is_open_question(text: str) -> bool:
+    """Return whether `text` says that a question has no answer yet."""
+    return bool(_OPEN_QUESTION.search(text[:MAX_SENTENCE_CHARS]))
+
+
+def stands_alone(text: str) -> bool:
+    """Return whether a reader understands the quotation `text` without the sentences before it.
+
+    It is no question except an open one, does not begin with a reference to a sentence before, has
+    enough content words, of which numbers count twice, and does not only announce news.
+    """
+    text = text[:MAX_SENTENCE_CHARS]
+    if is_question(text) and not is_open_question(text):
+        return False
+    words = content_words(text)
+    # "The cutover is on 3 March" says as much as a longer sentence.
+    weight = len(words) + sum(word.isdigit() for word in words)
+    if _REFERENCE.match(text) or weight < MIN_CONTENT_WORDS:
+        return False
+    rest = _TEASER.sub(" ", text)
+    return rest == text or len(content_words(rest)) >= MIN_NEWS_WORDS
+
+
+def _prose(text: str) -> Iterator[str]:
+    for line in _IMAGE.sub("", _CODE.sub("\n", text)).splitlines():
+        if not _NO_PROSE.match(line):
+            for sentence in sentences(" ".join(_MARKS.sub("", line.strip()).split())):
+                if sentence.strip():
+                    yield sentence.strip()
+
+
+def _passage(sentence: str, is_first: bool) -> Passage:
+    text = _shortened(sentence)
+    return Passage(text, sentence, is_first, False, stands_alone(text))
+
+
+def _pair(first: Passage, second: Passage) -> Passage | None:
+    """Return two sentences as one passage, if at least one of them cannot be quoted alone."""
+    if first.stands_alone and second.stands_alone:
+        return None
+    if is_question(first.original) or is_question(second.original):
+        return None
+    original = f"{first.original} {second.original}"
+    if len(original) > MAX_SENTENCE_CHARS or count_words(original) > MAX_PAIR_WORDS:
+        return None
+    text = _shortened(original)
+    return Passage(text, original, first.is_first, True, True) if stands_alone(text) else None
+
+
+def _shortened(sentence: str) -> str:
+    """Return a sentence without words of address before it, and without a question after it."""
+    text = sentence
+    for pattern in (_OPENER, _OPENER, _CONJUNCTION, _OPENER):
+        text = pattern.sub("", text, count=1)
+    question = _CLOSING_QUESTION.search(text[:MAX_SENTENCE_CHARS])
+    if question and count_words(text[: question.start()]) >= MIN_WORDS_BEFORE_QUESTION:
+        text = f"{text[: question.start()]}…"
+    return text[:1].upper() + text[1:] or sentence

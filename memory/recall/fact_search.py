@@ -40,7 +40,7 @@ WORDS_WEIGHT = 4.0
 COLUMNS = search.COLUMNS.replace("c.occurred_at", "f.valid_from")
 # Words that must not occur, phrases, and alternatives.
 _OPERATOR = re.compile(r"(?:^|\s)-\w|\"|\bOR\b")
-# The score of a fact that is relevant by its meaning, as in memory.recall.service.
+# The score of a fact that is relevant by its meaning, on the scale of memory.recall.ranking.
 MIN_SCORE = 8.5
 # `{facts}` is a query for the id of the fact of chunk `c`, if it meets all conditions. `OFFSET 0`
 # keeps the planner from checking the conditions of each fact before the facts are sorted.

@@ -23,11 +23,6 @@ _LATEST = re.compile(
     r"\b(?:now|latest|current|currently|still|these days|recent|recently|updated?|today|final)\b",
     re.IGNORECASE,
 )
-_OVERVIEW = re.compile(
-    r"\b(?:order|sequence|timeline|summary|summarise|summarize|throughout|progress|across|total|all"
-    r"|list|comprehensive|overall|between)\b|\bhow (?:many|much)\b",
-    re.IGNORECASE,
-)
 _WORD = re.compile(r"[^\W\d_]+")
 _MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
 _MONTH = "|".join(_MONTHS)
@@ -51,6 +46,10 @@ _SEASON = re.compile(
 )
 # A shorter prefix of a name is not recognised as that name.
 MIN_NAME_PREFIX = 3
+# Of 965 questions about past conversations, half have at most 10 words and one in twenty more than
+# 24; half of 726 messages that continue a chat have more than 39.
+MAX_QUESTION_WORDS = 15
+MIN_MESSAGE_WORDS = 40
 
 
 @dataclass(frozen=True)
@@ -85,13 +84,17 @@ def _existing_day(year: int, month: int, day: int) -> date:
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """A query, the kind of answer it asks for, and the dates it mentions."""
+    """A query, the kind of answer it asks for, and the dates it mentions.
+
+    `message_share` is 0 for a question about the past and 1 for a message that continues a chat.
+    The length decides; between the two limits it is in proportion.
+    """
 
     text: str
     asks_when: bool
     asks_names: bool
     asks_latest: bool
-    asks_overview: bool
+    message_share: float
     dates: tuple[DateRange, ...]
     words: frozenset[str]
 
@@ -109,12 +112,14 @@ class ParsedQuery:
 
 def parse_query(text: str) -> ParsedQuery:
     """Return the kind of answer that `text` asks for, its dates and its words."""
+    excess = len(text.split()) - MAX_QUESTION_WORDS
+    share = excess / (MIN_MESSAGE_WORDS - MAX_QUESTION_WORDS)
     return ParsedQuery(
         text=text,
         asks_when=bool(_WHEN.search(text)),
         asks_names=bool(_NAMES.search(text)),
         asks_latest=bool(_LATEST.search(text)),
-        asks_overview=bool(_OVERVIEW.search(text)),
+        message_share=min(max(share, 0.0), 1.0),
         dates=tuple(find_dates(text)),
         words=frozenset(word.lower() for word in _WORD.findall(text)),
     )

@@ -20,51 +20,54 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# The weights were fitted on labelled conversations of three kinds, each kind with equal weight
-# (docs/recall.md). The score is linear; the softmax of the scores of a query's rows is the fitted
-# probability that a row answers it.
+# The score is linear; the softmax of the scores of a query's rows is the fitted probability that a
+# row answers it (docs/recall.md).
 WEIGHTS: Mapping[str, float] = {
-    # Exact words of the query: in the excerpt with its neighbours, after it, and in the best
-    # excerpt of its conversation.
-    "words_turn": 0.929,
-    "words_after": 0.566,
-    "words_window": 1.318,
-    "words_session": 1.893,
+    # Set by hand, because each kind of conversation would fit other values: the role and the form
+    # of an excerpt, and its time if the query asks for the latest or continues a chat.
+    "assistant": -1.5,
+    "assistant_message": 1.0,
+    "part": -1.5,
+    "opening": 0.2,
+    "length": -0.25,
+    "asked_latest": 1.0,
+    "recent_message": 0.4,
+    # The others were fitted on labelled conversations of three kinds, each with equal weight. None
+    # is negative. Exact words of the query: in the excerpt with its neighbours, after it, and in
+    # the best excerpt of its conversation.
+    "words_turn": 0.960,
+    "words_after": 0.472,
+    "words_window": 1.250,
+    "words_session": 1.803,
     # Words of the query, by the most similar word: in the excerpt, and those that only occur
     # before it, after it, further away, and elsewhere in its conversation.
-    "meaning": 6.101,
-    "meaning_rare": 3.087,
-    "meaning_before": 5.176,
-    "meaning_after": 1.917,
-    "meaning_further": 4.793,
-    "meaning_session": 1.060,
+    "meaning": 6.018,
+    "meaning_rare": 3.113,
+    "meaning_before": 5.055,
+    "meaning_after": 1.944,
+    "meaning_further": 4.895,
+    "meaning_session": 1.050,
     # The vectors of whole excerpts: of this one, the next, both neighbours, and the best of its
     # conversation.
-    "likeness": 1.156,
-    "likeness_after": 0.375,
-    "likeness_near": 1.094,
-    "likeness_session": 2.344,
-    # The speaker and the form of the text.
-    "speaker": 1.221,
-    "answers": 0.304,
-    "speaker_of_self": 1.531,
-    "asked_names": 1.903,
-    "opening": 0.301,
-    "length": -0.167,
-    "part": -1.352,
-    # The role: messages of people count more, because assistants write more text.
-    "assistant": -1.217,
-    "asked_overview": -0.441,
-    # Time.
-    "asked_when": 1.453,
-    "day": 4.077,
-    "day_after": 1.818,
-    "day_before": 1.457,
-    "asked_latest": 1.412,
+    "likeness": 1.211,
+    "likeness_after": 0.453,
+    "likeness_near": 1.090,
+    "likeness_session": 2.240,
+    # The speaker and the kind of answer.
+    "speaker": 1.226,
+    "answers": 0.293,
+    "speaker_of_self": 1.591,
+    "asked_names": 1.953,
+    "asked_when": 1.533,
+    # The days that the query names.
+    "day": 4.000,
+    "day_after": 1.354,
+    "day_before": 1.269,
 }
-# The weight of the logarithm of the tokens of an excerpt in the order in which a budget is filled
-# (docs/recall.md).
-PACKING_LENGTH_WEIGHT = 0.5
+SET_BY_HAND = (
+    *("assistant", "assistant_message", "part", "opening", "length"),
+    *("asked_latest", "recent_message"),
+)
 # BM25's saturation and length normalisation.
 # https://doi.org/10.1561/1500000019, section 3
 K1, B = 1.2, 0.75
@@ -85,11 +88,6 @@ def total_scores(contributions: Mapping[str, Floats]) -> Floats:
     if not contributions:
         return np.zeros(0, np.float32)
     return np.sum(list(contributions.values()), axis=0)
-
-
-def scores_for_packing(scores: Floats, tokens: Ints) -> Floats:
-    """Return the scores by which excerpts are packed into a budget: short ones come earlier."""
-    return scores - PACKING_LENGTH_WEIGHT * np.log(np.maximum(tokens, 1)).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -343,14 +341,25 @@ def time_signals(
         "day_after": after,
         "day_before": before,
         "asked_latest": recency * query.asks_latest,
+        "recent_message": -np.log1p(later_conversations(rows)) * query.message_share,
     }
 
 
+def later_conversations(rows: CandidateRows) -> Floats:
+    """Return for each row the number of conversations that continued after its own had ended."""
+    ends = rows.combine_by_source(np.array(rows.days), np.maximum)
+    starts = np.flatnonzero(np.diff(rows.source, prepend=-1))
+    later = len(starts) - np.searchsorted(np.sort(ends[starts]), ends, side="right")
+    return later.astype(np.float32)
+
+
 def role_signals(query: ParsedQuery, rows: CandidateRows) -> dict[str, Floats]:
-    """Return the signals of the role: people's messages count more, as assistants write more."""
+    """Return the signals of the role: people's messages count more, as assistants write more. A
+    message that continues a chat often continues what the assistant wrote.
+    """
     by_assistant = rows.by_assistant.astype(np.float32)
     return {
         "assistant": by_assistant,
-        "asked_overview": by_assistant * query.asks_overview,
+        "assistant_message": by_assistant * query.message_share,
         "part": np.minimum(rows.parts, 4).astype(np.float32) / np.float32(4),
     }

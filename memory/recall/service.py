@@ -27,7 +27,7 @@ from memory.recall import (
 )
 from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
-from memory.recall.ranking import CandidateRows, Floats
+from memory.recall.ranking import CandidateRows, Floats, Ints
 from memory.recall.search import RecallResult, RecallScope
 from projects.core.text import storable
 
@@ -37,12 +37,20 @@ MAX_QUERY_CHARS = 2_000
 # The number of results without a query if no limit is set.
 DEFAULT_LIMIT = 200
 # A score (see memory.recall.ranking) that few irrelevant excerpts reach.
-MIN_SCORE = 8.5
+MIN_SCORE = 8.0
 # Summaries have no neighbours that add to their score.
-MIN_SUMMARY_SCORE = 8.5
+MIN_SUMMARY_SCORE = 8.0
 # The maximum difference to the best score. A row at this distance is e^-4 times as likely to be the
 # answer.
 MAX_SCORE_GAP = 4.0
+# Packing into a budget, as measured on labelled conversations (docs/recall.md). The weight of the
+# logarithm of the tokens: of two excerpts that are equally good, the shorter one comes first.
+LENGTH_WEIGHT = 0.5
+# For a message that continues a chat: what the best excerpt of each conversation gains, the share
+# of the budget for short excerpts of further conversations, and the weight of their length.
+FIRST_OF_CONVERSATION = 0.5
+FURTHER_SHARE = 0.3
+FURTHER_LENGTH_WEIGHT = 1.5
 
 _WORDS = re.compile(r"[^\W\d_]+")
 _SMALL_TALK = frozenset(wordpieces.WORDS["small_talk"].split())
@@ -66,10 +74,8 @@ def recall(
         results = [latest[index]._replace(score=-index) for index in packed]
     else:
         ranked = find_ranked(scope, query)
-        order = ranked.order if token_budget is None else ranked.packing_order
-        tokens = (ranked.rows[index].tokens for index in order)
-        packed = pack_into_budget(tokens, token_budget, limit)
-        results = ranked.results([order[rank] for rank in packed]) if packed else []
+        best = ranked.order[:limit] if token_budget is None else ranked.pack(token_budget, limit)
+        results = ranked.results(best) if best else []
     return results if token_budget is None else in_time_order(results)
 
 
@@ -98,11 +104,16 @@ def in_time_order(results: Iterable[RecallResult]) -> list[RecallResult]:
 
 @dataclass(frozen=True)
 class RankedRows:
-    """The rows of a search with their signals, and the weights by which they are ranked."""
+    """The rows of a search with their signals, and the weights by which they are ranked.
+
+    `conversations` numbers those of the rows; `message_share` is that of the query.
+    """
 
     rows: Sequence[RecallResult]
     signals: Mapping[str, Floats]
     weights: Mapping[str, float]
+    conversations: Ints
+    message_share: float
 
     @cached_property
     def contributions(self) -> dict[str, Floats]:
@@ -115,17 +126,22 @@ class RankedRows:
     @property
     def order(self) -> list[int]:
         """Return the indexes of the rows that are in the scope, best first."""
-        return self._in_scope(self.scores)
-
-    @property
-    def packing_order(self) -> list[int]:
-        """Return the indexes as in `order`, with short excerpts preferred: more of them fit."""
-        tokens = np.array([row.tokens for row in self.rows])
-        return self._in_scope(ranking.scores_for_packing(self.scores, tokens))
-
-    def _in_scope(self, scores: Floats) -> list[int]:
-        best_first = np.argsort(-scores, kind="stable").tolist()
+        best_first = np.argsort(-self.scores, kind="stable").tolist()
         return [index for index in best_first if self.rows[index].in_scope]
+
+    def pack(self, budget: int, limit: int | None) -> list[int]:
+        """Return the indexes of the rows in the scope that fill a budget of tokens."""
+        visible = np.flatnonzero([row.in_scope for row in self.rows])
+        tokens = np.array([row.tokens for row in self.rows], np.int64)
+        packed = pack_ranked(
+            self.scores[visible],
+            tokens[visible],
+            self.conversations[visible],
+            self.message_share,
+            budget,
+            limit,
+        )
+        return visible[packed].tolist()
 
     def results(self, indexes: Sequence[int]) -> list[RecallResult]:
         """Return the results at these indexes, with signals rounded to thousandths."""
@@ -160,7 +176,7 @@ def find_ranked(scope: RecallScope, query: str) -> RankedRows:
 def rank_rows(query: str, rows: Sequence[RecallResult], terms: Sequence[Term]) -> RankedRows:
     """Return the ranked rows; `terms` are the terms of the query."""
     if not rows:
-        return RankedRows([], {}, {})
+        return RankedRows([], {}, {}, np.zeros(0, np.int64), 0)
     parsed = query_parsing.parse_query(query)
     columns: Any = RecallResult._make(zip(*rows, strict=True))
     speakers = {name for name in set(columns.speaker) if parsed.mentions(name)}
@@ -170,10 +186,9 @@ def rank_rows(query: str, rows: Sequence[RecallResult], terms: Sequence[Term]) -
     pieces = wordpieces.query_pieces(query_parsing.remove_names(query, speakers))
     # A query that mentions several speakers does not ask for one of them.
     is_speaker = np.array([len(speakers) == 1 and name in speakers for name in columns.speaker])
-    signals = ranking.measure_signals(
-        parsed, pieces, _to_arrays(columns, len(terms)), idf, is_speaker
-    )
-    return RankedRows(rows, signals, ranking.WEIGHTS)
+    arrays = _to_arrays(columns, len(terms))
+    signals = ranking.measure_signals(parsed, pieces, arrays, idf, is_speaker)
+    return RankedRows(rows, signals, ranking.WEIGHTS, arrays.source, parsed.message_share)
 
 
 def _to_arrays(columns: Any, terms: int) -> CandidateRows:
@@ -208,6 +223,43 @@ def filter_relevant(
         return []
     least = max(min_score, best_first[0].score - MAX_SCORE_GAP)
     return [result for result in best_first if result.score >= least]
+
+
+def pack_ranked(
+    scores: Floats,
+    tokens: Ints,
+    conversations: Ints,
+    message_share: float,
+    budget: int,
+    limit: int | None = None,
+) -> list[int]:
+    """Return the indexes of the excerpts that fit whole into `budget` tokens, at most `limit`.
+
+    A question is answered by the best excerpts. A message that continues a chat, as far as
+    `message_share` goes from 0 to 1, may continue several conversations: part of the budget is for
+    one short excerpt of each conversation that is not among the best.
+    """
+    length = np.log(np.maximum(tokens, 1)).astype(np.float32)
+    values = scores - LENGTH_WEIGHT * length
+    values[best_of_each(conversations, values)] += FIRST_OF_CONVERSATION * message_share
+    order = np.argsort(-values, kind="stable")
+    first_budget = int(budget * (1 - FURTHER_SHARE * message_share))
+    packed = order[pack_into_budget(tokens[order].tolist(), first_budget, limit)]
+    short = best_of_each(conversations, scores - FURTHER_LENGTH_WEIGHT * length)
+    further = short[~np.isin(conversations[short], conversations[packed])]
+    rest = np.concatenate([further, order[~np.isin(order, [*packed, *further])]])
+    remaining = budget - int(tokens[packed].sum())
+    more = pack_into_budget(
+        tokens[rest].tolist(), remaining, None if limit is None else limit - len(packed)
+    )
+    return [*packed.tolist(), *rest[more].tolist()]
+
+
+def best_of_each(conversations: Ints, values: Floats) -> Ints:
+    """Return the index of the row with the highest value of each conversation, best first."""
+    order = np.argsort(-values, kind="stable")
+    _, first = np.unique(conversations[order], return_index=True)
+    return order[np.sort(first)]
 
 
 def pack_into_budget(

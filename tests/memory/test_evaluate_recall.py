@@ -152,7 +152,11 @@ def test_the_measured_order_is_that_of_recall(set_path):
 
 def test_weights_that_are_fitted_put_evidence_first(path, set_path, capsys):
     report = evaluate(capsys, path, set_path, "--fit")
-    assert set(report["weights"]) == set(ranking.WEIGHTS)
+    weights = report["weights"]
+    assert set(weights) == set(ranking.WEIGHTS)
+    for name, weight in weights.items():
+        by_hand = ranking.WEIGHTS[name] if name in ranking.SET_BY_HAND else None
+        assert weight == pytest.approx(by_hand) if by_hand else weight >= 0
     assert all(figures["R@5"] == 1 for figures in report["sets"].values())
 
 

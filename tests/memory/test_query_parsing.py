@@ -49,3 +49,8 @@ def test_it_may_name_a_speaker(question, named):
 
 def test_the_names_of_speakers_are_left_out_of_what_it_is_about():
     assert remove_names("What did Mel paint?", ["Melanie Smith"]) == "What did  paint?"
+
+
+@pytest.mark.parametrize(("words", "share"), [(1, 0), (15, 0), (27, 0.48), (40, 1), (400, 1)])
+def test_a_long_query_is_a_message_that_continues_a_chat(words, share):
+    assert parse_query("word " * words).message_share == share

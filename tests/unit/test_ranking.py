@@ -68,9 +68,29 @@ def test_a_question_for_the_latest_prefers_later_excerpts():
     assert not signals_of(candidates)["asked_latest"].any()
 
 
-def test_a_short_excerpt_is_packed_before_an_equally_good_long_one():
-    scores = ranking.scores_for_packing(np.array([8.0, 8.0], np.float32), np.array([400, 40]))
-    assert scores[1] > scores[0]
+LONG_MESSAGE = QUERY + " Let us continue, and plan the next steps of it with all details." * 4
+
+
+def test_a_message_that_continues_a_chat_prefers_recent_conversations():
+    candidates = rows(["The warehouse settles the invoice."] * 3)
+    candidates.days[:] = [1, 60, 60]
+    recent = signals_of(candidates, LONG_MESSAGE)["recent_message"]
+    assert recent[0] < recent[1] == recent[2] == 0
+    assert not signals_of(candidates)["recent_message"].any()
+
+
+def test_a_message_that_continues_a_chat_counts_the_assistant_more_than_a_question_does():
+    candidates = rows(["The warehouse settles the invoice."], by_assistant=[True])
+    scores = [
+        ranking.total_scores(
+            ranking.score_contributions(
+                {name: signals[name] for name in ("assistant", "assistant_message")},
+                ranking.WEIGHTS,
+            )
+        )
+        for signals in (signals_of(candidates), signals_of(candidates, LONG_MESSAGE))
+    ]
+    assert scores[0] < scores[1] < 0
 
 
 def test_every_weight_has_its_signal():

@@ -2,7 +2,9 @@
 
 The model is a softmax over the candidates of a question: a weight vector is good if the rows with
 evidence are probable. Each set has the same weight, whatever its number of questions, and within
-a set each question. The penalty is that of ridge regression on standardised signals.
+a set each question. The penalty is that of ridge regression on standardised signals. No fitted
+weight is negative, and those that are set by hand are not fitted: both carry over better to another
+kind of conversation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.recall.evaluation.measures import RankedQuestion
+from memory.recall.ranking import SET_BY_HAND, WEIGHTS
 
 # Of the squared weights. Chosen on conversations that the fit had not seen (docs/recall.md).
 PENALTY = 0.03
@@ -71,7 +74,9 @@ class WeightFit:
 
     def run(self) -> dict[str, float]:
         """Return the fitted weight of each signal, for signals that are not standardised."""
-        weights = np.zeros(len(self.names))
+        is_fitted = np.array([name not in SET_BY_HAND for name in self.names])
+        by_hand = np.array([WEIGHTS.get(name, 0) for name in self.names]) * self.deviation
+        weights = np.where(is_fitted, 0, by_hand)
         mean, square = np.zeros_like(weights), np.zeros_like(weights)
         for step in range(1, STEPS + 1):
             gradient = self.gradient(weights)
@@ -80,6 +85,7 @@ class WeightFit:
             unbiased = mean / (1 - DECAY**step)
             scale = np.sqrt(square / (1 - SQUARE_DECAY**step)) + 1e-8
             weights -= STEP_SIZE / np.sqrt(1 + step / 50) * unbiased / scale
+            weights = np.where(is_fitted, np.maximum(weights, 0), by_hand)
         return dict(zip(self.names, (weights / self.deviation).tolist(), strict=True))
 
 

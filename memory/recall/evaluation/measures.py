@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, quantiles
 from uuid import uuid4
 
@@ -26,7 +26,7 @@ from memory.recall.evaluation import floor
 from memory.recall.evaluation.labelled import LabelledConversation, LabelledQuestion
 from memory.recall.ranking import Bools, Floats, Ints
 from memory.recall.search import RecallScope
-from memory.recall.service import find_ranked, pack_into_budget, recall
+from memory.recall.service import find_ranked, pack_into_budget, pack_ranked, recall
 from projects.models import Project
 from projects.services import create_project, delete_project, unused_slug
 
@@ -41,8 +41,9 @@ FORMAT = "evaluation"
 class RankedQuestion:
     """The candidates for a question: their signals, and which of them hold evidence.
 
-    `messages` has the keys of the messages of each row; `evidence` and `sessions` have a row for
-    each message or session to find and a column for each candidate.
+    `messages` has the keys of the messages of each row, `session_of` the number of its session;
+    `evidence` and `sessions` have a row for each message or session to find and a column for each
+    candidate.
     """
 
     conversation: str
@@ -53,6 +54,8 @@ class RankedQuestion:
     by_assistant: Bools
     evidence: Bools
     sessions: Bools
+    session_of: Ints
+    message_share: float = 0
 
     def scores(self, weights: Mapping[str, float]) -> Floats:
         if not self.messages:
@@ -100,9 +103,16 @@ def measure(
     figures = SetFigures()
     for question in questions:
         scores = question.scores(weights)
-        order = np.argsort(-scores, kind="stable")
-        packing = np.argsort(-ranking.scores_for_packing(scores, question.tokens), kind="stable")
-        measure_order(figures, question, order, packing, budgets)
+        packed = {
+            budget: np.array(
+                pack_ranked(
+                    scores, question.tokens, question.session_of, question.message_share, budget
+                ),
+                np.int64,
+            )
+            for budget in budgets
+        }
+        measure_order(figures, question, np.argsort(-scores, kind="stable"), packed)
     return figures
 
 
@@ -110,19 +120,18 @@ def measure_order(
     figures: SetFigures,
     question: RankedQuestion,
     order: Ints,
-    packing: Ints,
-    budgets: Sequence[int],
+    packed: Mapping[int, Ints],
 ) -> None:
-    """Add the figures of one question whose rows are in these orders, best first."""
+    """Add the figures of one question whose rows are in this order, best first, and of which these
+    are packed into each budget.
+    """
     figures.questions += 1
     if len(question.evidence):
         for k in RANKS:
             rows = best_messages(question, order, k)
             found = question.evidence[:, rows].any(axis=1)
             figures.add(f"R@{k}", question.conversation, float(found.mean()))
-    tokens = question.tokens[packing].tolist()
-    for budget in budgets:
-        rows = packing[pack_into_budget(tokens, budget)]
+    for budget, rows in packed.items():
         for name, wanted in (("A", question.evidence), ("S", question.sessions)):
             if len(wanted):
                 complete = float(wanted[:, rows].any(axis=1).all())
@@ -222,7 +231,9 @@ def add_floor(
         if any(turns.by_assistant):
             orders["people's turns"] = best_first[~ranked.by_assistant[best_first]]
         for name, order in orders.items():
-            measure_order(figures.setdefault(name, SetFigures()), ranked, order, order, budgets)
+            tokens = ranked.tokens[order].tolist()
+            packed = {budget: order[pack_into_budget(tokens, budget)] for budget in budgets}
+            measure_order(figures.setdefault(name, SetFigures()), ranked, order, packed)
 
 
 @contextmanager
@@ -270,7 +281,7 @@ def rank_question(
     ranked = find_ranked(scope, question.text)
     indexes = [index for index, row in enumerate(ranked.rows) if row.in_scope]
     rows = [ranked.rows[index] for index in indexes]
-    return label_rows(
+    labelled_rows = label_rows(
         conversation,
         question,
         [
@@ -286,6 +297,7 @@ def rank_question(
         np.array([row.tokens for row in rows], np.int64),
         np.array([row.role == Role.ASSISTANT for row in rows], bool),
     )
+    return replace(labelled_rows, message_share=ranked.message_share)
 
 
 def label_rows(
@@ -300,6 +312,7 @@ def label_rows(
     """Return the rows with the evidence that each holds."""
     evidence = [[key in row for row in messages] for key in sorted(question.evidence)]
     wanted = [[key == row for row in sessions] for key in sorted(question.evidence_sessions)]
+    _, session_of = np.unique(sessions, return_inverse=True)
     return RankedQuestion(
         conversation=conversation,
         kind=question.kind,
@@ -309,4 +322,5 @@ def label_rows(
         by_assistant=by_assistant,
         evidence=np.array(evidence, bool).reshape(len(evidence), len(messages)),
         sessions=np.array(wanted, bool).reshape(len(wanted), len(messages)),
+        session_of=session_of,
     )

@@ -1,7 +1,7 @@
 """/api/v1/…/memory/, its entries, and …/summarize/."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,8 @@ from memory.forms.entries import MAX_SUMMARY_CHARS
 from memory.layers.bank import Bank
 from memory.layers.bank_cache import ProjectBank, rendered_bank
 from memory.layers.history import bank_as_of, entry_as_of
+from memory.layers.lines import Line
+from memory.line_sources import open_messages
 from memory.models import Cursor, Entry, EntryStatus, ModerationReason, ReviewReason
 from memory.moderation import entry_operations
 from memory.permissions import entries_for, may_decide
@@ -83,8 +85,34 @@ class LossSerializer(serializers.Serializer):
     text = serializers.CharField()
 
 
+class LineSerializer(serializers.Serializer):
+    """A line of an entry. `speaker` is empty unless it is a quotation. `messages` are the ids of
+    those of its messages that you may read; `sources` is the number of all.
+    """
+
+    text = serializers.CharField()
+    speaker = serializers.CharField()
+    day = serializers.DateField()
+    messages = serializers.SerializerMethodField()
+    sources = serializers.SerializerMethodField()
+
+    @extend_schema_field(serializers.ListField(child=serializers.UUIDField()))
+    def get_messages(self, line: Line) -> list[UUID]:
+        return [source for source in line.sources if source in self.context["messages"]]
+
+    def get_sources(self, line: Line) -> int:
+        return len(line.sources)
+
+
+class EntrySerializerList(serializers.ListSerializer):
+    def to_representation(self, data: Any) -> Any:
+        entries = list(data)
+        self.child.read_messages(entries)
+        return super().to_representation(entries)
+
+
 class EntrySerializer(serializers.ModelSerializer):
-    """One entry. The summary is empty while it is withheld."""
+    """One entry. The summary and its lines are empty while it is withheld."""
 
     label = serializers.CharField(read_only=True)
     children = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
@@ -94,6 +122,7 @@ class EntrySerializer(serializers.ModelSerializer):
     )
     waits_because = serializers.ChoiceField(ReviewReason.choices, read_only=True, allow_blank=True)
     losses = LossSerializer(many=True, read_only=True)
+    lines = serializers.SerializerMethodField()
     reason = serializers.ChoiceField(
         ModerationReason.choices,
         write_only=True,
@@ -103,12 +132,14 @@ class EntrySerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Entry
+        list_serializer_class = EntrySerializerList
         fields = (
             "id",
             "granularity",
             "period_key",
             "label",
             "summary",
+            "lines",
             "tokens",
             "message_count",
             "state",
@@ -127,13 +158,27 @@ class EntrySerializer(serializers.ModelSerializer):
             "written_at",
             "reason",
         )
-        _declared = {"state", "reason", "waits_because", "losses"}
+        _declared = {"state", "reason", "waits_because", "losses", "lines"}
         read_only_fields = tuple(sorted({*fields} - {"summary", "pinned"} - _declared))
         extra_kwargs = {"summary": {"max_length": MAX_SUMMARY_CHARS}}
 
     def to_representation(self, instance: Entry) -> dict[str, Any]:
         data = super().to_representation(instance)
         return data | {"summary": "", "losses": []} if instance.withheld else data
+
+    def read_messages(self, entries: Sequence[Entry]) -> None:
+        """Read the messages of the lines of `entries` that the reader may open, with one query."""
+        found = [line for entry in entries if not entry.withheld for line in entry.read_lines()]
+        project = self.context["member"].project
+        self.context["messages"] = open_messages(self.context["request"].user, project, found)
+
+    @extend_schema_field(LineSerializer(many=True))
+    def get_lines(self, entry: Entry) -> Any:
+        if entry.withheld:
+            return []
+        if "messages" not in self.context:
+            self.read_messages([entry])
+        return LineSerializer(entry.read_lines(), many=True, context=self.context).data
 
     @extend_schema_field(CoversSerializer(allow_null=True))
     def get_covers(self, entry: Entry) -> dict[str, Any] | None:
@@ -233,6 +278,9 @@ class EntryBaseView(MembershipMixin, generics.GenericAPIView):
     def get_queryset(self) -> QuerySet[Entry]:
         return entries_for(self.membership).prefetch_related(CHILDREN)
 
+    def get_serializer_context(self) -> dict[str, object]:
+        return super().get_serializer_context() | {"member": self.membership}
+
 
 class EntryListView(EntryBaseView, generics.ListAPIView):
     """The entries of all layers."""
@@ -264,6 +312,7 @@ class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAP
             raise Http404
         state = {name: getattr(past.state, name) for name in ("state", "pinned", "revision")}
         state |= {"summary": past.summary, "parent": past.state.parent_id}
+        entry.set_lines(past.lines, past.summary)
         return Response(self.get_serializer(entry).data | state)
 
     @extend_schema(responses={200: ForgetReceiptSerializer})
@@ -286,9 +335,6 @@ class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAP
                 list(Entry.objects.select_for_update().filter(pk=self.get_object().pk))
                 check_if_match(self.request, self.get_serializer(self.get_object()).data)
             yield
-
-    def get_serializer_context(self) -> dict[str, object]:
-        return super().get_serializer_context() | {"member": self.membership}
 
 
 class SummarizeView(APIView):

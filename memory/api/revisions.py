@@ -8,6 +8,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat.permissions import message_for_reading, sessions_for
+from memory.api.entries import LineSerializer
+from memory.line_sources import open_messages
 from memory.moderation.revisions import entry_texts
 from memory.permissions import entries_for
 from memory.prompt.receipt_sources import readable_sections
@@ -17,6 +19,7 @@ from projects.permissions import membership
 class EntryTextSerializer(serializers.Serializer):
     revision = serializers.IntegerField()
     summary = serializers.CharField()
+    lines = LineSerializer(many=True)
     written_by = serializers.CharField()
     written_at = serializers.DateTimeField()
 
@@ -34,7 +37,17 @@ class EntryRevisionListView(APIView):
         sessions = sessions_for(request.user, request.auth)
         readable = entry.session_id is None or sessions.filter(pk=entry.session_id).exists()
         texts = entry_texts(entry) if readable else []
-        return Response(EntryTextSerializer(texts, many=True).data)
+        found = [line for text in texts for line in text.lines]
+        context = {"messages": open_messages(request.user, member.project, found)}
+        return Response(EntryTextSerializer(texts, many=True, context=context).data)
+
+
+class PromptLineSerializer(serializers.Serializer):
+    """A line of an entry; `messages`: ids of those of its messages that you may read."""
+
+    text = serializers.CharField(source="line.shown")
+    day = serializers.DateField(source="line.day")
+    messages = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
 
 
 class PromptSourceSerializer(serializers.Serializer):
@@ -47,6 +60,7 @@ class PromptSourceSerializer(serializers.Serializer):
     source = serializers.CharField()
     address = serializers.CharField(help_text="The page of the source.")
     changed = serializers.BooleanField()
+    lines = PromptLineSerializer(many=True)
 
 
 class PromptSectionSerializer(serializers.Serializer):

@@ -1,13 +1,14 @@
 """The layers as they were at a past moment, without anything that was forgotten since then."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from django.utils.translation import gettext_noop as _
 
-from memory.layers import bank
+from memory.layers import bank, lines
+from memory.layers.lines import Line
 from memory.models import Entry, EntryRevision, EntryState, EntryStatus
 from projects.models import Project
 
@@ -20,11 +21,14 @@ _REPLACES_CHILDREN = (EntryStatus.LIVE, EntryStatus.FADED, EntryStatus.ABSORBED,
 
 @dataclass(frozen=True)
 class PastEntry:
-    """An entry as it was; `summary` is None if that text is deleted or withheld now."""
+    """An entry as it was; `summary` is None, and `lines` are empty, if that text is deleted or
+    withheld now.
+    """
 
     entry: Entry
     state: EntryState
-    summary: str | None
+    summary: str | None = None
+    lines: Sequence[Line] = ()
 
     @property
     def is_taken_out(self) -> bool:
@@ -93,13 +97,15 @@ def _read(
     entries = project.entries.select_related("session").in_bulk(list(states))
     replaced = {pk for pk, row in entries.items() if row.revision != states[pk].revision}
     revisions = EntryRevision.objects.filter(project=project, entry__in=replaced)
-    earlier = {
-        pk: summary
-        for pk, revision, summary in revisions.values_list("entry", "revision", "summary")
-        if states[pk].revision == revision
+    texts: dict[UUID, Entry | EntryRevision] = {
+        row.entry_id: row for row in revisions if states[row.entry_id].revision == row.revision
     }
+    texts |= {pk: row for pk, row in entries.items() if pk not in replaced}
     past = {}
     for pk, row in entries.items():
-        summary = earlier.get(pk) if pk in replaced else row.summary
-        past[pk] = PastEntry(row, states[pk], None if row.withheld else summary)
+        text = None if row.withheld else texts.get(pk)
+        past[pk] = PastEntry(row, states[pk])
+        if text is not None:
+            stored = lines.read(text.lines, text.summary, row.day)
+            past[pk] = PastEntry(row, states[pk], text.summary, stored)
     return past

@@ -69,6 +69,11 @@ def from_json(rows: Iterable[dict[str, Any]]) -> list[Line]:
     ]
 
 
+def read(rows: Sequence[dict[str, Any]], text: str, day: date) -> list[Line]:
+    """Return the stored lines of a text, or those of `from_text` if it has none."""
+    return from_json(rows) or from_text(text, day)
+
+
 def as_text(lines: Iterable[Line]) -> str:
     """Return the text of an entry with these lines: one bullet for each line."""
     return "\n".join(f"- {line.shown}" for line in lines)

@@ -233,7 +233,7 @@ class Entry(ProjectScopedModel):
 
     def read_lines(self) -> list[Line]:
         """Return the lines; those of a text without stored lines have no sources."""
-        return lines.from_json(self.lines) or lines.from_text(self.summary, self.day)
+        return lines.read(self.lines, self.summary, self.day)
 
     def set_lines(self, new: Sequence[Line], text: str | None = None) -> None:
         """Set the lines and the text, which is rendered from them unless somebody wrote `text`."""
@@ -277,10 +277,6 @@ class EntryRevision(ProjectScopedModel):
 
     def __str__(self) -> str:
         return f"revision {self.revision} of {self.entry_id}"
-
-    def read_lines(self, day: date) -> list[Line]:
-        """Return the lines, as `Entry.read_lines` does; `day` is the day of the entry."""
-        return lines.from_json(self.lines) or lines.from_text(self.summary, day)
 
 
 class EntryState(ProjectScopedModel):

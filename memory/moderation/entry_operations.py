@@ -93,7 +93,7 @@ def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVAT
     revisions = entry.revisions.filter(project=entry.project_id, summary__contains=passage)
     for revision in revisions:
         summary = revision.summary.replace(passage, REDACTION_MARK)
-        earlier = revision.read_lines(entry.day)
+        earlier = lines.read(revision.lines, revision.summary, entry.day)
         new = lines.replaced(earlier, passage, REDACTION_MARK, summary, entry.day)
         revision.summary, revision.lines = summary, lines.to_json(new)
         revision.save(update_fields=["summary", "lines"])

@@ -1,10 +1,12 @@
 """The present and earlier texts of an entry, and the comparison of two of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memory.layers import lines
+from memory.layers.lines import Line
 from memory.models import Entry, EntryRevision
 from memory.moderation.diffs import diff_words
 
@@ -17,6 +19,7 @@ class EntryText:
 
     revision: int
     summary: str
+    lines: Sequence[Line]
     written_by: str
     written_at: datetime
 
@@ -31,7 +34,14 @@ def entry_texts(entry: Entry) -> list[EntryText]:
         return []
     texts: list[Entry | EntryRevision] = [entry, *entry.revisions.all()[:MAX_REVISIONS_SHOWN]]
     return [
-        EntryText(text.revision, text.summary, text.written_by, text.written_at) for text in texts
+        EntryText(
+            text.revision,
+            text.summary,
+            lines.read(text.lines, text.summary, entry.day),
+            text.written_by,
+            text.written_at,
+        )
+        for text in texts
     ]
 
 

@@ -24,8 +24,10 @@ from chat.models import Message
 from chat.permissions import sessions_for
 from memory.facts import facts_for
 from memory.facts.attribution import attribution, source_subquery
+from memory.layers import lines
 from memory.layers.bank import SEPARATOR
 from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
+from memory.line_sources import LinkedLine, link, open_messages
 from memory.models import Block, Chunk, Entry, EntryRevision, Fact
 from memory.permissions import entries_for, may_forget
 from projects.core.text import translate_name
@@ -56,6 +58,8 @@ class ReceiptSource:
     """One source. `kind` is its layer, or block, fact or conversation; `when` its date or period;
     `source` its origin, with the page `address`.
 
+    `lines` are those of an entry with the messages that they rest on.
+
     `changed` is true if the prompt contained an earlier text. The other URLs lead to the forms
     that correct the source, replace it by a newer fact, or forget it; they are empty if the
     reader may not do that.
@@ -71,6 +75,7 @@ class ReceiptSource:
     correct_url: str = ""
     replace_url: str = ""
     forget_url: str = ""
+    lines: Sequence[LinkedLine] = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class ReceiptSection:
 
 
 def readable_sections(receipt: Mapping[str, Any], member: Membership) -> list[ReceiptSection]:
-    """Return the sections of `receipt` with the sources that `member` may see. Needs at most six
+    """Return the sections of `receipt` with the sources that `member` may see. Needs at most seven
     queries.
     """
     sections: list[Mapping[str, Any]] = receipt.get("sections", [])
@@ -114,6 +119,14 @@ class _SourceReader:
         rows = entries_for(member).filter(withheld=False)
         self.entries: Mapping[UUID, Entry] = _in_bulk(rows, entries)
         self.earlier_texts = self._earlier_texts(entries)
+        texts: dict[UUID, Entry | EntryRevision] = {
+            entry.pk: self._text_in_prompt(entry, item)
+            for item in entries
+            if (entry := self.entries.get(UUID(item["id"])))
+        }
+        self.lines = {pk: lines.from_json(text.lines) for pk, text in texts.items()}
+        every_line = (line for found in self.lines.values() for line in found)
+        self.line_messages = open_messages(member.user, project, every_line)
         facts = facts_for(member).annotate(source=source_subquery())
         self.facts: Mapping[UUID, Fact] = _in_bulk(facts, items, "fact")
         blocks = Block.objects.visible_to(member)
@@ -129,7 +142,13 @@ class _SourceReader:
         ).select_related("author", "session__project")
         self.messages: Mapping[UUID, Message] = _in_bulk(messages, items, "message")
 
-    def _earlier_texts(self, items: Sequence[ReceiptItem]) -> Mapping[tuple[UUID, int], str]:
+    def _text_in_prompt(self, entry: Entry, item: ReceiptItem) -> Entry | EntryRevision:
+        """Return the text that the prompt contained, or the present one if that was deleted."""
+        return self.earlier_texts.get((entry.pk, item["revision"]), entry)
+
+    def _earlier_texts(
+        self, items: Sequence[ReceiptItem]
+    ) -> Mapping[tuple[UUID, int], EntryRevision]:
         """Return the texts in the prompt of the entries that were changed since, by revision."""
         changed = [
             Q(entry=item["id"], revision=item["revision"])
@@ -139,7 +158,7 @@ class _SourceReader:
         if not changed:
             return {}
         rows = EntryRevision.objects.filter(reduce(or_, changed), project=self.member.project)
-        return {(row.entry_id, row.revision): row.summary for row in rows}
+        return {(row.entry_id, row.revision): row for row in rows}
 
     def source(self, item: ReceiptItem) -> ReceiptSource | None:
         """Return None for an item that was deleted or is not visible to the reader."""
@@ -168,7 +187,7 @@ class _SourceReader:
     def _from_entry(self, entry: Entry, item: ReceiptItem) -> ReceiptSource:
         address = self._url("entry", entry.pk)
         granularity = Granularity(entry.granularity)
-        text = self.earlier_texts.get((entry.pk, item["revision"]), entry.summary)
+        text = self._text_in_prompt(entry, item).summary
         label = entry.session and translate_name(entry.session.label)
         return ReceiptSource(
             entry.granularity,
@@ -178,6 +197,7 @@ class _SourceReader:
             label or str(LAYER_LABELS[granularity]),
             address,
             changed=entry.revision != item["revision"],
+            lines=[link(line, self.line_messages) for line in self.lines[entry.pk]],
             **self._action_urls(f"{address}?edit#edit", text, f"entry={entry.pk}", entry.session),
         )
 

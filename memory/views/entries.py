@@ -8,6 +8,7 @@ from chat.permissions import sessions_for
 from memory.forms.entries import EntryForm
 from memory.layers import losses
 from memory.layers.coverage import CONTRIBUTING
+from memory.line_sources import linked_lines
 from memory.models import Activity, Entry, EntryStatus
 from memory.moderation.revisions import comparison, entry_texts
 from memory.permissions import entries_for, may_decide, may_forget
@@ -30,11 +31,14 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     is_digest = entry.session_id is None
     readable = not is_digest and sessions_for(request.user).filter(pk=entry.session_id).exists()
     acts = Activity.objects.filter(project=entry.project_id, entry_id=entry.pk)
+    # A text without stored lines is shown as it is.
+    stored = entry.read_lines() if entry.lines else []
     context = {
         "entry": entry,
         "above": lineage.ancestors(member, entry),
         "sources": lineage.forest(member, [entry])[entry.pk] if is_digest else [],
         "readable": readable,
+        "lines": [] if entry.withheld else linked_lines(request.user, member.project, stored),
         "covered": _covered_messages(entry) if readable else [],
         "may_edit": member.may_write and entry.state != EntryStatus.HIDDEN and not entry.withheld,
         "decides": may_decide(member, entry),

@@ -4,6 +4,7 @@ from datetime import date, timedelta
 from uuid import UUID
 
 import pytest
+from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Message
@@ -12,6 +13,8 @@ from memory.layers.lines import Line
 from memory.models import Entry
 from memory.moderation import entry_operations
 from memory.portability.rows import ImportContext, adjust_text
+from memory.prompt.receipt_sources import readable_sections
+from projects.models import Membership
 from tests.memory.recall_helpers import AT
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +51,7 @@ def test_an_edit_keeps_the_earlier_lines_as_a_revision(entry, owner):
     assert entry.summary == "a\nBy hand"
     assert [line.sources for line in entry.read_lines()] == [kept.sources, ()]
     [revision] = entry.revisions.all()
-    assert revision.read_lines(entry.day) == [kept, lost]
+    assert lines.read(revision.lines, revision.summary, entry.day) == [kept, lost]
 
 
 def test_a_redaction_removes_the_words_from_every_line(entry, owner):
@@ -58,7 +61,7 @@ def test_a_redaction_removes_the_words_from_every_line(entry, owner):
     entry = entry_operations.redact(entry, "secret", owner)
     [revision] = entry.revisions.filter(revision=1)
     assert "secret" not in f"{entry.lines} {revision.lines} {revision.summary}"
-    assert revision.read_lines(entry.day)[0].sources == (UUID(int=1),)
+    assert lines.read(revision.lines, revision.summary, entry.day)[0].sources == (UUID(int=1),)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +91,57 @@ def test_lines_of_an_archive_have_the_new_ids_of_their_messages(project, entry):
     adjust_text(entry, {}, context)
     [line] = entry.read_lines()
     assert line.sources == (context.message_id(UUID(int=1)),)
+
+
+@pytest.fixture
+def linked(chat, entry):
+    """The entry of a chat, with a line of its second message and one without a message."""
+    entry.set_lines(
+        [
+            Line("It stays for seven days.", entry.day, sources=(chat.messages.get(seq=2).pk,)),
+            Line("Something else.", entry.day),
+        ]
+    )
+    entry.save()
+    return entry
+
+
+def test_the_page_of_an_entry_leads_from_each_line_to_its_message(client, owner, linked, chat):
+    client.force_login(owner)
+    page = client.get(reverse("entry", args=["billing", linked.pk])).content.decode()
+    line = page.partition("It stays for seven days.")[2].partition("</li>")[0]
+    assert f"{chat.pk}/#m2" in line
+    assert "names no message" in page.partition("Something else.")[2].partition("</li>")[0]
+
+
+def test_the_api_names_the_messages_of_each_line(api, owner, linked, chat):
+    client = api(owner)
+    address = f"/api/v1/projects/billing/memory/entries/{linked.pk}/"
+    expected = [([str(chat.messages.get(seq=2).pk)], 1), ([], 0)]
+    for path in (address, "/api/v1/projects/billing/memory/entries/"):
+        data = client.get(path).json()
+        [found] = data.get("results", [data])
+        assert [(line["messages"], line["sources"]) for line in found["lines"]] == expected
+    [text] = client.get(f"{address}revisions/").json()
+    assert [line["messages"] for line in text["lines"]] == [pks for pks, _ in expected]
+
+
+def test_messages_of_a_private_chat_are_only_counted(api, client, owner, linked, chat):
+    chat.visibility = "private"
+    chat.save()
+    client.force_login(owner)
+    [line, _] = (
+        api(owner).get(f"/api/v1/projects/billing/memory/entries/{linked.pk}/").json()["lines"]
+    )
+    assert (line["messages"], line["sources"]) == ([], 1)
+    page = client.get(reverse("entry", args=["billing", linked.pk])).content.decode()
+    assert "and 1 other message" in page and "#m2" not in page
+
+
+def test_the_receipt_of_a_reply_leads_to_the_messages_of_each_line(client, owner, linked, chat):
+    member = Membership.objects.get(project=linked.project, user=owner)
+    item = {"id": str(linked.pk), "kind": "conversation", "revision": 1, "tokens": 9, "label": ""}
+    receipt = {"sections": [{"name": "bank", "tokens": 9, "items": [item]}]}
+    [section] = readable_sections(receipt, member)
+    [source] = section.sources
+    assert [len(line.messages) for line in source.lines] == [1, 0]

@@ -180,10 +180,11 @@ MERGE_TURNS = _recall.merge_turns
 CHAT_PROMPT_SECTIONS = [
     "chat.prompt.sections.persona",
     "memory.prompt.sections.blocks",
-    "memory.prompt.sections.facts",
+    "memory.prompt.facts.facts",
     "memory.prompt.sections.bank",
     "chat.prompt.sections.program",
     "chat.prompt.sections.history",
+    "memory.prompt.facts.matching_facts",
     "memory.prompt.sections.gists",
     "memory.prompt.sections.details",
     "chat.prompt.sections.message",

@@ -79,10 +79,12 @@ class FactQuerySet(models.QuerySet["Fact"]):
         )
 
     def with_validity(self, moment: datetime | None = None) -> "FactQuerySet":
-        """Return the supported facts as recorded now or at `moment`, with their ends.
+        """Return the supported facts as recorded now or at `moment`, with their ends."""
+        return self.supported().as_of(moment).with_ends(moment)
 
-        Annotates `until`, the end of the fact's validity, and `closer`, the id of the fact that
-        ended it; both None if it has no end.
+    def with_ends(self, moment: datetime | None = None) -> "FactQuerySet":
+        """Annotate `until`, the end of the fact's validity as recorded now or at `moment`, and
+        `closer`, the id of the fact that ended it; both None if it has no end.
         """
         recorded = Fact.objects.supported().as_of(moment)
         later = recorded.filter(
@@ -90,15 +92,11 @@ class FactQuerySet(models.QuerySet["Fact"]):
             topic=OuterRef("topic"),
             valid_from__gt=OuterRef("valid_from"),
         ).order_by("valid_from", "pk")
-        return (
-            self.supported()
-            .as_of(moment)
-            .annotate(
-                begun=Subquery(later.values("valid_from")[:1]),
-                closer=Subquery(later.values("pk")[:1]),
-                # LEAST ignores nulls.
-                until=Least(F("valid_until"), F("begun")),
-            )
+        return self.annotate(
+            begun=Subquery(later.values("valid_from")[:1]),
+            closer=Subquery(later.values("pk")[:1]),
+            # LEAST ignores nulls.
+            until=Least(F("valid_until"), F("begun")),
         )
 
     def valid_at(self, moment: datetime) -> "FactQuerySet":

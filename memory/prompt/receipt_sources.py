@@ -41,6 +41,7 @@ TITLES = {
     "blocks": gettext_lazy("Blocks"),
     "facts": gettext_lazy("What is held to be so"),
     "bank": gettext_lazy("What the project remembers"),
+    "matching_facts": gettext_lazy("Facts about this message"),
     "gists": gettext_lazy("Other chats, in short"),
     "details": gettext_lazy("Word for word, from other chats"),
     "history": gettext_lazy("This chat so far"),
@@ -127,7 +128,7 @@ class _SourceReader:
         self.lines = {pk: lines.from_json(text.lines) for pk, text in texts.items()}
         every_line = (line for found in self.lines.values() for line in found)
         self.line_messages = open_messages(member.user, project, every_line)
-        facts = facts_for(member).annotate(source=source_subquery())
+        facts = facts_for(member).with_ends().annotate(source=source_subquery())
         self.facts: Mapping[UUID, Fact] = _in_bulk(facts, items, "fact")
         blocks = Block.objects.visible_to(member)
         self.blocks: Mapping[UUID, Block] = _in_bulk(blocks, items, "block")
@@ -213,12 +214,18 @@ class _SourceReader:
             "fact",
             item["tokens"],
             fact.text,
-            _("since %(day)s") % {"day": self._day(fact.valid_from)},
+            self._validity(fact),
             SEPARATOR.join(map(translate_name, names)) or _("fact"),
             address,
             changed=fact.version != item["revision"],
             **actions,
         )
+
+    def _validity(self, fact: Fact) -> str:
+        first, until = self._day(fact.valid_from), getattr(fact, "until", None)
+        if until is not None and until <= timezone.now():
+            return f"{first} – {self._day(until)}"
+        return _("since %(day)s") % {"day": first}
 
     def _from_chunk(self, chunk: Chunk, item: ReceiptItem) -> ReceiptSource:
         session, message = chunk.session, getattr(chunk, "message", None)

@@ -19,7 +19,7 @@ from django.db.models.expressions import RawSQL
 
 from memory.models import Fact
 from memory.models.facts import FactQuerySet
-from memory.recall import embedders, fulltext, search
+from memory.recall import embedders, fulltext, query_parsing, search
 from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
 from memory.recall.search import RecallResult, RecallScope
@@ -81,6 +81,12 @@ _LATEST = f"""
 """
 
 
+# Past tense, and words that ask for what came before.
+_PAST = re.compile(
+    r"\b(?:was|were|did|had|before|previous|previously|former|formerly|earlier|ago|once|originally"
+    r"|first|last|history|\w{3,30}ed)\b",
+    re.IGNORECASE,
+)
 # SQL and the values of its parameters.
 Condition = tuple[str, Sequence[Any]]
 
@@ -103,6 +109,11 @@ def visible_facts(scope: RecallScope, moment: datetime) -> FactQuerySet:
 def about(project: UUID, user: int | None) -> FactQuerySet:
     """Return the live facts about the project, and about `user`, with their ends."""
     return Fact.objects.filter(Q(user=None) | Q(user=user), project=project).with_validity()
+
+
+def asks_for_past(query: str) -> bool:
+    """Return whether a question may ask for facts that have ended: it names a date or the past."""
+    return bool(_PAST.search(query)) or any(query_parsing.find_dates(query))
 
 
 def of_chunk(facts: FactQuerySet) -> QuerySet:

@@ -23,7 +23,11 @@ LATER = AT + timedelta(days=90)
 SESSIONS, EACH = 60, 20
 ROUNDS, BLOCK = 400, 40
 CHATS_OWN = ("persona", "history", "message")
-SEARCH = ("memory.prompt.sections.gists", "memory.prompt.sections.details")
+SEARCH = (
+    "memory.prompt.facts.matching_facts",
+    "memory.prompt.sections.gists",
+    "memory.prompt.sections.details",
+)
 
 
 @pytest.fixture

@@ -5,7 +5,17 @@ from playwright.sync_api import Page, expect
 
 LAYERS = ("conversation", "day", "week", "month")
 PARTS = (
-    *("persona", "blocks", "facts", "bank", "gists", "details", "history", "message"),
+    *(
+        "persona",
+        "blocks",
+        "facts",
+        "bank",
+        "matching_facts",
+        "gists",
+        "details",
+        "history",
+        "message",
+    ),
     *LAYERS,
 )
 

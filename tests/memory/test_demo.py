@@ -3,14 +3,19 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from asgiref.sync import async_to_sync
 
-from chat.models import Message
+from chat.conversations import generation
+from chat.conversations.messages import ask
+from chat.models import Message, Session
 from memory import demo
 from memory.layers import cycle
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
 from memory.layers.periods import Granularity
 from memory.models import Call, Fact
+from memory.prompt.receipt_sources import readable_sections
+from memory.recall import indexing
 
 pytestmark = pytest.mark.django_db
 
@@ -46,3 +51,30 @@ def test_two_months_of_talk_are_remembered_in_all_layers(project):
         Fact.objects.filter(subject="billing").with_validity().valid_at(NOW - timedelta(days=40))
     )
     assert [fact.object for fact in owners] == ["the platform team"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_both_owners_of_billing_are_in_the_receipt(project, scripted):
+    indexing.catch_up()
+    member = project.memberships.select_related("project", "user").get()
+    session = Session.objects.create(project=project, creator=member.user)
+    _, reply = ask(session, "Who owned billing in January, and who owns it now?", member.user)
+
+    async def read() -> list:
+        return [event async for event in generation.stream_reply(reply)]
+
+    async_to_sync(read)()
+    reply.refresh_from_db()
+    sent = "\n".join(message["content"] for message in scripted.requests[-1]["messages"])
+    sources = {
+        source.text: source.when
+        for section in readable_sections(reply.receipt, member)
+        for source in section.sources
+        if source.kind == "fact" and source.text.startswith("billing")
+    }
+    assert sources == {
+        "billing is owned by the platform team": "8 Jan 2026 – 20 Feb 2026",
+        "billing is owned by the payments team": "since 20 Feb 2026",
+    }
+    for text in sources:
+        assert text in sent

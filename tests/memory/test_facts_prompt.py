@@ -10,7 +10,8 @@ from chat.models import Session, Visibility
 from chat.prompt.builder import Turn, build, preview
 from memory import facts
 from memory.facts import Statement
-from memory.models import Fact
+from memory.models import Fact, FactSource
+from memory.recall import indexing
 from projects.models import Membership
 
 pytestmark = pytest.mark.django_db
@@ -124,7 +125,7 @@ def test_where_memory_is_off_there_are_none(give, fact_prompt, project):
     assert "facts" not in fact_prompt()
 
 
-def test_they_take_one_query_of_a_prompts_eight(
+def test_they_take_one_query_of_a_prompt_and_two_for_the_message(
     give, project, owner, django_assert_max_num_queries
 ):
     for number in range(20):
@@ -133,6 +134,87 @@ def test_they_take_one_query_of_a_prompts_eight(
     post_messages(session, [draft(f"Fact {n}", author=owner) for n in range(120)])
     build(Turn(session, session.messages.last()))
     fresh = Session.objects.select_related("project", "head__author").get(pk=session.pk)
-    # One is left, for blocks.
-    with django_assert_max_num_queries(7):
+    # Two search the facts that did not fit.
+    with django_assert_max_num_queries(8):
         build(Turn(fresh, fresh.head))
+
+
+# Too long to take the rest of the room for all facts.
+GARDENER = "Ana, who also looks after the paths, the hedges, the shed and the little pond behind it"
+
+
+def fill(give, count=40) -> None:
+    """Facts that take all room of the section of facts."""
+    for number in range(count):
+        give(f"a team with a rather long name, number {number}", subject=f"Service {number}")
+
+
+def test_facts_about_the_message_follow_the_stable_front(give, project, owner):
+    give(GARDENER, subject="The garden", since=MARCH - timedelta(days=9))
+    fill(give)
+    indexing.catch_up()
+    session = Session.objects.create(project=project, creator=owner)
+    asked = preview(session, "Who is responsible for the garden?", owner)
+    names = [section.name for section in asked.sections]
+    assert names.index("facts") < names.index("matching_facts") < names.index("message")
+    sections = {section.name: section for section in asked.sections}
+    assert "garden" not in text(sections)
+    lines = sections["matching_facts"].messages[0].text.splitlines()
+    assert f"- The garden is owned by {GARDENER} (since 2026-02-20 · by hand, olive)" in lines
+    [item] = [item for item in sections["matching_facts"].items if "garden" in item.label]
+    assert item.kind == "fact"
+    # Nothing stands in both sections, and another message leaves the front as it was.
+    shown = [item.id for section in asked.sections for item in section.items]
+    assert len(shown) == len(set(shown))
+    other = preview(session, "Thanks!", owner)
+    assert text({section.name: section for section in other.sections}) == text(sections)
+    assert "matching_facts" not in [section.name for section in other.sections]
+
+
+def test_a_question_about_the_past_brings_facts_that_have_ended(give, fact_prompt, project, owner):
+    give("the platform team")
+    give("the payments team", MARCH + timedelta(days=60))
+    indexing.catch_up()
+    session = Session.objects.create(project=project, creator=owner)
+
+    def matching(question: str) -> str:
+        sections = preview(session, question, owner).sections
+        return "".join(
+            section.messages[0].text for section in sections if section.name == "matching_facts"
+        )
+
+    ended = "- Billing is owned by the platform team (since 2026-03-01 until 2026-04-30 · by hand"
+    assert ended in matching("Who owned billing in March, and who owns it now?")
+    assert matching("Who owns billing?") == ""
+
+
+def test_facts_that_most_chats_state_come_first(give, fact_prompt, project, owner, entry):
+    old = give("Ana", subject="The key")
+    fill(give)
+    FactSource.objects.create(
+        project=project,
+        fact=old,
+        session=entry.session,
+        message=entry.session.messages.get(seq=1),
+        entry=entry,
+        valid_from=MARCH,
+        confidence=1,
+    )
+    lines = [line for line in text(fact_prompt()).splitlines() if line.startswith("- ")]
+    assert lines[0].startswith("- The key is owned by Ana")
+
+
+def test_personal_facts_about_the_message_stay_private(give, project, owner):
+    give(
+        f"olive alone, {GARDENER}",
+        subject="The garden",
+        since=MARCH - timedelta(days=9),
+        user_id=owner.pk,
+    )
+    fill(give)
+    indexing.catch_up()
+    for visibility, is_told in ((Visibility.PRIVATE, True), (Visibility.PROJECT, False)):
+        session = Session.objects.create(project=project, creator=owner, visibility=visibility)
+        prompt = preview(session, "Who is responsible for the garden?", owner)
+        told = any("olive alone" in message.text for message in prompt.messages)
+        assert told == is_told

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -10,6 +9,7 @@ from rest_framework.views import APIView
 
 from memory.models import SourceType
 from memory.recall import TRANSCRIPT_SOURCES, RecallScope, recall
+from memory.recall.speakers import MAX_NAME_CHARS, speaker_filters
 from projects import permissions
 
 # The number of results if neither a limit nor a budget is given.
@@ -36,7 +36,9 @@ class RecallQuerySerializer(serializers.Serializer):
     valid_at = serializers.DateTimeField(
         required=False, help_text="Facts that are valid at that time. Default: now."
     )
-    author = serializers.CharField(required=False, help_text="A username.")
+    author = serializers.CharField(
+        required=False, max_length=MAX_NAME_CHARS, help_text="A username, or a speaker's name."
+    )
 
 
 class RecallResultSerializer(serializers.Serializer):
@@ -77,8 +79,6 @@ class RecallView(APIView):
         budget, limit = params.get("token_budget"), params.get("limit")
         if budget is None and limit is None:
             limit = DEFAULT_LIMIT
-        users = get_user_model()
-        people = users.objects.filter(username=params.get("author"))
         scope = RecallScope(
             project,
             request.user,
@@ -88,8 +88,7 @@ class RecallView(APIView):
             exclude_session=params.get("exclude_session"),
             source_types=[params["source"]] if "source" in params else TRANSCRIPT_SOURCES,
             valid_at=params.get("valid_at"),
-            # A user without messages, so that the results do not reveal usernames.
-            author=(people.first() or users()) if "author" in params else None,
+            **speaker_filters(params.get("author", "")),
         )
         results = recall(scope, params["q"], budget, limit)
         return Response(RecallResponseSerializer({"results": results}).data)

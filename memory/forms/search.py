@@ -3,12 +3,12 @@
 from typing import Any
 
 from django import forms
-from django.contrib.auth import get_user_model
 from django.utils.translation import gettext_lazy as _
 
 from memory.layers.periods import LAYER_LABELS
 from memory.models import ActivityVerb
 from memory.models.activity import ActivityQuerySet
+from memory.recall.speakers import MAX_NAME_CHARS
 from projects.models import Project
 
 EVERYONE = _("Everyone")
@@ -16,6 +16,7 @@ EVERYONE = _("Everyone")
 STRATA = "strata"
 # Values of `what` beside the layers.
 MESSAGES, FACTS = "said", "facts"
+MAX_SUGGESTIONS = 200
 
 
 def date_field(label: Any, **options: Any) -> forms.DateField:
@@ -47,16 +48,18 @@ class MemorySearchForm(forms.Form):
     )
     session = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
+    author = forms.CharField(
+        label=_("By"),
+        required=False,
+        max_length=MAX_NAME_CHARS,
+        widget=forms.TextInput(attrs={"list": "people", "placeholder": EVERYONE}),
+    )
+
     def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        people = get_user_model().objects.filter(memberships__project=project)
-        self.fields["author"] = forms.ModelChoiceField(
-            people.order_by("username"),
-            label=_("By"),
-            required=False,
-            empty_label=EVERYONE,
-            to_field_name="username",
-        )
+        # Suggestions: other speakers of imported chats can be entered too.
+        members = project.memberships.order_by("user__username")
+        self.people = members.values_list("user__username", flat=True)[:MAX_SUGGESTIONS]
 
 
 class ActivityForm(forms.Form):

@@ -8,11 +8,16 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field
 
 from chat.conversations.messages import MAX_MESSAGE_CHARS
+from memory.recall.speakers import MAX_NAME_CHARS
 
 MAX_QUERY_CHARS = 2_000
 Query = Annotated[str, Field(max_length=MAX_QUERY_CHARS, description="Empty: the most recent.")]
 Question = Annotated[
     str, Field(max_length=MAX_QUERY_CHARS, description="The message to be answered.")
+]
+Speaker = Annotated[
+    str,
+    Field(max_length=MAX_NAME_CHARS, description="A username or a speaker's name. Empty: all."),
 ]
 ValidAt = Annotated[
     AwareDatetime | None, Field(description="Facts valid at this time. Default: now.")

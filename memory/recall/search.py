@@ -45,8 +45,8 @@ class RecallScope:
 
     Without a `viewer` no private content is visible. With `shared_only` the scope is what every
     member of the project may see, for answers that all of them read. `speaker` is a name, or a
-    part of one, in any case. `window` leaves out a session from a `seq` on. Facts are
-    valid at `valid_at`; None is now.
+    part of one, in any case; with an `author` too, either is enough. `window` leaves out a session
+    from a `seq` on. Facts are valid at `valid_at`; None is now.
     """
 
     project: Project
@@ -88,14 +88,14 @@ class RecallScope:
     def chunk_conditions(self) -> str:
         """Return the part of the conditions that only uses `c`."""
         conditions = ["c.source_type = ANY(%(types)s)"]
+        speakers = []
         if self.author is not None:
-            # An unsaved user has no id, and so no chunks.
-            conditions.append("c.author_id = %(author)s")
+            speakers.append("c.author_id = %(author)s")
         if self.speaker:
-            conditions.append(
-                "(lower(c.speaker) = %(speaker)s "
-                "OR %(speaker)s = ANY (string_to_array(lower(c.speaker), ' ')))"
-            )
+            speakers.append("lower(c.speaker) = %(speaker)s")
+            speakers.append("%(speaker)s = ANY (string_to_array(lower(c.speaker), ' '))")
+        if speakers:
+            conditions.append(f"({' OR '.join(speakers)})")
         if self.since is not None:
             conditions.append("c.occurred_at >= %(since)s")
         if self.until is not None:

@@ -24,6 +24,7 @@ from memory.recall import (
     relevant_facts,
 )
 from memory.recall.service import MAX_QUERY_CHARS
+from memory.recall.speakers import speaker_filters
 from memory.views import project_page, render_page
 from projects.models import Membership
 
@@ -79,7 +80,7 @@ def _scope(member: Membership, data: Mapping[str, Any]) -> RecallScope:
         since=since and midnight(since, zone),
         # `until` is inclusive.
         until=until and midnight(until + timedelta(days=1), zone),
-        author=data["author"] or None,
+        **speaker_filters(data["author"]),
         session=data["session"],
     )
 

@@ -2,7 +2,9 @@
 
 import pytest
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Visibility
+from memory.recall import indexing
 from tests.memory.recall_helpers import AT, talk
 
 pytestmark = pytest.mark.django_db
@@ -47,6 +49,25 @@ def test_filters_are_kept(api, project, owner):
     assert results(api, owner, q="cutover", source="note") == []
     filters = {"until": "2026-03-02T00:00Z", "session": session.pk, "author": "olive"}
     assert len(results(api, owner, q="cutover", source="turn", **filters)) == 1
+
+
+def test_speakers_without_an_account_are_found_by_name(api, project, owner):
+    session = talk(project, owner, "The gate is closed.")
+    drafts = [
+        draft("The cutover is in May.", author_name="Emi Sato", created_at=AT),
+        draft("The cutover is in June.", author_name="Olive Oyl", created_at=AT),
+    ]
+    post_messages(session, drafts)
+    indexing.catch_up()
+
+    def said_by(name: str) -> list[str]:
+        return [result["speaker"] for result in results(api, owner, q="cutover", author=name)]
+
+    assert said_by("Emi Sato") == said_by("emi") == ["Emi Sato"]
+    # A username that is also a name.
+    assert set(said_by("olive")) == {"olive", "Olive Oyl"}
+    assert said_by("Em") == said_by("nobody") == []
+    assert results(api, owner, q="cutover", author="emi", source="fact") == []
 
 
 def test_without_a_question_it_is_the_most_recent(api, project, owner):

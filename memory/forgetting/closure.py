@@ -292,13 +292,14 @@ def exposed_replies(project: Project, deletions: DeletionSet) -> set[UUID]:
     """Return the replies that stay and whose receipts name a deleted row: their text may be
     derived from it. Call this before anything is deleted.
 
-    All of them may be in any prompt of the project: models read messages of other sessions with
-    tools.
+    A message is only in prompts of its own session, except for models that read it with a tool;
+    entries, facts, blocks and excerpts may be in any prompt of the project.
     """
     rows = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
+    replies = replies_naming(rows.filter(session__in=deletions.touched), deletions.messages)
+    replies |= replies_naming(rows.exclude(lookups=[]), deletions.messages)
     memories = deletions.changed_entries | deletions.facts | deletions.blocks
-    named = deletions.messages | memories | chunks_of(project, deletions)
-    replies = replies_naming(rows, named)
+    replies |= replies_naming(rows, memories | chunks_of(project, deletions))
     deleted = Message.objects.filter(
         project=project, session__in=deletions.sessions, pk__in=replies
     )

@@ -28,7 +28,7 @@ from chat.signals import (
 )
 from memory.forgetting import tombstones
 from memory.forgetting.service import ForgetScope, forget
-from memory.layers import conversations, coverage
+from memory.layers import conversations, coverage, losses
 from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import ActivityVerb, Chunk, Cursor, EntriesChanged, Entry, Fact, ReviewReason
 from memory.models.activity import record_activity
@@ -170,7 +170,12 @@ def write_project_tombstone(instance: Project, **kwargs: object) -> None:
 
 @receiver(session_made_private)
 def review_quotes(session: Session, **kwargs: object) -> None:
-    """Send extractive entries to review: they quote, and the session is private now."""
+    """Send extractive entries to review: they quote, and the session is private now. What its
+    entries lack may be read by its creator only, so it is only counted.
+    """
+    for entry in entries_of(session).exclude(losses=[]):
+        entry.losses = losses.without_texts(entry.losses)
+        entry.save(update_fields=["losses"])
     quoting = entries_of(session).filter(written_by=EXTRACTIVE)
     entry_operations.send_to_review(quoting, ReviewReason.PRIVATE)
 

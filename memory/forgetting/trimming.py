@@ -9,9 +9,9 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from chat.models import Message
+from chat.models import Message, Visibility
 from memory.forgetting.scope import DeletionSet, Trim
-from memory.layers import lines, losses
+from memory.layers import coverage, lines, losses
 from memory.layers.bank import item_tokens
 from memory.layers.entities import find_entities
 from memory.layers.lines import Line
@@ -27,7 +27,11 @@ MAX_COMPARED_MESSAGES = 200
 
 def find_trims(project: Project, deletions: DeletionSet, ids: Collection[UUID]) -> list[Trim]:
     """Return the entries among `ids` that can lose single lines and keep at least one."""
-    rows = project.entries.filter(pk__in=ids, withheld=False, note="").exclude(lines=[])
+    rows = (
+        project.entries.filter(pk__in=ids, withheld=False, note="")
+        .exclude(lines=[])
+        .select_related("session")
+    )
     entries = {entry: lines.from_json(entry.lines) for entry in rows.order_by("pk")}
     sources = {source for found in entries.values() for line in found for source in line.sources}
     forgotten = _forgotten(project, deletions, sources)
@@ -106,8 +110,7 @@ def remove_lines(project: Project, deletions: DeletionSet) -> int:
             _remove(trim)
     # Children before the digests above them.
     for entry in sorted((trim.entry for trim in trims), key=lambda entry: entry.layer.depth):
-        if entry.granularity != CONVERSATION:
-            _audit(entry)
+        _audit(entry)
     return removed
 
 
@@ -139,12 +142,19 @@ def _trim_revisions(project: Project, deletions: DeletionSet) -> None:
             row.save(update_fields=["lines", "summary"])
 
 
-def _audit(digest: Entry) -> None:
-    """Store the particulars of the children that a digest omits, without forgotten ones."""
-    children = Entry.objects.in_layers().filter(
-        project=digest.project_id, parent=digest, withheld=False
-    )
-    texts = [(child.label, child.summary) for child in children.select_related("session")]
-    audit = losses.audit(texts, digest.summary)
-    rows = Entry.objects.filter(project=digest.project_id, pk=digest.pk)
-    rows.update(losses=audit.listed(), particulars=audit.held)
+def _audit(entry: Entry) -> None:
+    """Store the particulars of the sources that an entry omits, without forgotten ones."""
+    if entry.granularity == CONVERSATION:
+        messages = coverage.messages_of(entry).values_list("text", flat=True)
+        audit = losses.audit_messages(messages, entry.summary)
+    else:
+        children = Entry.objects.in_layers().filter(
+            project=entry.project_id, parent=entry, withheld=False
+        )
+        texts = [(child.label, child.summary) for child in children.select_related("session")]
+        audit = losses.audit(texts, entry.summary)
+    listed = audit.listed()
+    if entry.session is not None and entry.session.visibility == Visibility.PRIVATE:
+        listed = losses.without_texts(listed)
+    rows = Entry.objects.filter(project=entry.project_id, pk=entry.pk)
+    rows.update(losses=listed, particulars=audit.held)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from chat.models import Message, Session, Visibility
 from memory import leases
 from memory.facts import extraction
-from memory.layers import entry_text, summarising
+from memory.layers import entry_text, losses, summarising
 from memory.layers.bank import item_tokens
 from memory.layers.coverage import (
     CONTRIBUTING,
@@ -150,6 +150,7 @@ class SummaryJob:
     calls: CallRecorder = field(init=False)
     result: ConversationSummary = ConversationSummary()
     written_by: str = ""
+    audit: losses.Audit = losses.Audit((), ())
 
     def __post_init__(self) -> None:
         self.previous = previous_summary(self.session, self.messages)
@@ -171,6 +172,8 @@ class SummaryJob:
         summariser = summarising.get_summariser(project)
         self.result = summariser.conversation(lines, self.previous.text, self.calls)
         self.written_by = summariser.name
+        texts = (message.text for message in self.messages.contributing)
+        self.audit = losses.audit_messages(texts, self.result.text)
 
     def sources_unchanged(self) -> bool:
         """Lock the session and compare its messages with those that were read.
@@ -200,6 +203,7 @@ class SummaryJob:
             reason = review_reason(session, self.result.text, self.written_by)
             entry.state = EntryStatus.PROPOSED if reason else EntryStatus.LIVE
             entry.waits_because = reason or ""
+            self._set_losses(entry, session)
             with history_clock(self.now):
                 entry.save(force_insert=True)
             recount(session, self.messages.last_seq, through=self.messages.last_seq)
@@ -240,6 +244,7 @@ class SummaryJob:
             absorbed = entry.parent is not None and entry.parent.state != EntryStatus.PROPOSED
             entry.state = EntryStatus.ABSORBED if absorbed else EntryStatus.LIVE
         set_source_times(entry, self.messages)
+        self._set_losses(entry, entry.session)
         was_withheld = entry.withheld
         entry_text.replace_text(entry, self.result.lines, self.written_by, self.now)
         entry.sources_hash = self.messages.fingerprint
@@ -277,6 +282,13 @@ class SummaryJob:
         rows = Entry.objects.select_for_update(of=("self",)).select_related("parent", "session")
         rows = rows.filter(project=entry.project_id, pk=entry.pk, state=EntryStatus.STALE)
         return rows.first() if unchanged else None
+
+    def _set_losses(self, entry: Entry, session: Session) -> None:
+        """Set what the messages contain and the entry lacks; only its number in a private chat."""
+        listed = self.audit.listed()
+        if session.visibility == Visibility.PRIVATE:
+            listed = losses.without_texts(listed)
+        entry.losses, entry.particulars = listed, self.audit.held
 
     def _store_facts(self, entry: Entry, for_good: bool = False) -> None:
         """Store the facts of the result; `for_good` deletes the facts that are no longer in it."""

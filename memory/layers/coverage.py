@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, takewhile
 
-from django.db.models import Count, OuterRef, Q, Sum
+from django.db.models import Count, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 
 from chat.conversations.branches import path_to
@@ -137,6 +137,17 @@ def set_source_times(entry: Entry, messages: MessageRange) -> None:
     times = [message.created_at for message in messages.contributing]
     entry.message_count = len(times)
     entry.first_source_at, entry.last_source_at = min(times), max(times)
+
+
+def messages_of(entry: Entry) -> QuerySet[Message]:
+    """Return the messages that a conversation entry was made from, in order."""
+    rows = Message.objects.filter(
+        CONTRIBUTING,
+        project=entry.project_id,
+        session=entry.session_id,
+        seq__range=(entry.first_seq, entry.last_seq),
+    )
+    return rows.order_by("seq")
 
 
 def cover_gaps(session: Session, seqs: Collection[int]) -> None:

@@ -1,4 +1,4 @@
-"""Losses: the names, dates, numbers and identifiers of its children that a digest lacks. Pure."""
+"""Losses: the names, dates, numbers and identifiers of its sources that an entry lacks. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _PUNCTUATION = "`*_.,;:!?()[]{}<>\"'“”„«»‘’…"
 
 @dataclass(frozen=True)
 class Audit:
-    """The `particulars` of the children, and those of them that are `missing` in the digest."""
+    """The `particulars` of the sources, and those of them that are `missing` in the entry."""
 
     particulars: Sequence[Entity]
     missing: Sequence[Entity]
@@ -51,11 +51,22 @@ class Audit:
         return [*listed, {"kind": MORE, "text": str(len(items) - len(listed))}]
 
 
+def without_texts(listed: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Return a list of losses that only counts them: their texts may be private."""
+    number = count_losses(listed)
+    return [{"kind": MORE, "text": str(number)}] if number else []
+
+
 def count_losses(listed: Sequence[dict[str, str]]) -> int:
     """Return the number of losses, including those that the last item counts."""
     if listed and listed[-1]["kind"] == MORE:
         return len(listed) - 1 + int(listed[-1]["text"])
     return len(listed)
+
+
+def audit_messages(texts: Iterable[str], summary: str) -> Audit:
+    """Look in the summary of a conversation for the particulars of its messages."""
+    return audit((("", text) for text in texts), summary)
 
 
 def audit(children: Iterable[tuple[str, str]], digest: str) -> Audit:

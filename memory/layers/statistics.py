@@ -1,4 +1,4 @@
-"""Figures about a project's memory: its growth, the particulars in its digests, and its cost."""
+"""Figures about a project's memory: its growth, the particulars in its entries, and its cost."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce, TruncWeek
 from django.utils import timezone
 
 from memory.layers import losses
+from memory.layers.coverage import messages_of
 from memory.layers.entities import EntityKind
 from memory.layers.periods import Granularity
 from memory.models import Call, Entry, EntryStatus
@@ -43,9 +44,9 @@ class WeekStatistics:
 
 @dataclass(frozen=True)
 class LayerStatistics:
-    """The number of entries in a layer, and the share of particulars that its digests kept.
+    """The number of entries in a layer, and the share of particulars that they kept.
 
-    `kept` is None if it is unknown, or if the children contain no particulars.
+    `kept` is None if it is unknown, or if the sources contain no particulars.
     """
 
     granularity: Granularity
@@ -115,39 +116,39 @@ class _LossCount(Func):
     output_field = IntegerField()
 
 
-def current_digests(project: Project) -> QuerySet[Entry]:
-    return project.entries.filter(state__in=_CURRENT).exclude(granularity=CONVERSATION)
+def current_entries(project: Project) -> QuerySet[Entry]:
+    return project.entries.filter(state__in=_CURRENT)
 
 
 def kept_by_layer(project: Project) -> dict[str, float]:
-    """Return the share of their children's particulars that the digests of each layer kept.
+    """Return the share of their sources' particulars that the entries of each layer kept.
 
-    One query over the audits stored with the digests. A layer whose children hold no particulars
+    One query over the audits stored with the entries. A layer whose sources hold no particulars
     is left out.
     """
-    layers = current_digests(project).values("granularity").order_by()
+    layers = current_entries(project).values("granularity").order_by()
     sums = layers.annotate(held=Sum("particulars"), lost=Sum(_LossCount("losses")))
     return {row["granularity"]: 1 - row["lost"] / row["held"] for row in sums.filter(held__gt=0)}
 
 
 @dataclass
 class ParticularCounts:
-    """Counts over the digests of one layer, by group and for `ALL` groups together.
+    """Counts over the entries of one layer, by group and for `ALL` groups together.
 
-    `held` are the particulars in their children, `carried` are those that the digests contain too.
+    `held` are the particulars in their sources, `carried` are those that the entries contain too.
     """
 
-    digests: int = 0
+    entries: int = 0
     held: Counter[str] = field(default_factory=Counter)
     carried: Counter[str] = field(default_factory=Counter)
 
     def share(self, group: str) -> float | None:
-        """Return the share that was kept; None where the children hold nothing of the group."""
+        """Return the share that was kept; None where the sources hold nothing of the group."""
         return self.carried[group] / self.held[group] if self.held[group] else None
 
     def add(self, audit: losses.Audit) -> None:
         missing = set(audit.missing)
-        self.digests += 1
+        self.entries += 1
         for particular in audit.particulars:
             kind = particular.kind
             for group in (ALL, *(name for name, kinds in GROUPS.items() if kind in kinds)):
@@ -156,16 +157,21 @@ class ParticularCounts:
 
 
 def particulars_by_layer(project: Project) -> dict[Granularity, ParticularCounts]:
-    """Audit all current digests of a project again; return the counts by layer, youngest first.
+    """Audit all current entries of a project again; return the counts by layer, youngest first.
 
     Takes some seconds for years of conversations.
     """
     children = project.entries.select_related("session")
-    digests = (
-        current_digests(project).order_by("pk").prefetch_related(Prefetch("children", children))
+    entries = (
+        current_entries(project).order_by("pk").prefetch_related(Prefetch("children", children))
     )
     counts = {layer: ParticularCounts() for layer in Granularity}
-    for digest in digests.iterator(chunk_size=200):
-        texts = [(child.label, child.summary) for child in digest.children.all()]
-        counts[Granularity(digest.granularity)].add(losses.audit(texts, digest.summary))
-    return {layer: count for layer, count in counts.items() if count.digests}
+    for entry in entries.iterator(chunk_size=200):
+        if entry.granularity == CONVERSATION:
+            messages = messages_of(entry).values_list("text", flat=True)
+            audit = losses.audit_messages(messages, entry.summary)
+        else:
+            texts = [(child.label, child.summary) for child in entry.children.all()]
+            audit = losses.audit(texts, entry.summary)
+        counts[entry.layer].add(audit)
+    return {layer: count for layer, count in counts.items() if count.entries}

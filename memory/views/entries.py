@@ -7,7 +7,7 @@ from chat.models import Message
 from chat.permissions import sessions_for
 from memory.forms.entries import EntryForm
 from memory.layers import losses
-from memory.layers.coverage import CONTRIBUTING
+from memory.layers.coverage import messages_of
 from memory.line_sources import linked_lines
 from memory.models import Activity, Entry, EntryStatus
 from memory.moderation.revisions import comparison, entry_texts
@@ -55,7 +55,4 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
 
 def _covered_messages(entry: Entry) -> list[Message]:
     """Return the messages with content that the entry covers, in order."""
-    messages = Message.objects.filter(
-        CONTRIBUTING, session=entry.session_id, seq__gte=entry.first_seq, seq__lte=entry.last_seq
-    )
-    return list(messages.select_related("author").order_by("seq")[:MAX_SOURCES])
+    return list(messages_of(entry).select_related("author")[:MAX_SOURCES])

@@ -13,6 +13,7 @@ from memory.layers import cycle
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
 from memory.layers.history import entry_as_of
+from memory.layers.lines import Line
 from memory.models import Chunk, Entry, EntryStatus
 from memory.moderation import entry_operations
 
@@ -91,29 +92,30 @@ def test_a_line_without_messages_withholds_the_entry(written, project):
     assert (written.withheld, written.summary, written.lines) == (True, "", [])
 
 
-def test_past_texts_and_search_lose_the_line_too(project, owner):
-    session = talk_about(
-        project, owner, 0, ["The vault is in Bern since 2019.", "We decided that Ana owns billing."]
-    )
-    entry = summarise(session.pk, START + timedelta(days=1))
-    assert "Bern" in entry.summary and "billing" in entry.summary
-    added = f"{entry.summary}\n- By hand"
-    entry = entry_operations.edit(entry, added, owner)
-    entry_operations.edit(entry, "- Ana owns it", owner)
-    Entry.objects.filter(pk=entry.pk).update(lines=[], note="")
-    moment = START + timedelta(days=2)
-    forget(project, ForgetScope(message=message(entry, 1).pk))
-    assert entry.revisions.count() == 0
-    assert entry_as_of(entry, moment).summary is None
-
-
-def test_a_past_moment_shows_the_lines_that_are_left(project, owner):
+@pytest.fixture
+def quoted(project, owner):
+    """An entry that quotes both messages of its chat."""
     said = ["The vault is in Bern since 2019.", "We decided that Ana owns billing."]
     session = talk_about(project, owner, 0, said)
     cycle.run(START + timedelta(days=1))
     [entry] = session.entries.all()
+    messages = session.messages.order_by("seq")
+    entry.set_lines([Line(it.text, entry.day, "olive", (it.pk,)) for it in messages])
+    entry.save()
+    return entry
+
+
+def test_earlier_texts_go_if_their_lines_name_no_message(quoted, project, owner):
+    entry = entry_operations.edit(quoted, f"{quoted.summary}\n- By hand", owner)
+    entry = entry_operations.edit(entry, "- olive: “We decided that Ana owns billing.”", owner)
     forget(project, ForgetScope(message=message(entry, 1).pk))
-    past = entry_as_of(entry, START + timedelta(days=2))
+    [revision] = entry.revisions.all()
+    assert (revision.revision, len(revision.lines)) == (1, 1)
+
+
+def test_a_past_moment_shows_the_lines_that_are_left(quoted, project):
+    forget(project, ForgetScope(message=message(quoted, 1).pk))
+    past = entry_as_of(quoted, START + timedelta(days=2))
     assert past is not None and past.summary is not None
     assert "billing" in past.summary and "Bern" not in past.summary
 

@@ -95,7 +95,7 @@ def test_two_years_of_daily_talk(owner, talks, writer, scale, tally: Callable):
     if writer == HASTY:
         check_facts(project)
     assert fullest > project.bank_max_tokens * 0.7
-    assert set(particulars_by_layer(project)) == set(Granularity) - {Granularity.CONVERSATION}
+    assert set(particulars_by_layer(project)) == set(Granularity)
     assert len(ladder_query.unsettled_nodes(project)) < scale(300, 40) < project.entries.count()
     report_kept_particulars(project, tally)
     report_cycle_times(took, tally)
@@ -114,7 +114,7 @@ def report_kept_particulars(project: Project, tally: Callable) -> None:
     counted = kept_by_layer(project)
     for layer, particulars in particulars_by_layer(project).items():
         assert particulars.share(ALL) == pytest.approx(counted[layer], abs=0.01)
-        tally(f"{layer} digests", particulars.digests)
+        tally(f"{layer} digests", particulars.entries)
         for group in (*GROUPS, ALL):
             share = particulars.share(group)
             if share is not None:

@@ -13,7 +13,7 @@ COLUMNS = (*GROUPS, ALL)
 
 
 class Command(BaseCommand):
-    help = "Reports the share of names, dates, identifiers and numbers in each layer's digests."
+    help = "Reports the share of names, dates, identifiers and numbers that each layer keeps."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", metavar="SLUG", help="only this project")
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         if options["json"]:
             report = {
                 slug: {
-                    layer: {"digests": counts.digests}
+                    layer: {"digests": counts.entries}
                     | {column: counts.share(column) for column in COLUMNS}
                     for layer, counts in layers.items()
                 }
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{slug}\n{_line('layer', 'digests', COLUMNS)}")
             for layer, counts in layers.items():
                 shares = [_percent(counts.share(column)) for column in COLUMNS]
-                self.stdout.write(_line(layer, counts.digests, shares))
+                self.stdout.write(_line(layer, counts.entries, shares))
 
 
 def _percent(share: float | None) -> str:
@@ -46,4 +46,4 @@ def _percent(share: float | None) -> str:
 
 
 def _line(first: object, second: object, others) -> str:
-    return f"  {first:<8} {second:>8}" + "".join(f" {other:>12}" for other in others)
+    return f"  {first:<12} {second:>8}" + "".join(f" {other:>12}" for other in others)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from chat.models import Message, Visibility
+from chat.models import Message, Role, Visibility
 from chat.prompt.builder import Turn
 from chat.prompt.types import (
     MESSAGE_OVERHEAD_TOKENS,
@@ -31,6 +31,7 @@ from memory.recall import (
     in_time_order,
     is_small_talk,
     pack_into_budget,
+    query_in_chat,
     recall,
 )
 from projects.core import token_counting
@@ -180,7 +181,9 @@ def _recall(turn: Turn) -> RecalledContext:
         exclude_session=turn.session.pk,
         source_types=(*TRANSCRIPT_SOURCES, SourceType.ENTRY),
     )
-    results = recall(scope, query, limit=MAX_RECALLED)
+    earlier = [row.text for row in reversed(turn.path[:-1]) if row.role == Role.USER]
+    full_query = query_in_chat(query, [*earlier, turn.session.title])
+    results = recall(scope, full_query, limit=MAX_RECALLED)
     excerpts = [result for result in results if result.source_type != SourceType.ENTRY]
     summaries = [result for result in results if result.source_type == SourceType.ENTRY]
     originals = copied_positions(turn)

@@ -10,6 +10,7 @@ from memory.recall.service import (
     in_time_order,
     is_small_talk,
     pack_into_budget,
+    query_in_chat,
     recall,
 )
 
@@ -23,6 +24,7 @@ __all__ = [
     "in_time_order",
     "is_small_talk",
     "pack_into_budget",
+    "query_in_chat",
     "recall",
     "relevant_facts",
 ]

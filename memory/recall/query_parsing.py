@@ -23,6 +23,7 @@ _LATEST = re.compile(
     r"\b(?:now|latest|current|currently|still|these days|recent|recently|updated?|today|final)\b",
     re.IGNORECASE,
 )
+_OF_SELF = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
 _MONTH = "|".join(_MONTHS)
@@ -94,6 +95,7 @@ class ParsedQuery:
     asks_when: bool
     asks_names: bool
     asks_latest: bool
+    asks_of_self: bool
     message_share: float
     dates: tuple[DateRange, ...]
     words: frozenset[str]
@@ -119,6 +121,7 @@ def parse_query(text: str) -> ParsedQuery:
         asks_when=bool(_WHEN.search(text)),
         asks_names=bool(_NAMES.search(text)),
         asks_latest=bool(_LATEST.search(text)),
+        asks_of_self=bool(_OF_SELF.search(text)),
         message_share=min(max(share, 0.0), 1.0),
         dates=tuple(find_dates(text)),
         words=frozenset(word.lower() for word in _WORD.findall(text)),

@@ -27,6 +27,7 @@ WEIGHTS: Mapping[str, float] = {
     # of an excerpt, and its time if the query asks for the latest or continues a chat.
     "assistant": -1.5,
     "assistant_message": 1.0,
+    "assistant_self": -0.5,
     "part": -1.5,
     "opening": 0.2,
     "length": -0.25,
@@ -65,7 +66,7 @@ WEIGHTS: Mapping[str, float] = {
     "day_before": 1.269,
 }
 SET_BY_HAND = (
-    *("assistant", "assistant_message", "part", "opening", "length"),
+    *("assistant", "assistant_message", "assistant_self", "part", "opening", "length"),
     *("asked_latest", "recent_message"),
 )
 # BM25's saturation and length normalisation.
@@ -355,11 +356,13 @@ def later_conversations(rows: CandidateRows) -> Floats:
 
 def role_signals(query: ParsedQuery, rows: CandidateRows) -> dict[str, Floats]:
     """Return the signals of the role: people's messages count more, as assistants write more. A
-    message that continues a chat often continues what the assistant wrote.
+    message that continues a chat often continues what the assistant wrote. A question about the
+    person who asks it is answered by what people wrote.
     """
     by_assistant = rows.by_assistant.astype(np.float32)
     return {
         "assistant": by_assistant,
         "assistant_message": by_assistant * query.message_share,
+        "assistant_self": by_assistant * query.asks_of_self * (1 - query.message_share),
         "part": np.minimum(rows.parts, 4).astype(np.float32) / np.float32(4),
     }

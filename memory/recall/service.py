@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,16 @@ FURTHER_LENGTH_WEIGHT = 1.5
 
 _WORDS = re.compile(r"[^\W\d_]+")
 _SMALL_TALK = frozenset(wordpieces.WORDS["small_talk"].split())
+_REFERENCES = frozenset(wordpieces.WORDS["reference"].split())
+_NO_SUBJECT = _SMALL_TALK.union(
+    _REFERENCES,
+    wordpieces.WORDS["without_subject"].split(),
+    wordpieces.WORDS["pieces"]["stop_word"].split(),
+)
+# A message with more words that may be its subject is searched for alone.
+MAX_SUBJECT_WORDS = 2
+MAX_EARLIER_TEXTS = 3
+MAX_EARLIER_CHARS = 200
 
 
 @RECALL.time()
@@ -213,6 +223,26 @@ def _to_arrays(columns: Any, terms: int) -> CandidateRows:
 def is_small_talk(text: str) -> bool:
     """Return whether a message has no content to search for: thanks, greetings, assent."""
     return all(word in _SMALL_TALK for word in _WORDS.findall(text[:MAX_QUERY_CHARS].lower()))
+
+
+def query_in_chat(text: str, earlier: Iterable[str]) -> str:
+    """Return the query for a message of a chat, whose `earlier` texts are the latest first.
+
+    If a text refers to something that was mentioned before and hardly names a subject ("what about
+    the second one?"), the beginning of the text before it is added, until one names its subject.
+    """
+    query = [text]
+    for before in islice(earlier, MAX_EARLIER_TEXTS):
+        if not _refers_back(query[-1][:MAX_QUERY_CHARS]):
+            break
+        query.append(before[:MAX_EARLIER_CHARS])
+    return "\n".join(query)
+
+
+def _refers_back(text: str) -> bool:
+    words = _WORDS.findall(text.lower())
+    subject = [word for word in words if word not in _NO_SUBJECT]
+    return len(subject) <= MAX_SUBJECT_WORDS and not _REFERENCES.isdisjoint(words)
 
 
 def filter_relevant(

@@ -7,7 +7,8 @@ from chat.models import Session, Visibility
 from chat.prompt.builder import Turn, build, preview
 from memory.layers import conversations
 from memory.models import Entry, EntryStatus
-from tests.memory.recall_helpers import AT, talk
+from memory.recall import query_in_chat
+from tests.memory.recall_helpers import AT, say, talk
 
 pytestmark = pytest.mark.django_db
 
@@ -49,6 +50,30 @@ def test_what_asks_for_nothing_recalls_nothing(project, owner, ask, small):
     talk(project, owner, CUTOVER)
     talk(project, owner, "Thanks, that was great! Sounds good to me.")
     assert not {"gists", "details"} & set(ask(small))
+
+
+SECOND = "The second candidate for the new database is Cassandra, because it scales out."
+
+
+def test_a_follow_up_recalls_the_subject_of_the_running_chat(project, owner, ask):
+    follow_up = "And what about the second one?"
+    talk(project, owner, SECOND)
+    question = "What is the first candidate for the new database?"
+    running = talk(project, owner, question, visibility=Visibility.PRIVATE)
+    say(running, owner, "It is Postgres.", role="assistant")
+    assert SECOND in ask(follow_up, session=running)["details"]
+    assert "details" not in ask(follow_up)
+
+
+@pytest.mark.parametrize(
+    "follow_up",
+    ["What about the second one?", "When is it due?", "Why?", "Was ist mit dem zweiten?"],
+)
+def test_the_query_reaches_back_to_a_message_that_names_its_subject(follow_up):
+    earlier = ["And that one?", "What is the first candidate for the database?", "The office?"]
+    refers = follow_up != "Why?"
+    assert query_in_chat(follow_up, earlier).splitlines() == [follow_up, *earlier[: 2 * refers]]
+    assert query_in_chat(QUESTION, earlier) == QUESTION
 
 
 def test_the_running_conversation_is_not_recalled(project, owner, ask):

@@ -79,18 +79,16 @@ def test_a_message_that_continues_a_chat_prefers_recent_conversations():
     assert not signals_of(candidates)["recent_message"].any()
 
 
-def test_a_message_that_continues_a_chat_counts_the_assistant_more_than_a_question_does():
-    candidates = rows(["The warehouse settles the invoice."], by_assistant=[True])
-    scores = [
-        ranking.total_scores(
-            ranking.score_contributions(
-                {name: signals[name] for name in ("assistant", "assistant_message")},
-                ranking.WEIGHTS,
-            )
-        )
-        for signals in (signals_of(candidates), signals_of(candidates, LONG_MESSAGE))
-    ]
-    assert scores[0] < scores[1] < 0
+def role_score(query):
+    """Return what the role adds to the score of an assistant's excerpt."""
+    signals = signals_of(rows(["The warehouse settles the invoice."], by_assistant=[True]), query)
+    roles = {name: values for name, values in signals.items() if name.startswith("assistant")}
+    return ranking.total_scores(ranking.score_contributions(roles, ranking.WEIGHTS))[0]
+
+
+def test_the_query_decides_how_much_an_assistant_counts_less():
+    of_self = role_score("Which of my invoices did I settle?")
+    assert of_self < role_score(QUERY) < role_score(LONG_MESSAGE) < 0
 
 
 def test_every_weight_has_its_signal():

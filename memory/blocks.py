@@ -43,7 +43,7 @@ def put(project: Project, user, name: str, content: str, by, version: int | None
     _lock(project)
     block = project.blocks.of(user).filter(name=name).first()
     if version and block is None:
-        raise InvalidInputError(_("This block was deleted."), field="content")
+        raise InvalidInputError(_("This pinned text was deleted."), field="content")
     _check_version(block, version)
     return _write(project, user, block, name, content, by, field="content")
 
@@ -102,7 +102,7 @@ def _write(
 ) -> Block:
     content = storable(content).replace("\r\n", "\n")
     if len(content) > MAX_BLOCK_CHARS:
-        message = _("A block has at most %(most)s characters.") % {"most": MAX_BLOCK_CHARS}
+        message = _("Pinned text can have at most %(most)s characters.") % {"most": MAX_BLOCK_CHARS}
         raise InvalidInputError(message, field=field)
     if block is not None and block.content == content:
         return block
@@ -110,7 +110,7 @@ def _write(
     others = project.blocks.of(user).exclude(name=name)
     shelf = others.aggregate(tokens=Sum("tokens", default=0), last=Max("position", default=-1))
     if shelf["tokens"] + tokens > project.blocks_max_tokens:
-        message = _("Blocks may take %(most)s tokens together; these would take %(taken)s.") % {
+        message = _("Pinned text can use %(most)s tokens in total. This would be %(taken)s.") % {
             "most": project.blocks_max_tokens,
             "taken": shelf["tokens"] + tokens,
         }

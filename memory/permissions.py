@@ -64,13 +64,13 @@ def objection_of(member: Membership) -> Objection:
 
     def objection(entry: Entry, act: ModerationAction) -> str:
         if not member.may_write:
-            return _("Owners and editors change what is remembered.")
+            return _("Only owners and editors can change the memory.")
         if act in DECISIONS and not may_decide(member, entry):
-            return _("An owner decides on it.")
+            return _("Only an owner can decide this.")
         # Redaction is final: it changes the earlier texts too.
         final = act in (ModerationAction.REDACT, ModerationAction.FORGET)
         if final and not may_forget(member, entry.session):
-            return _("Only owners may forget something.")
+            return _("Only owners can forget this.")
         return ""
 
     return objection

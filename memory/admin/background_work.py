@@ -28,10 +28,10 @@ class LeasedAdmin(ActionAdmin):
     ordering = ("-failures", "-pk")
     actions = ("try_again",)
 
-    @admin.action(description=_("Try again at the next cycle"), permissions=["act"])
+    @admin.action(description=_("Try again now"), permissions=["act"])
     def try_again(self, request: HttpRequest, queryset: QuerySet) -> None:
         queryset.update(next_try_at=None)
-        self.message_user(request, _("They are tried again within a minute."))
+        self.message_user(request, _("They will be tried again within a minute."))
 
 
 @admin.register(Cursor)

@@ -84,7 +84,7 @@ class EntryAdmin(EntryActionsMixin, ActionAdmin):
             raise PermissionDenied
         self.record_access(request, entry)
         context = self.admin_site.each_context(request) | {
-            "title": gettext("The texts of %(entry)s") % {"entry": entry},
+            "title": gettext("Versions of %(entry)s") % {"entry": entry},
             "opts": self.opts,
             "entry": entry,
             "media": self.media,

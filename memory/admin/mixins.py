@@ -52,7 +52,7 @@ class ForgetActionAdmin(ActionAdmin):
         rows = list(queryset.select_related("project").order_by("pk")[:MAX_ENTRIES_AT_ONCE])
         if "confirmed" not in request.POST:
             context = self.admin_site.each_context(request) | {
-                "title": _("Forget for good"),
+                "title": _("Forget permanently"),
                 "opts": self.opts,
                 "media": self.media,
                 "reasons": ModerationReason.choices,

@@ -31,11 +31,11 @@ class WebhookAdmin(ActionAdmin):
     exclude = ("url",)
     actions = ("switch_off",)
 
-    @admin.action(description=_("Switch off"), permissions=["act"])
+    @admin.action(description=_("Turn off"), permissions=["act"])
     def switch_off(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
         for webhook in queryset:
             services.switch_off(webhook, WebhookOffReason.STAFF)
-        self.message_user(request, _("They receive no more events; owners see why."))
+        self.message_user(request, _("The webhooks are off. Owners can see the reason."))
 
 
 @admin.register(Delivery)

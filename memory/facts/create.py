@@ -60,7 +60,7 @@ class Statement:
     def checked(self) -> "Statement":
         """Return the statement. Raises InvalidInputError if it ends before it begins."""
         if self.valid_until is not None and self.valid_until <= self.valid_from:
-            raise InvalidInputError(_("The end is before the beginning."))
+            raise InvalidInputError(_("The end must be after the start."))
         return self
 
 
@@ -99,10 +99,10 @@ def _confirm(member: Membership, fact: Fact, statement: Statement) -> None:
     decide on it, a proposed or hidden fact becomes live.
     """
     if statement.valid_until not in (None, fact.valid_until):
-        raise InvalidInputError(_("This fact exists already. Change its end on its page."))
+        raise InvalidInputError(_("This fact already exists. To change its end, open the fact."))
     decides = member.role == MemberRole.OWNER or fact.user_id == member.user_id
     if fact.state == FactStatus.HIDDEN and not decides:
-        raise InvalidInputError(_("This fact exists already and is hidden."))
+        raise InvalidInputError(_("This fact already exists, but it is hidden."))
     if fact.state != FactStatus.LIVE and decides and not reads_as_instruction(statement):
         fact.state, fact.waits_because, fact.recorded_at = FactStatus.LIVE, "", timezone.now()
     if not fact.by_hand:

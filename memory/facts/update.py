@@ -111,7 +111,7 @@ def _set_state(
     fact = _locked(fact, version)
     verb = verbs.get(FactStatus(fact.state))
     if verb is None:
-        raise InvalidInputError(_("This was decided meanwhile."))
+        raise InvalidInputError(_("Someone else has already decided this."))
     fact.state, fact.waits_because = state, ""
     if state == FactStatus.LIVE:
         fact.recorded_at = timezone.now()
@@ -132,10 +132,10 @@ def _locked(fact: Fact, version: int | None = None) -> Fact:
     rows = Fact.objects.current().select_for_update(of=("self",)).select_related("project")
     row = rows.filter(pk=fact.pk).first()
     if row is None:
-        raise InvalidInputError(_("It is gone."))
+        raise InvalidInputError(_("This no longer exists."))
     if version not in (None, row.version):
         raise StaleVersionError(
-            _("Somebody changed this fact while you wrote. Yours is kept below.")
+            _("Someone changed this fact while you were editing. Your version is below.")
         )
     return row
 

@@ -33,7 +33,7 @@ from projects.models import Project, in_project
 # The number of sessions that are looked up together.
 BATCH_SIZE = 500
 # The reason in the activity log, which pages translate.
-REASON = gettext_noop("The project keeps chats for a time only.")
+REASON = gettext_noop("The project keeps chats for a limited time.")
 
 
 def expired_sessions(days: int | None = None) -> QuerySet[Session]:

@@ -127,7 +127,7 @@ def _apply(
     project: Project, scope: ForgetScope, by, reason: str, write_tombstones: bool
 ) -> ForgetReceipt:
     if scope.is_empty:
-        raise InvalidInputError(_("Name what to forget: the request has no condition."))
+        raise InvalidInputError(_("Choose what to forget."))
     # Importers take this lock first too, so that nothing is imported again meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     deletions = find_deletions(project, scope)

@@ -41,7 +41,7 @@ class EntryForm(forms.Form):
         label=_("Text"),
         max_length=MAX_SUMMARY_CHARS,
         widget=forms.Textarea(attrs={"rows": 5, "data-autogrow": ""}),
-        help_text=_("One point a line, each after a hyphen. The text before is kept."),
+        help_text=_("One point per line, starting with a hyphen. The previous text is kept."),
     )
     revision = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
@@ -74,7 +74,7 @@ class BlockForm(forms.Form):
         self.data = dict(self.data.items()) | {"version": str(block.version)}
         self.add_error(
             "content",
-            _("Somebody changed it since you opened it. It says now: “%(text)s”")
+            _("Someone changed this text while you were editing. It is now: “%(text)s”")
             % {"text": block.content},
         )
 
@@ -83,18 +83,21 @@ class EntryActionForm(forms.Form):
     """The reason of an action on entries, and the fields that only some actions need."""
 
     text = MultilineField(
-        label=_("The words to take out"),
+        label=_("Text to remove"),
         max_length=MAX_SUMMARY_CHARS,
         strip=False,
-        help_text=_("As they stand. They go from the earlier texts too, for good."),
+        help_text=_(
+            "Exactly as it appears. It is also removed from earlier versions and cannot "
+            "be restored."
+        ),
     )
     revision = forms.IntegerField(required=False, widget=forms.HiddenInput)
     sources = forms.BooleanField(
-        label=_("The messages they were made of go too"),
+        label=_("Also forget the original messages"),
         required=False,
-        help_text=_("Otherwise those stay in their chats and are remembered no more."),
+        help_text=_("Otherwise the messages stay in their chats, but are no longer remembered."),
     )
-    reason = forms.ChoiceField(label=_("Why"), choices=ModerationReason.choices)
+    reason = forms.ChoiceField(label=_("Reason"), choices=ModerationReason.choices)
 
     def __init__(self, act: ModerationAction, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -162,24 +165,24 @@ class ReviewQueueForm(forms.Form):
     """Filters of the review queue, which are AND-ed; none is required."""
 
     state = forms.ChoiceField(
-        label=_("State"), choices=[("", _("Every state")), *EntryStatus.choices], required=False
+        label=_("State"), choices=[("", _("All states")), *EntryStatus.choices], required=False
     )
     layer = forms.ChoiceField(
         label=_("Layer"),
         choices=[
-            ("", _("Every layer")),
+            ("", _("All layers")),
             *((layer.value, LAYER_LABELS[layer]) for layer in Granularity),
         ],
         required=False,
     )
     because = forms.ChoiceField(
-        label=_("Waits because"),
-        choices=[("", _("Any reason")), *ReviewReason.choices],
+        label=_("Reason for review"),
+        choices=[("", _("All reasons")), *ReviewReason.choices],
         required=False,
     )
     since = date_field(_("From"))
     until = date_field(_("To"))
-    q = forms.CharField(label=_("Words"), required=False, max_length=200)
+    q = forms.CharField(label=_("Search"), required=False, max_length=200)
 
     def clean_q(self) -> str:
         return self.cleaned_data["q"].replace("\0", "")

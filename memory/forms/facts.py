@@ -26,12 +26,12 @@ class FactForm(forms.Form):
     subject = forms.CharField(label=_("Subject"), max_length=MAX_SUBJECT_CHARS)
     predicate = forms.CharField(label=_("Predicate"), max_length=MAX_PREDICATE_CHARS)
     object = forms.CharField(label=_("Object"), max_length=MAX_OBJECT_CHARS)
-    valid_from = date_field(_("Since"), help_text=_("Now, if you leave it empty."))
-    valid_until = date_field(_("Until"), help_text=_("Empty: until the next fact of this subject."))
+    valid_from = date_field(_("From"), help_text=_("Leave empty for today."))
+    valid_until = date_field(_("Until"), help_text=_("Leave empty if it is still true."))
     mine = forms.BooleanField(
-        label=_("It is about me alone"),
+        label=_("Only about me"),
         required=False,
-        help_text=_("Nobody else sees it; it stands in your private chats only."),
+        help_text=_("Only you can see it, and it is only used in your private chats."),
     )
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
@@ -62,7 +62,7 @@ class FactForm(forms.Form):
         data = self.cleaned_data
         begin, end = data.get("valid_from"), data.get("valid_until")
         if begin and end and end <= begin:
-            self.add_error("valid_until", _("The end is before the beginning."))
+            self.add_error("valid_until", _("The end must be after the start."))
         return data
 
     def statement(self, user: Any) -> Statement:
@@ -95,9 +95,9 @@ def midnight(day: date, zone: Any) -> datetime:
 
 
 class FactCloseForm(forms.Form):
-    at = date_field(_("It ended on"))
+    at = date_field(_("End date"))
     reason = forms.ChoiceField(
-        label=_("Why"),
+        label=_("Reason"),
         choices=ModerationReason.choices,
         initial=ModerationReason.OUTDATED,
         required=False,
@@ -108,9 +108,9 @@ class FactSearchForm(forms.Form):
     """Conditions on the listed facts, combined with AND; all are optional."""
 
     q = forms.CharField(label=_("Search"), required=False, max_length=200)
-    valid_at = date_field(_("So on"))
-    recorded_at = date_field(_("As known on"))
-    ended = forms.BooleanField(label=_("Also what has ended"), required=False)
+    valid_at = date_field(_("True on"))
+    recorded_at = date_field(_("Known by"))
+    ended = forms.BooleanField(label=_("Show ended facts"), required=False)
 
     def among(self, facts: FactQuerySet, zone: Any) -> FactQuerySet:
         """Return the facts of the chosen days, by default those that are valid today, without

@@ -23,13 +23,13 @@ class ForgetForm(forms.Form):
     fact = forms.UUIDField(required=False, widget=forms.HiddenInput)
     upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
     user = forms.CharField(
-        label=_("All messages by"),
+        label=_("All messages from"),
         required=False,
         max_length=150,
         widget=forms.TextInput(
             attrs={"autocapitalize": "none", "autocomplete": "off", "list": "people"}
         ),
-        help_text=_("A username. The replies to it go too."),
+        help_text=_("A username. The replies are also forgotten."),
     )
     before = forms.DateTimeField(
         label=_("All messages before"),
@@ -39,10 +39,7 @@ class ForgetForm(forms.Form):
     )
     sources = EntryActionForm.base_fields["sources"]
     replies = forms.BooleanField(
-        label=_(
-            "Replies whose prompt contained any of it are forgotten too, "
-            "with everything derived from them"
-        ),
+        label=_("Also forget replies that used any of it, and everything made from them"),
         required=False,
     )
 
@@ -60,12 +57,12 @@ class ForgetForm(forms.Form):
         users = get_user_model().objects.filter(Q(Exists(members)) | Q(Exists(messages)))
         user = users.filter(username=name).first()
         if user is None:
-            raise forms.ValidationError(_("This project has no member or author of this name."))
+            raise forms.ValidationError(_("No member or author has this username."))
         return user
 
     def clean(self) -> dict[str, Any]:
         if not self.errors and self.scope().is_empty:
-            raise forms.ValidationError(_("Name at least one condition."))
+            raise forms.ValidationError(_("Choose a person, a date, or both."))
         return self.cleaned_data
 
     def scope(self) -> ForgetScope:
@@ -75,5 +72,5 @@ class ForgetForm(forms.Form):
 
 class ForgetReasonForm(forms.Form):
     reason = forms.ChoiceField(
-        label=_("Why"), choices=ModerationReason.choices, initial=ModerationReason.PRIVATE
+        label=_("Reason"), choices=ModerationReason.choices, initial=ModerationReason.PRIVATE
     )

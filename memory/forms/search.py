@@ -29,7 +29,7 @@ class MemorySearchForm(forms.Form):
     """A query over messages, summaries and facts, with filters; no field is required."""
 
     q = forms.CharField(
-        label=_("Messages about"),
+        label=_("Search for"),
         required=False,
         max_length=2_000,
         widget=forms.TextInput(attrs={"type": "search"}),
@@ -49,7 +49,7 @@ class MemorySearchForm(forms.Form):
     session = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
     author = forms.CharField(
-        label=_("By"),
+        label=_("Person"),
         required=False,
         max_length=MAX_NAME_CHARS,
         widget=forms.TextInput(attrs={"list": "people", "placeholder": EVERYONE}),
@@ -64,7 +64,7 @@ class MemorySearchForm(forms.Form):
 
 class ActivityForm(forms.Form):
     verb = forms.ChoiceField(
-        label=_("What"), choices=[("", _("Everything")), *ActivityVerb.choices], required=False
+        label=_("Type"), choices=[("", _("Everything")), *ActivityVerb.choices], required=False
     )
     before = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
@@ -73,7 +73,7 @@ class ActivityForm(forms.Form):
         members = project.memberships.select_related("user").order_by("user__username")
         people = [(str(member.user_id), member.user.get_username()) for member in members]
         self.fields["by"] = forms.ChoiceField(
-            label=_("By"), required=False, choices=[("", EVERYONE), (STRATA, "Strata"), *people]
+            label=_("Person"), required=False, choices=[("", EVERYONE), (STRATA, "Strata"), *people]
         )
 
     def apply(self, activities: ActivityQuerySet) -> ActivityQuerySet:

@@ -11,10 +11,12 @@ from projects.core.outbound_http import MAX_URL_CHARS
 
 class WebhookForm(forms.Form):
     url = forms.CharField(
-        label=_("Address"),
+        label=_("URL"),
         max_length=MAX_URL_CHARS,
         widget=forms.URLInput(attrs={"placeholder": "https://", "autocomplete": "off"}),
-        help_text=_("Of a program that takes POST requests, on the public internet."),
+        help_text=_(
+            "The URL of a program that accepts POST requests. It must be on the public internet."
+        ),
     )
     events = forms.MultipleChoiceField(
         label=_("Events"), choices=SUBSCRIBABLE_EVENTS, widget=forms.CheckboxSelectMultiple

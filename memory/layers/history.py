@@ -13,8 +13,8 @@ from memory.models import Entry, EntryRevision, EntryState, EntryStatus
 from projects.models import Project
 
 # The reasons why an entry that was in the bank is missing in the reconstructed bank.
-FORGOTTEN = _("forgotten since")
-TAKEN_OUT = _("taken out since")
+FORGOTTEN = _("forgotten")
+TAKEN_OUT = _("removed")
 # In these states a digest replaces its children in the bank.
 _REPLACES_CHILDREN = (EntryStatus.LIVE, EntryStatus.FADED, EntryStatus.ABSORBED, EntryStatus.STALE)
 

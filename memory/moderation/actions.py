@@ -32,7 +32,7 @@ class ModerationAction(models.TextChoices):
     SHOW = "show", gettext_lazy("Show again")
     RESUMMARISE = "resummarise", gettext_lazy("Rewrite")
     EDIT = "edit", gettext_lazy("Edit")
-    REDACT = "redact", gettext_lazy("Redact")
+    REDACT = "redact", gettext_lazy("Remove text")
     FORGET = "forget", gettext_lazy("Forget")
 
 
@@ -42,10 +42,10 @@ DONE_LABELS = {
     ModerationAction.PIN: gettext_lazy("Pinned"),
     ModerationAction.UNPIN: gettext_lazy("Unpinned"),
     ModerationAction.HIDE: gettext_lazy("Hidden"),
-    ModerationAction.SHOW: gettext_lazy("Taken in again"),
+    ModerationAction.SHOW: gettext_lazy("Shown again"),
     ModerationAction.RESUMMARISE: gettext_lazy("Rewrite requested"),
     ModerationAction.EDIT: gettext_lazy("Edited"),
-    ModerationAction.REDACT: gettext_lazy("Redacted"),
+    ModerationAction.REDACT: gettext_lazy("Text removed"),
     ModerationAction.FORGET: gettext_lazy("Forgotten"),
 }
 # Actions that need a text, and so apply to one entry at a time.
@@ -128,13 +128,13 @@ def _change(request: ModerationRequest, entry: Entry, objection: Objection) -> N
     rows = Entry.objects.select_for_update(of=("self",)).select_related("session", "project")
     row = rows.filter(pk=entry.pk).first()
     if row is None:
-        raise InvalidInputError(_("It is gone."))
+        raise InvalidInputError(_("This no longer exists."))
     is_edit = request.action == ModerationAction.EDIT
     if reason := state_objection(request.action, row):
         raise InvalidInputError(reason)
     if is_edit and request.revision not in (None, row.revision):
         raise StaleVersionError(
-            _("Somebody changed this text while you wrote. Yours is kept below.")
+            _("Someone changed this text while you were editing. Your version is below.")
         )
     if reason := objection(row, request.action):
         raise InvalidInputError(reason)
@@ -144,28 +144,28 @@ def _change(request: ModerationRequest, entry: Entry, objection: Objection) -> N
 def selection_objection(action: ModerationAction, count: int) -> str:
     """Return the reason why the action cannot apply to `count` entries, or ""."""
     if count > MAX_ENTRIES_AT_ONCE:
-        return _("Select at most %(most)s entries.") % {"most": MAX_ENTRIES_AT_ONCE}
+        return _("Select at most %(most)s memories.") % {"most": MAX_ENTRIES_AT_ONCE}
     if action in TEXT_ACTIONS and count > 1:
-        return _("This action takes one entry at a time.")
+        return _("Select a single memory for this action.")
     return ""
 
 
 def state_objection(action: ModerationAction, entry: Entry) -> str:
     """Return the reason why the state of the entry does not allow the action, or ""."""
     if action in DECISIONS and entry.state != DECISIONS[action]:
-        return _("This was decided meanwhile.")
+        return _("Someone else has already decided this.")
     needs_layers = (ModerationAction.HIDE, ModerationAction.PIN, ModerationAction.RESUMMARISE)
     if action in needs_layers and entry.state in entry_operations.OUTSIDE_LAYERS:
-        return _("This entry is not part of memory now.")
+        return _("This memory is not in use.")
     if action == ModerationAction.PIN and entry.pinned:
-        return _("It is pinned already.")
+        return _("This is already pinned.")
     if action == ModerationAction.UNPIN and not entry.pinned:
-        return _("It is not pinned.")
+        return _("This is not pinned.")
     is_textless = entry.withheld or entry.state == EntryStatus.HIDDEN
     if action == ModerationAction.EDIT and is_textless:
-        return _("This text cannot be edited now.")
+        return _("This text cannot be edited right now.")
     if action == ModerationAction.REDACT and entry.withheld:
-        return _("This text is withheld until it is rewritten.")
+        return _("This text is hidden until it is rewritten.")
     return ""
 
 

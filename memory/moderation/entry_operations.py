@@ -54,7 +54,7 @@ def edit(entry: Entry, summary: str, by, reason: str = ModerationReason.OTHER) -
         _lock_pins(entry.project_id)
     entry = _locked(entry)
     if entry.withheld:
-        message = _("This text is withheld until it is rewritten.")
+        message = _("This text is hidden until it is rewritten.")
         raise InvalidInputError(message, field="summary")
     if summary == entry.summary:
         return entry
@@ -83,7 +83,7 @@ def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVAT
     """
     entry = _locked(entry)
     if entry.withheld or not passage.strip() or passage not in entry.summary:
-        raise InvalidInputError(_("The text does not contain these words."))
+        raise InvalidInputError(_("This text does not contain these words."))
     redacted = entry.summary.replace(passage, REDACTION_MARK)
     new = lines.replaced(entry.read_lines(), passage, REDACTION_MARK, redacted, entry.day)
     entry_text.replace_text(entry, new, by.get_username(), timezone.now(), redacted)
@@ -113,9 +113,7 @@ def request_rewrite(entry: Entry, by, reason: str = ModerationReason.OTHER) -> E
     """
     entry = _locked(entry)
     if entry.state in OUTSIDE_LAYERS:
-        raise InvalidInputError(
-            _("Review the entry first: entries that await review are not rewritten.")
-        )
+        raise InvalidInputError(_("Review this memory first. It cannot be rewritten before."))
     entry.sources_hash, entry.state = "", EntryStatus.STALE
     entry.save(update_fields=["sources_hash", "state"])
     _record(entry, ActivityVerb.REWRITE_REQUESTED, by, reason)
@@ -135,7 +133,7 @@ def pin(entry: Entry, pinned: bool, by=None, reason: str = ModerationReason.OTHE
         return entry
     if pinned:
         if entry.state not in (EntryStatus.LIVE, EntryStatus.FADED, EntryStatus.ABSORBED):
-            message = _("Only what is remembered can be pinned; this entry is not (%(state)s).")
+            message = _("Only memories in use can be pinned. State of this memory: %(state)s.")
             raise InvalidInputError(message % {"state": entry.get_state_display()}, field="pinned")
         _check_pinned_tokens(entry, field="pinned")
         entry.state = EntryStatus.LIVE
@@ -229,7 +227,7 @@ def _check_pinned_tokens(entry: Entry, field: str) -> None:
     limit = int(entry.project.bank_max_tokens * PINNED_SHARE)
     if taken > limit:
         message = _(
-            "Pins may take %(most)s tokens, half of the budget; these would take %(taken)s."
+            "Pinned memories can use half of the budget, %(most)s tokens. This would be %(taken)s."
         )
         raise InvalidInputError(message % {"most": limit, "taken": taken}, field=field)
 

@@ -37,15 +37,15 @@ ReceiptItem = Mapping[str, Any]
 # Sections that consist of the chat itself and have no sources in memory.
 CHAT_SECTIONS = ("persona", "history", "message")
 TITLES = {
-    "persona": gettext_lazy("Who it is"),
-    "blocks": gettext_lazy("Blocks"),
-    "facts": gettext_lazy("What is held to be so"),
-    "bank": gettext_lazy("What the project remembers"),
+    "persona": gettext_lazy("Instructions"),
+    "blocks": gettext_lazy("Pinned text"),
+    "facts": gettext_lazy("Facts"),
+    "bank": gettext_lazy("Memories"),
     "matching_facts": gettext_lazy("Facts about this message"),
-    "gists": gettext_lazy("Other chats, in short"),
-    "details": gettext_lazy("Word for word, from other chats"),
+    "gists": gettext_lazy("Summaries of other chats"),
+    "details": gettext_lazy("Quotes from other chats"),
     "history": gettext_lazy("This chat so far"),
-    "message": gettext_lazy("The message it answers"),
+    "message": gettext_lazy("Your message"),
     "search_memory": gettext_lazy("Found by search"),
     "read_chat": gettext_lazy("Read in a chat"),
 }
@@ -177,7 +177,7 @@ class _SourceReader:
                 item["tokens"],
                 block.content[:MAX_TEXT_CHARS],
                 block.name,
-                _("block"),
+                _("pinned text"),
                 address,
                 changed=block.version != item["revision"],
                 correct_url=address if self.member.may_write else "",

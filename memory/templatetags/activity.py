@@ -18,20 +18,20 @@ register = template.Library()
 
 # The counts of a forget receipt, in the order in which they are shown.
 REMOVED_LABELS = {
-    "messages": gettext_lazy("messages, with the replies to them"),
+    "messages": gettext_lazy("messages and replies to them"),
     "sessions": gettext_lazy("chats"),
-    "entries": gettext_lazy("summaries and digests"),
-    "lines": gettext_lazy("lines of other summaries and digests"),
-    "facts": gettext_lazy("facts, with their earlier versions"),
-    "entry_revisions": gettext_lazy("earlier texts of summaries"),
-    "revisions": gettext_lazy("earlier texts of messages"),
+    "entries": gettext_lazy("memories"),
+    "lines": gettext_lazy("lines of other memories"),
+    "facts": gettext_lazy("facts, including earlier versions"),
+    "entry_revisions": gettext_lazy("earlier versions of memories"),
+    "revisions": gettext_lazy("earlier versions of messages"),
     "attachments": gettext_lazy("images"),
     "reactions": gettext_lazy("reactions"),
-    "blocks": gettext_lazy("blocks"),
-    "chunks": gettext_lazy("excerpts that search found"),
-    "titles": gettext_lazy("titles of chats, rewritten"),
+    "blocks": gettext_lazy("pinned texts"),
+    "chunks": gettext_lazy("search index entries"),
+    "titles": gettext_lazy("chat titles, replaced"),
     "imports": gettext_lazy("imports"),
-    "rendered_bank": gettext_lazy("rendered text of the memory, rebuilt"),
+    "rendered_bank": gettext_lazy("memory texts for prompts, rebuilt"),
 }
 
 
@@ -40,7 +40,7 @@ def actor(act: Activity) -> str:
     """Return the name of the user who did it, or Strata for automatic acts."""
     if act.by_id is None:
         return "Strata"
-    return act.by.get_username() if act.by else _("somebody who left")
+    return act.by.get_username() if act.by else _("a former user")
 
 
 @register.filter
@@ -49,7 +49,7 @@ def membership_change(act: Activity) -> str:
     roles = [str(MemberRole(role).label) for role in (act.role_before, act.role_after) if role]
     if not roles:
         return ""
-    member = act.whom.get_username() if act.whom else _("somebody who left")
+    member = act.whom.get_username() if act.whom else _("a former user")
     names = [member] if act.whom_id and act.whom_id != act.by_id else []
     return " · ".join([*names, " → ".join(roles)])
 

@@ -15,33 +15,37 @@ register = template.Library()
 # The label of each queue, its rows, and the query string of the change list that shows them.
 QUEUES: tuple[tuple[Any, QuerySet, str], ...] = (
     (
-        _("Summaries that wait for review"),
+        _("Memories to review"),
         Entry.objects.filter(state=EntryStatus.PROPOSED),
         "state__exact=proposed",
     ),
     (
-        _("Facts that wait for review"),
+        _("Facts to review"),
         Fact.objects.filter(state=FactStatus.PROPOSED, retired_at=None),
         "state__exact=proposed",
     ),
     (
-        _("Summaries to be rewritten"),
+        _("Memories to rewrite"),
         Entry.objects.filter(state=EntryStatus.STALE),
         "state__exact=stale",
     ),
     (
-        _("Conversations that could not be summarised"),
+        _("Chats that could not be summarised"),
         Cursor.objects.filter(failures__gt=0),
         "failing=yes",
     ),
-    (_("Projects that could not be settled"), Ladder.objects.filter(failures__gt=0), "failing=yes"),
     (
-        _("Conversations that could not be indexed"),
+        _("Projects whose memories could not be merged"),
+        Ladder.objects.filter(failures__gt=0),
+        "failing=yes",
+    ),
+    (
+        _("Chats that could not be indexed"),
         IndexCursor.objects.filter(failures__gt=0),
         "failing=yes",
     ),
     (
-        _("Imports that failed"),
+        _("Failed imports"),
         Import.objects.filter(state=ImportState.FAILED),
         f"state__exact={ImportState.FAILED}",
     ),

@@ -35,7 +35,7 @@ def is_quoted(entry: Entry) -> bool:
 @register.filter
 def visible_summary(entry: Entry) -> str:
     """Return the summary, or a placeholder while it is withheld."""
-    return _("Withheld until it is rewritten") if entry.withheld else entry.summary
+    return _("Hidden until it is rewritten") if entry.withheld else entry.summary
 
 
 @register.filter

@@ -16,12 +16,12 @@ register = template.Library()
 
 # Labels by prefix of the signal names in memory.recall.ranking.
 SIGNAL_LABELS = (
-    (_("its words"), ("words",)),
-    (_("words near in meaning"), ("meaning",)),
-    (_("alike as a whole"), ("likeness",)),
-    (_("date of the message"), ("asked_when", "day")),
+    (_("Same words"), ("words",)),
+    (_("Similar words"), ("meaning",)),
+    (_("Similar meaning"), ("likeness",)),
+    (_("Date"), ("asked_when", "day")),
 )
-OTHER_LABEL = _("who says it, and how")
+OTHER_LABEL = _("Author and style")
 PREVIEWED_DAYS = (30, 90, 365)
 
 DIFF_FORMATS = {REMOVED: "<del>{}</del>", ADDED: "<ins>{}</ins>"}

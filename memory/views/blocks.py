@@ -34,7 +34,9 @@ def block_list(request: HttpRequest, member: Membership) -> HttpResponse:
     block = get_object_or_404(member.project.blocks.of(owner), name=name)
     if action == "delete":
         blocks.remove(block, request.user)
-        messages.success(request, _("The block “%(name)s” is deleted.") % {"name": block.name})
+        messages.success(
+            request, _("The pinned text “%(name)s” was deleted.") % {"name": block.name}
+        )
     else:
         ids = list(member.project.blocks.of(owner).in_order().values_list("pk", flat=True))
         step = -1 if action == "up" else 1

@@ -28,7 +28,7 @@ PAGES = (
     (_("Search"), "memory-search"),
     (_("Memory"), "memory"),
     (_("Facts"), "facts"),
-    (_("Blocks"), "memory-blocks"),
+    (_("Pinned text"), "memory-blocks"),
     (_("Review"), "memory-review"),
     (_("Activity"), "memory-activity"),
     (_("Imports"), "imports"),

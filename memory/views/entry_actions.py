@@ -50,7 +50,7 @@ def entry_action(request: HttpRequest, member: Membership) -> HttpResponse:
         messages.error(request, error)
         return redirect(_back(request, member, entries))
     if len(entries) < len(ids):
-        messages.warning(request, _("Some of the entries no longer exist."))
+        messages.warning(request, _("Some of the memories no longer exist."))
     if "confirmed" in request.POST:
         return _apply(
             request, member, EntryActionForm(ModerationAction(name), request.POST), entries
@@ -71,9 +71,9 @@ def _parse_selection(request: HttpRequest) -> tuple[str, list[UUID]]:
 
 def _selection_error(name: str, ids: list[UUID]) -> str:
     if name not in ModerationAction.values:
-        return _("There is no such action.")
+        return _("This action does not exist.")
     if not ids:
-        return _("Nothing was selected.")
+        return _("Nothing is selected.")
     return selection_objection(ModerationAction(name), len(ids))
 
 
@@ -110,7 +110,7 @@ def _add_messages(
     for entry, reason in outcome.refused[:MAX_REFUSALS_SHOWN]:
         messages.error(request, f"{period_label(entry)}: {reason}")
     if more := len(outcome.refused[MAX_REFUSALS_SHOWN:]):
-        refused = ngettext("%(n)s more was refused.", "%(n)s more were refused.", more)
+        refused = ngettext("%(n)s more was not changed.", "%(n)s more were not changed.", more)
         messages.error(request, refused % {"n": more})
 
 

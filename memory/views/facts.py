@@ -69,11 +69,11 @@ def fact_create(request: HttpRequest, member: Membership) -> HttpResponse:
             form.add_error(None, str(error))
         else:
             if fact.state == FactStatus.PROPOSED:
-                messages.warning(request, _("Recorded. It waits for an owner to approve it."))
+                messages.warning(request, _("Fact added. An owner has to approve it."))
             elif is_new:
-                messages.success(request, _("Recorded."))
+                messages.success(request, _("Fact added."))
             else:
-                messages.success(request, _("This was known already."))
+                messages.success(request, _("This fact already exists."))
             return redirect("fact", member.project.slug, fact.pk)
     return _list_page(request, member, form, status=400)
 
@@ -181,7 +181,7 @@ def fact_action(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     if decide is None:
         raise Http404
     if not permissions.may_decide(member, fact):
-        messages.error(request, _("An owner decides on it."))
+        messages.error(request, _("Only an owner can decide this."))
     else:
         _apply(request, lambda: decide(fact, request.user))
     if request.POST.get("queue") in FactStatus.values:
@@ -199,7 +199,7 @@ def _edit(request: HttpRequest, member: Membership, fact: Fact) -> HttpResponse:
             # The page keeps the text that was refused.
             form.add_error(None, str(error))
         else:
-            messages.success(request, _("Changed. The previous version is kept."))
+            messages.success(request, _("Saved. The previous version is kept."))
             return redirect("fact", member.project.slug, fact.pk)
     return _detail_page(request, member, fact, form, status=400)
 
@@ -213,7 +213,7 @@ def _close(request: HttpRequest, member: Membership, fact: Fact) -> HttpResponse
         end = midnight(day, zone) if day and day != today else timezone.now()
         _apply(request, lambda: facts.close(fact, end, request.user, reason))
     else:
-        messages.error(request, _("This is not a date."))
+        messages.error(request, _("This is not a valid date."))
     return redirect("fact", member.project.slug, fact.pk)
 
 

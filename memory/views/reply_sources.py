@@ -18,7 +18,7 @@ def reply_sources(request: HttpRequest, pk) -> HttpResponse:
     """Show the sources of a reply; `?part` returns the drawer alone."""
     message = message_for_reading(request.user, pk)
     if not message.receipt:
-        raise Http404(_("This message has no prompt: it is no reply, or it has not begun."))
+        raise Http404(_("This message has no context yet: only finished replies have one."))
     chat_session = message.session
     member = membership(request.user, chat_session.project.slug)
     context = presenters.page_context(request, chat_session) | {

@@ -62,7 +62,7 @@ def _test(request: HttpRequest, member: Membership, webhook: Webhook) -> None:
     except DomainError as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, _("A test is on its way; below stands what comes of it."))
+        messages.success(request, _("A test was sent. The result appears below."))
 
 
 def _change_secret(request: HttpRequest, member: Membership, webhook: Webhook) -> HttpResponse:
@@ -72,7 +72,7 @@ def _change_secret(request: HttpRequest, member: Membership, webhook: Webhook) -
 
 def _delete(request: HttpRequest, member: Membership, webhook: Webhook) -> HttpResponse:
     webhook.delete()
-    messages.success(request, _("%(name)s receives no more events.") % {"name": webhook.host})
+    messages.success(request, _("The webhook to %(name)s is off.") % {"name": webhook.host})
     return redirect("webhooks", member.project.slug)
 
 

@@ -24,10 +24,12 @@ class WelcomeForm(forms.ModelForm):
 
     model = forms.ChoiceField(required=False, widget=forms.RadioSelect)
     other = forms.CharField(
-        label=_("Another model"),
+        label=_("Model name"),
         required=False,
         max_length=200,
-        help_text=_("Its name, such as openai-chat:gpt-5-mini; its key stands in the environment."),
+        help_text=_(
+            "For example openai-chat:gpt-5-mini. Set its API key as an environment variable."
+        ),
     )
 
     class Meta:
@@ -40,9 +42,9 @@ class WelcomeForm(forms.ModelForm):
         field = self.fields["model"]
         assert isinstance(field, forms.ChoiceField)
         names = dict.fromkeys([*discovery.list_ollama_models(), *discovery.list_models_with_keys()])
-        default = _("The server’s: %(name)s") % {"name": settings.CHAT_MODEL}
+        default = _("Server default: %(name)s") % {"name": settings.CHAT_MODEL}
         choices = [(name, name) for name in names if name != settings.CHAT_MODEL]
-        field.choices = [("", default), *choices, (OTHER, _("Another one"))]
+        field.choices = [("", default), *choices, (OTHER, _("Another model"))]
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
@@ -52,7 +54,7 @@ class WelcomeForm(forms.ModelForm):
             except forms.ValidationError as error:
                 self.add_error("other", error)
             if not data.get("other"):
-                self.add_error("other", _("Which one?"))
+                self.add_error("other", _("Enter a model name."))
         return data
 
     @property

@@ -41,8 +41,8 @@ MAX_BACKOFF = timedelta(minutes=30)
 SWITCH_OFF_AFTER = timedelta(days=3)
 LOG_RETENTION = timedelta(days=30)
 
-NOT_OK = _("It answered with an error.")
-REDIRECTED = _("It answered with a redirect, which is not followed.")
+NOT_OK = _("The server responded with an error.")
+REDIRECTED = _("The server responded with a redirect. Enter the final URL instead.")
 HTTP_GONE = 410
 
 

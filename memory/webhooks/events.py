@@ -61,7 +61,7 @@ def send_test(webhook: Webhook) -> Delivery:
     Raises InvalidInputError if the webhook is off.
     """
     if not webhook.is_on:
-        raise InvalidInputError(_("Switch it on first."))
+        raise InvalidInputError(_("Turn the webhook on first."))
     with transaction.atomic():
         Webhook.objects.filter(pk=webhook.pk).update(next_try_at=None)
         delivery = Delivery.objects.create(

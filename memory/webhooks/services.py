@@ -35,7 +35,7 @@ def register(project: Project, url: str, events: Collection[str], by) -> Webhook
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     if Webhook.objects.filter(project=project).count() >= MAX_WEBHOOKS:
         most = {"most": MAX_WEBHOOKS}
-        raise InvalidInputError(_("A project takes at most %(most)d webhooks.") % most)
+        raise InvalidInputError(_("A project can have at most %(most)d webhooks.") % most)
     return Webhook.objects.create(project=project, url=url, events=sorted(events), created_by=by)
 
 

@@ -170,13 +170,13 @@ def test_the_receipt_tells_of_it_as_long_as_it_is_so(
     client.force_login(owner)
     page = reverse("memory-receipt", args=[project.slug, act.pk])
     admin = reverse("admin:memory_activity_change", args=[act.pk])
-    assert "1 file</b> could not be removed yet" in client.get(page).content.decode()
-    assert "1 file</b> could not be removed yet" in admin_client.get(admin).content.decode()
+    assert "1 file</b> could not be deleted yet" in client.get(page).content.decode()
+    assert "1 file</b> could not be deleted yet" in admin_client.get(admin).content.decode()
     away.fails = None
     long_ago()
     tasks.sweep_removals()
-    assert "could not be removed" not in client.get(page).content.decode()
-    assert "could not be removed" not in admin_client.get(admin).content.decode()
+    assert "could not be deleted" not in client.get(page).content.decode()
+    assert "could not be deleted" not in admin_client.get(admin).content.decode()
 
 
 def test_who_runs_it_sees_what_is_left(send, project, session, owner, admin_client, away):

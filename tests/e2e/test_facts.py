@@ -37,7 +37,7 @@ def test_billing_as_of_april_today_and_after_may_is_forgotten(page: Page, begin,
     expect(table).to_contain_text("payments team")
     expect(table).not_to_contain_text("platform team")
 
-    page.get_by_label("So on").fill("2026-04-15")
+    page.get_by_label("True on").fill("2026-04-15")
     page.get_by_role("button", name="Show").click()
     expect(table).to_contain_text("platform team")
     expect(table).to_contain_text("1 May 2026")
@@ -70,10 +70,10 @@ def test_a_fact_is_given_changed_and_closed_by_hand(page: Page, begin):
     page.get_by_label("Object").fill("4712")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("article.memory-item")).to_contain_text("4712")
-    page.get_by_text("What it said before", exact=True).click()
+    page.get_by_text("Earlier versions", exact=True).click()
     expect(page.get_by_text("The door code is 4711")).to_be_visible()
 
     page.get_by_role("heading", name="Close").click()
-    page.get_by_role("button", name="Close it").click()
+    page.get_by_role("button", name="End fact").click()
     page.get_by_role("link", name="Back").click()
     expect(page.get_by_role("table")).to_have_count(0)

@@ -19,7 +19,7 @@ def test_a_block_opens_its_children_down_to_the_message_and_back(wide, demo):
     drawer = wide.locator("[data-drawer]")
     expect(drawer.locator(".drawer-head")).to_contain_text("Week")
     drawer.locator(".memory-item.c-day a").first.click()
-    expect(drawer.get_by_text("Settled into")).to_be_visible()
+    expect(drawer.get_by_text("Merged into")).to_be_visible()
     drawer.locator(".memory-item.c-conversation a").first.click()
     expect(drawer.locator(".memory-item.c-message").first).to_be_visible()
     drawer.locator(".memory-item.c-message a").first.click()
@@ -35,7 +35,7 @@ def test_the_slider_shows_another_day(wide, demo):
     slider = wide.get_by_label("Days since the first memory")
     slider.focus()
     slider.press("Home")
-    expect(picture).to_contain_text("minus what was forgotten since")
+    expect(picture).to_contain_text("without what was forgotten since")
     expect(picture.locator(".block.month")).to_have_count(0)
     expect(picture.locator(".block")).to_have_count(1)
     width = picture.locator(".block").evaluate("(one) => one.style.getPropertyValue('--tokens')")
@@ -44,7 +44,7 @@ def test_the_slider_shows_another_day(wide, demo):
     address = wide.url
     assert "at=" in address
     slider.press("End")
-    expect(picture).to_contain_text("stand in front of every chat")
+    expect(picture).to_contain_text("are sent with every chat")
     wide.goto(address)
     expect(picture.locator(".block")).to_have_count(1)
 
@@ -94,8 +94,8 @@ def test_an_entry_is_pinned_edited_and_hidden_beside_the_picture(wide, demo):
 
     drawer.get_by_text("Edit", exact=True).click()
     drawer.get_by_role("textbox").first.fill("- The gauge at Husum is read at seven.")
-    drawer.get_by_role("button", name="Show what changes").click()
-    expect(drawer.get_by_text("As it will stand")).to_be_visible()
+    drawer.get_by_role("button", name="Preview changes").click()
+    expect(drawer.get_by_text("New text")).to_be_visible()
     drawer.get_by_role("button", name="Edit").click()
     expect(drawer.locator(".memory-item").first).to_contain_text("The gauge at Husum")
 

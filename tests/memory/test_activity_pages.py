@@ -59,7 +59,7 @@ def test_what_was_done_is_told_with_who_why_how_long_and_for_how_much(
     assert "<b>edgar</b> hid" in text
     assert "It is outdated" in text
     assert "<b>Strata</b> summarised a conversation" in text
-    assert "2 calls, 900 + 80 tokens" in text
+    assert "2 model calls, 900 tokens in, 80 out" in text
     assert "3.2 s" in text
     assert "$0.0041" in text
     assert "It did not answer in time." in text
@@ -119,7 +119,7 @@ def test_the_page_asks_for_its_live_part(client, read, owner, project):
     record_activity(project.pk, ActivityVerb.PINNED, by=owner)
     part = read(owner, "?part=log")
     assert "</b> pinned" in part
-    assert "Due next" in part
+    assert "Up next" in part
     assert "<html" not in part
 
 
@@ -145,9 +145,9 @@ def test_what_is_due_is_told_with_when(read, owner, project, chat):
     text = read(owner)
     assert "failed 2 times, next try 12 Mar, 10:00" in text
     assert "The model refused the key." in text
-    assert "may settle further 3 May 2031, 09:00" in text
+    assert "next merge 3 May 2031, 09:00" in text
     Nudge.objects.create(project=project)
-    assert "looked through at the next cycle" in read(owner)
+    assert "next check within a minute" in read(owner)
     Ladder.objects.update(next_try_at=ripe, last_error="It answered in another language.")
     assert "It answered in another language. Next try 3 May, 09:00." in read(owner)
 
@@ -170,13 +170,13 @@ def test_todays_allowance_and_when_it_goes_on(read, owner, project):
     project.memory_daily_tokens = 1_000
     project.save()
     tomorrow = timezone.localdate(timezone=project.zone) + timedelta(days=1)
-    assert f"goes on {tomorrow.day} {tomorrow:%b}, 00:00" in read(owner)
+    assert f"Work continues {tomorrow.day} {tomorrow:%b}, 00:00" in read(owner)
 
 
 def test_a_project_that_does_not_remember_has_nothing_due(read, owner, project):
     project.memory_enabled = False
     project.save()
-    assert "nothing is due" in read(owner)
+    assert "Nothing is scheduled" in read(owner)
 
 
 def test_viewers_read_it_and_strangers_get_404(client, read, viewer, stranger, project):

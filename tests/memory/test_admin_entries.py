@@ -92,7 +92,7 @@ def test_the_act_is_on_the_record_with_who_and_why(staff, entry):
 
 def test_the_page_tells_what_would_change(staff, entry, day):
     text = ask(staff(*MAY_ACT), "hide", [entry])
-    assert "<b>1 digest</b> will be rewritten." in text
+    assert "<b>1 later summary</b> will be rewritten." in text
     assert "<del>- A day about the replica</del>" in text
 
 
@@ -101,7 +101,7 @@ def test_what_is_refused_says_why_and_the_others_are_done(staff, entry, remember
     remember("- Waits", chat, state=EntryStatus.PROPOSED)
     text = act(staff(*MAY_ACT), "approve")
     assert "Approved: 1." in text
-    assert "This was decided meanwhile." in text
+    assert "Someone else has already decided this." in text
 
 
 def test_a_pin_that_does_not_fit_says_why(staff, entry, project):
@@ -140,25 +140,25 @@ def test_an_edit_is_shown_beside_the_text_of_now_and_then_done(staff, entry):
 def test_an_edit_that_was_overtaken_keeps_its_text(staff, entry, owner):
     entry_operations.edit(entry, "- Theirs", owner)
     text = act(staff(*MAY_ACT), "edit", text="- Mine", revision=1)
-    assert "changed this text while you wrote" in text
+    assert "changed this text while you were editing" in text
     assert "- Mine</textarea>" in text
     assert Entry.objects.get().summary == "- Theirs"
 
 
 def test_what_takes_a_text_is_done_to_one_at_a_time(staff, entry, day):
-    assert "one entry at a time" in ask(staff(*MAY_ACT), "edit")
+    assert "Select a single memory" in ask(staff(*MAY_ACT), "edit")
 
 
 def test_a_forgetting_is_previewed_and_leads_to_its_receipt(staff, entry):
     client = staff(*MAY_FORGET)
-    assert "<dt>1</dt><dd>summaries and digests</dd>" in ask(client, "forget")
+    assert "<dt>1</dt><dd>memories</dd>" in ask(client, "forget")
     assert Entry.objects.exists()
     text = act(client, "forget")
     assert not Entry.objects.exists()
     assert Message.objects.filter(remembered=False).count() == 2
-    assert "The receipt" in text
-    assert "summaries and digests" in text
-    assert "looked for afterwards" in text
+    assert "Receipt" in text
+    assert "memories" in text
+    assert "searched for afterwards" in text
 
 
 def test_the_messages_go_too_where_that_is_wanted(staff, entry):

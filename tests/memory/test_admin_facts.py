@@ -70,7 +70,7 @@ def test_a_fact_is_listed_with_its_end_and_its_sources(admin_client, fact_source
 def test_it_is_hidden_and_shown_and_approved(admin_client, fact):
     act(admin_client, "hide")
     assert Fact.objects.get().state == FactStatus.HIDDEN
-    assert "was decided meanwhile" in act(admin_client, "hide").content.decode()
+    assert "has already decided" in act(admin_client, "hide").content.decode()
     act(admin_client, "show")
     assert Fact.objects.get().state == FactStatus.LIVE
     Fact.objects.update(state=FactStatus.PROPOSED, waits_because="asked")
@@ -82,7 +82,7 @@ def test_it_is_hidden_and_shown_and_approved(admin_client, fact):
 
 def test_forgetting_asks_first(admin_client, fact):
     response = act(admin_client, "forget")
-    assert "Forget for good" in response.content.decode() and Fact.objects.exists()
+    assert "Forget permanently" in response.content.decode() and Fact.objects.exists()
     act(admin_client, "forget", confirmed="yes", reason="private")
     assert not Fact.objects.exists()
     assert Activity.objects.get(verb=ActivityVerb.FORGOTTEN).reason == "private"

@@ -17,9 +17,9 @@ def waiting(remember):
 
 def test_the_queues_are_counted_and_lead_to_what_waits(admin_client, waiting):
     page = admin_client.get("/admin/").content.decode()
-    assert "<b>1</b> Summaries that wait for review" in page
-    assert "<b>1</b> Summaries to be rewritten" in page
-    assert "<b>0</b> Facts that wait for review" in page
+    assert "<b>1</b> Memories to review" in page
+    assert "<b>1</b> Memories to rewrite" in page
+    assert "<b>0</b> Facts to review" in page
     for line in page.split('strata-queues"')[-1].split('href="')[1:8]:
         address = line.split('"')[0].replace("&amp;", "&")
         # A filter that the list does not know would lead back to all rows.
@@ -32,4 +32,4 @@ def test_who_may_not_see_a_list_sees_no_queue(client, waiting):
     client.force_login(staff)
     page = client.get("/admin/").content.decode()
     assert "could not be summarised" in page
-    assert "wait for review" not in page
+    assert "to review" not in page

@@ -119,7 +119,7 @@ def test_the_command_prints_the_receipt(messages, project, capsys):
 
 
 def test_the_command_says_what_is_missing(project):
-    with pytest.raises(CommandError, match="no condition"):
+    with pytest.raises(CommandError, match="Choose what to forget"):
         call_command("forget", project="billing")
     with pytest.raises(CommandError, match="no project"):
         call_command("forget", project="else", user="olive")

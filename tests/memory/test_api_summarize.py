@@ -36,12 +36,12 @@ def url(pk) -> str:
 
 
 def refused(reason: str) -> tuple[int, dict]:
-    return 409, {"waiting": False, "reason": reason, "detail": reason}
+    return 409, {"queued": False, "reason": reason, "detail": reason}
 
 
 def test_a_writer_has_it_summarised_now(api, editor, session, queued):
     answer = api(editor).post(url(session.pk))
-    assert (answer.status_code, answer.json()) == (202, {"waiting": True, "running": False})
+    assert (answer.status_code, answer.json()) == (202, {"queued": True, "running": False})
     assert queued == [((str(session.pk),), {"force": True})]
 
 
@@ -51,22 +51,22 @@ def test_while_the_broker_is_away_it_says_so(api, editor, session, monkeypatch):
 
     monkeypatch.setattr(summarise_session, "delay", away)
     answer = api(editor).post(url(session.pk))
-    assert (answer.status_code, answer.json()["waiting"]) == (503, False)
+    assert (answer.status_code, answer.json()["queued"]) == (503, False)
     assert "cannot be queued now" in answer.json()["detail"]
 
 
 def test_while_somebody_is_at_it_nothing_is_queued(api, editor, session, queued):
     lease = leases.claim(Cursor.objects.all(), session.pk)
     answer = api(editor).post(url(session.pk))
-    assert (answer.status_code, answer.json()) == (202, {"waiting": False, "running": True})
+    assert (answer.status_code, answer.json()) == (202, {"queued": False, "running": True})
     assert queued == []
     lease.release()
-    assert api(editor).post(url(session.pk)).json()["waiting"]
+    assert api(editor).post(url(session.pk)).json()["queued"]
 
 
 def test_what_failed_before_is_tried_again_at_once(api, editor, session, queued):
     leases.claim(Cursor.objects.all(), session.pk).fail("The model did not answer in time.")
-    assert api(editor).post(url(session.pk)).json()["waiting"]
+    assert api(editor).post(url(session.pk)).json()["queued"]
 
 
 def test_once_all_is_summarised_there_is_nothing_new(api, editor, session, queued):
@@ -108,7 +108,7 @@ def test_what_was_said_before_it_was_no_longer_remembered_is_summarised(
 ):
     Session.objects.update(remembered=False)
     post_message(Session.objects.get(), "Between us.", author=editor)
-    assert api(editor).post(url(session.pk)).json()["waiting"]
+    assert api(editor).post(url(session.pk)).json()["queued"]
 
 
 def test_viewers_and_strangers_get_404(api, viewer, stranger, session, queued):

@@ -59,7 +59,7 @@ def test_its_tokens_are_those_of_its_place_in_the_prompt(rules):
 def test_a_shelf_takes_no_more_than_its_budget(project, owner, rules):
     project.blocks_max_tokens = 100
     project.save()
-    with pytest.raises(InvalidInputError, match="100 tokens together"):
+    with pytest.raises(InvalidInputError, match="100 tokens in total"):
         blocks.put(project, None, "long", "word " * 100, owner)
     # Another shelf has room of its own.
     blocks.put(project, owner, "long", "word " * 80, owner)

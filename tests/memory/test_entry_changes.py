@@ -96,7 +96,7 @@ def test_an_edit_keeps_the_text_before_and_shows_it(change, editor, entry):
     assert entry.summary == "- It was decided otherwise.\n- At last."
     assert entry.written_by == "edgar"
     assert response.redirect_chain == [(f"{MEMORY}{entry.pk}/", 302)]
-    earlier = text_of(response).partition("Earlier texts")[2]
+    earlier = text_of(response).partition("Earlier versions")[2]
     assert "It was <del>decided.</del>" in earlier
 
 
@@ -158,7 +158,7 @@ def test_an_editor_hides_and_an_owner_shows_again(client, change, owner, editor,
     hidden = text_of(change(editor, entry, "hide"))
     assert state(entry) == "hidden"
     assert "An owner can show it again." in hidden
-    assert "An owner decides on it." in text_of(change(editor, entry, "show"))
+    assert "Only an owner can decide this." in text_of(change(editor, entry, "show"))
     assert state(entry) == "hidden"
     client.force_login(owner)
     listed = text_of(client.get(MEMORY)).partition(">Hidden<")[2]
@@ -170,12 +170,12 @@ def test_an_editor_hides_and_an_owner_shows_again(client, change, owner, editor,
 def test_an_owner_approves_from_the_queue(client, change, owner, propose):
     entry = propose()
     client.force_login(owner)
-    queue = text_of(client.get(MEMORY)).partition("Waits for review")[2].partition("</section>")[0]
+    queue = text_of(client.get(MEMORY)).partition("Needs review")[2].partition("</section>")[0]
     assert "It was decided." in queue
     assert f'value="approve {entry.pk}"' in queue
     response = change(owner, entry, "approve", back=MEMORY)
     assert response.redirect_chain == [(MEMORY, 302)]
-    assert "Waits for review" not in text_of(response)
+    assert "Needs review" not in text_of(response)
     assert state(entry) == "live"
 
 
@@ -201,12 +201,12 @@ def test_a_viewer_sees_no_queue_and_no_buttons(client, viewer, propose):
     assert "/memory/act/" not in page(client, viewer, entry)
     listed = text_of(client.get(MEMORY))
     assert "/memory/act/" not in listed
-    assert "Waits for review" not in listed
+    assert "Needs review" not in listed
 
 
 def test_who_began_a_private_chat_approves_what_waits_from_it(client, change, editor, propose):
     entry = propose(Visibility.PRIVATE)
-    assert "Once approved, every member reads it." in page(client, editor, entry)
+    assert "Once it is approved, all members can read it." in page(client, editor, entry)
     change(editor, entry, "approve")
     assert state(entry) == "live"
 
@@ -225,7 +225,7 @@ def test_what_was_rejected_from_a_private_chat_stays_unread(
     change(editor, entry, "reject")
     assert state(entry) == "hidden"
     text = page(client, owner, entry)
-    assert "Withheld until it is rewritten" in text
+    assert "Hidden until it is rewritten" in text
     assert "It was decided." not in text
     assert "secret" not in text
     # Shown again it is to be rewritten, and then waits for review anew.
@@ -245,12 +245,12 @@ def test_what_was_taken_out_before_the_approval_is_read_by_nobody_else(
 
 @pytest.mark.parametrize("action", ["approve", "reject", "show"])
 def test_what_was_decided_meanwhile_is_left_as_it_is(change, owner, entry, action):
-    assert "decided meanwhile" in text_of(change(owner, entry, action))
+    assert "already decided" in text_of(change(owner, entry, action))
     assert state(entry) == "live"
 
 
 def test_an_unknown_action_is_refused(change, owner, entry):
-    assert "There is no such action." in text_of(change(owner, entry, "burn"))
+    assert "This action does not exist." in text_of(change(owner, entry, "burn"))
 
 
 @pytest.mark.parametrize("action", ["edit", "pin", "hide"])

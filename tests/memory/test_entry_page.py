@@ -60,7 +60,7 @@ def test_earlier_texts_of_a_private_chat_are_for_its_creator(read, owner, editor
 def test_its_chain_of_digests_is_shown(read, owner, entry, day, remember):
     week = remember("- A week", granularity="week", period_key="2026-W11")
     Entry.objects.filter(pk=day.pk).update(parent=week, state=EntryStatus.ABSORBED)
-    up = read(owner, entry).partition("Settled into")[2].partition("</p>")[0]
+    up = read(owner, entry).partition("Merged into")[2].partition("</p>")[0]
     assert up.index(str(day.pk)) < up.index(str(week.pk))
 
 
@@ -76,14 +76,14 @@ def test_a_digest_is_followed_down_to_the_very_message(read, owner, entry, day, 
 def test_messages_of_a_private_chat_are_not_followed_to(read, owner, editor, entry, day):
     Session.objects.update(visibility=Visibility.PRIVATE)
     text = read(owner, day)
-    assert "those of a private chat" in text
+    assert "in a private chat" in text
     assert "Does the replica stay up" not in text
     assert str(entry.session_id) not in text
     assert "Does the replica stay up" in read(editor, day)
 
 
 def test_what_it_lost_and_the_share_that_it_kept(read, owner, day):
-    assert "It does not carry" not in read(owner, day)
+    assert "Missing:" not in read(owner, day)
     Entry.objects.filter(pk=day.pk).update(
         particulars=42,
         losses=[
@@ -100,13 +100,13 @@ def test_what_it_lost_and_the_share_that_it_kept(read, owner, day):
 
 def test_why_it_waits(read, owner, entry):
     Entry.objects.update(state=EntryStatus.PROPOSED, waits_because="instructions")
-    assert "because it reads like instructions to a model" in read(owner, entry)
+    assert "Reason for review: it reads like instructions to a model" in read(owner, entry)
 
 
 def test_what_was_done_to_it(read, owner, entry):
     record_activity(entry.project_id, ActivityVerb.REWRITTEN, entry_id=entry.pk, duration_ms=65_000)
     entry_operations.pin(entry, True, owner, "checked")
-    text = read(owner, entry).partition("What was done to it")[2]
+    text = read(owner, entry).partition("Changes")[2]
     assert "<b>olive</b> pinned" in text
     assert "It was checked" in text
     assert "1 min 5 s" in text
@@ -114,7 +114,7 @@ def test_what_was_done_to_it(read, owner, entry):
 
 def test_how_it_stood(read, owner, entry):
     entry_operations.set_hidden(entry, True, owner)
-    text = read(owner, entry).partition("How it stood")[2]
+    text = read(owner, entry).partition("History")[2]
     assert text.index("hidden by a moderator") < text.index("in the prompt")
 
 

@@ -108,7 +108,7 @@ def test_a_fact_can_be_given_an_end(project, give, owner):
 def test_an_edit_of_what_somebody_changed_meanwhile_is_refused(give, owner):
     fact = give("platform")
     facts.edit(fact, Statement("Billing", "is owned by", "payments", MARCH), owner, version=1)
-    with pytest.raises(DomainError, match="Somebody changed"):
+    with pytest.raises(DomainError, match="Someone changed"):
         facts.edit(fact, Statement("Billing", "is owned by", "finance", MARCH), owner, version=1)
 
 

@@ -85,7 +85,7 @@ def test_words_are_looked_for(give, see, viewer):
     give("the platform team"), give("Ana", subject="The door")
     page_text = see(viewer, f"{URL}?q=door")
     assert "Ana" in page_text and "the platform team" not in page_text
-    assert "Nothing is found" in see(viewer, f"{URL}?q=window")
+    assert "No facts found" in see(viewer, f"{URL}?q=window")
     see(viewer, f"{URL}?valid_at=soon", status=400)
     see(viewer, f"{URL}?state=odd", status=404)
 
@@ -137,7 +137,7 @@ def test_a_fact_is_edited_and_what_it_said_is_kept(give, post, see, editor):
     assert (fact.object, fact.valid_from) == ("the platform team", MARCH)
     assert "platfrom" in see(editor, f"{URL}{fact.pk}/")
     late = post(editor, f"{URL}{fact.pk}/change/", fields | {"action": "edit"}, status=400)
-    assert "Somebody changed this fact" in late.content.decode()
+    assert "Someone changed this fact" in late.content.decode()
 
 
 def test_a_fact_is_closed(give, post, see, editor):
@@ -146,7 +146,7 @@ def test_a_fact_is_closed(give, post, see, editor):
     assert "the ledger team" not in see(editor)
     assert "the ledger team" in see(editor, f"{URL}?valid_at=2026-05-01")
     post(editor, f"{URL}{fact.pk}/change/", {"action": "close", "at": "2026-01-01"})
-    assert "The end is before" in see(editor, f"{URL}{fact.pk}/")
+    assert "The end must be after" in see(editor, f"{URL}{fact.pk}/")
 
 
 def test_the_history_of_one(give, see, viewer):
@@ -158,8 +158,8 @@ def test_the_history_of_one(give, see, viewer):
 
 def test_contradictions_are_shown_to_owners(give, see, owner, editor):
     give("the platform team"), give("the payments team")
-    assert "These cannot all be so" in see(owner)
-    assert "These cannot all be so" not in see(editor)
+    assert "Conflicting facts" in see(owner)
+    assert "Conflicting facts" not in see(editor)
 
 
 def test_owners_decide_on_what_waits(give, post, see, owner, editor, project):
@@ -170,7 +170,7 @@ def test_owners_decide_on_what_waits(give, post, see, owner, editor, project):
     queue = see(owner, f"{URL}?state=proposed")
     assert "The door" in queue and "Approve" in queue
     assert "Approve" not in see(editor, f"{URL}?state=proposed")
-    assert "2 facts wait, too" in see(owner, "/projects/billing/memory/review/")
+    assert "2 facts also need review" in see(owner, "/projects/billing/memory/review/")
     post(editor, f"{URL}{first_item.pk}/change/", {"action": "approve"})
     assert Fact.objects.get(pk=first_item.pk).state == FactStatus.PROPOSED
     answer = post(
@@ -195,8 +195,8 @@ def test_the_sources_lead_to_the_very_message_for_who_may_read_it(extracted, see
 
 def test_a_fact_is_forgotten_with_a_receipt(extracted, see, post, owner, editor):
     page_text = see(owner, f"/projects/billing/memory/forget/?fact={extracted.pk}")
-    assert "This fact. The messages that tell it stay" in page_text
-    assert "facts, with their earlier versions" in page_text
+    assert "This fact. The messages that mention it" in page_text
+    assert "facts, including earlier versions" in page_text
     see(editor, f"/projects/billing/memory/forget/?fact={extracted.pk}", status=404)
     post(owner, "/projects/billing/memory/forget/", {"fact": extracted.pk, "reason": "private"})
     assert not Fact.objects.exists()
@@ -206,10 +206,10 @@ def test_a_fact_is_forgotten_with_a_receipt(extracted, see, post, owner, editor)
 def test_the_page_says_that_the_extractive_summariser_finds_none(see, viewer, project):
     project.system_model = "extractive"
     project.save()
-    assert "the extractive summariser, which finds no facts" in see(viewer)
+    assert "no facts are found automatically" in see(viewer)
     project.system_model = "openai-chat:gpt-5-mini"
     project.save()
-    assert "finds no facts" not in see(viewer)
+    assert "no facts are found" not in see(viewer)
 
 
 def test_the_activity_leads_to_the_fact(give, see, viewer):

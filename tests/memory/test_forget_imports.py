@@ -168,12 +168,12 @@ class TestPage:
         client.force_login(owner)
         assert f"{FORGET}?upload={poisoned.pk}" in page_of(client.get(IMPORTS))
         page = page_of(client.get(FORGET, {"upload": poisoned.pk}))
-        assert "2 chats that it made, whole." in page
-        assert "1 message in them that was said since" in page
-        assert "<dt>3</dt><dd>messages, with the replies to them</dd>" in page
+        assert "2 imported chats." in page
+        assert "1 later message in these chats" in page
+        assert "<dt>3</dt><dd>messages and replies to them</dd>" in page
         assert len(standing()) == 3
         done = client.post(FORGET, {"upload": poisoned.pk, "reason": "wrong"}, follow=True)
-        assert "Forgotten: the receipt" in page_of(done)
+        assert "Forget receipt" in page_of(done)
         assert standing() == []
 
     def test_messages_that_it_added_elsewhere_are_counted(self, bring, client, owner):
@@ -181,8 +181,8 @@ class TestPage:
         poisoned = bring(owner, a=["It began well.", LIE, "Really."])
         client.force_login(owner)
         page = page_of(client.get(FORGET, {"upload": poisoned.pk}))
-        assert "0 chats that it made" in page
-        assert "2 messages that it added to chats that stay." in page
+        assert "0 imported chats" in page
+        assert "2 messages added to other chats." in page
 
     def test_one_of_which_nothing_is_left_is_not_offered(self, bring, client, owner):
         bring(owner, a=[LIE])
@@ -300,7 +300,7 @@ class TestAdmin:
         poisoned = bring(owner, a=[LIE], b=["Two more."])
         body = {"action": "forget", "_selected_action": [str(poisoned.pk)]}
         page = page_of(admin_client.post(self.URL, body))
-        assert "2 chats that it made, whole." in page and len(standing()) == 2
+        assert "2 imported chats." in page and len(standing()) == 2
         admin_client.post(self.URL, body | {"confirmed": "yes", "reason": "wrong"})
         assert standing() == []
 

@@ -49,8 +49,8 @@ def text_of(response) -> str:
 def test_a_message_is_previewed_and_nothing_changes(preview, owner, secret_message):
     text = text_of(preview(owner, message=secret_message.pk))
     assert SECRET in text
-    assert "<dt>1</dt><dd>messages, with the replies to them</dd>" in text
-    assert "Forget for good" in text
+    assert "<dt>1</dt><dd>messages and replies to them</dd>" in text
+    assert "Forget permanently" in text
     assert Message.objects.filter(text=SECRET).exists()
     assert not Activity.objects.filter(verb=ActivityVerb.FORGOTTEN).exists()
 
@@ -61,7 +61,7 @@ def test_then_it_goes_and_there_is_a_receipt(forget, owner, secret_message):
     act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     assert (act.by, act.reason) == (owner, "private")
     assert str(act.pk) in text
-    assert "1 phrase of it was looked for" in text
+    assert "1 phrase was searched for" in text
     assert "<b>not found</b>" in text
     assert "vault" not in text
 
@@ -95,7 +95,7 @@ def test_owners_are_asked_whose_words_or_from_when(preview, owner, editor, proje
 
 
 def test_everything_by_somebody_goes(forget, preview, owner, editor, chat):
-    assert "All messages by edgar" in text_of(preview(owner, user="edgar"))
+    assert "All messages from edgar" in text_of(preview(owner, user="edgar"))
     forget(owner, user="edgar")
     assert not Message.objects.filter(author=editor).exists()
 
@@ -107,7 +107,7 @@ def test_before_is_a_moment_in_the_projects_zone(forget, preview, owner, project
     # 09:30 on the first on Kiritimati.
     at = datetime(2024, 12, 31, 19, 30, tzinfo=UTC)
     post_messages(talk, [draft("Old.", author=owner, created_at=at), draft("New.", author=owner)])
-    assert "No text goes" in text_of(preview(owner, before="2025-01-01T09:00"))
+    assert "No text is deleted" in text_of(preview(owner, before="2025-01-01T09:00"))
     assert "before 1 Jan 2025, 10:00" in text_of(preview(owner, before="2025-01-01T10:00"))
     forget(owner, before="2025-01-01T10:00")
     assert list(talk.messages.values_list("text", flat=True)) == ["", "New."]
@@ -116,9 +116,9 @@ def test_before_is_a_moment_in_the_projects_zone(forget, preview, owner, project
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"user": "nobody"}, "This project has no member or author of this name."),
+        ({"user": "nobody"}, "No member or author has this username."),
         ({"before": "soon"}, "Enter a valid date/time."),
-        ({"user": "", "before": ""}, "Name at least one condition."),
+        ({"user": "", "before": ""}, "Choose a person, a date, or both."),
     ],
 )
 def test_what_names_nothing_is_refused_beside_the_field(preview, owner, project, fields, complaint):
@@ -128,7 +128,7 @@ def test_what_names_nothing_is_refused_beside_the_field(preview, owner, project,
 
 
 def test_whether_somebody_elsewhere_has_an_account_is_not_told(preview, owner, project, stranger):
-    assert "no member or author of this name" in text_of(preview(owner, user="stan"))
+    assert "No member or author has this username" in text_of(preview(owner, user="stan"))
 
 
 def test_without_a_reason_of_ours_nothing_goes(forget, owner, secret_message):
@@ -188,12 +188,12 @@ def test_what_is_of_another_project_is_not_there(client, owner, secret_message, 
 def test_the_receipt_counts_what_still_waits(client, forget, owner, secret_message, remember, chat):
     summary = remember("- A vault, and the cutover", chat, last_seq=3)
     text = text_of(forget(owner, message=secret_message.pk))
-    assert "<b>1 of 1</b> still waits" in text
+    assert "<b>1 of 1</b> is still waiting" in text
     assert 'data-poll="?part=waiting"' in text
     Entry.objects.filter(pk=summary.pk).update(state=EntryStatus.LIVE)
     act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     part = client.get(f"/projects/billing/memory/receipts/{act.pk}/?part=waiting")
-    assert "has been written anew" in text_of(part)
+    assert "has been rewritten" in text_of(part)
     assert "<html" not in text_of(part)
 
 
@@ -217,8 +217,8 @@ def test_the_receipt_leads_to_replies_and_places_that_the_reader_may_open(
     act = Activity.objects.get(verb=ActivityVerb.FORGOTTEN)
     text = text_of(client.get(f"/projects/billing/memory/receipts/{act.pk}/"))
     assert str(elsewhere.pk) not in text
-    assert "1 in a chat that you may not open" in text
-    assert "1 place that you may not open" in text
+    assert "1 in a chat that you cannot open" in text
+    assert "1 place that you cannot open" in text
 
 
 def test_a_receipt_is_for_members(client, forget, owner, stranger, secret_message):
@@ -259,7 +259,7 @@ def test_from_a_memory_all_that_its_source_said_can_be_revoked(
     page = text_of(preview(owner, entry=entry.pk))
     assert f'href="{FORGET}?user=edgar"' in page
     assert f'href="{FORGET}?session={chat.pk}"' in page
-    assert "All messages by edgar, with the replies to them." in text_of(
+    assert "All messages from edgar, with the replies to them." in text_of(
         preview(owner, user="edgar")
     )
     forget(owner, user="edgar")
@@ -274,7 +274,7 @@ def test_who_may_not_have_others_words_forgotten_is_not_asked(
     page = text_of(preview(editor, message=secret_message.pk))
     assert f'href="{FORGET}?user=edgar"' in page
     assert f"?session={chat.pk}" not in page
-    assert "Replies whose prompt contained any of it" not in page
+    assert "Also forget replies that used any of it" not in page
     assert preview(editor, message=secret_message.pk, replies="on").status_code == 404
 
 
@@ -291,9 +291,9 @@ def echoed(project, owner, entry) -> Message:
 def test_replies_that_were_told_of_it_stay_unless_they_are_to_go(
     preview, forget, owner, entry, echoed
 ):
-    assert "1 reply stays that had been told of it." in text_of(preview(owner, user="edgar"))
+    assert "1 reply used this text and is kept." in text_of(preview(owner, user="edgar"))
     page = text_of(preview(owner, user="edgar", replies="on"))
-    assert "stays that had been told of it" not in page
+    assert "used this text and is kept" not in page
     assert 'name="replies" value="on"' in page
     forget(owner, user="edgar", replies="on")
     echoed.refresh_from_db()
@@ -308,7 +308,7 @@ def test_a_reply_that_quotes_an_excerpt_was_told_of_it(
     other = create_session(project, owner, visibility="project")
     receipt = {"sections": [{"name": "details", "items": [{"id": str(chunk.pk)}]}]}
     post_message(other, "Nine four seven two.", role="assistant", receipt=receipt)
-    assert "1 reply stays that had been told of it." in text_of(
+    assert "1 reply used this text and is kept." in text_of(
         preview(owner, message=secret_message.pk)
     )
 

@@ -93,14 +93,14 @@ def test_an_ancestor_of_what_was_forgotten_is_a_gap_and_never_the_text_of_today(
     bank = bank_as_of(project, now + timedelta(minutes=1))
     assert "Build 2" not in bank.text
     if Entry.objects.filter(pk=digest.pk).exists():
-        assert (digest.pk, "forgotten since") in bank.left_out
+        assert (digest.pk, "forgotten") in bank.left_out
 
 
 def test_what_was_hidden_since_is_left_out_with_the_reason(summarised_texts, project):
     entry = Entry.objects.get(summary__contains="platform")
     entry_operations.set_hidden(entry, True)
     bank = bank_as_of(project, START + timedelta(hours=2))
-    assert (bank.text, bank.left_out) == ("", ((entry.pk, "taken out since"),))
+    assert (bank.text, bank.left_out) == ("", ((entry.pk, "removed"),))
 
 
 def test_one_entry_is_told_as_it_stood(summarised_texts, project, owner):

@@ -69,7 +69,7 @@ def test_an_owner_approves_one_and_it_stands_in_the_bank(bring, project, owner, 
     bring(ABOUT, "Rye only.")
     client.force_login(owner)
     page = client.get(PAGE).content.decode()
-    waiting = page.partition("Waits for review")[2].partition("</section>")[0]
+    waiting = page.partition("Needs review")[2].partition("</section>")[0]
     assert "Olive runs a bakery in Bern." in waiting
     first, second = entries()
     for entry, action in ((first, "approve"), (second, "reject")):

@@ -59,14 +59,14 @@ def test_another_day_shows_what_stood_then(get_chart, then):
     assert 'class="block c-conversation conversation live"' in before
     assert 'class="block c-day' not in before
     assert "The replica stays seven days" in before
-    assert "minus what was forgotten since" in before
+    assert "without what was forgotten since" in before
 
 
 def test_what_was_hidden_since_is_not_shown_on_another_day(get_chart, then):
     then.state = EntryStatus.HIDDEN
     then.save()
     before = get_chart(at=on(5))
-    assert "taken out since" in before
+    assert "removed" in before
     assert 'class="block' not in before
 
 

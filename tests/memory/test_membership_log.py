@@ -172,7 +172,7 @@ def test_who_left_the_house_is_named_no_more(client, owner, editor, project):
     services.remove_member(Membership.objects.get(user=editor), owner)
     editor.delete()
     client.force_login(owner)
-    assert "somebody who left · Editor" in page_of(client.get(ACTIVITY))
+    assert "a former user · Editor" in page_of(client.get(ACTIVITY))
 
 
 def test_the_list_takes_the_same_queries_for_many(client, api, owner, project, person):

@@ -42,7 +42,7 @@ def test_each_is_done_by_itself_with_its_reason_on_the_record(three, owner):
         ModerationRequest(ModerationAction.APPROVE, owner, "checked"), three, nothing_against
     )
     assert [entry.pk for entry in outcome.done] == [three[0].pk, three[2].pk]
-    assert outcome.refused == [(three[1], "This was decided meanwhile.")]
+    assert outcome.refused == [(three[1], "Someone else has already decided this.")]
     acts = Activity.objects.filter(verb=ActivityVerb.APPROVED)
     assert {(act.entry_id, act.by, act.reason) for act in acts} == {
         (three[0].pk, owner, "checked"),
@@ -55,7 +55,7 @@ def test_what_went_meanwhile_is_refused(three, owner, project):
     outcome = apply_action(
         ModerationRequest(ModerationAction.APPROVE, owner), three[:1], nothing_against
     )
-    assert outcome.refused == [(three[0], "It is gone.")]
+    assert outcome.refused == [(three[0], "This no longer exists.")]
 
 
 def test_a_preview_changes_nothing(three, foresee):
@@ -95,9 +95,7 @@ def test_a_summary_to_be_written_anew_is_counted_apart(entry, day, foresee):
 
 def test_what_would_be_refused_is_told_with_the_reason(three, foresee):
     impact = foresee(ModerationAction.HIDE, *three)
-    assert [reason for _, reason in impact.outcome.refused] == [
-        "This entry is not part of memory now."
-    ] * 3
+    assert [reason for _, reason in impact.outcome.refused] == ["This memory is not in use."] * 3
     assert impact.digests == 0
 
 
@@ -146,7 +144,7 @@ def test_an_edit_of_a_text_that_was_changed_meanwhile_is_refused(entry, owner, e
         [entry],
         nothing_against,
     )
-    assert "changed this text while you wrote" in outcome.refused[0][1]
+    assert "changed this text while you were editing" in outcome.refused[0][1]
     assert Entry.objects.get(pk=entry.pk).summary == "- Theirs"
 
 

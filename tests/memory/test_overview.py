@@ -73,7 +73,7 @@ def test_the_page_costs_as_much_for_many(
     client.get(reverse("overview", args=["billing"]))
     with django_assert_max_num_queries(16):
         page = client.get(reverse("overview", args=["billing"])).content.decode()
-    assert "Who is here" in page
+    assert "Members" in page
     assert "100 %" in page
     part = client.get(reverse("overview", args=["billing"]), {"part": "lately"}).content.decode()
     assert "<html" not in part

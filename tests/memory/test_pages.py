@@ -81,7 +81,7 @@ def page(client, user, path: str) -> str:
 
 def test_an_empty_bank_says_how_it_fills(client, owner, project):
     text = page(client, owner, "/projects/billing/memory/")
-    assert "Nothing has settled yet" in text
+    assert "No memories yet" in text
     assert "0 of 2000 tokens" in text
 
 
@@ -175,7 +175,7 @@ def test_what_does_not_fit_is_listed_with_the_reason(client, owner, project, ent
     project.save()
     long = digest(project, "month", "2026-01", "- " + "a long story " * 200)
     text = page(client, owner, "/projects/billing/memory/")
-    section = text.partition("Left out of the prompt")[2].partition("</section>")[0]
+    section = text.partition("Not sent (no room)")[2].partition("</section>")[0]
     assert str(long.pk) in section
     assert "over budget" in section
     assert str(entry.pk) not in section
@@ -198,8 +198,8 @@ def waiting(client, user) -> str:
 
 def test_a_chat_is_due_when_it_has_been_silent_long_enough(client, owner, session):
     Session.objects.update(last_activity_at=timezone.now() + timedelta(minutes=5))
-    assert "due now" not in waiting(client, owner)
-    assert "due " in waiting(client, owner)
+    assert "starting soon" not in waiting(client, owner)
+    assert "scheduled for " in waiting(client, owner)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_chat_is_due_when_it_has_been_silent_long_enough(client, owner, sessio
 def test_a_full_a_closed_and_an_idle_chat_are_due_now(client, owner, session, change):
     Session.objects.update(last_activity_at=timezone.now())
     change()
-    assert "due now" in waiting(client, owner)
+    assert "starting soon" in waiting(client, owner)
 
 
 def test_the_title_of_a_private_chat_is_not_told_to_others(client, editor, session, entry):
@@ -238,7 +238,7 @@ def test_the_messages_of_a_private_chat_are_for_its_creator(client, owner, edito
     assert "Does the replica stay?" in page(client, owner, path)
     text = page(client, editor, path)
     assert "The replica stays seven days" in text
-    assert "of a private chat" in text
+    assert "in a private chat" in text
     assert "Does the replica stay?" not in text
     assert "The cutover" not in text
 
@@ -248,7 +248,7 @@ def test_a_digest_leads_to_its_children_and_they_lead_back(client, owner, projec
     Entry.objects.filter(pk=entry.pk).update(parent=day, state=EntryStatus.ABSORBED)
     assert f"/memory/{entry.pk}/" in page(client, owner, f"/projects/billing/memory/{day.pk}/")
     text = page(client, owner, f"/projects/billing/memory/{entry.pk}/")
-    assert "Settled into" in text
+    assert "Merged into" in text
     assert f"/memory/{day.pk}/" in text
 
 
@@ -268,7 +268,7 @@ def test_a_digest_of_something_hidden_is_withheld(client, owner, project):
     day = digest(project, "day", "2026-03-12", "- Gone", state=EntryStatus.STALE, withheld=True)
     for path in ("/projects/billing/memory/", f"/projects/billing/memory/{day.pk}/"):
         text = page(client, owner, path)
-        assert "Withheld until it is rewritten" in text
+        assert "Hidden until it is rewritten" in text
         assert "Gone" not in text
 
 

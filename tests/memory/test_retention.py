@@ -152,7 +152,7 @@ def test_owners_see_what_would_go_before_they_save(project, client, owner, say):
     say("Two.", 400)
     client.force_login(owner)
     page = client.get(SETTINGS).content.decode()
-    assert "30 days: 2, 90 days: 1, 365 days: 1." in compact(page)
+    assert "after 30 days: 2, after 90 days: 1, after 365 days: 1." in compact(page)
 
 
 def test_members_are_told_how_long_chats_are_kept(project, client, viewer):

@@ -144,8 +144,8 @@ def test_what_waits_from_anothers_private_chat_is_not_listed(client, owner, edit
 
 def test_first_it_is_told_what_would_change(client, owner, entry, day):
     text = ask(client, owner, entries=entry.pk, action="hide").content.decode()
-    assert "<b>1 digest</b>will be rewritten." in compact(text)
-    assert "What the model reads, before and after" in text
+    assert "<b>1 later summary</b>will be rewritten." in compact(text)
+    assert "Text sent to the model, before and after" in text
     assert "<del>- A day about the replica</del>" in " ".join(text.split())
     assert 'name="confirmed"' in text
     assert Entry.objects.get(pk=entry.pk).state == EntryStatus.ABSORBED
@@ -167,14 +167,14 @@ def test_without_a_reason_of_ours_nothing_is_done(client, owner, entry):
 def test_many_are_done_at_once_and_refusals_are_reported(client, owner, entry, waiting):
     chosen = [entry.pk, *(cursor.pk for cursor in waiting(3))]
     text = ask(client, owner, entries=chosen, action="approve").content.decode()
-    assert "1 stays as it is:" in text
-    assert "This was decided meanwhile." in text
+    assert "1 is not changed:" in text
+    assert "Someone else has already decided this." in text
     fields = {"entries": chosen, "action": "approve", "reason": "checked", "confirmed": "yes"}
     response = ask(client, owner, **fields, back=f"{REVIEW}?state=live")
     assert response.redirect_chain == [(f"{REVIEW}?state=live", 302)]
     text = response.content.decode()
     assert "Approved: 3." in text
-    assert "This was decided meanwhile." in text
+    assert "Someone else has already decided this." in text
     assert states() == ["live"] * 4
 
 
@@ -189,10 +189,10 @@ def test_one_of_a_list_is_decided_by_its_own_button(client, owner, waiting):
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"action": "approve"}, "Nothing was selected."),
-        ({"action": "approve", "entries": "x"}, "Nothing was selected."),
-        ({"action": "burn", "entries": [NOBODYS, NOBODYS]}, "There is no such action."),
-        ({"action": "edit", "entries": [NOBODYS, NOBODYS]}, "one entry at a time"),
+        ({"action": "approve"}, "Nothing is selected."),
+        ({"action": "approve", "entries": "x"}, "Nothing is selected."),
+        ({"action": "burn", "entries": [NOBODYS, NOBODYS]}, "This action does not exist."),
+        ({"action": "edit", "entries": [NOBODYS, NOBODYS]}, "Select a single memory"),
         ({"action": "hide", "entries": [NOBODYS] * 201}, "Select at most 200"),
     ],
 )
@@ -221,7 +221,7 @@ def test_who_was_overtaken_keeps_what_they_wrote_and_sees_the_text_of_now(client
     response = ask(client, editor, **sent, text="- Mine", revision=1)
     assert response.status_code == 400
     text = response.content.decode()
-    assert "changed this text while you wrote" in text
+    assert "changed this text while you were editing" in text
     assert "<del>- Theirs</del>" in text or "Theirs" in text
     assert "- Mine</textarea>" in text
     assert 'name="revision" value="2"' in text
@@ -232,7 +232,7 @@ def test_who_was_overtaken_keeps_what_they_wrote_and_sees_the_text_of_now(client
 def test_words_are_redacted_by_an_owner(client, owner, editor, entry):
     sent = {"entries": entry.pk, "action": "redact", "text": "seven", "reason": "private"}
     text = ask(client, editor, **sent, confirmed="yes").content.decode()
-    assert "Only owners may forget something." in text
+    assert "Only owners can forget this." in text
     assert 'name="text"' in ask(client, owner, entries=entry.pk, action="redact").content.decode()
     ask(client, owner, **sent, confirmed="yes")
     assert Entry.objects.get(pk=entry.pk).summary == "- The replica stays […] days"
@@ -249,7 +249,7 @@ def test_words_that_are_not_there_are_refused_and_kept(client, owner, entry):
 def test_many_are_forgotten_at_once_each_with_a_receipt(client, owner, entry, waiting):
     chosen = [entry.pk, waiting(1)[0].pk]
     text = ask(client, owner, entries=chosen, action="forget").content.decode()
-    assert "<dt>2</dt><dd>summaries and digests</dd>" in text
+    assert "<dt>2</dt><dd>memories</dd>" in text
     assert Entry.objects.count() == 2
     sent = {"entries": chosen, "action": "forget", "reason": "private", "confirmed": "yes"}
     response = ask(client, owner, **sent)

@@ -86,5 +86,5 @@ def test_the_settings_offer_what_there_is(project, owner):
     client = Client()
     client.force_login(owner)
     page = client.get("/projects/billing/settings/").content.decode()
-    assert '<option value="" selected>The server’s: english</option>' in page
+    assert '<option value="" selected>Server default: english</option>' in page
     assert '<option value="german">german</option>' in page

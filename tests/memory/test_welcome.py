@@ -91,7 +91,7 @@ def test_the_error_of_a_model_is_shown(visit, scripted):
 
     scripted.default = Answer(status=500)
     page_text = visit(action="try", model="other", other="openai-chat:scripted").content.decode()
-    assert "did not answer" in page_text
+    assert "did not reply" in page_text
 
 
 def test_the_project_answers_with_the_chosen_model(visit):

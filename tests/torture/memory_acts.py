@@ -156,7 +156,7 @@ class Team(People):
     def _standing(self) -> set[str]:
         return self._texts_of(Message.objects.all())
 
-    # What is held to be so.
+    # Facts.
 
     def give_fact(self, by) -> str:
         word = self.word("e")

@@ -69,7 +69,7 @@ class Memory(Talk):
         if fact := self._fact(pick):
             self.did(self.team.forget_fact(fact, sources))
 
-    # What is held to be so.
+    # Facts.
 
     @act(edgar=yes_or_no)
     def give_a_fact(self, edgar):

@@ -234,7 +234,7 @@ def test_orders_in_memory_do_nothing_and_are_revoked_with_all_that_was_made_of_t
     client.force_login(people["olive"])
     revoke = {"user": "mallory", "replies": "on"}
     page = client.get(f"/projects/{billing.slug}/memory/forget/", revoke)
-    assert "All messages by mallory" in page.content.decode()
+    assert "All messages from mallory" in page.content.decode()
     statement = preview(billing, ForgetScope(user=people["mallory"].pk, replies=True))
     assert statement.saw_it == []
     client.post(f"/projects/{billing.slug}/memory/forget/", revoke | {"reason": "wrong"})

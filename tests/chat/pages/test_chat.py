@@ -85,7 +85,7 @@ def test_what_the_next_reply_would_be_told_is_shown(client, owner, session, url)
         session, [draft("When?", author=owner), draft("On Thursday.", role=Role.ASSISTANT)]
     )
     text = page(client, owner, f"{url}prompt/")
-    assert "Who it is" in text
+    assert "Instructions" in text
     assert "This chat so far" in text
     assert "On Thursday." in text
     drawer = client.get(f"{url}prompt/?part=drawer").content.decode()

@@ -113,7 +113,9 @@ def test_an_owner_switches_one_off_and_on(api, owner, webhook):
     client = api(owner)
     payload = client.patch(webhook_url(webhook), {"is_on": False}, format="json").json()
     assert (payload["is_on"], payload["off_because"]) == (False, "owner")
-    assert client.post(webhook_url(webhook, "test/")).json() == {"detail": "Switch it on first."}
+    assert client.post(webhook_url(webhook, "test/")).json() == {
+        "detail": "Turn the webhook on first."
+    }
     payload = client.patch(webhook_url(webhook), {"is_on": True}, format="json").json()
     assert (payload["is_on"], payload["off_because"], payload["off_since"]) == (True, "", None)
 
@@ -174,7 +176,7 @@ def test_a_project_takes_only_so_many(api, owner, project, inside, connector):
         services.register(project, f"{inside.url}/{number}", ["import.done"], owner)
     answer = api(owner).post(URL, WISH, format="json")
     assert answer.status_code == 400
-    assert answer.json() == {"detail": "A project takes at most 20 webhooks."}
+    assert answer.json() == {"detail": "A project can have at most 20 webhooks."}
 
 
 ROUTES = [

@@ -183,7 +183,7 @@ def test_a_receiver_that_fails_is_left_alone(webhook, inside, say, work, pass_ti
         work()
     assert len(inside.requests) == 1
     webhook.refresh_from_db()
-    assert (webhook.failures, webhook.last_error) == (1, "It answered with an error.")
+    assert (webhook.failures, webhook.last_error) == (1, "The server responded with an error.")
     assert webhook.failing_since is not None
     pass_time(seconds=40)
     work()

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from celery import shared_task
 
+from memory import backfill
 from memory.forgetting import retention
 from memory.layers import conversations, cycle, digests
 from memory.metrics import CYCLE
@@ -20,6 +21,7 @@ TASK_EXPIRES_S = 60
 INDEXING_S = 240
 VECTOR_INDEX_S = 30
 RETENTION_S = 120
+BACKFILL_S = 40
 
 
 @shared_task
@@ -34,6 +36,14 @@ def run_cycle() -> None:
         rewrite_entry.apply_async([str(entry_id)], expires=TASK_EXPIRES_S)
     for project_id in due.projects:
         update_layers.apply_async([str(project_id)], expires=TASK_EXPIRES_S)
+    if backfill.entries_without_lines().exists():
+        add_lines.apply_async(expires=TASK_EXPIRES_S)
+
+
+@shared_task
+def add_lines() -> None:
+    """Give lines to entries from before there were lines; the next cycle continues."""
+    backfill.add_lines(seconds=BACKFILL_S)
 
 
 @shared_task

@@ -210,6 +210,11 @@ class Entry(ProjectScopedModel):
             models.Index(
                 fields=["project"], name="entry_stale", condition=Q(state=EntryStatus.STALE)
             ),
+            models.Index(
+                fields=["project"],
+                name="entry_without_lines",
+                condition=Q(lines=[]) & ~Q(summary=""),
+            ),
             GinIndex(ENTRY_SEARCH_VECTOR, name="entry_words"),
         ]
 

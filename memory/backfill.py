@@ -1,0 +1,85 @@
+"""Lines for entries from before there were lines, in batches, beside all other work.
+
+Each batch is one transaction. A run that ends early is continued by the next one. Entries that an
+older process writes meanwhile are found too.
+"""
+
+import time
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from memory.layers import lines
+from memory.layers.coverage import messages_of
+from memory.layers.lines import Line
+from memory.layers.summarising.base import EXTRACTIVE
+from memory.models import Entry
+from memory.models.entries import CONVERSATION
+from memory.moderation import entry_operations
+
+BATCH_SIZE = 100
+# The mark of a quotation that was cut.
+CUT = "…"
+
+
+def entries_without_lines() -> QuerySet[Entry]:
+    """Return the entries that have a text only."""
+    return Entry.objects.filter(lines=[]).exclude(summary="")
+
+
+def add_lines(seconds: float) -> bool:
+    """Split the texts of entries into lines, for at most `seconds`; return whether none is left.
+
+    A quotation of the extractive summariser gets the message that contains it. A model's line has
+    no message: it rests on the whole entry. Digests come after the conversations of their projects;
+    those of the extractive summariser are scheduled to be chosen from the lines, without a model.
+    """
+    end = time.monotonic() + seconds
+    for rows in (
+        entries_without_lines().filter(granularity=CONVERSATION),
+        entries_without_lines().exclude(granularity=CONVERSATION),
+    ):
+        while _add_to_batch(rows):
+            if time.monotonic() > end:
+                return False
+    return True
+
+
+@transaction.atomic
+def _add_to_batch(rows: QuerySet[Entry]) -> bool:
+    """Add the lines of BATCH_SIZE entries; return whether there were any."""
+    # Locked entries are being changed. The next run finds those that stay without lines.
+    locked = rows.select_for_update(skip_locked=True, no_key=True)
+    entries = list(locked.order_by("pk")[:BATCH_SIZE])
+    for entry in entries:
+        found = entry.read_lines()
+        if entry.written_by == EXTRACTIVE and entry.granularity == CONVERSATION:
+            found = _with_messages(entry, found)
+        # A text without a bullet keeps one empty line, so that it is not looked at again.
+        entry.lines = lines.to_json(found or [Line("", entry.day)])
+    Entry.objects.bulk_update(entries, ["lines"])
+    for entry in entries:
+        is_digest = entry.granularity != CONVERSATION
+        if is_digest and entry.written_by == EXTRACTIVE and not entry.note:
+            entry_operations.schedule_rewrite(entry)
+            # Its children have the same texts as before, so it would not be rewritten.
+            Entry.objects.filter(project=entry.project_id, pk=entry.pk).update(sources_hash="")
+    return bool(entries)
+
+
+def _with_messages(entry: Entry, found: list[Line]) -> list[Line]:
+    """Return quotations with the messages that contain them."""
+    messages = [
+        (message.pk, " ".join(message.text.split()))
+        for message in messages_of(entry).only("pk", "text")
+    ]
+    result = []
+    for line in found:
+        quoted = line.text.removesuffix(CUT)
+        sources = [pk for pk, text in messages if quoted and quoted in text][:1]
+        result.append(
+            Line(line.text, line.day, line.speaker, tuple(sources), line.score)
+            if line.speaker
+            else line
+        )
+    return result

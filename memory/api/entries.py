@@ -1,13 +1,14 @@
 """/api/v1/…/memory/, its entries, and …/summarize/."""
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Prefetch, Q, QuerySet
 from django.http import Http404
 from django_filters import rest_framework as filters
@@ -16,7 +17,7 @@ from rest_framework import generics, serializers, status
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chat.models import Visibility
+from chat.models import Session, Visibility
 from chat.permissions import session_for_writing
 from memory.api.base import AS_OF, MembershipMixin, moment_parameter
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
@@ -34,11 +35,14 @@ from memory.tasks import summarise_session
 from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
 from projects.core.api.filters import FlagFilter, MomentFilter
 from projects.models import Project
-from projects.permissions import project_for_reading
+from projects.permissions import membership, project_for_reading
 
 log = logging.getLogger(__name__)
 
 BROKER_UNAVAILABLE = "It cannot be queued now. It is summarised once it is idle."
+# A request for a summary waits so long for the entry.
+SUMMARY_WAIT_S = 2.0
+SUMMARY_POLL_S = 0.1
 CHILDREN = Prefetch("children", Entry.objects.only("parent"))
 
 
@@ -340,13 +344,19 @@ class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAP
 class SummarizeView(APIView):
     """Summarise the new messages of a session now, even if the session is not idle.
 
-    409 if there is nothing to summarise. If a summary is being written, none is queued. 503 while
-    the broker is unavailable: then the session is summarised once it is idle.
+    200 with the entry if it is written within two seconds, else 202. 409 if there is nothing to
+    summarise. If a summary is being written, none is queued. 503 while the broker is unavailable:
+    then the session is summarised once it is idle.
     """
 
     @extend_schema(
         request=None,
-        responses={202: QueuedSerializer, 409: NotQueuedSerializer, 503: NotQueuedSerializer},
+        responses={
+            200: EntrySerializer,
+            202: QueuedSerializer,
+            409: NotQueuedSerializer,
+            503: NotQueuedSerializer,
+        },
     )
     def post(self, request, pk) -> Response:
         session = session_for_writing(request.user, pk, request.auth)
@@ -361,6 +371,7 @@ class SummarizeView(APIView):
                 reason = "This session is not remembered."
             return _not_queued(reason, status.HTTP_409_CONFLICT)
         is_free = cursor.unleased().exists()
+        through = cursor.values_list("summarised_through", flat=True).get()
         if is_free:
             try:
                 summarise_session.delay(str(session.pk), force=True)
@@ -368,7 +379,23 @@ class SummarizeView(APIView):
                 # Brokers have no common exception class.
                 log.warning("summary_enqueue_failed session=%s cause=%r", session.pk, error)
                 return _not_queued(BROKER_UNAVAILABLE, status.HTTP_503_SERVICE_UNAVAILABLE)
+        if entry := _wait_for_entry(session, through):
+            member = membership(request.user, session.project.slug, token=request.auth)
+            context = {"request": request, "member": member}
+            return Response(EntrySerializer(entry, context=context).data)
         return Response({"queued": is_free, "running": not is_free}, status.HTTP_202_ACCEPTED)
+
+
+def _wait_for_entry(session: Session, through: int) -> Entry | None:
+    """Return the entry of the messages after the seq `through`, written within SUMMARY_WAIT_S."""
+    rows = Entry.objects.filter(project=session.project_id, session=session, first_seq__gt=through)
+    end = time.monotonic() + SUMMARY_WAIT_S
+    while (entry := rows.order_by("first_seq").first()) is None and time.monotonic() < end:
+        if not connection.in_atomic_block:
+            # Returns it to the pool, so that others can use it meanwhile.
+            connection.close()
+        time.sleep(SUMMARY_POLL_S)
+    return entry
 
 
 def _not_queued(reason: str, code: int) -> Response:

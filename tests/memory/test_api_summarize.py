@@ -1,12 +1,16 @@
 """/api/v1/sessions/{id}/summarize/: a summary now."""
 
 from datetime import UTC, datetime
+from threading import Timer
+from uuid import UUID
 
 import pytest
+from django.db import connection
 
 from chat.conversations.messages import post_message
 from chat.models import Session, Visibility
 from memory import leases
+from memory.api import entries
 from memory.layers.conversations import summarise
 from memory.models import Cursor
 from memory.tasks import summarise_session
@@ -27,6 +31,7 @@ def session(project, owner) -> Session:
 @pytest.fixture
 def queued(monkeypatch) -> list[tuple]:
     calls: list[tuple] = []
+    monkeypatch.setattr(entries, "SUMMARY_WAIT_S", 0)
     monkeypatch.setattr(summarise_session, "delay", lambda *args, **how: calls.append((args, how)))
     return calls
 
@@ -43,6 +48,21 @@ def test_a_writer_has_it_summarised_now(api, editor, session, queued):
     answer = api(editor).post(url(session.pk))
     assert (answer.status_code, answer.json()) == (202, {"queued": True, "running": False})
     assert queued == [((str(session.pk),), {"force": True})]
+
+
+def test_an_entry_that_is_written_soon_is_the_answer(api, editor, session, monkeypatch):
+    def write(pk: str, force: bool) -> None:
+        Timer(0.3, in_thread, [pk]).start()
+
+    def in_thread(pk: str) -> None:
+        summarise(UUID(pk), datetime.now(UTC), force=True)
+        connection.close()
+
+    monkeypatch.setattr(summarise_session, "delay", write)
+    answer = api(editor).post(url(session.pk))
+    [entry] = session.entries.all()
+    assert (answer.status_code, answer.json()["id"]) == (200, str(entry.pk))
+    assert answer.json()["lines"][0]["messages"] == [str(session.messages.get().pk)]
 
 
 def test_while_the_broker_is_away_it_says_so(api, editor, session, monkeypatch):

@@ -1,24 +1,21 @@
-"""/api/v1/…/memory/, its entries, and …/summarize/."""
+"""/api/v1/…/memory/ and its entries."""
 
-import logging
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Prefetch, Q, QuerySet
 from django.http import Http404
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema, extend_schema_field
-from rest_framework import generics, serializers, status
+from rest_framework import generics, serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chat.models import Session, Visibility
-from chat.permissions import session_for_writing
+from chat.models import Visibility
 from memory.api.base import AS_OF, MembershipMixin, moment_parameter
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
 from memory.forgetting.service import ForgetScope
@@ -28,21 +25,14 @@ from memory.layers.bank_cache import ProjectBank, rendered_bank
 from memory.layers.history import bank_as_of, entry_as_of
 from memory.layers.lines import Line
 from memory.line_sources import open_messages
-from memory.models import Cursor, Entry, EntryStatus, ModerationReason, ReviewReason
+from memory.models import Entry, EntryStatus, ModerationReason, ReviewReason
 from memory.moderation import entry_operations
 from memory.permissions import entries_for, may_decide
-from memory.tasks import summarise_session
 from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
 from projects.core.api.filters import FlagFilter, MomentFilter
 from projects.models import Project
-from projects.permissions import membership, project_for_reading
+from projects.permissions import project_for_reading
 
-log = logging.getLogger(__name__)
-
-BROKER_UNAVAILABLE = "It cannot be queued now. It is summarised once it is idle."
-# A request for a summary waits so long for the entry.
-SUMMARY_WAIT_S = 2.0
-SUMMARY_POLL_S = 0.1
 CHILDREN = Prefetch("children", Entry.objects.only("parent"))
 
 
@@ -225,21 +215,6 @@ class EntrySerializer(serializers.ModelSerializer):
         return instance
 
 
-class QueuedSerializer(serializers.Serializer):
-    """Whether a summary was queued, or one is already being written."""
-
-    queued = serializers.BooleanField()
-    running = serializers.BooleanField()
-
-
-class NotQueuedSerializer(serializers.Serializer):
-    """The reason why no summary was queued; `detail` is the same, as in every error."""
-
-    queued = serializers.BooleanField()
-    reason = serializers.CharField()
-    detail = serializers.CharField()
-
-
 class BankView(ETagMixin, APIView):
     """The memory bank of the project, as in every prompt, and the entries that did not fit."""
 
@@ -339,64 +314,3 @@ class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAP
                 list(Entry.objects.select_for_update().filter(pk=self.get_object().pk))
                 check_if_match(self.request, self.get_serializer(self.get_object()).data)
             yield
-
-
-class SummarizeView(APIView):
-    """Summarise the new messages of a session now, even if the session is not idle.
-
-    200 with the entry if it is written within two seconds, else 202. 409 if there is nothing to
-    summarise. If a summary is being written, none is queued. 503 while the broker is unavailable:
-    then the session is summarised once it is idle.
-    """
-
-    @extend_schema(
-        request=None,
-        responses={
-            200: EntrySerializer,
-            202: QueuedSerializer,
-            409: NotQueuedSerializer,
-            503: NotQueuedSerializer,
-        },
-    )
-    def post(self, request, pk) -> Response:
-        session = session_for_writing(request.user, pk, request.auth)
-        cursor = Cursor.objects.filter(pk=session.pk)
-        if not cursor.waiting().exists():
-            reason = "There is nothing new to summarise."
-            if not session.project.memory_enabled:
-                reason = "The project's memory is off."
-            elif session.project.archived_at is not None:
-                reason = "The project is archived."
-            elif not session.remembered:
-                reason = "This session is not remembered."
-            return _not_queued(reason, status.HTTP_409_CONFLICT)
-        is_free = cursor.unleased().exists()
-        through = cursor.values_list("summarised_through", flat=True).get()
-        if is_free:
-            try:
-                summarise_session.delay(str(session.pk), force=True)
-            except Exception as error:
-                # Brokers have no common exception class.
-                log.warning("summary_enqueue_failed session=%s cause=%r", session.pk, error)
-                return _not_queued(BROKER_UNAVAILABLE, status.HTTP_503_SERVICE_UNAVAILABLE)
-        if entry := _wait_for_entry(session, through):
-            member = membership(request.user, session.project.slug, token=request.auth)
-            context = {"request": request, "member": member}
-            return Response(EntrySerializer(entry, context=context).data)
-        return Response({"queued": is_free, "running": not is_free}, status.HTTP_202_ACCEPTED)
-
-
-def _wait_for_entry(session: Session, through: int) -> Entry | None:
-    """Return the entry of the messages after the seq `through`, written within SUMMARY_WAIT_S."""
-    rows = Entry.objects.filter(project=session.project_id, session=session, first_seq__gt=through)
-    end = time.monotonic() + SUMMARY_WAIT_S
-    while (entry := rows.order_by("first_seq").first()) is None and time.monotonic() < end:
-        if not connection.in_atomic_block:
-            # Returns it to the pool, so that others can use it meanwhile.
-            connection.close()
-        time.sleep(SUMMARY_POLL_S)
-    return entry
-
-
-def _not_queued(reason: str, code: int) -> Response:
-    return Response({"queued": False, "reason": reason, "detail": reason}, code)

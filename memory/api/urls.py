@@ -12,6 +12,7 @@ from memory.api import (
     profile,
     recall,
     revisions,
+    summarizing,
     webhooks,
 )
 
@@ -55,5 +56,7 @@ urlpatterns = [
     path(f"{WEBHOOK}/secret/", webhooks.WebhookSecretView.as_view(), name="api-webhook-secret"),
     path(f"{WEBHOOK}/test/", webhooks.WebhookTestView.as_view(), name="api-webhook-test"),
     path(f"{WEBHOOK}/deliveries/", webhooks.DeliveryListView.as_view(), name="api-deliveries"),
-    path("sessions/<uuid:pk>/summarize/", entries.SummarizeView.as_view(), name="api-summarize"),
+    path(
+        "sessions/<uuid:pk>/summarize/", summarizing.SummarizeView.as_view(), name="api-summarize"
+    ),
 ]

@@ -10,7 +10,7 @@ from django.db import connection
 from chat.conversations.messages import post_message
 from chat.models import Session, Visibility
 from memory import leases
-from memory.api import entries
+from memory.api import summarizing
 from memory.layers.conversations import summarise
 from memory.models import Cursor
 from memory.tasks import summarise_session
@@ -31,7 +31,7 @@ def session(project, owner) -> Session:
 @pytest.fixture
 def queued(monkeypatch) -> list[tuple]:
     calls: list[tuple] = []
-    monkeypatch.setattr(entries, "SUMMARY_WAIT_S", 0)
+    monkeypatch.setattr(summarizing, "SUMMARY_WAIT_S", 0)
     monkeypatch.setattr(summarise_session, "delay", lambda *args, **how: calls.append((args, how)))
     return calls
 

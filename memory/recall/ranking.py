@@ -27,7 +27,7 @@ WEIGHTS: Mapping[str, float] = {
     # of an excerpt, and its time if the query asks for the latest or continues a chat.
     "assistant": -1.5,
     "assistant_message": 1.0,
-    "assistant_self": -0.5,
+    "assistant_self": -1.0,
     "part": -1.5,
     "opening": 0.2,
     "length": -0.25,
@@ -36,34 +36,34 @@ WEIGHTS: Mapping[str, float] = {
     # The others were fitted on labelled conversations of three kinds, each with equal weight. None
     # is negative. Exact words of the query: in the excerpt with its neighbours, after it, and in
     # the best excerpt of its conversation.
-    "words_turn": 0.960,
-    "words_after": 0.472,
-    "words_window": 1.250,
-    "words_session": 1.803,
+    "words_turn": 0.997,
+    "words_after": 0.284,
+    "words_window": 1.407,
+    "words_session": 1.800,
     # Words of the query, by the most similar word: in the excerpt, and those that only occur
     # before it, after it, further away, and elsewhere in its conversation.
-    "meaning": 6.018,
-    "meaning_rare": 3.113,
-    "meaning_before": 5.055,
-    "meaning_after": 1.944,
-    "meaning_further": 4.895,
-    "meaning_session": 1.050,
+    "meaning": 6.175,
+    "meaning_rare": 2.624,
+    "meaning_before": 4.742,
+    "meaning_after": 1.769,
+    "meaning_further": 4.622,
+    "meaning_session": 1.021,
     # The vectors of whole excerpts: of this one, the next, both neighbours, and the best of its
     # conversation.
-    "likeness": 1.211,
-    "likeness_after": 0.453,
-    "likeness_near": 1.090,
-    "likeness_session": 2.240,
+    "likeness": 1.081,
+    "likeness_after": 0.363,
+    "likeness_near": 1.125,
+    "likeness_session": 2.312,
     # The speaker and the kind of answer.
-    "speaker": 1.226,
-    "answers": 0.293,
-    "speaker_of_self": 1.591,
-    "asked_names": 1.953,
+    "speaker": 1.215,
+    "answers": 0.335,
+    "speaker_of_self": 1.587,
+    "asked_names": 2.042,
     "asked_when": 1.533,
     # The days that the query names.
-    "day": 4.000,
-    "day_after": 1.354,
-    "day_before": 1.269,
+    "day": 3.997,
+    "day_after": 1.327,
+    "day_before": 1.273,
 }
 SET_BY_HAND = (
     *("assistant", "assistant_message", "assistant_self", "part", "opening", "length"),

@@ -45,7 +45,7 @@ MIN_SUMMARY_SCORE = 8.0
 MAX_SCORE_GAP = 4.0
 # Packing into a budget, as measured on labelled conversations (docs/recall.md). The weight of the
 # logarithm of the tokens: of two excerpts that are equally good, the shorter one comes first.
-LENGTH_WEIGHT = 0.5
+LENGTH_WEIGHT = 0.6
 # For a message that continues a chat: what the best excerpt of each conversation gains, the share
 # of the budget for short excerpts of further conversations, and the weight of their length.
 FIRST_OF_CONVERSATION = 0.5

@@ -1,10 +1,12 @@
 // The composer: Enter sends, Shift+Enter starts a new line, the text box grows with its text.
+import { draftOf } from "./drafts.js";
 import { imageUploads } from "./image-uploads.js";
 import { SendError, isSending, send } from "./replies.js";
 
 export function initComposer(form) {
   const box = form.querySelector("textarea");
   const images = imageUploads(form);
+  const draft = draftOf(form.dataset.draft);
 
   box.addEventListener("keydown", (event) => {
     // While an input method composes, Enter belongs to it (229: the same, in older Safari).
@@ -17,18 +19,30 @@ export function initComposer(form) {
   if ("streams" in form.dataset)
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      if ((box.value.trim() || images.any()) && !isSending()) sendMessage(form, box, images);
+      if ((box.value.trim() || images.any()) && !isSending()) sendMessage(form, box, images, draft);
     });
   else
     form.addEventListener("submit", (event) => {
       if (!(box.value.trim() || images.any()) || form.dataset.sent) event.preventDefault();
-      else form.dataset.sent = "yes";
+      else {
+        form.dataset.sent = "yes";
+        draft.markSent();
+      }
     });
-  window.addEventListener("pageshow", () => delete form.dataset.sent);
+  window.addEventListener("pageshow", ({ persisted }) => {
+    delete form.dataset.sent;
+    // Back shows the page as it was, with a text that was sent since.
+    if (persisted) box.value = draft.text();
+  });
   autogrow(box);
+  // Text from the server or typed while the page loaded is newer than the draft.
+  if (!box.value) box.value = draft.text();
+  resize(box);
+  box.addEventListener("input", () => draft.save(box.value));
+  document.addEventListener("strata:chat-deleted", () => draft.save(""));
 }
 
-async function sendMessage(form, box, images) {
+async function sendMessage(form, box, images, draft) {
   const button = form.querySelector("[data-send]");
   if (button.disabled) return;
   const errorBox = document.querySelector("[data-error]");
@@ -40,6 +54,7 @@ async function sendMessage(form, box, images) {
     await send(form, () => {
       // Text and images that were added since stay for the next message.
       if (box.value.startsWith(sent.text)) box.value = box.value.slice(sent.text.length);
+      draft.save(box.value);
       images.clear(sent.images);
       resize(box);
     });

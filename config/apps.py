@@ -1,3 +1,5 @@
+import os
+
 from django.apps import AppConfig
 from django.conf import settings
 from django.db.models.signals import post_migrate, pre_migrate
@@ -6,6 +8,8 @@ from config.observability.metrics import multiprocess
 
 # Before any app creates a metric.
 if settings.METRICS_DIR:
+    # prometheus_client reads the variable.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(settings.METRICS_DIR)
     multiprocess.share(settings.METRICS_DIR)
 
 

@@ -1,12 +1,13 @@
 """The bundled demo model: SmolLM2-135M-Instruct on llama.cpp, with an OpenAI-compatible server.
 
-`manage.py up` runs this file as a separate process, by its path and not as a module, because the
-packages above it need Django to be set up.
+`manage.py up` runs it in a process of its own while it is used.
 """
 
-import argparse
+import asyncio
 import importlib.util
-import signal
+import socket
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 # SmolLM2 was trained on 8,192 tokens. Two requests can run at once.
@@ -15,6 +16,8 @@ SLOTS = 2
 MAX_REPLY_TOKENS = 512
 # Memory for the prompts of earlier turns; llama.cpp's default limit is eight gigabytes.
 PROMPT_CACHE_MIB = 256
+# The model is unloaded after this time without a request.
+IDLE_S = 600.0
 
 # Without penalties, a model this small repeats itself until its context is full. Below a
 # temperature of 0.3 it still repeats a sentence's frame with other words. A stronger or longer
@@ -49,11 +52,17 @@ def model_file() -> Path | None:
     return next(Path(spec.origin).parent.glob("*.gguf"), None)
 
 
-def serve(port: int) -> None:
-    """Serve /v1/chat/completions on 127.0.0.1 until SIGTERM or SIGINT."""
-    stop_signals = {signal.SIGTERM, signal.SIGINT}
-    # llama.cpp's threads inherit the mask, so it is set before they start: sigwait gets the signal.
-    signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals)
+def serve(listener: socket.socket) -> None:
+    """Serve /v1/chat/completions to `listener` until nobody has used it for IDLE_S."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as reserved:
+        port = reserved.getsockname()[1]
+    server = load(port)
+    asyncio.run(Forwarder(port).serve(listener))
+    del server
+
+
+def load(port: int) -> object:
+    """Load the model, and return its server on 127.0.0.1."""
     import xllamacpp  # optional: the app calls `unavailable_reason` without it
 
     parameters = xllamacpp.CommonParams()
@@ -72,12 +81,31 @@ def serve(port: int) -> None:
     parameters.ui = False
     for name, value in SAMPLING.items():
         setattr(parameters.sampling, name, value)
-    server = xllamacpp.Server(parameters)
-    signal.sigwait(stop_signals)
-    del server
+    return xllamacpp.Server(parameters)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Serve the demo model.")
-    parser.add_argument("--port", type=int, required=True)
-    serve(parser.parse_args().port)
+class Forwarder:
+    """Forwards connections to `port`, which is known only when the model is loaded."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._used_at = time.monotonic()
+
+    async def serve(self, listener: socket.socket) -> None:
+        await asyncio.start_server(self._forward, sock=listener)
+        while (idle := time.monotonic() - self._used_at) < IDLE_S:
+            await asyncio.sleep(IDLE_S - idle)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with closing(writer):
+            to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._port)
+            with closing(to_writer):
+                await asyncio.gather(self._copy(reader, to_writer), self._copy(to_reader, writer))
+
+    async def _copy(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await source.read(65_536):
+                self._used_at = time.monotonic()
+                target.write(data)
+                await target.drain()
+        target.close()

@@ -1,78 +1,263 @@
-"""Celery broker transport for PostgreSQL's pgmq, based on kombu's."""
+"""Celery broker transport for PostgreSQL's pgmq, based on kombu's.
 
+A consumer has one connection. What is sent goes through Django's connection if the queues are in
+Django's database, so that a process that only sends keeps no connection for it.
+"""
+
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from queue import Empty
 from typing import Any
 
-from kombu.transport import pgmq
+import django.db
+import psycopg
+from celery.worker import state
+from kombu.transport import pgmq, virtual
 from kombu.utils.url import sanitize_url
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import DuplicateObject
-from psycopg_pool import ConnectionPool
 
 from config.postgres.server import libpq_url
 
-# Celery notices a shutdown between two drains, and asks for two seconds each.
-MAX_DRAIN_S = 0.25
+# Celery's loop asks for messages with this timeout, again and again.
+CELERY_TIMEOUT_S = 2.0
+# Messages that become visible again send no notification. A worker looks for them this often.
+MAX_WAIT_S = 20.0
+
+
+class OwnConnection:
+    """A connection with the part of a pool's interface that pgmq's client uses.
+
+    Threads take turns. It is opened at its first use, and at the first use after an error.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._lock = threading.RLock()
+        self._open: psycopg.Connection | None = None
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection]:
+        with self._lock:
+            if self._open is None:
+                # Behind a pooler, the next query may reach a server without the prepared statement.
+                self._open = psycopg.connect(self._url, autocommit=True, prepare_threshold=None)
+            try:
+                yield self._open
+            except psycopg.OperationalError:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        with self._lock:
+            if self._open is not None:
+                self._open.close()
+                self._open = None
+
+    def is_to_djangos_database(self) -> bool:
+        ours, djangos = conninfo_to_dict(self._url), django.db.connection.settings_dict
+        same_port = str(ours.get("port") or 5432) == str(djangos["PORT"] or 5432)
+        return same_port and (ours.get("host"), ours.get("dbname")) == (
+            djangos["HOST"],
+            djangos["NAME"],
+        )
+
+
+class DjangosConnection:
+    """Django's connection of this thread, with the interface of `OwnConnection`."""
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection]:
+        shared = django.db.connection
+        was_open = shared.connection is not None
+        try:
+            shared.ensure_connection()
+        except django.db.OperationalError as error:
+            raise psycopg.OperationalError(str(error)) from error
+        assert shared.connection is not None
+        try:
+            yield shared.connection
+        finally:
+            if not was_open:
+                shared.close()
 
 
 class PgmqChannel(pgmq.Channel):
-    """kombu's channel, which lets several processes use a new queue for the first time."""
+    """kombu's channel, which changes a queue's tables only when the queue is new."""
+
+    connection: "PgmqTransport"
+
+    def _new_queue(self, queue, **kwargs):
+        if self.connection.has_queue(self._queue_name(queue)):
+            return
+        # A consumer drops the queue's trigger and creates it again. If another consumer created the
+        # trigger meanwhile, nothing is missing.
+        with suppress(DuplicateObject):
+            super()._new_queue(queue, **kwargs)
 
     def _maybe_enable_notify(self, queue, queue_name=None):
-        # Each consumer drops the queue's trigger and creates it again. If another consumer created
-        # the trigger meanwhile, only the registration is missing.
-        try:
-            super()._maybe_enable_notify(queue, queue_name)
-        except DuplicateObject:
-            self.connection._register_notify_queue(queue_name or self._queue_name(queue))
+        # Without a name, kombu repeats for a consumer what it did when it declared the queue.
+        if queue_name and self.use_notify:
+            self.pgmq.enable_notify(queue_name, self.notify_throttle_interval_ms)
+
+    def _size(self, queue):
+        return self.connection.sender.metrics(self._queue_name(queue)).queue_length
+
+    def _put(self, queue, message, **kwargs):
+        name, options = self._queue_name(queue), self._pgmq_send_kwargs(message)
+        self.connection.sender.send(name, message, **options)
+
+    def basic_consume(self, queue, *args, **kwargs):
+        super().basic_consume(queue, *args, **kwargs)
+        self.connection.listen(self._queue_name(queue))
+
+    def _get_bulk(self, queue, *args, **kwargs):
+        """Leave slots for the tasks of the other queues that this worker consumes."""
+        is_only_queue = len(self._active_queues) == 1
+        slots = pgmq.PGMQ_MAX_MESSAGES if is_only_queue else self._slots(queue)
+        # Copies, because other threads acknowledge.
+        delivered, acknowledged = self.qos._delivered.copy(), self.qos._dirty.copy()
+        name = self._queue_name(queue)
+        taken = sum(
+            message.delivery_info.get("pgmq_queue") == name and tag not in acknowledged
+            for tag, message in delivered.items()
+        )
+        if taken >= slots:
+            raise Empty
+        super()._get_bulk(queue, *args, **kwargs | {"max_if_unlimited": slots - taken})
+
+    def _slots(self, queue) -> int:
+        return self.transport_options["slots"].get(queue, pgmq.PGMQ_MAX_MESSAGES)
+
+    def basic_ack(self, *args, **kwargs):
+        super().basic_ack(*args, **kwargs)
+        self.connection.wake()
+
+    def basic_reject(self, *args, **kwargs):
+        super().basic_reject(*args, **kwargs)
+        self.connection.wake()
 
 
 class PgmqTransport(pgmq.Transport):
-    """kombu's transport, which accepts any libpq URL, stops faster and closes failed pools."""
+    """kombu's transport, which accepts any libpq URL and sleeps until there is work.
+
+    Notifications, signals and tasks that end wake it up. Without notifications it polls.
+    """
 
     Channel = PgmqChannel
     # The URL is passed to libpq as a whole: kombu ignores options such as sslmode, and pgmq joins
     # the parts without quotes, so that a folder's name would end at a space.
     can_parse_url = True
     client: Any
+    cycle: Any
 
-    def drain_events(self, connection, timeout=None, **kwargs):
-        super().drain_events(connection, timeout=min(timeout or MAX_DRAIN_S, MAX_DRAIN_S))
+    def __init__(self, client, **kwargs):
+        super().__init__(client, **kwargs)
+        self._own = OwnConnection(libpq_url(client.hostname))
+        self._waker: tuple[socket.socket, socket.socket] | None = None
+
+    @property
+    def _listens(self) -> bool:
+        return bool(self.client.transport_options["use_notify"])
+
+    @cached_property
+    def sender(self) -> pgmq.PGMQueue:
+        """Return the client that sends."""
+        shares = self._own.is_to_djangos_database()
+        return self._queue_client(DjangosConnection() if shares else self._own)
+
+    def has_queue(self, name: str) -> bool:
+        """Check whether the queue exists and sends notifications, if it has to."""
+        query = "SELECT 1 FROM pgmq.meta WHERE queue_name = %s"
+        if self._listens:
+            query += " AND queue_name IN (SELECT queue_name FROM pgmq.notify_insert_throttle)"
+        return bool(self.sender._execute_one(query, (name,)))
 
     def establish_connection(self):
-        try:
-            return super().establish_connection()
-        except Exception:
-            # kombu would leave the pool open, with all its connections to the database.
-            client, self._pgmq_client = self._pgmq_client, None
-            if client is not None and client.pool is not None:
-                client.pool.close()
-            raise
+        # Raises an error if the server is away or has no queues.
+        self.sender._execute("SELECT 1 FROM pgmq.meta")
+        return virtual.Transport.establish_connection(self)
+
+    def verify_connection(self, connection) -> bool:
+        # A connection that broke raises an error when it is used.
+        return True
+
+    def close_connection(self, connection) -> None:
+        super().close_connection(connection)
+        self._own.close()
+        if self._waker and threading.current_thread() is threading.main_thread():
+            signal.set_wakeup_fd(-1)
+
+    def drain_events(self, connection, timeout=None, **kwargs):
+        """Deliver at least one message. Raises `TimeoutError`."""
+        # Celery drains once more when it stops.
+        if state.should_stop is not None or state.should_terminate is not None:
+            raise TimeoutError
+        seconds = MAX_WAIT_S if timeout in (None, CELERY_TIMEOUT_S) else timeout
+        deadline = time.monotonic() + seconds
+        while True:
+            with suppress(Empty):
+                self.cycle.get(self._deliver)
+                return
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if self._sleep(left if self._listens else min(left, self.polling_interval)):
+                # Celery checks whether it has to stop, and asks again.
+                deadline = 0.0
+
+    def listen(self, queue_name: str) -> None:
+        """Let messages in this queue, `wake` and signals end a wait for messages."""
+        if self._waker is None:
+            self._waker = socket.socketpair()
+            for end in self._waker:
+                end.setblocking(False)
+            if threading.current_thread() is threading.main_thread():
+                signal.set_wakeup_fd(self._waker[1].fileno(), warn_on_full_buffer=False)
+        if self._listens:
+            with self._own.connection() as connection:
+                connection.execute(f'LISTEN "pgmq.q_{queue_name}.INSERT"')
+
+    def wake(self) -> None:
+        if self._waker:
+            with suppress(BlockingIOError):
+                self._waker[1].send(b"\0")
+
+    def _sleep(self, seconds: float) -> bool:
+        """Wait for a notification. Return whether `wake` or a signal ended the wait."""
+        assert self._waker
+        with self._own.connection() as connection:
+            descriptor = connection.fileno()
+        # Without the lock: other threads acknowledge meanwhile.
+        ready, _, _ = select.select([descriptor, self._waker[0].fileno()], [], [], seconds)
+        if descriptor in ready:
+            with self._own.connection() as connection:
+                connection.pgconn.consume_input()
+                while connection.pgconn.notifies():
+                    pass
+        if self._waker[0].fileno() not in ready:
+            return False
+        self._waker[0].recv(4096)
+        return True
 
     @classmethod
     def as_uri(cls, uri: str, include_password: bool = False, mask: str = "**") -> str:
         return uri if include_password else sanitize_url(uri, mask)
 
     def _create_pgmq_client(self) -> pgmq.PGMQueue:
-        options = self.client.transport_options
-        pool = ConnectionPool(
-            libpq_url(self.client.hostname),
-            # Behind a pooler, the next query may reach a server without the prepared statement.
-            kwargs={"prepare_threshold": None},
-            min_size=1,
-            max_size=options["pool_size"],
-            open=True,
-        )
-        client = pgmq.PGMQueue(
+        return self._queue_client(self._own)
+
+    def _queue_client(self, connection: OwnConnection | DjangosConnection) -> pgmq.PGMQueue:
+        return pgmq.PGMQueue(
             # With None it would use DATABASE_URL of the environment.
             conn_string="",
-            pool=pool,
-            vt=options["visibility_timeout"],
+            pool=connection,  # type: ignore[arg-type]
+            vt=self.client.transport_options["visibility_timeout"],
             init_extension=False,
         )
-        # Closes the pool together with the client.
-        client._own_pool = True
-        return client
-
-    def _get_notify_waiter(self) -> pgmq._NotifyWaiter:
-        if self._notify_waiter is None:
-            self._notify_waiter = pgmq._NotifyWaiter(libpq_url(self.client.hostname))
-        return self._notify_waiter

@@ -3,7 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ INTERVAL_S = 20.0
 CONNECT_TIMEOUT_S = 5
 
 # For the supervisor of this machine.
-FILE_INTERVAL_S = 3.0
+FILE_INTERVAL_S = 10.0
 
 _UPSERT = """
     INSERT INTO config_heartbeat (part, seen_at) SELECT unnest(%s::text[]), now()
@@ -69,7 +69,7 @@ class HeartbeatFileStep(bootsteps.StartStopStep):
     """Celery bootstep that touches the heartbeat file of a worker's parent process.
 
     It depends neither on the broker nor on the database, which may be away. The thread starts
-    after the children, which are forked.
+    after the children, which are forked. It also tends a pool of threads.
     """
 
     requires = {"celery.worker.components:Pool"}
@@ -80,19 +80,25 @@ class HeartbeatFileStep(bootsteps.StartStopStep):
         self.enabled = HEARTBEAT_VARIABLE in os.environ
 
     def start(self, parent: Any) -> None:
-        threading.Thread(target=self._touch, name="heartbeat", daemon=True).start()
+        tend = getattr(parent.pool, "tend", lambda: None)
+        thread = threading.Thread(target=self._run, args=(tend,), name="heartbeat", daemon=True)
+        thread.start()
 
     def stop(self, parent: Any) -> None:
         self._stopped.set()
 
-    def _touch(self) -> None:
-        path = Path(os.environ[HEARTBEAT_VARIABLE])
+    def _run(self, tend_pool: Callable[[], None]) -> None:
         while True:
-            # A process is alive even if the disk is full.
-            with suppress(OSError):
-                path.touch()
+            touch_file()
+            tend_pool()
             if self._stopped.wait(FILE_INTERVAL_S):
                 return
+
+
+def touch_file() -> None:
+    """Show the supervisor that this process is alive, even if the disk is full."""
+    with suppress(OSError):
+        Path(os.environ[HEARTBEAT_VARIABLE]).touch()
 
 
 def record_on_own_connection(components: list[str]) -> None:

@@ -17,7 +17,7 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,8 +83,8 @@ def is_running(data_dir: Path) -> bool:
     return main_process(database_folder(data_dir)) is not None
 
 
-def start(data_dir: Path) -> None:
-    """Start the server unless it runs, and wait until it accepts connections.
+def start(data_dir: Path, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Start the server unless it runs, call `meanwhile`, and wait until it accepts connections.
 
     The first call creates the database. Raises `EmbeddedPostgresError`.
     """
@@ -93,6 +93,7 @@ def start(data_dir: Path) -> None:
         _initialise(folder)
         if not is_running(data_dir):
             _launch(folder, socket_directory(data_dir))
+        meanwhile()
         _wait_until_ready(folder)
 
 
@@ -103,10 +104,10 @@ def stop(data_dir: Path) -> None:
 
 
 @contextmanager
-def attached(data_dir: Path) -> Iterator[None]:
+def attached(data_dir: Path, meanwhile: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Use the server inside the block. It is started if necessary, and its last user stops it.
 
-    Raises `EmbeddedPostgresError`.
+    `meanwhile` is called while it starts. Raises `EmbeddedPostgresError`.
     """
     folder = database_folder(data_dir)
     with _locked(data_dir):
@@ -114,7 +115,7 @@ def attached(data_dir: Path) -> Iterator[None]:
         claim = os.open(folder, os.O_RDONLY)
         fcntl.flock(claim, fcntl.LOCK_SH)
     try:
-        start(data_dir)
+        start(data_dir, meanwhile)
         yield
     finally:
         with _locked(data_dir):

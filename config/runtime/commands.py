@@ -1,8 +1,21 @@
-"""The command lines of Strata's processes. Any number of each may run, on any machine."""
+"""The command lines of Strata's processes, in a deployment without `manage.py up`.
 
+Any number of each may run, on any machine.
+"""
+
+import os
 import sys
+from collections.abc import Callable
+from functools import partial
 
 PYTHON = [sys.executable, "-m"]
+# For the requests in progress when a web process stops.
+SHUTDOWN_S = 5
+
+
+def runner(command: list[str]) -> Callable[[], None]:
+    """Return a function that replaces its process by `command`."""
+    return partial(os.execvp, command[0], command)
 
 
 def web(port: int, host: str = "127.0.0.1") -> list[str]:
@@ -10,19 +23,14 @@ def web(port: int, host: str = "127.0.0.1") -> list[str]:
     return [
         *(*PYTHON, "uvicorn", "config.asgi:application", "--host", host, "--port", str(port)),
         *("--no-proxy-headers", "--no-access-log", "--log-level", "warning"),
-        *("--timeout-graceful-shutdown", "5"),
+        *("--timeout-graceful-shutdown", str(SHUTDOWN_S)),
     ]
 
 
-def worker(*queues: str, pool: str = "prefork", concurrency: int = 2) -> list[str]:
-    """Return the command of a worker that consumes these queues, `concurrency` tasks at a time.
-
-    The pool `threads` is for tasks that mostly wait, and needs no process for each of them. It has
-    no time limits; its tasks have their own limits.
-    """
+def worker(*queues: str, concurrency: int = 2) -> list[str]:
+    """Return the command of a worker that consumes these queues, `concurrency` tasks at a time."""
     return [
         *(*PYTHON, "celery", "-A", "config", "--quiet", "worker"),
-        *(("--pool", pool) if pool != "prefork" else ()),
         *("--concurrency", str(concurrency), "-Q", ",".join(queues)),
         *("--without-gossip", "--without-mingle", "--without-heartbeat"),
     ]

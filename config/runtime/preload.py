@@ -1,7 +1,8 @@
 """Start-up costs of a process: modules loaded before the first reply, and garbage collection.
 
-The first message and its reply need modules that take two seconds to load. They are loaded in a
-thread after the first request, so that neither that reply nor other requests wait.
+`manage.py up` loads them once, before its processes fork. A web process that was started in another
+way loads them in a thread after the first request, so that neither that reply nor other requests
+wait for the second that this takes.
 
 Garbage collection skips the objects that start-up loads, which stay for ever. With CPython's
 defaults, a process with fifty concurrent replies spent an eighth of its time in collections, and
@@ -45,6 +46,7 @@ def start() -> None:
     Thread(target=load, name="preload", daemon=True).start()
 
 
+@cache
 def load() -> None:
     """Load everything that a first reply needs."""
     from config.celery import app

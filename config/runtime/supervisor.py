@@ -1,27 +1,32 @@
 """The supervisor of Strata's processes: starts them, restarts those that die, and stops all.
 
+Each child is a fork of the supervisor, so that all share the memory of the modules that it loaded.
+Therefore the supervisor has no threads: a fork copies locks, but not the threads that hold them.
+
 Each child leads its own session. A terminal's Ctrl-C then reaches only the supervisor, and a child
 can be ended together with the processes that it started.
 """
 
 import ctypes
 import os
+import select
 import shutil
 import signal
-import subprocess
+import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import NoReturn, Self
 
-if TYPE_CHECKING:  # the launcher has only the standard library
-    from config.runtime.watchdog import Watch
+from config.runtime.watchdog import Watch
 
-TICK_S = 0.2
+# Signals, such as those of ended children, and connections to sockets interrupt a tick.
+TICK_S = 10.0
 TERM_TIMEOUT_S = 10.0  # from SIGTERM to SIGQUIT
 QUIT_TIMEOUT_S = 2.0  # from SIGQUIT to SIGKILL
 MAX_RESTART_DELAY_S = 30.0
@@ -30,20 +35,15 @@ MAX_LOG_BYTES = 5_000_000
 LOG_CHECK_INTERVAL_S = 60.0
 # One Ctrl-C may arrive twice: through `make`, and directly.
 SIGNAL_REPEAT_S = 1.0
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
-
-# A child first runs this and then execs the program. Popen's preexec_fn could do the same, but may
-# deadlock in a process with threads.
-LAUNCHER = (sys.executable, "-I", "-S", str(Path(__file__).resolve()), "launch")
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# <linux/prctl.h>
+PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 15, 36
 
 
-def die_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when its parent dies. Only Linux supports this."""
-    if sys.platform != "linux":
-        return
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+def prctl(option: int, value: int | bytes) -> None:
+    """Change an attribute of this process. Only Linux supports this."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value)
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Child:
     """
 
     name: str
-    command: Sequence[str]
+    run: Callable[[], object]
     environment: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
     # True for a process that the other processes need.
@@ -61,46 +61,90 @@ class Child:
     # Niceness: higher values get less processor time when it is scarce.
     nice: int = 0
     # Detects that the process is alive but no longer answers.
-    watch: "Watch | None" = None
+    watch: Watch | None = None
+    # The process is started by a connection to this socket, and may end when it likes.
+    on_demand: socket.socket | None = None
 
-    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    pid: int | None = field(default=None, init=False)
+    exit_code: int | None = field(default=None, init=False)
     started_at: float = field(default=0.0, init=False)
     start_at: float | None = field(default=0.0, init=False)
     failures: int = field(default=0, init=False)
 
     def start(self) -> None:
         """Start the process, and rotate its log first if it is too long."""
-        output = None
         if self.log:
             rotate(self.log)
-            output = self.log.open("ab")
-            os.fchmod(output.fileno(), 0o600)
-        try:
-            self.process = subprocess.Popen(
-                [*LAUNCHER, str(os.getpid()), str(self.nice), *self.command],
-                env={**os.environ, **self.environment},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-        finally:
-            if output:
-                output.close()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        supervisor = os.getpid()
+        pid = os.fork()
+        if not pid:
+            self._become(supervisor)
+        self.pid, self.exit_code = pid, None
         self.started_at = time.monotonic()
         self.start_at = None
         if self.watch:
             self.watch.restart()
 
+    def _become(self, supervisor: int) -> NoReturn:
+        """Run as a new process, and end it."""
+        code = 1
+        try:
+            self._leave(supervisor)
+            self.run()
+            code = 0
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            # Not exit: it would run what the supervisor registered for its own end.
+            os._exit(code)
+
+    def _leave(self, supervisor: int) -> None:
+        """Give up what this process shares with the supervisor."""
+        signal.set_wakeup_fd(-1)
+        for number in (*STOP_SIGNALS, signal.SIGCHLD):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        os.setsid()
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisor:
+            os._exit(1)
+        # For ps and top; the kernel keeps 15 bytes.
+        prctl(PR_SET_NAME, f"strata-{self.name.replace(' ', '-')}".encode()[:15])
+        os.nice(self.nice)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        if self.log:
+            output = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            os.fchmod(output, 0o600)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+        os.environ.update(self.environment)
+
     def is_alive(self) -> bool:
-        return self.process is not None and self.process.poll() is None
+        if self.pid is not None and self.exit_code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.exit_code = os.waitstatus_to_exitcode(status)
+        return self.pid is not None and self.exit_code is None
+
+    def wait(self) -> None:
+        """Wait until the process has ended."""
+        if self.pid is not None and self.exit_code is None:
+            self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def signal_group(self, number: int) -> bool:
         """Send a signal to the process and its children. Return False if none is left."""
-        if self.process is None:
+        if self.pid is None:
             return False
         try:
-            os.killpg(self.process.pid, number)
+            os.killpg(self.pid, number)
         # macOS raises PermissionError for a group of zombies.
         except (ProcessLookupError, PermissionError):
             return False
@@ -117,7 +161,7 @@ class Child:
 
     def cause(self) -> str:
         """Return why it ended: the signal, or the exit code and the last line of its log."""
-        code = self.process.returncode if self.process else 0
+        code = self.exit_code or 0
         if code < 0:
             return f"was killed by {signal.Signals(-code).name}"
         lines = self.log.read_text(errors="replace").split("\n") if self.log else []
@@ -140,18 +184,27 @@ class Supervisor:
         self._stopping_since = 0.0
         self._logs_checked_at = time.monotonic()
         self._handlers: dict[int, object] = {}
+        # A signal makes the first readable.
+        self._signals, self._signals_end = socket.socketpair()
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in STOP_SIGNALS:
             # Under nohup, SIGHUP stays ignored.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 self._handlers[number] = signal.signal(number, self._on_signal)
-        if sys.platform == "linux":
-            # Become the parent of orphaned grandchildren, in order to reap them. By default,
-            # process 1 is their parent, which does not always reap in a container.
-            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+        # Without a handler, Python would not note it.
+        self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._signals.setblocking(False)
+        self._signals_end.setblocking(False)
+        signal.set_wakeup_fd(self._signals_end.fileno(), warn_on_full_buffer=False)
+        # Become the parent of orphaned grandchildren, in order to reap them. By default, process 1
+        # is their parent, which does not always reap in a container.
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
         for child in self.children:
-            child.start()
+            if child.on_demand:
+                child.start_at = None
+            else:
+                child.start()
         return self
 
     def __exit__(
@@ -161,15 +214,16 @@ class Supervisor:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+        signal.set_wakeup_fd(-1)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
-    def tick(self) -> None:
-        """Replace and restart children, rotate the logs, then sleep for TICK_S."""
+    def tick(self, seconds: float = TICK_S) -> None:
+        """Replace and restart children, rotate the logs, then sleep until something happens."""
         for child in self.children:
             if child.watch and child.is_alive() and child.watch.is_silent():
                 self.kill_silent(child, child.watch)
-            if child.start_at is None and not child.is_alive():
+            if child.start_at is None and child.pid is not None and not child.is_alive():
                 self.handle_exit(child)
             if child.start_at is not None and child.start_at <= time.monotonic():
                 child.start()
@@ -179,7 +233,22 @@ class Supervisor:
             for child in self.children:
                 if child.log:
                     rotate(child.log)
-        time.sleep(TICK_S)
+        starts = [child.start_at - time.monotonic() for child in self.children if child.start_at]
+        self._sleep(max(0.0, min([seconds, *starts])))
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait for a signal or a connection, and start the child that the connection is for."""
+        waiting = {
+            child.on_demand: child
+            for child in self.children
+            if child.on_demand and child.pid is None and child.start_at is None
+        }
+        ready, _, _ = select.select([self._signals, *waiting], [], [], seconds)
+        for source in ready:
+            if source is self._signals:
+                self._signals.recv(4096)
+            else:
+                waiting[source].start()
 
     def stop(self) -> None:
         """End all children: with SIGTERM, then SIGQUIT, then SIGKILL."""
@@ -188,10 +257,10 @@ class Supervisor:
             self._stop_together([child for child in self.children if child.stops_last == last])
 
     def _stop_together(self, children: Sequence[Child]) -> None:
-        for child in children:
-            if child.process is not None and child.is_alive():
-                # Only the leader: Celery's parent process ends its children after their tasks.
-                child.process.terminate()
+        for child in filter(Child.is_alive, children):
+            assert child.pid is not None
+            # Only the leader: Celery's parent process ends its children after their tasks.
+            os.kill(child.pid, signal.SIGTERM)
         self._wait_for(Child.is_alive, children, TERM_TIMEOUT_S)
         for number in (signal.SIGQUIT, signal.SIGKILL):
             for child in filter(Child.is_alive, children):
@@ -215,24 +284,27 @@ class Supervisor:
         """Reap zombies, except the children, whose exit codes are needed."""
         if sys.platform != "linux":
             return
-        children = {child.process.pid for child in self.children if child.process}
+        children = {child.pid for child in self.children}
         with suppress(ChildProcessError):
             while zombie := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 if zombie.si_pid in children:
                     return
                 os.waitpid(zombie.si_pid, 0)
 
-    def kill_silent(self, child: Child, watch: "Watch") -> None:
+    def kill_silent(self, child: Child, watch: Watch) -> None:
         """Kill a child that no longer answers, after it wrote its stacks to its log."""
-        assert child.process is not None
-        status = watch.request_stacks(child.process.pid)
+        assert child.pid is not None
+        status = watch.request_stacks(child.pid)
         self._report(f"{child.name} does not answer ({status}); its stacks are in its log")
         child.signal_group(signal.SIGKILL)
-        child.process.wait()
+        child.wait()
 
     def handle_exit(self, child: Child) -> None:
         """Kill the remaining processes of a dead child, and plan its restart."""
         child.signal_group(signal.SIGKILL)
+        if child.on_demand and not child.exit_code:
+            child.pid = None
+            return
         delay = child.plan_restart()
         when = f"in {delay:.0f} s" if delay else "now"
         log = f"; log: {child.log}" if child.log else ""
@@ -252,14 +324,3 @@ def rotate(log: Path) -> None:
     if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         shutil.copyfile(log, log.with_name(log.name + ".1"))
         os.truncate(log, 0)
-
-
-def launch(parent: str, nice: str, *command: str) -> None:
-    """Replace this process by `command` with this niceness, tied to the process `parent`."""
-    die_with_parent(int(parent))
-    os.nice(int(nice))
-    os.execvp(command[0], command)
-
-
-if __name__ == "__main__" and sys.argv[1:2] == ["launch"]:
-    launch(*sys.argv[2:])

@@ -1,28 +1,26 @@
 """Watchdog: finds processes that no longer answer, so that the supervisor can replace them.
 
-A web process has to answer /healthz, a worker has to touch its heartbeat file. A process is silent
-while neither happens; time in which the machine or the supervisor was suspended does not count.
+Each process touches a file: a web process in its event loop, a worker in a thread. A process is
+silent while it does not; time in which the machine or the supervisor was suspended does not count.
 """
 
 import faulthandler
 import http.client
 import signal
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-MAX_SILENCE_S = 15.0
+# More than two heartbeats.
+MAX_SILENCE_S = 25.0
 # A process that has not answered since its start gets this long.
 MAX_START_S = 120.0
-PROBE_INTERVAL_S = 1.0
-PROBE_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 1.0
 # A longer time between two checks means a suspension. Only this much of it counts.
-MAX_STEP_S = 1.0
-# Names the file that a worker touches.
+MAX_STEP_S = 11.0
+# Names the file that a process touches.
 HEARTBEAT_VARIABLE = "STRATA_HEARTBEAT_FILE"
 # Celery and billiard use SIGUSR1.
 DUMP_SIGNAL = signal.SIGUSR2
@@ -40,52 +38,30 @@ def dump_stacks_on_signal() -> None:
 
 
 class Watch:
-    """Measures how long a process has been silent. `check` runs in a thread of its own.
+    """Measures how long a process has not touched the file `path`."""
 
-    `forget` discards what an earlier process left, such as its last heartbeat.
-    """
-
-    def __init__(
-        self, check: Callable[[], bool], forget: Callable[[], None] = lambda: None
-    ) -> None:
-        self._check, self._forget = check, forget
-        self._lock = threading.Lock()
-        self._starts = 0
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.restart()
 
     def restart(self) -> None:
         """Begin again, for a process that was just started."""
-        self._forget()
-        with self._lock:
-            self._starts += 1
-            self._answered_start = 0
-            self._has_answered = False
-        self._is_probing = False
+        # A process that is ended may touch the file when SIGCONT wakes it up.
+        self.path.unlink(missing_ok=True)
+        self._touched_at = 0
         self._silence_s = 0.0
-        self._counted_at = self._probed_at = time.monotonic()
+        self._counted_at = time.monotonic()
 
     def is_silent(self) -> bool:
         """Count the time since the last call, and return whether the process must be replaced."""
         now = time.monotonic()
         self._silence_s += min(now - self._counted_at, MAX_STEP_S)
         self._counted_at = now
-        with self._lock:
-            if self._has_answered:
-                self._has_answered, self._silence_s = False, 0.0
-                self._answered_start = self._starts
-        if now - self._probed_at >= PROBE_INTERVAL_S and not self._is_probing:
-            self._probed_at, self._is_probing = now, True
-            threading.Thread(target=self._probe, args=(self._starts,), daemon=True).start()
-        limit = MAX_SILENCE_S if self._answered_start == self._starts else MAX_START_S
-        return self._silence_s > limit
-
-    def _probe(self, start: int) -> None:
-        has_answered = self._check()
-        with self._lock:
-            # Ignore a late answer of the previous process.
-            if start == self._starts:
-                self._has_answered = self._has_answered or has_answered
-                self._is_probing = False
+        with suppress(FileNotFoundError):
+            touched_at = self.path.stat().st_mtime_ns
+            if touched_at != self._touched_at:
+                self._touched_at, self._silence_s = touched_at, 0.0
+        return self._silence_s > (MAX_SILENCE_S if self._touched_at else MAX_START_S)
 
     def request_stacks(self, leader: int) -> str:
         """Let the process `leader` and its children write their stacks, also if they are stopped.
@@ -107,7 +83,7 @@ class Watch:
 
 def answers(port: int, host: str) -> bool:
     """Check whether /healthz answers 200."""
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=PROBE_TIMEOUT_S)
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_TIMEOUT_S)
     try:
         client.request("GET", "/healthz", headers={"Host": host})
         return client.getresponse().status == 200
@@ -115,26 +91,3 @@ def answers(port: int, host: str) -> bool:
         return False
     finally:
         client.close()
-
-
-class HeartbeatFile:
-    """The file that a worker touches. `has_changed` is the probe of its supervisor."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._seen = self._touched_at()
-
-    def has_changed(self) -> bool:
-        before, self._seen = self._seen, self._touched_at()
-        return self._seen != before
-
-    def forget(self) -> None:
-        """Remove the file. A process that is ended may touch it when SIGCONT wakes it up."""
-        self.path.unlink(missing_ok=True)
-        self._seen = 0
-
-    def _touched_at(self) -> int:
-        try:
-            return self.path.stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0

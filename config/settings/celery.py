@@ -13,6 +13,11 @@ if EMBEDDED_POSTGRES:
     _default_broker = server.broker_url(server.socket_directory(DATA_DIR))
 else:
     _default_broker = "pgmq" + DATABASE_URL[DATABASE_URL.index("://") :]
+# `chat`: short tasks, and those that a reader waits for. `memory`: summaries, which may take
+# minutes. `index`: the search index. `io`: imports. `webhooks`: deliveries to other servers.
+# A worker that consumes several queues runs so many tasks of each at a time.
+QUEUE_SLOTS = {"chat": 4, "memory": 4, "index": 2, "io": 1, "webhooks": 4}
+QUEUES = tuple(QUEUE_SLOTS)
 CELERY_BROKER_URL = BROKER_URL or _default_broker
 BROKER_IN_DATABASE = _default_broker == CELERY_BROKER_URL
 # Seconds. The soft limit leaves room for the longest single model call before the hard one.
@@ -29,26 +34,24 @@ if CELERY_BROKER_URL.startswith("pgmq"):
     # A notification wakes the worker at once. Without notifications it polls five times a second.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
         "init_extension": False,
-        "pool_size": 2,
         "use_notify": not POOLER,
         "notify_throttle_interval_ms": 0,
         "wait_time_seconds": 0,
         "polling_interval": 0.2,
+        "slots": QUEUE_SLOTS,
     }
-    # The connections to the broker per process. Each has a pool as above, and a listener.
     CELERY_BROKER_POOL_LIMIT = 2
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# Seconds between two looks of a worker with threads at its timers.
+CELERY_WORKER_TIMER_PRECISION = 10.0
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_IGNORE_RESULT = True
 # JSON only. With pickle, anybody who can write to the broker could run code in a worker.
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = CELERY_RESULT_ACCEPT_CONTENT = ["json"]
-# `chat`: short tasks, and those that a reader waits for. `memory`: summaries, which may take
-# minutes. `index`: the search index. `io`: imports. `webhooks`: deliveries to other servers.
-QUEUES = ("chat", "memory", "index", "io", "webhooks")
 CELERY_TASK_DEFAULT_QUEUE = "memory"
 # The first pattern that matches counts. Workers run a task from any queue, because another version
 # of Strata may route it differently.

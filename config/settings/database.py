@@ -82,11 +82,11 @@ if EMBEDDED_POSTGRES:
 else:
     DATABASES = {"default": dict(dj_database_url.parse(DATABASE_URL))}
 # A stream returns its connection while it waits, so a pool serves many more streams than it has
-# connections. With six of the broker, a process has at most 20.
+# connections. A worker has one more, to the broker.
 # https://docs.djangoproject.com/en/5.2/ref/databases/#connection-pool
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 assert isinstance(_options, dict)
-_options["pool"] = {"min_size": 0, "max_size": 14, "timeout": 30}
+_options["pool"] = {"min_size": 0, "max_size": 14, "timeout": 30, "max_idle": 60}
 # A pooler such as PgBouncer may run the next transaction on another server connection, which does
 # not have the prepared statements, cursors and listeners of this one.
 POOLER = not EMBEDDED_POSTGRES if _env.pooler is None else _env.pooler

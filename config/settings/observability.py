@@ -2,6 +2,7 @@
 
 import logging as std_logging
 import os
+import sys
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
@@ -68,8 +69,10 @@ read_secret("OTEL_EXPORTER_OTLP_HEADERS")
 METRICS_TOKEN = _env.metrics_token or generated_secret(DATA_DIR / "metrics_token")
 keep_out_of_logs(METRICS_TOKEN)
 # The folder in which processes share their counts, so that /metrics shows all of them.
-# prometheus_client reads the variable itself. Without it, each process counts for itself.
+# Without it, each process counts for itself. `up` shares one among its processes.
 METRICS_DIR = _env.metrics_dir
+if METRICS_DIR is None and sys.argv[1:2] == ["up"]:
+    METRICS_DIR = DATA_DIR / "metrics"
 PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, inf)
 TRACES = _env.traces_url
 if TRACES:

@@ -1,14 +1,17 @@
 """The broker is where its address says, as PostgreSQL itself reads addresses."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
 import psycopg
 import pytest
 from django.db import connection
+from kombu import Consumer, Queue
 
 from config.celery import app
 from config.postgres import server
@@ -100,3 +103,70 @@ def wait_until_blocked_by(other: psycopg.Connection) -> None:
 def test_its_password_is_hidden():
     url = "pgmq://ana:se%20cret@db.example/strata?sslmode=require"
     assert app.connection_for_write(url).as_uri() == "pgmq://ana:**@db.example/strata"
+
+
+@pytest.fixture
+def consumed(address) -> Iterator[Callable[[Mapping[str, int]], list]]:
+    """Opens two queues with these slots; what was delivered, not acknowledged."""
+    with app.connection_for_write(address) as ours:
+        names = [f"test_{uuid4().hex}" for _ in range(2)]
+
+        def consume(slots: Mapping[str, int]) -> tuple[Any, list[str], list]:
+            delivered: list = []
+            options = ours.transport_options
+            ours.transport_options = options | {"slots": {names[0]: slots["first"]}}
+            queues = [Queue(name) for name in names]
+            consumer = Consumer(ours, queues, on_message=delivered.append, prefetch_count=9)
+            consumer.consume()
+            return ours, names, delivered
+
+        yield consume
+    with connection.cursor() as cursor:
+        for name in names:
+            cursor.execute("SELECT pgmq.drop_queue(%s)", [name])
+
+
+def drain(ours: Any) -> None:
+    with suppress(TimeoutError):
+        while True:
+            ours.drain_events(timeout=0.1)
+
+
+def test_a_queue_takes_only_its_slots_and_leaves_the_rest_to_others(consumed):
+    ours, (first, second), delivered = consumed({"first": 2})
+    with ours.Producer() as producer:
+        for number in range(4):
+            producer.publish(number, routing_key=first)
+            producer.publish(number, routing_key=second)
+    drain(ours)
+    queues = [message.delivery_info["pgmq_queue"] for message in delivered]
+    assert (queues.count(first), queues.count(second)) == (2, 4)
+    next(item for item in delivered if item.delivery_info["pgmq_queue"] == first).ack()
+    drain(ours)
+    assert len(delivered) == 7
+
+
+def test_a_message_wakes_a_consumer_that_waits(consumed, address):
+    ours, (first, _), delivered = consumed({"first": 2})
+    drain(ours)
+
+    def send() -> None:
+        with app.connection_for_write(address) as other, other.Producer() as producer:
+            producer.publish("Anyone there?", routing_key=first)
+
+    with ThreadPoolExecutor() as pool:
+        sent = pool.submit(send)
+        # Without a notification, it would look again only after the time-out.
+        ours.drain_events(timeout=60)
+        sent.result()
+    assert [message.payload for message in delivered] == ["Anyone there?"]
+
+
+def test_a_sender_in_djangos_database_opens_no_connection(address, queue_name):
+    count = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+    with app.connection_for_write(address) as ours, connection.cursor() as cursor:
+        ours.default_channel.queue_declare(queue_name)
+        before = cursor.execute(count).fetchone()
+        with app.connection_for_write(address) as other, other.Producer() as producer:
+            producer.publish("Anyone there?", routing_key=queue_name)
+            assert cursor.execute(count).fetchone() == before

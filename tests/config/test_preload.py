@@ -46,6 +46,15 @@ import gc, json
 import config.asgi
 print(json.dumps([gc.isenabled(), gc.get_freeze_count(), gc.get_threshold()[0]]))
 """
+THREADS = """
+import json, threading, django
+django.setup()
+from config.management.commands import up
+up.load_application()
+from django.db import connection
+names = [thread.name for thread in threading.enumerate()]
+print(json.dumps([names, connection.connection is not None]))
+"""
 
 
 def test_the_first_reply_loads_no_modules_of_libraries(tmp_path, monkeypatch):
@@ -84,7 +93,9 @@ def test_a_failure_to_preload_is_logged_and_not_raised(monkeypatch, caplog):
         raise embedders.EmbedderError("No such model.")
 
     monkeypatch.setattr(embedders, "get", broken)
+    preload.load.cache_clear()
     preload.load()
+    preload.load.cache_clear()
     [record] = caplog.records
     assert record.getMessage() == "preload_failed"
 
@@ -107,3 +118,9 @@ def test_collection_is_enabled_after_a_failure_to_load():
         assert not gc.isenabled()
         raise ImportError
     assert gc.isenabled()
+
+
+def test_what_forks_has_no_threads_and_no_connections(tmp_path, monkeypatch):
+    monkeypatch.setenv("STRATA_DATA_DIR", str(tmp_path))
+    output = subprocess.check_output([sys.executable, "-c", THREADS], cwd=ROOT, timeout=90)
+    assert json.loads(output) == [["MainThread"], False]

@@ -1,5 +1,6 @@
 """Several beats, of which one leads, by the database's clock."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -37,6 +38,9 @@ class RecordingScheduler(LeasedScheduler):
 @pytest.fixture
 def minutely(empty_schedule) -> PeriodicTask:
     """The only task: due at once, and then every minute."""
+    if (left := 60 - time.time() % 60) < 5:
+        # It would be due twice in the test.
+        time.sleep(left)
     every_minute, _ = IntervalSchedule.objects.get_or_create(every=1, period="minutes")
     return PeriodicTask.objects.create(
         name="Cycle",
@@ -161,3 +165,17 @@ def test_a_beat_without_its_database_waits(two, monkeypatch):
     assert first.tick() == scheduler.MAX_TICK_S
     monkeypatch.undo()
     assert first.renew_leadership()
+
+
+@pytest.mark.parametrize(("period", "after"), [(20, 1), (60, 1), (60, 59), (3_600, 3_599)])
+def test_tasks_with_one_period_are_due_together(minutely, period, after):
+    """At whole multiples of the period, whenever they ran last."""
+    boundary = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    scheduler.clock.set(boundary - timedelta(seconds=1))
+    minutely.interval = IntervalSchedule.objects.create(every=period, period="seconds")
+    minutely.last_run_at = boundary - timedelta(seconds=after)
+    entry = scheduler.DatabaseClockEntry(minutely, app=app)
+    is_due, seconds = entry.is_due()
+    assert (is_due, round(seconds, 1)) == (False, 1.0)
+    scheduler.clock.set(boundary)
+    assert entry.is_due().is_due

@@ -4,6 +4,7 @@ orphans and reaps them."""
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,9 +21,10 @@ pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[2]
 DRIVER = """
 import json, sys
+from functools import partial
 from config.runtime import supervisor
 supervisor.TERM_TIMEOUT_S = supervisor.QUIT_TIMEOUT_S = 0.5
-children = [supervisor.Child(name, [sys.executable, "-c", code])
+children = [supervisor.Child(name, partial(exec, code, {}))
             for name, code in json.loads(sys.argv[1]).items()]
 with supervisor.Supervisor(children, lambda line: print(line, flush=True)) as supervised:
     while not supervised.stopping:
@@ -142,24 +144,53 @@ def test_no_child_outlives_a_killed_supervisor(supervise):
 
 
 def test_a_child_that_keeps_dying_waits_longer_each_time():
-    child = supervisor.Child("web", ["true"])
+    child = supervisor.Child("web", lambda: None)
     child.started_at = time.monotonic()
     assert [child.plan_restart() for _ in range(8)] == [0, 1, 2, 4, 8, 16, 30, 30]
 
 
 def test_a_stable_child_is_restarted_at_once():
-    child = supervisor.Child("web", ["true"])
+    child = supervisor.Child("web", lambda: None)
     child.failures = 5
     child.started_at = time.monotonic() - supervisor.STABLE_AFTER_S - 1
     assert child.plan_restart() == 0
 
 
 def test_a_child_runs_with_its_niceness(tmp_path):
-    code = "import os; print(os.nice(0))"
-    child = supervisor.Child("worker", [sys.executable, "-c", code], log=tmp_path / "log", nice=5)
+    def write() -> None:
+        os.write(1, b"%d" % os.nice(0))
+
+    child = supervisor.Child("worker", write, log=tmp_path / "log", nice=5)
     child.start()
-    assert child.process.wait(20) == 0
+    child.wait()
+    assert child.exit_code == 0
     assert int((tmp_path / "log").read_text()) == os.nice(0) + 5
+
+
+def test_a_child_on_demand_starts_with_a_connection_and_may_end(tmp_path):
+    listener = socket.create_server(("127.0.0.1", 0))
+    starts = tmp_path / "starts"
+
+    def serve() -> None:
+        with starts.open("a") as file:
+            file.write("started\n")
+        accepted, _ = listener.accept()
+        accepted.sendall(b"Here.")
+        accepted.close()
+
+    printed: list[str] = []
+    child = supervisor.Child("demo", serve, on_demand=listener)
+    with supervisor.Supervisor([child], printed.append) as running:
+        running.tick(0.1)
+        assert not starts.exists()
+        for count in (1, 2):
+            with socket.create_connection(listener.getsockname()) as connection:
+                wait_until(lambda: running.tick(0.01) or starts.exists())
+                assert connection.recv(9) == b"Here."
+            wait_until(lambda: running.tick(0.01) or child.pid is None)
+            assert starts.read_text().count("started") == count
+    assert printed == []
+    listener.close()
 
 
 def test_a_log_over_the_limit_is_moved_aside(tmp_path, monkeypatch):

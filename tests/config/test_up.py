@@ -48,11 +48,11 @@ def test_its_files_are_for_its_account_only(up, tmp_path: Path):
     tmp_path.chmod(0o755)
     for name in ("logs", "metrics"):
         (tmp_path / name).mkdir(mode=0o755)
-    (tmp_path / "logs/web.log").touch(mode=0o644)
+    (tmp_path / "logs/web-1.log").touch(mode=0o644)
     process = up()
     read_until(process, "Strata is ready")
     files = [path for path in tmp_path.rglob("*") if "postgres" not in path.parts]
-    assert {"web.log", "secret_key", "metrics_token"} <= {path.name for path in files}
+    assert {"web-1.log", "secret_key", "metrics_token"} <= {path.name for path in files}
     assert {path for path in files if path.stat().st_mode & 0o077} == set()
     # The account of root's PostgreSQL passes through.
     assert tmp_path.stat().st_mode & 0o076 == 0

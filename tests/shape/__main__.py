@@ -28,7 +28,8 @@ def children(variables: dict[str, str], ports: list[int], logs: Path) -> list[Ch
     commands |= {f"worker-{name}": processes.worker(*queues) for name, queues in WORKERS.items()}
     commands |= {f"beat-{number}": processes.beat() for number in range(1, BEATS + 1)}
     return [
-        Child(name, command, variables, logs / f"{name}.log") for name, command in commands.items()
+        Child(name, processes.runner(command), variables, logs / f"{name}.log")
+        for name, command in commands.items()
     ]
 
 
@@ -51,8 +52,7 @@ def main(folder: Path) -> None:
         ports = [port for _, port in reservations]
         with Supervisor(children(variables, ports, logs), _say) as supervisor:
             for child in supervisor.children:
-                assert child.process is not None
-                _say(f"{child.name} is process {child.process.pid}")
+                _say(f"{child.name} is process {child.pid}")
             for port in ports:
                 _say(f"http://127.0.0.1:{port}")
             _say("Ctrl-C ends it")

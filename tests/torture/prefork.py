@@ -1,4 +1,4 @@
-"""Celery's processes as `manage.py up` starts them, and ways to kill them."""
+"""Celery's processes as the units of deploy/ start them, and ways to kill them."""
 
 import random
 import signal
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from config.management.commands.up import servers
+from config.runtime import commands
 from config.runtime.supervisor import Child
 from tests.server import ROOT, database_url
 from tests.torture.monitored_worker import APP, IDLE, NOTES
@@ -32,11 +32,11 @@ class Celery:
             "PYTHONPATH": str(ROOT),
             NOTES: str(notes),
         }
-        self._parts = {part.name: part for part in servers(port=8000)}
-        for part in self._parts.values():
-            part.environment = {**part.environment, **environment}
-        worker = self._parts["worker"]
-        worker.command = [APP if word == "config" else word for word in worker.command]
+        worker = [APP if word == "config" else word for word in commands.worker("memory")]
+        self._parts = {
+            name: Child(name, commands.runner(command), environment, notes / f"{name}.log")
+            for name, command in (("worker", worker), ("beat", commands.beat()))
+        }
 
     def start(self, part: str) -> None:
         self._parts[part].start()
@@ -46,7 +46,7 @@ class Celery:
 
     @property
     def parent(self) -> psutil.Process:
-        return psutil.Process(_process(self._parts["worker"]).pid)
+        return psutil.Process(self._parts["worker"].pid)
 
     def pids(self) -> list[int]:
         """The parent, then its children."""
@@ -83,20 +83,14 @@ class Celery:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
         if target != "child":
-            _process(self._parts["worker"]).wait(30)
+            self._parts["worker"].wait()
         _wait_till_dead(doomed)
         return [process.pid for process in doomed]
 
     def end(self) -> None:
         for part in self._parts.values():
-            if part.process is not None:
-                part.signal_group(signal.SIGKILL)
-                part.process.wait(30)
-
-
-def _process(part: Child):
-    assert part.process is not None
-    return part.process
+            part.signal_group(signal.SIGKILL)
+            part.wait()
 
 
 def _wait_till_dead(processes: Iterable[psutil.Process]) -> None:

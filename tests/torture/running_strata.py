@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 from threading import Event, Thread
@@ -26,6 +26,7 @@ RECOVERY = 60
 # So many of each session's messages are said before the next session begins.
 MESSAGES = 3
 # What was said then is idle by now, and waits for its summary.
+PARTS = ("web-1", "worker")
 LONG_AGO = "2026-01-05T10:00:00Z"
 
 
@@ -80,19 +81,14 @@ class Whole:
         os.kill(int(lines[0]), signal.SIGQUIT)
 
     def children(self) -> dict[str, int]:
-        """The process ids of web, beat and the worker that summarises."""
+        """The process ids of the first web process, and of the worker that summarises."""
         import psutil
 
         by_name = {}
         for child in psutil.Process(self.pid).children():
-            try:
-                command = " ".join(child.cmdline())
-            except psutil.NoSuchProcess:
-                continue
-            for name, word in (("uvicorn", "uvicorn"), ("worker", "-Q memory"), ("beat", "beat")):
-                if f" {word}" in command:
-                    by_name[name] = child.pid
-        return by_name
+            with suppress(psutil.NoSuchProcess):
+                by_name[child.name()] = child.pid
+        return {name: by_name[f"strata-{name}"] for name in PARTS if f"strata-{name}" in by_name}
 
 
 class Talk:

@@ -1,6 +1,7 @@
 """A task that kills its worker three times is set aside, and others are served meanwhile."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,16 +17,28 @@ from tests.torture.test_celery_kills import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# A worker whose process is the one that runs its tasks has to be started again by a supervisor.
-POOLS = {"prefork": 2, "threads": 2}
+# The worker of `up` is the process that runs its tasks: a supervisor has to start it again.
+THREADS = """
+import django
+django.setup()
+import tests.torture.lethal_tasks
+from config.runtime import worker
+worker.work("worker", ["memory"])
+"""
+COMMANDS = {
+    "prefork": [
+        "tests.torture.lethal_tasks" if word == "config" else word
+        for word in commands.worker("memory")
+    ],
+    "threads": [sys.executable, "-c", THREADS],
+}
 
 
-@pytest.fixture(params=POOLS)
+@pytest.fixture(params=COMMANDS)
 def worker(request, tmp_path) -> Iterator[Child]:
-    command = commands.worker("memory", pool=request.param, concurrency=POOLS[request.param])
     child = Child(
         "worker",
-        ["tests.torture.lethal_tasks" if word == "config" else word for word in command],
+        commands.runner(COMMANDS[request.param]),
         {
             "DATABASE_URL": database_url(),
             "STRATA_POOLER": "off",
@@ -35,9 +48,8 @@ def worker(request, tmp_path) -> Iterator[Child]:
         tmp_path / "worker.log",
     )
     yield child
-    if child.process is not None:
-        child.signal_group(9)
-        child.process.wait(30)
+    child.signal_group(9)
+    child.wait()
 
 
 def test_a_task_that_kills_its_worker_is_set_aside(worker, tmp_path: Path):

@@ -1,29 +1,41 @@
-"""The command `up`: starts database, web, workers, beat and, if it is used, the demo model."""
+"""The command `up`: starts database, web processes, workers and, if it is used, the demo model.
+
+It loads all modules once. Its processes are forks, which share their memory.
+"""
 
 import fcntl
 import os
 import signal
 import socket
-import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.urls import get_resolver
 
 from chat.providers import demo
+from config.celery import app
 from config.observability.metrics import multiprocess
 from config.postgres import server
-from config.runtime import bootstrap, commands, watchdog
-from config.runtime.supervisor import Child, Supervisor
+from config.runtime import bootstrap, preload, watchdog, web, worker
+from config.runtime.supervisor import TICK_S, Child, Supervisor
 from config.runtime.watchdog import Watch
 from config.settings.env import private_folder
 
 DATABASE_RETRY_S = 2.0
+# Queues whose tasks mostly wait, and queues whose tasks compute.
+WAITING, HEAVY = ("chat", "memory", "webhooks"), ("index", "io")
+MAX_WEB_PROCESSES = 2
+# Connections that wait until a web process accepts them.
+BACKLOG = 2048
+# Until the first request is served.
+FIRST_TICK_S = 0.05
 # Pages and replies come first. The units of deploy/systemd use the same value.
 WORKER_NICENESS = 5
 STOPPING = "Stopping…"
@@ -31,7 +43,7 @@ STOPPING = "Stopping…"
 
 class Command(BaseCommand):
     help = "Start Strata: database, web, worker and beat, until Ctrl-C."
-    # Checks would load the whole project; this process stays small.
+    # Checks take most of a second.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -62,13 +74,16 @@ class Command(BaseCommand):
         """Run until a signal arrives. `stack` stops the processes that were started."""
         try:
             stack.enter_context(data_dir_lock(settings.DATA_DIR))
-            check_port(port)
+            listener = stack.enter_context(bound_socket(port))
             self.print_line("Strata is starting")
             if settings.EMBEDDED_POSTGRES:
-                stack.enter_context(server.attached(settings.DATA_DIR))
+                stack.enter_context(server.attached(settings.DATA_DIR, load_application))
+            else:
+                load_application()
             bootstrap.prepare(self.print_line, with_demo)
-            multiprocess.clear(metrics_folder())
-            self.serve(port)
+            assert settings.METRICS_DIR
+            multiprocess.clear(settings.METRICS_DIR)
+            self.serve(listener)
         except KeyboardInterrupt:
             self.print_line(STOPPING)
 
@@ -78,17 +93,21 @@ class Command(BaseCommand):
             self.stdout.write(line)
             self.stdout.flush()
 
-    def serve(self, port: int) -> None:
+    def serve(self, listener: socket.socket) -> None:
         """Start the processes, report the first served request, and keep them alive."""
-        children = [*self.demo_model(), *servers(port)]
+        port = listener.getsockname()[1]
+        children = [*self.demo_model(), *servers(listener)]
+        listener.listen(BACKLOG)
+        preload.freeze_loaded_objects()
         with Supervisor(children, self.print_line) as supervisor:
             ready = False
             while not supervisor.stopping:
-                supervisor.tick()
-                self.keep_database_up()
                 if not ready and watchdog.answers(port, health_host()):
                     ready = True
                     self.print_line(f"Strata is ready: http://127.0.0.1:{port}")
+                supervisor.tick(TICK_S if ready else FIRST_TICK_S)
+                self.keep_database_up()
+            listener.close()
             self.print_line(STOPPING)
 
     def keep_database_up(self) -> None:
@@ -111,56 +130,43 @@ class Command(BaseCommand):
             self.print_line(f"The demo model is not started: {reason}. {advice}")
             return []
         self.print_line(f"Replies come from a small demo model and are often wrong. {advice}")
-        port = free_port()
-        os.environ["STRATA_DEMO_URL"] = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-I", str(demo.__file__), "--port", str(port)]
-        return [Child("demo model", command, log=log("demo"), stops_last=True)]
+        listener = bound_socket(0)
+        listener.listen()
+        settings.DEMO_MODEL_URL = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        run = partial(demo.serve, listener)
+        return [Child("demo model", run, log=log("demo"), stops_last=True, on_demand=listener)]
 
 
-def servers(port: int) -> list[Child]:
-    """Return web, workers and beat.
+def load_application() -> None:
+    """Load everything that the web processes and the workers need."""
+    import config.asgi  # noqa: F401
 
-    Summaries, imports, webhooks and the rest each have workers of their own, so that none of them
-    waits for another. Threads serve the queues whose tasks mostly wait or take a moment.
+    get_resolver().url_patterns  # noqa: B018  # imports all views
+    app.finalize()
+    app.loader.import_default_modules()
+    preload.load()
+
+
+def servers(listener: socket.socket) -> list[Child]:
+    """Return the web processes, and the workers with beat.
+
+    One worker runs what mostly waits. What computes has another, because the threads of a process
+    share one core.
     """
-    # Set here, so that a relative path or another PORT in .env does not apply to them.
-    environment = {
-        "STRATA_DATA_DIR": str(settings.DATA_DIR),
-        "PORT": str(port),
-        "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder()),
-    }
-    workers = {
-        "worker": commands.worker("memory"),
-        "import worker": commands.worker("io", concurrency=1),
-        "quick worker": commands.worker("chat", "index", pool="threads", concurrency=4),
-        "webhook worker": commands.worker("webhooks", pool="threads", concurrency=4),
-    }
-    web_watch = Watch(lambda: watchdog.answers(port, health_host()))
+    count = min(MAX_WEB_PROCESSES, os.cpu_count() or 1)
     return [
-        Child("web", commands.web(port), environment, log("web"), watch=web_watch),
-        *(worker(name, command, environment) for name, command in workers.items()),
-        Child("beat", commands.beat(), environment, log("beat")),
+        *(child(f"web {number + 1}", partial(web.serve, listener)) for number in range(count)),
+        child("worker", partial(worker.work, "worker", WAITING, with_beat=True), WORKER_NICENESS),
+        child("heavy worker", partial(worker.work, "heavy", HEAVY), WORKER_NICENESS),
     ]
 
 
-def worker(name: str, command: list[str], environment: dict[str, str]) -> Child:
-    """Return a worker that is replaced when it no longer touches its heartbeat file."""
-    path = log(name.split()[0])
-    heartbeat = watchdog.HeartbeatFile(path.with_suffix(".heartbeat"))
-    return Child(
-        name,
-        command,
-        environment | {watchdog.HEARTBEAT_VARIABLE: str(heartbeat.path)},
-        path,
-        nice=WORKER_NICENESS,
-        watch=Watch(heartbeat.has_changed, heartbeat.forget),
-    )
-
-
-def metrics_folder() -> Path:
-    """Return the folder in which the processes share their metrics."""
-    folder: Path = settings.METRICS_DIR or settings.DATA_DIR / "metrics"
-    return folder
+def child(name: str, run: Callable[[], None], nice: int = 0) -> Child:
+    """Return a process that is replaced when it no longer touches its heartbeat file."""
+    path = log(name.replace(" ", "-"))
+    heartbeat = path.with_suffix(".heartbeat")
+    environment = {watchdog.HEARTBEAT_VARIABLE: str(heartbeat)}
+    return Child(name, run, environment, path, nice=nice, watch=Watch(heartbeat))
 
 
 def log(name: str) -> Path:
@@ -197,24 +203,19 @@ def port_number(text: str) -> int:
     return int(text)
 
 
-def check_port(port: int) -> None:
-    """Raise `CommandError` if the port cannot be used."""
-    with socket.socket() as probe:
-        # As the web server does: recently closed connections do not block the port.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise CommandError(
-                f"Port {port} cannot be used ({os.strerror(error.errno or 0)});"
-                " choose another with --port or PORT"
-            ) from error
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def bound_socket(port: int) -> socket.socket:
+    """Return a socket with this port of 127.0.0.1. Raises `CommandError` if it cannot be used."""
+    bound = socket.socket()
+    # Recently closed connections do not block the port.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(("127.0.0.1", port))
+    except OSError as error:
+        raise CommandError(
+            f"Port {port} cannot be used ({os.strerror(error.errno or 0)});"
+            " choose another with --port or PORT"
+        ) from error
+    return bound
 
 
 def health_host() -> str:

@@ -1,0 +1,67 @@
+"""The web process of `manage.py up`: uvicorn, which sleeps until a request or a signal arrives."""
+
+import asyncio
+from email.utils import formatdate
+from socket import socket
+from types import FrameType
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from config.health import heartbeats
+from config.runtime.commands import SHUTDOWN_S
+
+Headers = list[tuple[bytes, bytes]]
+
+
+def serve(listener: socket) -> None:
+    """Serve requests to `listener`, which other processes may serve too, until SIGTERM."""
+    from config.asgi import application
+
+    config = uvicorn.Config(
+        application,
+        lifespan="off",
+        # Proxy headers are evaluated in one place only: by STRATA_TRUSTED_PROXIES.
+        proxy_headers=False,
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+    )
+    Server(config).run(sockets=[listener])
+
+
+class DatedState(ServerState):
+    """uvicorn's state, whose date is computed for each response."""
+
+    @property
+    def default_headers(self) -> Headers:
+        return [(b"date", formatdate(usegmt=True).encode())]
+
+    @default_headers.setter
+    def default_headers(self, headers: Headers) -> None:
+        pass
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server. Its own main loop wakes up ten times a second."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.server_state = DatedState()
+        self._stopped = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def main_loop(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        while not self.should_exit:
+            heartbeats.touch_file()
+            try:
+                async with asyncio.timeout(heartbeats.FILE_INTERVAL_S):
+                    await self._stopped.wait()
+            except TimeoutError:
+                pass
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self._loop:
+            self._loop.call_soon_threadsafe(self._stopped.set)

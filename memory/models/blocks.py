@@ -20,7 +20,7 @@ MAX_BLOCK_CHARS = 20_000
 def validate_block_name(name: str) -> None:
     if not BLOCK_NAME.fullmatch(name):
         raise ValidationError(
-            _("A name has up to 60 letters, digits, hyphens and underscores, such as house-rules.")
+            _("Use up to 60 letters, digits, hyphens and underscores, such as house-rules.")
         )
 
 

@@ -10,10 +10,10 @@ from projects.models import Project, ProjectScopedModel
 
 
 class CallKind(models.TextChoices):
-    CONVERSATION = "conversation", _("a conversation, or a part of one")
-    MERGE = "merge", _("merging the parts of a conversation")
-    DIGEST = "digest", _("a digest")
-    DIGEST_RETRY = "again", _("a digest once more, with what it had left out")
+    CONVERSATION = "conversation", _("chat summary")
+    MERGE = "merge", _("merge of partial chat summaries")
+    DIGEST = "digest", _("later summary")
+    DIGEST_RETRY = "again", _("later summary, second try with missing details")
 
 
 class Call(ProjectScopedModel):

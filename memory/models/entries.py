@@ -23,22 +23,22 @@ from projects.models import Project, ProjectScopedModel
 
 
 class EntryStatus(models.TextChoices):
-    PROPOSED = "proposed", _("waits for review")
-    LIVE = "live", _("in the prompt")
-    ABSORBED = "absorbed", _("spoken for by its parent")
-    FADED = "faded", _("out of the budget")
-    HIDDEN = "hidden", _("hidden by a moderator")
-    STALE = "stale", _("waits to be rewritten")
+    PROPOSED = "proposed", _("Needs review")
+    LIVE = "live", _("In use")
+    ABSORBED = "absorbed", _("Merged into a later summary")
+    FADED = "faded", _("Not sent (no room)")
+    HIDDEN = "hidden", _("Hidden")
+    STALE = "stale", _("Waiting to be rewritten")
 
 
 class ReviewReason(models.TextChoices):
     """The reason why an entry or a fact awaits review."""
 
-    PROJECT_RULE = "asked", _("the project reviews new memories")
-    PRIVATE = "private", _("it quotes a private chat")
-    INSTRUCTIONS = "instructions", _("it reads like instructions to a model")
-    IMPORTED = "imported", _("another program remembered it")
-    SOURCES = "sources", _("somebody's own words rest on what was forgotten")
+    PROJECT_RULE = "asked", _("New memory")
+    PRIVATE = "private", _("Quotes a private chat")
+    INSTRUCTIONS = "instructions", _("Contains instructions to a model")
+    IMPORTED = "imported", _("Added by another program")
+    SOURCES = "sources", _("May contain forgotten text")
 
 
 # Plain strings, so that migrations do not depend on the enumeration.

@@ -32,9 +32,9 @@ FACT_SEARCH_VECTOR = SearchVector("subject", "predicate", "object", config="simp
 
 
 class FactStatus(models.TextChoices):
-    PROPOSED = "proposed", _("waits for review")
-    LIVE = "live", _("held to be so")
-    HIDDEN = "hidden", _("hidden by a moderator")
+    PROPOSED = "proposed", _("Needs review")
+    LIVE = "live", _("Active")
+    HIDDEN = "hidden", _("Hidden")
 
 
 def normalize_text(text: str) -> str:

@@ -12,16 +12,16 @@ class TombstoneKind(models.TextChoices):
     """The kind of the forgotten thing."""
 
     MESSAGE = "message", _("Message")
-    SESSION = "session", _("Session")
-    SOURCE = "source", _("a session or message in another program")
-    FACT = "fact", _("a fact, as told in a session")
-    RECORD = "record", _("a fact, as it was held")
-    ENTRY = "entry", _("a summary")
-    UNKEPT = "unkept", _("a message that memory keeps nothing of")
-    BLOCK = "block", _("a block")
-    UPLOAD = "upload", _("an import")
-    USER = "user", _("what a user left beside their words")
-    PROJECT = "project", _("a project that was deleted")
+    SESSION = "session", _("Chat")
+    SOURCE = "source", _("Chat or message in another program")
+    FACT = "fact", _("Fact from a chat")
+    RECORD = "record", _("Fact")
+    ENTRY = "entry", _("Single memory")
+    UNKEPT = "unkept", _("Message excluded from memory")
+    BLOCK = "block", _("Pinned text")
+    UPLOAD = "upload", _("Imported file")
+    USER = "user", _("Other data of a user")
+    PROJECT = "project", _("Deleted project")
 
 
 class Tombstone(ProjectScopedModel):

@@ -20,14 +20,14 @@ from projects.models import Project, ProjectScopedModel
 class WebhookEvent(models.TextChoices):
     """An event that a webhook delivers. The values are public: they must not change."""
 
-    MESSAGE_POSTED = "message.posted", _("A message is posted")
-    REPLY_FINISHED = "reply.finished", _("A reply is finished")
-    ENTRY_WRITTEN = "entry.written", _("A memory is written or gets another text")
-    ENTRY_ROLLED_UP = "entry.rolled_up", _("Memories are rolled up")
-    MEMORY_PROPOSED = "memory.proposed", _("Something waits for review")
-    MEMORY_FORGOTTEN = "memory.forgotten", _("Something is forgotten")
-    IMPORT_DONE = "import.done", _("An import is done")
-    TEST = "webhook.test", _("A test")
+    MESSAGE_POSTED = "message.posted", _("Message posted")
+    REPLY_FINISHED = "reply.finished", _("Reply finished")
+    ENTRY_WRITTEN = "entry.written", _("Memory added or changed")
+    ENTRY_ROLLED_UP = "entry.rolled_up", _("Memories merged")
+    MEMORY_PROPOSED = "memory.proposed", _("Review needed")
+    MEMORY_FORGOTTEN = "memory.forgotten", _("Something forgotten")
+    IMPORT_DONE = "import.done", _("Import finished")
+    TEST = "webhook.test", _("Test")
 
 
 # A test is delivered only to the webhook that is tested.
@@ -37,10 +37,10 @@ SUBSCRIBABLE_EVENTS = [
 
 
 class WebhookOffReason(models.TextChoices):
-    OWNER = "owner", _("An owner switched it off.")
-    STAFF = "staff", _("An administrator of this server switched it off.")
-    FAILING = "failing", _("Nothing could be delivered for three days.")
-    GONE = "gone", _("The receiver said that it is gone for good (410).")
+    OWNER = "owner", _("An owner turned it off.")
+    STAFF = "staff", _("An administrator turned it off.")
+    FAILING = "failing", _("No delivery succeeded for three days.")
+    GONE = "gone", _("The receiver reported that it no longer exists (410).")
 
 
 def new_salt() -> str:
@@ -114,7 +114,7 @@ class Webhook(LeasedModel):
 class DeliveryState(models.TextChoices):
     WAITING = "waiting", _("Waiting")
     DELIVERED = "delivered", _("Delivered")
-    GIVEN_UP = "given_up", _("Given up")
+    GIVEN_UP = "given_up", _("Failed")
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):

@@ -50,7 +50,7 @@ def row(page: Page, number: int) -> Locator:
 def test_a_moderators_day_in_the_page(page: Page, reviewed: str):
     page.get_by_role("link", name="Review", exact=True).click()
     expect(page.locator(".queue > li")).to_have_count(len(TOPICS))
-    expect(page.locator(".tabs [aria-current]").first).to_have_text("waits for review 7")
+    expect(page.locator(".tabs [aria-current]").first).to_have_text("Needs review 7")
 
     for number in (0, 1, 2):
         row(page, number).get_by_role("checkbox").check()
@@ -63,12 +63,12 @@ def test_a_moderators_day_in_the_page(page: Page, reviewed: str):
     expect(page.get_by_role("status")).to_have_text("Approved: 3.")
 
     row(page, 3).get_by_role("button", name="Reject").click()
-    page.get_by_label("Reason").select_option("It is outdated")
+    page.get_by_label("Reason").select_option("Outdated")
     page.get_by_role("button", name="Reject", exact=True).click()
     expect(page.get_by_role("status")).to_have_text("Rejected: 1.")
     expect(page.locator(".queue > li")).to_have_count(3)
 
-    page.get_by_role("link", name="in the prompt").click()
+    page.get_by_role("link", name="In use").click()
     row(page, 0).get_by_role("link").first.click()
     page.get_by_role("heading", name="Edit", exact=True).click()
     box = page.get_by_label("Text", exact=True)
@@ -81,7 +81,7 @@ def test_a_moderators_day_in_the_page(page: Page, reviewed: str):
     expect(page.locator("#texts ins")).to_have_text("ten ")
 
     page.get_by_role("link", name="Review", exact=True).click()
-    page.get_by_role("link", name="in the prompt").click()
+    page.get_by_role("link", name="In use").click()
     row(page, 1).get_by_role("link").first.click()
     page.get_by_role("button", name="Hide").click()
     expect(page.get_by_text("0 digests will be rewritten.")).to_be_visible()
@@ -90,7 +90,7 @@ def test_a_moderators_day_in_the_page(page: Page, reviewed: str):
     expect(page.get_by_role("button", name="Show again")).to_be_visible()
 
     page.get_by_role("link", name="Review", exact=True).click()
-    page.get_by_role("link", name="in the prompt").click()
+    page.get_by_role("link", name="In use").click()
     row(page, 2).get_by_role("link").first.click()
     page.get_by_role("link", name="Forget…").click()
     page.get_by_label("Also forget the original messages").check()
@@ -146,7 +146,7 @@ def test_a_moderators_day_in_the_admin(page: Page, reviewed: str):
 
     picked(3)
     choose("reject")
-    page.get_by_label("Reason").select_option("It is outdated")
+    page.get_by_label("Reason").select_option("Outdated")
     page.get_by_role("button", name="Reject").click()
     expect(page.get_by_text("Rejected: 1.")).to_be_visible()
     expect(page.locator("#result_list tbody tr")).to_have_count(3)

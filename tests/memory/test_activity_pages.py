@@ -57,8 +57,8 @@ def test_what_was_done_is_told_with_who_why_how_long_and_for_how_much(
     )
     text = done(read(owner))
     assert "<b>edgar</b> hid" in text
-    assert "It is outdated" in text
-    assert "<b>Strata</b> summarised a conversation" in text
+    assert "Outdated" in text
+    assert "<b>Strata</b> summarised a chat" in text
     assert "2 model calls, 900 tokens in, 80 out" in text
     assert "3.2 s" in text
     assert "$0.0041" in text
@@ -69,16 +69,16 @@ def test_what_was_done_is_told_with_who_why_how_long_and_for_how_much(
 
 def test_why_somebody_did_it_and_why_something_waits_are_told_apart(read, owner, project):
     record_activity(project.pk, ActivityVerb.HIDDEN, by=owner, reason="private")
-    assert "It is private" in done(read(owner))
+    assert "Private" in done(read(owner))
     record_activity(project.pk, ActivityVerb.PROPOSED, reason="private")
-    assert "it quotes a private chat" in done(read(owner))
+    assert "Quotes a private chat" in done(read(owner))
 
 
 @pytest.mark.parametrize(
     ("query", "verbs"),
     [
         ("?verb=pinned", {"pinned"}),
-        ("?by=strata", {"rolled up a period"}),
+        ("?by=strata", {"merged memories"}),
         ("?verb=pinned&by=strata", set()),
     ],
 )
@@ -86,7 +86,7 @@ def test_it_is_filtered_by_what_and_by_whom(read, owner, project, query, verbs):
     record_activity(project.pk, ActivityVerb.PINNED, by=owner)
     record_activity(project.pk, ActivityVerb.ROLLED_UP)
     text = done(read(owner, query))
-    assert {name for name in ("pinned", "rolled up a period") if f"</b> {name}" in text} == verbs
+    assert {name for name in ("pinned", "merged memories") if f"</b> {name}" in text} == verbs
 
 
 def test_it_is_filtered_by_a_person(read, owner, editor, project):

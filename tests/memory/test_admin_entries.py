@@ -51,8 +51,8 @@ def test_what_waits_stands_first_and_states_are_counted(staff, entry, remember, 
     later = remember("- Later", Session.objects.create(project=project))
     text = staff("view_entry").get(LIST).content.decode()
     assert text.index(str(waits.pk)) < text.index(str(later.pk)) < text.index(str(entry.pk))
-    assert "waits for review (1)" in text
-    assert "in the prompt (2)" in text
+    assert "Needs review (1)" in text
+    assert "In use (2)" in text
 
 
 @pytest.mark.parametrize("query", ["?state=proposed", "?waits_because=asked", "?withheld__exact=0"])

@@ -108,9 +108,9 @@ def test_a_block_is_as_wide_as_its_tokens_by_a_nonced_style(client, owner, entry
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (EntryStatus.PROPOSED, "waits for review"),
-        (EntryStatus.STALE, "waits to be rewritten"),
-        (EntryStatus.FADED, "out of the budget"),
+        (EntryStatus.PROPOSED, "Needs review"),
+        (EntryStatus.STALE, "Waiting to be rewritten"),
+        (EntryStatus.FADED, "Not sent (no room)"),
     ],
 )
 def test_a_state_is_marked(client, owner, entry, state, expected):
@@ -276,7 +276,7 @@ def test_what_a_moderator_hid_is_there_for_those_who_write(client, owner, viewer
     day = digest(project, "day", "2026-03-12", "- A day")
     Entry.objects.filter(pk=entry.pk).update(parent=day, state=EntryStatus.HIDDEN)
     path = f"/projects/billing/memory/{entry.pk}/"
-    assert "hidden by a moderator" in page(client, owner, path)
+    assert "Hidden" in page(client, owner, path)
     assert str(entry.pk) not in page(client, viewer, f"/projects/billing/memory/{day.pk}/")
     assert client.get(path).status_code == 404
 

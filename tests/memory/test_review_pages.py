@@ -55,9 +55,9 @@ def test_what_waits_stands_first_with_counts_and_reasons(client, owner, entry, w
     waiting(2)
     waiting(1, waits_because="instructions")
     text = compact(listed(client, owner))
-    assert "waits for review<span>3</span>" in text
-    assert "in the prompt<span>1</span>" in text
-    assert "it reads like instructions to a model<span>1</span>" in text
+    assert "Needs review<span>3</span>" in text
+    assert "In use<span>1</span>" in text
+    assert "Contains instructions to a model<span>1</span>" in text
     assert str(entry.pk) not in text
 
 

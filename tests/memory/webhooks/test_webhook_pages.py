@@ -73,9 +73,9 @@ def test_each_button_does_what_it_says(as_owner, webhook, inside, work, connecto
     webhook.refresh_from_db()
     assert secret_of(webhook) in text and before not in text
     text = press("off").content.decode()
-    assert "An owner switched it off." in text
+    assert "An owner turned it off." in text
     assert "Turn the webhook on first." in press("test").content.decode()
-    assert "An owner switched it off." not in press("on").content.decode()
+    assert "An owner turned it off." not in press("on").content.decode()
     press("change", url=WISH["url"], events=["import.done"])
     webhook.refresh_from_db()
     assert (webhook.url, webhook.events) == (WISH["url"], ["import.done"])
@@ -96,7 +96,7 @@ def test_owners_see_that_one_fails_or_was_switched_off(as_owner, webhook, projec
         assert "Failing since" in text and "The connection failed." in text and "Next try" in text
     services.switch_off(webhook, "failing")
     for path in (URL, webhook_url(webhook), "/projects/billing/settings/"):
-        assert "Nothing could be delivered for three days." in as_owner.get(path).content.decode()
+        assert "No delivery succeeded for three days." in as_owner.get(path).content.decode()
 
 
 @pytest.mark.parametrize("username", ["stranger", "viewer", "editor"])

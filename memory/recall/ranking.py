@@ -8,6 +8,7 @@ rarity of the words and divided by the total weight: they are the matched share 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +98,8 @@ class CandidateRows:
 
     `source` numbers the sources in order; `matched` has a column for each term of the query;
     `similarity` is the cosine of the vectors of the row and the query, 0 without a vector; `days`
-    count from 1 January 1970; `parts` are the numbers of the parts of long messages.
+    count from 1 January 1970, as do the days that the text `mentions` ("yesterday"), which matter
+    only if the query names dates; `parts` are the numbers of the parts of long messages.
     """
 
     source: Ints
@@ -107,6 +109,7 @@ class CandidateRows:
     similarity: Floats
     pieces: Sequence[bytes]
     days: Sequence[int]
+    mentions: Sequence[Sequence[int]]
     by_assistant: Bools
     parts: Ints
 
@@ -328,9 +331,11 @@ def time_signals(
     mentions_time = (count_kind(PieceKind.TIME) > 0).astype(np.float32)
     inside, after, before = (np.zeros(len(rows), np.float32) for _ in range(3))
     for dates in query.dates:
-        distances = {day: dates.distance(EPOCH + timedelta(day)) for day in set(rows.days)}
+        days = {*rows.days, *chain.from_iterable(rows.mentions)}
+        distances = {day: dates.distance(EPOCH + timedelta(day)) for day in days}
         distance = np.array([distances[day] for day in rows.days], np.float32)
-        inside = np.maximum(inside, distance == 0)
+        mentioned = [any(distances[day] == 0 for day in days) for days in rows.mentions]
+        inside = np.maximum(inside, (distance == 0) | np.array(mentioned, bool))
         after = np.maximum(after, np.where(distance > 0, 1 - distance / 15, 0))
         before = np.maximum(before, np.where(distance < 0, 1 + distance / 45, 0))
     # The place of each row in time: 0 is the oldest, 1 the latest.

@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any
@@ -27,7 +27,8 @@ from memory.recall import (
 )
 from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
-from memory.recall.ranking import CandidateRows, Floats, Ints
+from memory.recall.ranking import EPOCH, CandidateRows, Floats, Ints
+from memory.recall.relative_days import find_relative_days
 from memory.recall.search import RecallResult, RecallScope
 from projects.core.text import storable
 
@@ -196,13 +197,20 @@ def rank_rows(query: str, rows: Sequence[RecallResult], terms: Sequence[Term]) -
     pieces = wordpieces.query_pieces(query_parsing.remove_names(query, speakers))
     # A query that mentions several speakers does not ask for one of them.
     is_speaker = np.array([len(speakers) == 1 and name in speakers for name in columns.speaker])
-    arrays = _to_arrays(columns, len(terms))
+    arrays = _to_arrays(columns, len(terms), bool(parsed.dates))
     signals = ranking.measure_signals(parsed, pieces, arrays, idf, is_speaker)
     return RankedRows(rows, signals, ranking.WEIGHTS, arrays.source, parsed.message_share)
 
 
-def _to_arrays(columns: Any, terms: int) -> CandidateRows:
+def _to_arrays(columns: Any, terms: int, with_mentions: bool) -> CandidateRows:
     """Return the columns of the search, one tuple for each field of RecallResult, as arrays."""
+    days = (np.array(columns.occurred) // 86_400).astype(int).tolist()
+    mentions: list[list[int]] = [[] for _ in days]
+    if with_mentions:
+        mentions = [
+            [(other - EPOCH).days for other in find_relative_days(text, EPOCH + timedelta(day))]
+            for text, day in zip(columns.text, days, strict=True)
+        ]
     notes = np.array([kind == SourceType.NOTE for kind in columns.source_type])
     starts = np.array([True, *(source != other for source, other in pairwise(columns.source))])
     return CandidateRows(
@@ -214,7 +222,8 @@ def _to_arrays(columns: Any, terms: int) -> CandidateRows:
         # Without a vector, the similarity is unknown.
         similarity=np.nan_to_num(np.array(columns.similarity, np.float32)),
         pieces=columns.pieces,
-        days=(np.array(columns.occurred) // 86_400).astype(int).tolist(),
+        days=days,
+        mentions=mentions,
         by_assistant=np.array([role == Role.ASSISTANT for role in columns.role]),
         parts=np.array(columns.part),
     )

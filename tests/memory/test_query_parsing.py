@@ -1,10 +1,11 @@
 """Dates and other filters in the words of a question."""
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 
 from memory.recall.query_parsing import parse_query, remove_names
+from memory.recall.relative_days import find_relative_days
 
 
 def distances(question: str, day: date) -> list[int]:
@@ -54,3 +55,27 @@ def test_the_names_of_speakers_are_left_out_of_what_it_is_about():
 @pytest.mark.parametrize(("words", "share"), [(1, 0), (15, 0), (27, 0.48), (40, 1), (400, 1)])
 def test_a_long_query_is_a_message_that_continues_a_chat(words, share):
     assert parse_query("word " * words).message_share == share
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("I met her yesterday, and we meet again tomorrow.", [date(2024, 2, 29), date(2024, 3, 2)]),
+        ("We moved the day before yesterday.", [date(2024, 2, 28)]),
+        ("The release was last Friday.", [date(2024, 2, 23)]),
+        (
+            "They signed two weeks ago, a month ago it was a draft.",
+            [date(2024, 2, 16), date(2024, 1, 31)],
+        ),
+        (
+            "Wir haben gestern entschieden, vor 3 Tagen noch nicht.",
+            [date(2024, 2, 29), date(2024, 2, 27)],
+        ),
+        ("Letzten Montag war das Treffen.", [date(2024, 2, 26)]),
+        ("Last but not least, it lasts a day.", []),
+        ("999 months ago", [date(2024, 3, 1) - timedelta(999 * 30)]),
+    ],
+)
+def test_a_text_may_mention_days_in_relation_to_its_own(text, days):
+    friday = date(2024, 3, 1)
+    assert list(find_relative_days(text, friday)) == days

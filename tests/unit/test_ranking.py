@@ -25,6 +25,7 @@ def rows(texts, by_assistant=None):
         similarity=np.zeros(count, np.float32),
         pieces=wordpieces.pack(texts),
         days=[0] * count,
+        mentions=[[]] * count,
         by_assistant=np.zeros(count, bool) if by_assistant is None else np.array(by_assistant),
         parts=np.zeros(count, np.int64),
     )
@@ -66,6 +67,14 @@ def test_a_question_for_the_latest_prefers_later_excerpts():
     latest = signals_of(candidates, "Which invoice does the warehouse settle now?")["asked_latest"]
     assert latest[0] < latest[1] < latest[2]
     assert not signals_of(candidates)["asked_latest"].any()
+
+
+def test_a_day_that_an_excerpt_mentions_counts_like_its_own():
+    candidates = rows(["The warehouse settles the invoice."] * 3)
+    candidates.days[:] = [19_785, 19_786, 19_787]
+    candidates.mentions[:] = [[], [], [19_785]]
+    day = signals_of(candidates, "What was settled on 3 March 2024?")["day"]
+    assert day.tolist() == [1, 0, 1]
 
 
 LONG_MESSAGE = QUERY + " Let us continue, and plan the next steps of it with all details." * 4

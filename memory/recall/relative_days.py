@@ -1,0 +1,51 @@
+"""Relative days in texts: the days that words such as "yesterday" and "two weeks ago" mean.
+
+Pure functions. The words are English and German, the languages of the pages.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+from memory.recall.wordpieces import WORDS
+
+# A longer text is only read up to here.
+MAX_CHARS = 2_000
+
+_DAYS: dict[str, int] = WORDS["relative_days"]["days"]
+_WEEKDAYS: dict[str, int] = WORDS["relative_days"]["weekdays"]
+_NUMBERS: dict[str, int] = WORDS["relative_days"]["numbers"]
+_UNITS: dict[str, int] = WORDS["relative_days"]["units"]
+
+
+def _any_of(words: dict[str, int]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+_COUNT = rf"(\d{{1,3}}|{_any_of(_NUMBERS)})"
+_RELATIVE = re.compile(
+    rf"\b(?:({_any_of(_DAYS)})"
+    rf"|(?:last|letzten|vergangenen) ({_any_of(_WEEKDAYS)})"
+    rf"|{_COUNT} ({_any_of(_UNITS)}) ago"
+    rf"|vor {_COUNT} ({_any_of(_UNITS)}))\b",
+    re.IGNORECASE,
+)
+
+
+def find_relative_days(text: str, day: date) -> Iterator[date]:
+    """Return the days that `text`, which was written on `day`, mentions in relation to it.
+
+    A month counts as 30 days.
+    """
+    for match in _RELATIVE.finditer(text[:MAX_CHARS]):
+        near, weekday, count, unit, count_after, unit_after = (
+            part and part.lower() for part in match.groups()
+        )
+        if near:
+            yield day + timedelta(_DAYS[near])
+        elif weekday:
+            yield day - timedelta((day.weekday() - _WEEKDAYS[weekday] - 1) % 7 + 1)
+        else:
+            number = count or count_after
+            units = int(number) if number.isdigit() else _NUMBERS[number]
+            yield day - timedelta(units * _UNITS[unit or unit_after])

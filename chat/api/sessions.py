@@ -28,7 +28,7 @@ from chat.conversations.sessions import (
 )
 from chat.exporters import export_response
 from chat.models import Session, SessionKind, SessionStatus, Visibility
-from chat.prompt import builder
+from chat.prompt.preview import preview
 from projects.api.idempotency import idempotent
 from projects.api.schema import CONFLICT_RESPONSE
 from projects.core.api import etags
@@ -198,7 +198,7 @@ class PromptView(APIView):
         session = permissions.session_for_reading(request.user, pk, request.auth)
         check_is_chat(session)
         content = request.query_params.get("content", "").strip()
-        return Response(PromptSerializer(builder.preview(session, content, request.user)).data)
+        return Response(PromptSerializer(preview(session, content, request.user)).data)
 
 
 class ExportView(APIView):

@@ -121,7 +121,7 @@ def _prepare(reply: Message, options: ReplyOptions) -> LookupLoop:
         unfinished = Message.objects.unfinished().filter(project=fresh.project_id, pk=reply.pk)
         unfinished.update(**_lookup_fields(loop))
 
-    return LookupLoop.begin(turn, builder.build(turn), options, store)
+    return LookupLoop.begin(turn, options, store)
 
 
 def _lookup_fields(loop: LookupLoop) -> dict[str, object]:

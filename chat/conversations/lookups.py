@@ -11,8 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext_noop as _
 
-from chat import providers
-from chat.prompt import tools
+from chat.prompt import builder, tools
 from chat.prompt.builder import REPLY_SHARE, Turn, context_tokens
 from chat.prompt.tools import ModelTool, ToolResult
 from chat.prompt.types import Lookup, Prompt, PromptMessage, PromptSection, ToolCall
@@ -64,12 +63,15 @@ class LookupLoop:
     def begin(
         cls,
         turn: Turn,
-        prompt: Prompt,
         options: ReplyOptions,
         store: Callable[["LookupLoop"], None] = lambda loop: None,
     ) -> "LookupLoop":
-        """Return the loop for a prompt. Call it in a thread, as `providers.get_provider`."""
-        return cls(turn, prompt, options, _offered_tools(turn, prompt, options), store)
+        """Build the prompt and return the loop for it. Call it in a thread, as
+        `providers.get_provider`.
+        """
+        offered = tools.tools_for(turn, options.openai_params)
+        prompt = builder.build(turn, tools.count_tokens(offered))
+        return cls(turn, prompt, options, offered, store)
 
     def receipt(self) -> dict[str, object]:
         """Return the receipt of the prompt, with the results of the lookups."""
@@ -157,7 +159,8 @@ class LookupLoop:
         the answer.
         """
         size = context_tokens(self.prompt.model) * (1 - REPLY_SHARE / 2)
-        used = self.prompt.tokens + sum(section.tokens for section in self.results)
+        used = self.prompt.tokens + tools.count_tokens(self.offered)
+        used += sum(section.tokens for section in self.results)
         return int(size) - used
 
     def _run(self, call: ToolCall) -> str:
@@ -180,22 +183,6 @@ class LookupLoop:
         self.results.append(PromptSection(name, (message,), result.items))
         self.store(self)
         return result.text
-
-
-def _offered_tools(turn: Turn, prompt: Prompt, options: ReplyOptions) -> Mapping[str, ModelTool]:
-    """Return the tools for a reply: none if the client chooses the tools to call, or a form of the
-    answer other than text, which some models do not combine with tools; and none with a name that a
-    tool of the client has.
-    """
-    params = options.openai_params
-    is_text = params.get("response_format", {"type": "text"})["type"] == "text"
-    if not is_text or params.get("tool_choice", "auto") != "auto":
-        return {}
-    offered = tools.tools_for(turn)
-    if not offered or not providers.accepts_own_tools(prompt.model):
-        return {}
-    taken = {tool["function"]["name"] for tool in params.get("tools", ())}
-    return {name: tool for name, tool in offered.items() if name not in taken}
 
 
 def _add(total: Finished | None, finished: Finished) -> Finished:

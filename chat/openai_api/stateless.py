@@ -13,7 +13,6 @@ from chat.openai_api.transcript import (
     draft_message,
     prompt_images,
 )
-from chat.prompt import builder
 from chat.prompt.builder import Turn
 from chat.providers import Delta, Failed, Finished, ProviderError, ReplyOptions
 from projects.core.database import in_thread
@@ -59,7 +58,7 @@ async def stream_answer(
     No database connection is held while the model answers.
     """
     try:
-        loop = await in_thread(lambda: LookupLoop.begin(turn, builder.build(turn), options))
+        loop = await in_thread(LookupLoop.begin, turn, options)
         model = loop.prompt.model
         provider = await asyncio.to_thread(providers.get_provider, model, "stateless")
         async for event in loop.stream(provider):

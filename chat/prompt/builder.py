@@ -6,7 +6,7 @@ on each other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar, cast
 from uuid import UUID
@@ -19,7 +19,6 @@ from chat.models import Message, Role, Session
 from chat.prompt import history
 from chat.prompt.history import HistoryMessage
 from chat.prompt.types import BudgetShare, Prompt, PromptImage, PromptSection
-from projects.core import token_counting
 
 # The part of the model's context that is left for the answer.
 REPLY_SHARE = 0.25
@@ -121,13 +120,14 @@ def context_tokens(model: str) -> int:
     return settings.DEMO_CONTEXT_TOKENS if model == "demo" else settings.CONTEXT_TOKENS
 
 
-def build(turn: Turn) -> Prompt:
-    """Run the sections within the context of the project's chat model.
+def build(turn: Turn, tool_tokens: int = 0) -> Prompt:
+    """Run the sections within the context of the project's chat model, of which the tools that the
+    model is offered take `tool_tokens`.
 
     Room for the last section, the message itself, is reserved first.
     """
     model = turn.project.chat_model_name
-    budget = int(context_tokens(model) * (1 - REPLY_SHARE))
+    budget = max(0, int(context_tokens(model) * (1 - REPLY_SHARE)) - tool_tokens)
     *earlier, last = [import_string(path) for path in settings.CHAT_PROMPT_SECTIONS]
     turn.budget = budget
     closing = last(turn)
@@ -157,29 +157,3 @@ def run_sections(
             left -= section.tokens
             turn.shown_ids.update(item.id for item in section.items)
     return sections
-
-
-def preview(session: Session, text: str, author) -> Prompt:
-    """Return the prompt of the next reply if `author` posted `text`. Writes nothing.
-
-    Without a text, return the prompt of the reply to an unanswered user message. If there is none,
-    return the beginning of the next message's prompt.
-    """
-    head = None
-    if session.head_id is not None:
-        head = Message.objects.get(project=session.project_id, pk=session.head_id)
-    waits = head is not None and head.role == Role.USER and head.deleted_at is None
-    if not text and waits:
-        return build(Turn(session, head))
-    message = Message(
-        id=None,
-        session=session,
-        seq=session.last_seq + 1,
-        parent=head,
-        role=Role.USER,
-        author=author,
-        text=text,
-        tokens=token_counting.count(text),
-    )
-    prompt = build(Turn(session, message))
-    return prompt if text else replace(prompt, sections=prompt.sections[:-1])

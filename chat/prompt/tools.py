@@ -6,6 +6,7 @@ read its docstring. Tools only read: a reply may be generated again.
 """
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,8 +17,10 @@ from django.utils.module_loading import import_string
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import from_json
 
+from chat import providers
 from chat.prompt.builder import Turn
 from chat.prompt.types import PromptItem
+from projects.core import token_counting
 from projects.core.errors import InvalidInputError, StrOrPromise
 
 # The calls that one reply may make.
@@ -52,15 +55,26 @@ class ModelTool:
     def arguments(self) -> type[BaseModel]:
         return arguments_model(self.handler)
 
-    @property
+    @cached_property
     def declaration(self) -> dict[str, Any]:
-        """The tool as OpenAI's chat completions take it."""
+        """The tool as OpenAI's chat completions take it, without what is the same as a name, or as
+        leaving an argument out.
+        """
+        parameters = self.arguments.model_json_schema()
+        for schema in (parameters, *parameters["properties"].values()):
+            schema.pop("title", None)
+            schema.pop("default", None)
         function = {
             "name": self.name,
             "description": " ".join((inspect.getdoc(self.handler) or "").split()),
-            "parameters": self.arguments.model_json_schema(),
+            "parameters": parameters,
         }
         return {"type": "function", "function": function}
+
+    @cached_property
+    def tokens(self) -> int:
+        """The tokens of the declaration as JSON; most models read a shorter form."""
+        return token_counting.count(json.dumps(self.declaration))
 
     def run(self, turn: Turn, arguments: str, budget: int) -> ToolResult:
         """Return the result for the JSON text `arguments`, within `budget` tokens.
@@ -115,6 +129,23 @@ def all_tools() -> Mapping[str, ModelTool]:
     return {tool.name: tool for tool in tools}
 
 
-def tools_for(turn: Turn) -> Mapping[str, ModelTool]:
-    """Return the tools that help to answer `turn`."""
-    return {name: tool for name, tool in all_tools().items() if tool.is_useful(turn)}
+def tools_for(turn: Turn, params: Mapping[str, Any] = {}) -> Mapping[str, ModelTool]:
+    """Return the tools that help to answer `turn`, if its model takes any.
+
+    With `params` of OpenAI's chat completions, return none if the client chooses the tools to call,
+    or a form of the answer other than text, which some models do not combine with tools; and none
+    with a name that a tool of the client has.
+    """
+    is_text = params.get("response_format", {"type": "text"})["type"] == "text"
+    if not is_text or params.get("tool_choice", "auto") != "auto":
+        return {}
+    useful = {name: tool for name, tool in all_tools().items() if tool.is_useful(turn)}
+    if not useful or not providers.accepts_own_tools(turn.project.chat_model_name):
+        return {}
+    taken = {tool["function"]["name"] for tool in params.get("tools", ())}
+    return {name: tool for name, tool in useful.items() if name not in taken}
+
+
+def count_tokens(offered: Mapping[str, ModelTool]) -> int:
+    """Return what `offered` takes of a model's context."""
+    return sum(tool.tokens for tool in offered.values())

@@ -23,7 +23,7 @@ from chat.conversations.sessions import (
 from chat.forms import MessageForm, NewChatForm, SessionActionsForm, SessionForm
 from chat.links import latest_url, message_url, session_url
 from chat.models import Message, Session, SessionStatus
-from chat.prompt import builder
+from chat.prompt.preview import preview
 from chat.streaming import sse
 from chat.streaming.poller import StreamGrant
 from chat.views import presenters
@@ -131,7 +131,7 @@ def prompt_preview(request: HttpRequest, slug: str, pk) -> HttpResponse:
     permissions.require_chat(chat_session)
     template = "chat/_prompt.html" if "part" in request.GET else "chat/prompt.html"
     context = presenters.page_context(request, chat_session)
-    context["prompt"] = builder.preview(chat_session, "", request.user)
+    context["prompt"] = preview(chat_session, "", request.user)
     return render(request, template, context)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from chat.models import Session, Visibility
-from chat.prompt.builder import preview
+from chat.prompt.preview import preview
 from memory import blocks
 from memory.forgetting.service import ForgetScope, forget
 from memory.models import Activity, ActivityVerb, Block

@@ -12,7 +12,7 @@ from django.utils import translation
 
 from chat import exporters
 from chat.models import Session
-from chat.prompt.builder import preview
+from chat.prompt.preview import preview
 from chat.views import presenters
 from memory import facts
 from memory.layers import periods

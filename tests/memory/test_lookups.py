@@ -13,6 +13,8 @@ from chat.conversations import generation
 from chat.conversations.lookups import LIMIT_REACHED, LookupsChanged
 from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Message, Role, Session, Status, Visibility
+from chat.prompt.preview import preview
+from chat.prompt.tools import all_tools
 from chat.providers import Delta, pydantic_ai
 from chat.streaming import live_replies
 from memory import facts
@@ -20,6 +22,7 @@ from memory.forgetting import service
 from memory.forgetting.scope import ForgetScope
 from memory.models import Chunk, ModerationReason
 from memory.recall import indexing
+from projects.core import token_counting
 from projects.models import Membership
 from tests.scripted import Answer, ScriptedModel
 
@@ -391,12 +394,29 @@ def test_a_server_without_tools_is_asked_again(asking, scripted, monkeypatch, st
 def test_a_small_context_leaves_room_for_the_answer(asking, said, scripted, settings):
     settings.CONTEXT_TOKENS = 2_000
     chat = said("otter " * 5_000, "Yes.")
-    calls = [("read_chat", {"id": str(chat.pk), "around": 1})] * 3
+    calls = [("read_chat", {"id": str(chat.pk), "around": 1})] * 2
     reply = look_up(asking, scripted, *calls)
     assert reply.text == "Found."
     used = sum(section["tokens"] for section in reply.receipt["sections"])
     assert used < 2_000
     assert "no room" in tool_results(scripted)[-1]
+
+
+def test_the_prompt_leaves_room_for_the_declarations_of_the_tools(asking, scripted, settings):
+    settings.CONTEXT_TOKENS = 2_000
+    for _ in range(8):
+        post_messages(asking, [draft("otter " * 200, author=asking.creator)])
+    shown = preview(asking, "Hello", asking.creator)
+    reply = look_up(asking, scripted)
+    sent = token_counting.count(json.dumps(scripted.requests[0]["tools"]))
+    prompt = sum(section["tokens"] for section in reply.receipt["sections"])
+    assert prompt > 1_000 - sent
+    assert prompt + sent <= 1_500
+    assert (
+        reply.receipt["budget"]
+        == shown.budget
+        == 1_500 - sum(tool.tokens for tool in all_tools().values())
+    )
 
 
 # Forgetting, crashes

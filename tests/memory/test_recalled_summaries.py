@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from chat.models import Session, Visibility
-from chat.prompt.builder import preview
+from chat.prompt.preview import preview
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations
 from memory.models import Chunk, EntriesChanged, Entry, EntryStatus, SourceType

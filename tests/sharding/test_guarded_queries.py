@@ -10,7 +10,7 @@ from django.db.models import ForeignKey
 from django.utils import timezone
 
 from chat.models import Session
-from chat.prompt.builder import preview
+from chat.prompt.preview import preview
 from memory.layers import cycle, ladder_query
 from memory.models import Block, Entry
 from memory.prompt import sections

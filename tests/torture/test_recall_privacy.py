@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from chat.conversations.messages import draft, post_messages
 from chat.models import Role, Session, SessionKind, Visibility
-from chat.prompt.builder import preview
+from chat.prompt.preview import preview
 from memory.models import Chunk, SourceType
 from memory.recall import indexing
 from projects.core.models import new_id

@@ -1,0 +1,39 @@
+"""The prompt of the next reply, for people who want to see it beforehand."""
+
+from dataclasses import replace
+
+from chat.models import Message, Role, Session
+from chat.prompt import builder, tools
+from chat.prompt.builder import Turn
+from chat.prompt.types import Prompt
+from projects.core import token_counting
+
+
+def preview(session: Session, text: str, author) -> Prompt:
+    """Return the prompt of the next reply if `author` posted `text`. Writes nothing.
+
+    Without a text, return the prompt of the reply to an unanswered user message. If there is none,
+    return the beginning of the next message's prompt.
+    """
+    head = None
+    if session.head_id is not None:
+        head = Message.objects.get(project=session.project_id, pk=session.head_id)
+    waits = head is not None and head.role == Role.USER and head.deleted_at is None
+    if not text and waits:
+        return _build(Turn(session, head))
+    message = Message(
+        id=None,
+        session=session,
+        seq=session.last_seq + 1,
+        parent=head,
+        role=Role.USER,
+        author=author,
+        text=text,
+        tokens=token_counting.count(text),
+    )
+    prompt = _build(Turn(session, message))
+    return prompt if text else replace(prompt, sections=prompt.sections[:-1])
+
+
+def _build(turn: Turn) -> Prompt:
+    return builder.build(turn, tools.count_tokens(tools.tools_for(turn)))

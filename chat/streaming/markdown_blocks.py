@@ -3,11 +3,13 @@
 from markdown_it import MarkdownIt
 
 from chat.markdown_budgets import limit_tables
+from chat.markdown_syntax import OPEN, add_blocks
 
 # Block rules only: inline content is rendered when its block is complete.
 _parser = MarkdownIt("commonmark", {"html": False}).enable("table")
 _parser.core.ruler.enableOnly(["normalize", "block"])
 limit_tables(_parser)
+add_blocks(_parser, is_streaming=True)
 # An open block is parsed again only after it has grown by this factor, so that a long one is cheap.
 _GROWTH = 1.05
 # A longer block is not parsed until the reply is complete, because parsing blocks the event loop.
@@ -26,11 +28,13 @@ class BlockSplitter:
         self.rest += text
         if "\n" not in text or not self._parse_at <= len(self.rest) <= MAX_BLOCK_CHARS:
             return ""
-        starts = [
-            token.map[0] for token in _parser.parse(self.rest) if token.level == 0 and token.map
-        ]
+        tokens = [token for token in _parser.parse(self.rest) if token.level == 0 and token.map]
         lines = self.rest.splitlines(keepends=True)
-        end = sum(map(len, lines[: starts[-1] if starts else 0]))
+        starts = [0, *(token.map[0] for token in tokens if token.map)]
+        # Maths that never ends belongs to the paragraph before it.
+        if tokens and tokens[-1].info == OPEN and lines[starts[-1] - 1].strip():
+            starts.pop()
+        end = sum(map(len, lines[: starts[-1]]))
         complete, self.rest = self.rest[:end], self.rest[end:]
         self._parse_at = int(len(self.rest) * _GROWTH)
         return complete

@@ -19,7 +19,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
-from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.dollarmath.index import math_inline_dollar
 from pygments import format as format_tokens
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_all_lexers, get_lexer_by_name
@@ -27,6 +27,7 @@ from pygments.lexers.shell import BashLexer
 from pygments.token import String
 
 from chat.markdown_budgets import html_cache, limit_tables
+from chat.markdown_syntax import MAX_MATH_CHARS, add_blocks, add_inlines
 
 log = logging.getLogger(__name__)
 register = template.Library()
@@ -52,7 +53,7 @@ LEXERS = (
 )
 TAGS = set(
     """p br hr h1 h2 h3 h4 h5 h6 em strong s blockquote ul ol li a code pre span table thead
-        tbody tr th td""".split()
+        tbody tr th td sup""".split()
 )
 # The elements of MathML that contain no HTML text. https://www.w3.org/TR/mathml-core/
 MATH_TAGS = set(
@@ -70,14 +71,13 @@ BashLexer.tokens["data"] = [
     (r"(?s)\$'(?:\\.|[^'\\])*'", String.Single) if rule[0].startswith(r"(?s)\$'") else rule
     for rule in BashLexer.tokens["data"]
 ]
-MAX_MATH_CHARS = 2_000
 # The maximum number of characters of formulas to convert in one message.
 MAX_MESSAGE_MATH_CHARS = 20_000
 # The types of maths tokens, and the token types that show the same text as code.
 CODE_FOR_MATHS = {
     "math_inline": "code_inline",
+    "math_display": "code_inline",
     "math_block": "code_block",
-    "math_block_label": "code_block",
 }
 # One for all texts, because creating it takes longer than highlighting a few lines.
 FORMATTER = HtmlFormatter(nowrap=True)
@@ -88,21 +88,28 @@ ATTRIBUTES = {
     "th": {"class"},
     "td": {"class"},
     "ol": {"start"},
+    "li": {"class"},
+    "p": {"class"},
     "math": {"display"},
     "mi": {"mathvariant"},
     "mo": {"stretchy", "fence", "form"},
     "mfrac": {"linethickness"},
     "mtd": {"columnalign"},
 }
-# The allowed classes: Pygments' short names, languages of code blocks, alignments of columns.
-CLASS_NAME = re.compile(r"[a-z][a-z0-9]{0,2}|language-[\w+#.-]{1,40}|left|center|right")
+# The allowed classes: Pygments' short names, languages of code blocks, alignments of columns, task
+# lists and footnotes.
+CLASS_NAME = re.compile(
+    r"[a-z][a-z0-9]{0,2}|language-[\w+#.-]{1,40}|left|center|right|task|footnote"
+)
+# Environments that the converter does not know. It knows arrays, which look alike.
+ALIGNED = re.compile(r"\\(begin|end)\{(?:aligned|align\*?|split|gathered)\}")
 # Absolute URLs only: a link in an answer never leads to a page of Strata.
 LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """Render CommonMark with tables, strikethrough and maths. HTML is shown as text.
+    """Render CommonMark with tables, strikethrough and chat.markdown_syntax. HTML is shown as text.
 
     A text of more than MAX_MARKDOWN_CHARS is shown without formatting.
     """
@@ -196,22 +203,36 @@ def _align_by_class(state: StateCore) -> None:
             token.attrSet("class", str(style).rpartition(":")[2])
 
 
-def _render_math(source: str, options: dict[str, bool]) -> str:
+def _render_math(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
     """Render LaTeX as MathML; if it is too long or invalid, as code."""
-    display = "block" if options["display_mode"] else "inline"
+    token = tokens[index]
+    source = token.content.strip()
     try:
         if len(source) <= MAX_MATH_CHARS:
-            return convert(source, display=display)
+            display = "inline" if token.type == "math_inline" else "block"
+            return convert(ALIGNED.sub(_as_array, source), display=display)
     except Exception:
         # A model may write anything between dollars; the converter has no common error class.
         log.debug("math_render_failed", exc_info=True)
     return f"<code>{escapeHtml(source)}</code>"
 
 
+def _as_array(match: re.Match[str]) -> str:
+    return r"\begin{array}{rl}" if match[1] == "begin" else r"\end{array}"
+
+
 _renderer = MarkdownIt("commonmark", {"html": False, "highlight": _highlight})
 _renderer.enable(["table", "strikethrough"])
-_renderer.use(dollarmath_plugin, allow_space=False, allow_digits=False, renderer=_render_math)
+_renderer.inline.ruler.before(
+    "escape", "math_inline", math_inline_dollar(allow_space=False, allow_digits=False)
+)
 limit_tables(_renderer)
+add_blocks(_renderer)
+add_inlines(_renderer)
+for token_type in CODE_FOR_MATHS:
+    _renderer.add_render_rule(token_type, _render_math)
 _renderer.add_render_rule("image", _image_as_link)
 _renderer.core.ruler.push("align_by_class", _align_by_class)
 _renderer.core.ruler.push("limit_code_and_maths", _limit_code_and_maths)

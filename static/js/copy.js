@@ -1,28 +1,48 @@
-// Copy buttons of replies and code blocks, where the browser lets a page write to the clipboard.
+// The bar of code blocks with language, Wrap and Copy, and the copy buttons of replies. Copying needs a
+// browser that lets a page write to the clipboard.
+import { watchScrollers } from "./scrollers.js";
 
 const labels = document.querySelector("[data-copy-name]")?.dataset;
 
-/** Shows the copy buttons in `root`, and adds one to each code block. */
-export function showCopyButtons(root) {
-  if (!navigator.clipboard) return;
-  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
+/** Prepares the answers in `root`: copy buttons, bars of code blocks, focus of what scrolls. */
+export function enhanceText(root) {
+  watchScrollers(root);
+  if (navigator.clipboard)
+    for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
   if (labels)
-    for (const code of root.querySelectorAll("pre:not(.bank) > code")) wrapCode(code.parentNode);
+    for (const code of root.querySelectorAll("pre:not(.bank) > code")) addBar(code.parentNode);
 }
 
-function wrapCode(pre) {
+function addBar(pre) {
   const box = document.createElement("div");
-  const button = document.createElement("button");
+  const bar = document.createElement("div");
+  const language = document.createElement("span");
   box.className = "code";
-  Object.assign(button, { type: "button", className: "copy", textContent: labels.copyName });
-  Object.assign(button.dataset, { copy: "code", copied: labels.copied });
+  bar.className = "code-bar";
+  language.textContent = pre.firstElementChild.className.replace("language-", "");
+  const wrap = barButton(labels.wrapName);
+  wrap.dataset.wrap = "";
+  wrap.setAttribute("aria-pressed", "false");
+  bar.append(language, wrap);
+  if (navigator.clipboard) {
+    const copy = barButton(labels.copyName);
+    Object.assign(copy.dataset, { copy: "code", copied: labels.copied });
+    bar.append(copy);
+  }
   pre.replaceWith(box);
-  box.append(pre, button);
+  box.append(bar, pre);
+}
+
+function barButton(name) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = name;
+  return button;
 }
 
 /** Returns the text that the button copies, without the labels of the buttons inside it. */
 function textOf(button) {
-  if (button.dataset.copy) return button.parentNode.querySelector("code").textContent;
+  if (button.dataset.copy) return button.closest(".code").querySelector("code").textContent;
   const element = button.closest(".turn").querySelector("[data-message-text]");
   element.classList.add("copying");
   const text = element.innerText;
@@ -31,6 +51,11 @@ function textOf(button) {
 }
 
 document.addEventListener("click", async (event) => {
+  const wrap = event.target.closest("[data-wrap]");
+  if (wrap) {
+    const isWrapped = wrap.closest(".code").classList.toggle("wrapped");
+    wrap.setAttribute("aria-pressed", String(isWrapped));
+  }
   const button = event.target.closest("[data-copy]");
   if (!button) return;
   await navigator.clipboard.writeText(textOf(button));
@@ -43,4 +68,4 @@ document.addEventListener("click", async (event) => {
   }, 1500);
 });
 
-showCopyButtons(document);
+enhanceText(document);

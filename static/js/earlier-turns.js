@@ -1,5 +1,5 @@
 // Loads the earlier turns of a chat above the others as the reader scrolls up, or clicks the link.
-import { showCopyButtons } from "./copy.js";
+import { enhanceText } from "./copy.js";
 import { updateFrom } from "./live-updates.js";
 import { turns } from "./turns.js";
 
@@ -33,7 +33,7 @@ function insert(loaded, placeholder) {
   const firstDate = turns.querySelector(":scope > [data-turn] .date");
   if (dates.length && firstDate?.textContent === [...dates].at(-1).textContent) firstDate.remove();
   placeholder.replaceWith(...added);
-  for (const element of added) showCopyButtons(element);
+  for (const element of added) enhanceText(element);
   const first = turns.querySelector(":scope > [data-turn]");
   updateFrom(first.dataset.parent ? Number(first.id.slice(1)) : 1);
   // The text in view keeps its place.

@@ -1,5 +1,5 @@
 // The turns on a chat page: added, replaced and removed. A turn that the user edits stays open.
-import { showCopyButtons } from "./copy.js";
+import { enhanceText } from "./copy.js";
 
 export const turns = document.querySelector("[data-turns]");
 const latest = document.querySelector("[data-latest]");
@@ -7,7 +7,7 @@ const latest = document.querySelector("[data-latest]");
 export function fragment(html) {
   const template = document.createElement("template");
   template.innerHTML = html;
-  showCopyButtons(template.content);
+  enhanceText(template.content);
   return template.content;
 }
 

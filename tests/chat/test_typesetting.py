@@ -30,6 +30,23 @@ SELECT 2;
 > Quoted
 > twice
 
+Where
+\\[
+a
+- b
+\\]
+$$
+x = 1
+- 2
+$$
+
+- [x] Done, see https://example.org/plan.
+- [ ] Open[^1]
+
+[^1]: Only
+on Tuesday
+[^2]: https://example.org
+
 The end, $x^2$.
 """
 
@@ -52,7 +69,8 @@ def test_a_list_and_code_are_not_cut_by_their_empty_lines():
     html_blocks, _ = blocks(TEXT, 1)
     assert [html_block.split("\n")[0] for html_block in html_blocks] == [
         *("# Plan", "We move on *Tuesday*, and", "1. Stop the job", "```sql", "| a | b |"),
-        "> Quoted",
+        *("> Quoted", "Where", "\\[", "$$", "- [x] Done, see https://example.org/plan."),
+        *("[^1]: Only", "[^2]: https://example.org"),
     ]
 
 
@@ -61,6 +79,18 @@ def test_a_list_and_code_are_not_cut_by_their_empty_lines():
 def test_no_character_is_lost_or_doubled(text, size):
     html_blocks, left = blocks(text, size)
     assert "".join(html_blocks) + left == text
+
+
+LINES = ["\\[", "\\]", "\\[ a", "b \\]", "$$", "- b", "> c", "= d", "", "[^1]: e", "- [x] f", "```"]
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=14), st.integers(1, 9))
+@settings(max_examples=200, deadline=None)
+def test_no_mixture_of_lines_comes_out_in_another_way(lines, size):
+    text = "\n".join(lines) + "\n"
+    html_blocks, left = blocks(text, size)
+    whole = "".join(markdown(html_block) for html_block in [*html_blocks, left])
+    assert whole == markdown(text)
 
 
 def test_one_block_that_grows_for_long_costs_little():

@@ -30,7 +30,7 @@ LIMIT_REACHED = (
 )
 NO_ROOM = "There is no room for more results. Answer now with what you have."
 NO_TIME = "There is no time for more calls. Answer now with what you have."
-ONLY_CALLS = _("The model called tools until the limit, and did not answer.")
+ONLY_CALLS = _("The model reached the limit of tool calls without an answer.")
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class ForgetForm(forms.Form):
     )
     sources = EntryActionForm.base_fields["sources"]
     replies = forms.BooleanField(
-        label=_("Also forget replies that used any of it, and everything made from them"),
+        label=_("Also forget replies that used this text, and everything based on them"),
         required=False,
     )
 

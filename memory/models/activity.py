@@ -18,11 +18,11 @@ MAX_RELATED_IDS = 100
 
 class ActivityVerb(models.TextChoices):
     SUMMARISED = "summarised", _("summarised a chat")
-    ROLLED_UP = "rolled_up", _("merged memories")
+    ROLLED_UP = "rolled_up", _("merged memories into")
     REWRITTEN = "rewritten", _("rewrote")
     DISSOLVED = "dissolved", _("removed because all sources were deleted")
-    FADED = "faded", _("stopped sending (no room)")
-    RETURNED = "returned", _("started sending again")
+    FADED = "faded", _("stopped sending memories (no room)")
+    RETURNED = "returned", _("resumed sending memories")
     FAILED = "failed", _("failed")
     PROPOSED = "proposed", _("sent for review")
     APPROVED = "approved", _("approved")

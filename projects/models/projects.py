@@ -16,7 +16,7 @@ from projects.core.search_languages import validate_search_language
 def validate_timezone(name: str) -> None:
     if name not in available_timezones():
         raise ValidationError(
-            _("“%(name)s” is not the name of a time zone, such as Europe/Berlin.") % {"name": name}
+            _("“%(name)s” is not a time zone. Use a name such as Europe/Berlin.") % {"name": name}
         )
 
 
@@ -25,7 +25,7 @@ def validate_model_name(name: str) -> None:
     provider, colon, model = name.partition(":")
     if name not in ("", "demo") and not (colon and provider and model):
         raise ValidationError(
-            _("“%(name)s” is not a model name, such as openai-chat:gpt-5-mini; or demo.")
+            _("“%(name)s” is not a model name. Use a name such as openai-chat:gpt-5-mini, or demo.")
             % {"name": name}
         )
 
@@ -61,7 +61,7 @@ class Project(models.Model):
         max_length=20_000,
         validators=[validate_instructions],
         help_text=_(
-            "Who the assistant is and how it should answer. A template that knows project.name, "
+            "How the assistant should answer. You can use a template with project.name, "
             "session.title, user.name, members, date and time."
         ),
     )
@@ -69,109 +69,115 @@ class Project(models.Model):
         max_length=200,
         blank=True,
         validators=[validate_model_name],
-        help_text=_("Such as openai-chat:gpt-5-mini. Empty: the server's default."),
+        help_text=_("For example openai-chat:gpt-5-mini. Leave empty for the server default."),
     )
     system_model = models.CharField(
         max_length=200,
         blank=True,
         validators=[validate_system_model_name],
-        help_text=_("The model that writes summaries, or extractive. Empty: the server's default."),
+        help_text=_(
+            "A model name, or extractive for summaries without a language model. Leave "
+            "empty for the server default."
+        ),
     )
-    memory_enabled = models.BooleanField(_("remember conversations"), default=True)
+    memory_enabled = models.BooleanField(_("remember chats"), default=True)
     bank_max_tokens = models.PositiveIntegerField(
         _("memory budget"),
         default=2_000,
         validators=[MinValueValidator(100), MaxValueValidator(100_000)],
-        help_text=_("Tokens that the memory bank may take in each prompt."),
+        help_text=_("Maximum size of the memories in each prompt."),
     )
     blocks_max_tokens = models.PositiveIntegerField(
-        _("budget of blocks"),
+        _("pinned text budget"),
         default=1_000,
         validators=[MinValueValidator(100), MaxValueValidator(20_000)],
         help_text=_(
-            "Tokens that the project's blocks may take in each prompt; a member's own, too."
+            "Maximum size of the project’s pinned text in each prompt. The same limit applies to "
+            "each member’s own pinned text."
         ),
     )
     idle_minutes = models.PositiveIntegerField(
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(10_080)],
-        help_text=_("A conversation is summarised after so many minutes without a message."),
+        help_text=_("A chat is summarised when nobody has written for this long."),
     )
     review_memories = models.BooleanField(
         _("review new memories"),
         default=False,
-        help_text=_("New summaries wait until an owner approves them."),
+        help_text=_("New memories are used only after an owner approves them."),
     )
     share_raw_turns = models.BooleanField(
-        _("share raw turns"),
+        _("quote shared chats"),
         default=False,
-        help_text=_("Recall may quote members' shared conversations word for word to each other."),
+        help_text=_("Search results and replies can quote shared chats to all members."),
     )
     keep_deleted = models.BooleanField(
         _("keep deleted messages"),
         default=False,
-        help_text=_("The assistant still sees what was deleted, with the time of its deletion."),
+        help_text=_("The assistant still sees deleted messages, with the time of deletion."),
     )
     keep_days = models.PositiveIntegerField(
-        _("days that chats are kept"),
+        _("delete chats after (days)"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(36_500)],
         help_text=_(
-            "A chat is forgotten after so many days without a message, with all that was made of "
-            "it; unless it or one of its summaries is pinned. Empty: chats are kept for ever."
+            "Days without messages. The chat and everything made from it are then deleted, unless "
+            "the chat or one of its memories is pinned. Leave empty to keep chats forever."
         ),
     )
     roll_percent = models.PositiveIntegerField(
-        _("when layers settle"),
+        _("merge threshold"),
         default=125,
         validators=[MinValueValidator(100), MaxValueValidator(1_000)],
-        help_text=_("Percent of the memory budget above which older memories settle into digests."),
+        help_text=_(
+            "Older memories are merged when all memories exceed this percentage of the budget."
+        ),
     )
     day_after_days = models.PositiveIntegerField(
-        _("age for a day's digest"),
+        _("days before chats are merged"),
         default=1,
         validators=[MinValueValidator(0), MaxValueValidator(3_650)],
-        help_text=_("Days after which conversations may settle into days."),
+        help_text=_("Days after which chats can be merged into days."),
     )
     week_after_days = models.PositiveIntegerField(
-        _("age for a week's digest"),
+        _("days before days are merged"),
         default=7,
         validators=[MinValueValidator(0), MaxValueValidator(3_650)],
-        help_text=_("Days after which days may settle into weeks."),
+        help_text=_("Days after which days can be merged into weeks."),
     )
     month_after_days = models.PositiveIntegerField(
-        _("age for a month's digest"),
+        _("days before weeks are merged"),
         default=30,
         validators=[MinValueValidator(0), MaxValueValidator(3_650)],
-        help_text=_("Days after which weeks may settle into months."),
+        help_text=_("Days after which weeks can be merged into months."),
     )
     memory_daily_tokens = models.PositiveIntegerField(
-        _("daily allowance"),
+        _("daily token limit"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1_000)],
         help_text=_(
-            "Tokens that models may take a day to write memories; over it, the work waits for the "
-            "next day. Empty: no limit."
+            "Tokens that models can use for memories per day. When they are used up, the work "
+            "continues the next day. Leave empty for no limit."
         ),
     )
     history_limit = models.PositiveIntegerField(
         default=100,
         validators=[MinValueValidator(50), MaxValueValidator(1_000)],
-        help_text=_("Messages of the running conversation that the model sees."),
+        help_text=_("How many messages of the current chat the model receives."),
     )
     timezone = models.CharField(
         _("time zone"), max_length=64, default="UTC", validators=[validate_timezone]
     )
     search_language = models.CharField(
-        _("language of recall"),
+        _("search language"),
         max_length=63,
         blank=True,
         validators=[validate_search_language],
         help_text=_(
-            "In which words are cut to their stems, so that “builds” is found by “build”. Empty: "
-            "the server's default."
+            "Search finds other forms of a word, such as “builds” for “build”. Leave empty for "
+            "the server default."
         ),
     )
     archived_at = models.DateTimeField(null=True, blank=True)

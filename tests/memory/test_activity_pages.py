@@ -78,7 +78,7 @@ def test_why_somebody_did_it_and_why_something_waits_are_told_apart(read, owner,
     ("query", "verbs"),
     [
         ("?verb=pinned", {"pinned"}),
-        ("?by=strata", {"merged memories"}),
+        ("?by=strata", {"merged memories into"}),
         ("?verb=pinned&by=strata", set()),
     ],
 )
@@ -86,7 +86,7 @@ def test_it_is_filtered_by_what_and_by_whom(read, owner, project, query, verbs):
     record_activity(project.pk, ActivityVerb.PINNED, by=owner)
     record_activity(project.pk, ActivityVerb.ROLLED_UP)
     text = done(read(owner, query))
-    assert {name for name in ("pinned", "merged memories") if f"</b> {name}" in text} == verbs
+    assert {name for name in ("pinned", "merged memories into") if f"</b> {name}" in text} == verbs
 
 
 def test_it_is_filtered_by_a_person(read, owner, editor, project):

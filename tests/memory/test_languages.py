@@ -163,7 +163,7 @@ def test_a_programs_mistake_is_told_in_english(api, owner):
         headers={"Accept-Language": "de"},
     )
     assert answer.json()["name"] == ["This field is required."]
-    assert "is not the name of a time zone" in str(answer.json()["timezone"])
+    assert "is not a time zone" in str(answer.json()["timezone"])
 
 
 def test_models_and_files_know_no_readers_language(project, owner, chat, entry, day):

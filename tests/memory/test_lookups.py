@@ -195,7 +195,7 @@ def test_a_model_that_never_answers_fails(asking, scripted):
     stream_events(reply)
     reply.refresh_from_db()
     assert reply.status == Status.FAILED
-    assert "did not answer" in reply.error
+    assert "without an answer" in reply.error
     assert len(scripted.requests) == 7
 
 

@@ -41,6 +41,14 @@ class LeftOutSerializer(serializers.Serializer):
     reason = serializers.CharField()
 
 
+class ShownSerializer(serializers.Serializer):
+    """An entry in the bank: `lines` of its lines are shown, out of `of`."""
+
+    id = serializers.UUIDField()
+    lines = serializers.IntegerField()
+    of = serializers.IntegerField()
+
+
 class BankSerializer(serializers.Serializer):
     """The rendered memory bank, as in prompts. `version` rises when the text changes; a past bank
     has none.
@@ -50,6 +58,7 @@ class BankSerializer(serializers.Serializer):
     tokens = serializers.IntegerField()
     max_tokens = serializers.IntegerField()
     version = serializers.IntegerField(allow_null=True)
+    shown = ShownSerializer(many=True)
     left_out = LeftOutSerializer(many=True)
 
 
@@ -60,6 +69,7 @@ def bank_data(bank: Bank | ProjectBank, max_tokens: int) -> dict[str, Any]:
         "tokens": bank.tokens,
         "max_tokens": max_tokens,
         "version": bank.version if isinstance(bank, ProjectBank) else None,
+        "shown": [{"id": it.id, "lines": it.lines, "of": it.of} for it in bank.included],
         "left_out": [{"id": id, "reason": reason} for id, reason in bank.left_out],
     }
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from hashlib import sha256
 from uuid import UUID
 
@@ -18,18 +18,24 @@ from projects.models import Project
 
 # The rendered text depends on these columns of the entries.
 FINGERPRINT_COLUMNS = ("id", "revision", "state", "pinned", "session__visibility", "session__title")
+# Part of the fingerprint, so that a process with another form does not read a stored bank.
+FORMAT = "lines"
 STORED_COLUMNS = ("fingerprint", "text", "tokens", "version", "included", "left_out")
 
 
 @dataclass(frozen=True)
 class IncludedEntry:
-    """An entry in the bank's text, as prompts and receipts list it."""
+    """An entry in the bank's text, as prompts and receipts list it: `lines` of its lines are shown,
+    which take `tokens`.
+    """
 
     id: UUID
     granularity: str
     revision: int
     tokens: int
     label: str
+    lines: int
+    of: int
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,7 @@ def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBan
     if max_tokens is not None and max_tokens < project.bank_max_tokens:
         return _render(bank_entries(project), max_tokens)
     [(current, stored, text, tokens, version, included, left_out)] = _prepared_rows(project.pk)
-    fingerprint = f"{project.bank_max_tokens} {current}"
+    fingerprint = f"{FORMAT} {project.bank_max_tokens} {current}"
     if stored == fingerprint:
         return _load(text, tokens, version, json.loads(included), json.loads(left_out))
     return _store(project, fingerprint, _render(bank_entries(project), project.bank_max_tokens))
@@ -87,13 +93,21 @@ _prepared_rows = PreparedQuery(_stored_rows, UUID)
 def _render(rows: Iterable[Entry], max_tokens: int) -> ProjectBank:
     entries = {entry.pk: entry for entry in rows}
     rendered = bank.render([entry.as_item() for entry in entries.values()], max_tokens)
-    shown = (entries[pk] for pk in rendered.included)
     return ProjectBank(
         text=rendered.text,
         tokens=rendered.tokens,
         included=tuple(
-            IncludedEntry(entry.pk, entry.granularity, entry.revision, entry.tokens, entry.label)
-            for entry in shown
+            IncludedEntry(
+                entry.pk,
+                entry.granularity,
+                entry.revision,
+                shown.tokens,
+                entry.label,
+                shown.lines,
+                shown.of,
+            )
+            for shown in rendered.included
+            if (entry := entries[shown.id])
         ),
         left_out=rendered.left_out,
     )
@@ -108,10 +122,7 @@ def _store(project: Project, fingerprint: str, rendered: ProjectBank) -> Project
         row.version += 1
     row.fingerprint, row.text_hash = fingerprint, text_hash
     row.text, row.tokens = rendered.text, rendered.tokens
-    row.included = [
-        [str(entry.id), entry.granularity, entry.revision, entry.tokens, entry.label]
-        for entry in rendered.included
-    ]
+    row.included = [[str(entry.id), *astuple(entry)[1:]] for entry in rendered.included]
     row.left_out = [[str(pk), reason] for pk, reason in rendered.left_out]
     row.save()
     return _load(row.text, row.tokens, row.version, row.included, row.left_out)

@@ -22,6 +22,7 @@ from memory.layers import (
     lines,
     summarising,
 )
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.model_calls import CallRecorder
 from memory.layers.periods import Granularity, label
 from memory.layers.summarising.base import EXTRACTIVE, Digest, DigestChild
@@ -348,9 +349,11 @@ class LayerUpdate:
 
     @transaction.atomic
     def fade(self) -> bool:
-        """Fade entries over the budget and return others to it; return whether any changed."""
+        """Fade the entries without a line in the bank and return others to it; return whether any
+        changed.
+        """
         self.lease.fence()
-        over_budget = ladder.fade(ladder_query.visible_nodes(self.project), self.budget)
+        over_budget = [pk for pk, _ in rendered_bank(self.project).left_out]
         entries = self.project.entries
         live = entries.filter(state=EntryStatus.LIVE, pk__in=over_budget)
         faded = entries.filter(state=EntryStatus.FADED).exclude(pk__in=over_budget)

@@ -2,7 +2,7 @@
 
 Pinned entries come first, up to half of the budget. Then each month gets a line; if these lines
 would take more than half of the budget, the months before the last twelve share one line for each
-quarter or year. Then recent conversations get their share. The rest of the budget goes to one line
+quarter or year. Then recent entries get their share. The rest of the budget goes to one line
 after the other: the next line of the period with the largest
 
     √messages × recency ÷ (shown lines + 1) × score of its next line.
@@ -25,7 +25,7 @@ from memory.layers.roll_up import LineIndex, roll_up
 # Pinned entries, and the first lines of all periods, take at most this share.
 PINNED_SHARE = 0.5
 FLOOR_SHARE = 0.6
-# Conversations within as many days before the newest line are recent, and get this share.
+# Entries of so many days before the newest line are recent, and get this share.
 RECENT_DAYS = 14
 RECENT_SHARE = 0.3
 # A line as old as this counts half as much as a new line.
@@ -46,7 +46,6 @@ class Source:
     id: UUID
     lines: Sequence[Line]
     messages: int
-    is_conversation: bool
     pinned: bool = False
 
 
@@ -60,7 +59,7 @@ class ShownLine:
 
 @dataclass(eq=False, slots=True)
 class Period:
-    """The lines of one month, of one recent conversation or of one pinned entry, in order.
+    """The lines of one month, of one recent entry or of one pinned entry, in order.
 
     `weight` is the part of its value that stays the same while it gets lines. `position` is the
     place of the next line that was not looked at.
@@ -76,19 +75,22 @@ class Period:
 
 
 def fill(
-    sources: Iterable[Source], room: int, cost: Callable[[Line], int], heading_cost: int
+    sources: Iterable[Source],
+    room: int,
+    cost: Callable[[ShownLine], int],
+    heading_cost: Callable[[Month], int],
 ) -> list[ShownLine]:
     """Return the lines to show in at most `room` tokens, in the order in which they were chosen.
 
-    `cost` returns the tokens of a line; the first line of a month costs `heading_cost` more. Equal
-    sources have the same result, in any order.
+    `cost` returns the tokens of a line, and `heading_cost` those that the first line of a month
+    takes besides. Equal sources have the same result, in any order.
     """
     periods = _periods(sources)
     filling = _Filling(periods, room, cost, heading_cost)
     filling.take_best([period for period in periods if period.pinned], room * PINNED_SHARE)
     filling.take_floors(room * FLOOR_SHARE)
     recent = [period for period in periods if period.is_recent]
-    shown = sum(cost(line.line) for period in recent for line in period.shown)
+    shown = sum(cost(line) for period in recent for line in period.shown)
     filling.take_best(recent, room * RECENT_SHARE - shown)
     filling.take_best(periods, room)
     return filling.chosen
@@ -99,25 +101,16 @@ def _periods(sources: Iterable[Source]) -> list[Period]:
     sources = sorted(sources, key=lambda source: source.id)
     newest = max((line.day for source in sources for line in source.lines), default=date.min)
     recent_from = newest - min(timedelta(days=RECENT_DAYS), newest - date.min)
-    recent = {
-        source.id
-        for source in sources
-        if source.is_conversation and all(line.day >= recent_from for line in source.lines)
-    }
-    # A digest need not show the days of recent conversations, which have their own entries.
-    covered = {line.day for source in sources if source.id in recent for line in source.lines}
     periods = []
     months: defaultdict[Month, list[tuple[Source, list[Line]]]] = defaultdict(list)
     for source in sources:
+        is_recent = all(line.day >= recent_from for line in source.lines)
         for month, lines in _by_month(source).items():
-            if source.pinned or source.id in recent:
+            if is_recent or source.pinned:
                 shown = [ShownLine(source.id, line) for line in lines]
                 weight = _weight(source.messages, lines, newest)
-                periods.append(Period(month, shown, weight, source.id in recent, source.pinned))
-                continue
-            if not source.is_conversation:
-                lines = [line for line in lines if line.day not in covered]
-            if lines:
+                periods.append(Period(month, shown, weight, is_recent, source.pinned))
+            else:
                 months[month].append((source, lines))
     periods += [_merged(month, parts, newest) for month, parts in months.items()]
     return periods
@@ -152,8 +145,8 @@ class _Filling:
 
     periods: Sequence[Period]
     room: float
-    cost: Callable[[Line], int]
-    heading_cost: int
+    cost: Callable[[ShownLine], int]
+    heading_cost: Callable[[Month], int]
     chosen: list[ShownLine] = field(default_factory=list)
     index: LineIndex = field(default_factory=LineIndex)
     months: set[Month] = field(default_factory=set)
@@ -175,10 +168,10 @@ class _Filling:
 
     def price(self, period: Period) -> float:
         """Return the tokens of the next line of a period; infinite if there is none."""
-        line = self.next_line(period)
-        if line is None:
+        if self.next_line(period) is None:
             return math.inf
-        return self.cost(line) + (0 if period.month in self.months else self.heading_cost)
+        heading = 0 if period.month in self.months else self.heading_cost(period.month)
+        return heading + self.cost(period.lines[period.position])
 
     def take(self, period: Period) -> None:
         self.room -= self.price(period)

@@ -50,7 +50,7 @@ def bank_as_of(project: Project, moment: datetime) -> bank.Bank:
             missing.append((past.entry.pk, FORGOTTEN))
         else:
             is_stale = past.state.state == EntryStatus.STALE
-            item = replace(past.entry.as_item(), summary=past.summary, stale=is_stale)
+            item = replace(past.entry.as_item(), lines=past.lines, stale=is_stale)
             items.append(replace(item, pinned=past.state.pinned))
     rendered = bank.render(items, project.bank_max_tokens)
     left_out = (*rendered.left_out, *sorted(missing))

@@ -148,23 +148,6 @@ def rewrites(nodes: Sequence[LadderNode]) -> list[RollUp]:
     return [_roll_up(node.granularity, node.key, node.id, children[node.id]) for node in ready]
 
 
-def fade(nodes: Iterable[LadderNode], budget: int) -> set[UUID]:
-    """Return the visible nodes that do not fit into `budget` tokens.
-
-    Pinned nodes stay. The others are tried newest first, and stay if they fit beside those that
-    stayed before. Therefore one large node does not displace all older nodes.
-    """
-    visible = [node for node in nodes if node.state in VISIBLE]
-    left = budget - sum(node.tokens for node in visible if node.pinned)
-    faded = set()
-    for node in newest_first(node for node in visible if not node.pinned):
-        if node.tokens <= left:
-            left -= node.tokens
-        else:
-            faded.add(node.id)
-    return faded
-
-
 def newest_first(items: Iterable[T]) -> list[T]:
     """Sort nodes or items of the bank by last source, newest first. At equal times, the younger
     layer comes first.

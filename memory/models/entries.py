@@ -250,9 +250,9 @@ class Entry(ProjectScopedModel):
         return BankItem(
             id=self.pk,
             granularity=Granularity(self.granularity),
-            key=self.period_key,
             label=self.label,
-            summary=self.summary,
+            lines=tuple(self.read_lines()),
+            messages=self.message_count,
             last_source_at=self.last_source_at,
             pinned=self.pinned,
             stale=self.state == EntryStatus.STALE,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
@@ -26,8 +26,6 @@ from memory.moderation.actions import (
 from memory.moderation.diffs import DiffRow, diff_lines
 from projects.models import Project
 
-# Replaces the text of a private entry.
-PRIVATE_SUMMARY = "- (private)"
 IsPrivate = Callable[[Entry], bool]
 
 
@@ -152,17 +150,10 @@ def _lock(project: Project, entries: Iterable[Entry]) -> set[UUID]:
 
 def _bank_preview(project: Project, is_private: IsPrivate) -> BankPreview:
     entries = list(bank_entries(project))
-    bank = render([entry.as_item() for entry in entries], project.bank_max_tokens)
     private = {entry.pk for entry in entries if is_private(entry)}
-    if not private:
-        return BankPreview(bank.text, bank.tokens)
-    items = [entry.as_item() for entry in entries if entry.pk in bank.included]
-    shown = [
-        replace(item, summary=PRIVATE_SUMMARY) if item.id in private else item for item in items
-    ]
-    # The items are fixed: a shorter text in place of a private one makes no room for others.
-    text = render(shown, bank.tokens + project.bank_max_tokens).text
-    return BankPreview(text, bank.tokens)
+    items = [entry.as_item() for entry in entries]
+    bank = render(items, project.bank_max_tokens, private)
+    return BankPreview(bank.text, bank.tokens)
 
 
 def _stale(project: Project) -> set[UUID]:

@@ -93,7 +93,7 @@ def test_the_act_is_on_the_record_with_who_and_why(staff, entry):
 def test_the_page_tells_what_would_change(staff, entry, day):
     text = ask(staff(*MAY_ACT), "hide", [entry])
     assert "<b>1 later summary</b> will be rewritten." in text
-    assert "<del>- A day about the replica</del>" in text
+    assert "<del>- 12 Mar: A day about the replica</del>" in text
 
 
 def test_what_is_refused_says_why_and_the_others_are_done(staff, entry, remember, project):

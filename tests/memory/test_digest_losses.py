@@ -117,7 +117,11 @@ def test_an_only_child_loses_nothing(small, owner, scripted):
 
 def test_the_digest_that_quotes_is_audited_too(small, owner):
     for city in ("Graz", "Vienna", "Lyon", "Valencia", "Oslo", "Porto", "Turin", "Ghent"):
-        remember(small, owner, f"- Ana: “The nightly build of our payment service reached {city}.”")
+        remember(
+            small,
+            owner,
+            f"- Ana: “The nightly build of our payment service reached {city} after a long night.”",
+        )
     digest = settle(small)
     assert digest.written_by == "extractive"
     labelled = [("", child.summary) for child in digest.children.all()]

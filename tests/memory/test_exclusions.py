@@ -92,7 +92,7 @@ def test_a_digest_that_tells_nothing_of_it_since_stands_again_without_a_call(
 
 
 def test_digests_of_a_chat_that_is_brought_back_stand_as_they_stood(project, owner, scripted):
-    project.bank_max_tokens = 200
+    project.bank_max_tokens = 150
     project.save()
     for number in range(4):
         entry = remember(project, owner, TALK.format(number), day=number // 2)

@@ -78,7 +78,7 @@ def test_an_owner_approves_one_and_it_stands_in_the_bank(bring, project, owner, 
     first.refresh_from_db()
     assert first.state == EntryStatus.LIVE
     text = rendered_bank(project).text
-    assert "- Olive runs a bakery in Bern." in text
+    assert ": Olive runs a bakery in Bern." in text
     assert "Rye" not in text
     record = client.get(f"{PAGE}{first.pk}/").content.decode()
     assert "claude" in record

@@ -77,7 +77,6 @@ def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):
         unsettled, all_nodes = unsettled_nodes(project), everything(project)
         now = START + timedelta(days=day)
         assert plans(unsettled, now) == plans(all_nodes, now)
-        assert ladder.fade(ladder_query.visible_nodes(project), 200) == ladder.fade(all_nodes, 200)
         look = ladder.next_due_at(ladder_query.visible_nodes(project), now, 200, THRESHOLDS)
         assert look == ladder.next_due_at(all_nodes, now, 200, THRESHOLDS)
         observed_nodes.append(len(all_nodes) - len(unsettled))

@@ -185,7 +185,7 @@ def test_models_and_files_know_no_readers_language(project, owner, chat, entry, 
     with translation.override("de"):
         in_german = snapshot()
     assert in_english == in_german
-    assert "Thu 12 Mar 2026" in in_german[3]
+    assert "[March 2026]\n- 12 Mar: " in in_german[3]
 
 
 def test_periods_read_in_english_on_pages_as_in_prompts():

@@ -92,7 +92,7 @@ def test_entries_stand_by_layer_and_period_with_the_text_they_come_to(
     text = page(client, owner, "/projects/billing/memory/")
     assert text.index("Thu 12 Mar 2026") < text.index("Week 10, 2–8 Mar 2026")
     assert f'href="/projects/billing/memory/{entry.pk}/"' in text
-    assert "## Recent conversations" in text
+    assert "[March 2026]" in text
 
 
 def test_a_block_is_as_wide_as_its_tokens_by_a_nonced_style(client, owner, entry):

@@ -146,7 +146,7 @@ def test_first_it_is_told_what_would_change(client, owner, entry, day):
     text = ask(client, owner, entries=entry.pk, action="hide").content.decode()
     assert "<b>1 later summary</b>will be rewritten." in compact(text)
     assert "Text sent to the model, before and after" in text
-    assert "<del>- A day about the replica</del>" in " ".join(text.split())
+    assert "<del>- 12 Mar: A day about the replica</del>" in " ".join(text.split())
     assert 'name="confirmed"' in text
     assert Entry.objects.get(pk=entry.pk).state == EntryStatus.ABSORBED
 

@@ -8,10 +8,9 @@ from django.apps import apps
 from django.db import connection
 from django.db.models import CharField, JSONField, TextField
 
-from memory.layers import bank_cache, ladder, ladder_query
+from memory.layers import bank_cache, ladder_query
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.coverage import contributes
-from memory.layers.digests import entry_budget
 from memory.layers.history import bank_as_of
 from memory.layers.periods import Granularity, parent_key
 from memory.models import Activity, EntryState, EntryStatus, Ladder, ReviewReason
@@ -272,9 +271,10 @@ class Promises:
                 assert words(entry.note) <= words(entry.summary, NOTED)
 
     def what_does_not_fit_has_faded(self) -> None:
-        visible = ladder_query.visible_nodes(self.project)
-        faded = {node.id for node in visible if node.state == EntryStatus.FADED}
-        assert faded == ladder.fade(visible, entry_budget(self.project))
+        faded = self.project.entries.filter(state=EntryStatus.FADED)
+        assert set(faded.values_list("pk", flat=True)) == {
+            pk for pk, _ in rendered_bank(self.project).left_out
+        } & set(node.id for node in ladder_query.visible_nodes(self.project))
 
 
 def _everywhere() -> str:

@@ -31,11 +31,13 @@ def line(text: str, days_ago: int = 0, score: float = 1.0) -> Line:
 
 
 def source(number: int, *lines: Line, messages: int = 10, **fields) -> Source:
-    return Source(UUID(int=number), lines, messages, fields.pop("is_conversation", True), **fields)
+    return Source(UUID(int=number), lines, messages, **fields)
 
 
 def shown(sources: Sequence[Source], room: int) -> list[Line]:
-    return [it.line for it in fill(sources, room, cost, HEADING_COST)]
+    return [
+        it.line for it in fill(sources, room, lambda it: cost(it.line), lambda month: HEADING_COST)
+    ]
 
 
 @st.composite
@@ -44,11 +46,11 @@ def histories(draw) -> list[Source]:
     sources = []
     for number in range(draw(st.integers(0, 12))):
         days_ago = draw(st.integers(0, 1_500))
-        is_conversation = draw(st.booleans())
+        is_digest = draw(st.booleans())
         lines = [
             line(
                 f"word{number} unique{number}x{place} own{number}y{place} {' '.join(draw(WORDS))}",
-                days_ago + (0 if is_conversation else draw(st.integers(0, 30))),
+                days_ago + (draw(st.integers(0, 30)) if is_digest else 0),
                 draw(st.floats(0, 10)),
             )
             for place in range(draw(st.integers(0, 6)))
@@ -59,7 +61,6 @@ def histories(draw) -> list[Source]:
                 number,
                 *lines,
                 messages=messages,
-                is_conversation=is_conversation,
                 pinned=pinned,
             )
         )
@@ -79,11 +80,10 @@ def test_equal_entries_have_the_same_lines_in_any_order(sources, room, random):
 
 @given(histories(), st.integers(0, 400))
 def test_an_entry_shows_the_first_lines_of_each_month(sources, room):
-    """A line is skipped only if another repeats it, or if a conversation shows its day."""
+    """A line is skipped only if another repeats it."""
     chosen = defaultdict(list)
-    for it in fill(sources, room, cost, HEADING_COST):
+    for it in fill(sources, room, lambda it: cost(it.line), lambda month: HEADING_COST):
         chosen[it.source].append(it.line)
-    conversations = {it.day for entry in sources for it in entry.lines if entry.is_conversation}
     for entry in sources:
         months = defaultdict(list)
         for it in entry.lines:
@@ -96,7 +96,7 @@ def test_an_entry_shows_the_first_lines_of_each_month(sources, room):
                 if place not in places
             ]
             for it in skipped:
-                assert is_repeated(it, sources) or it.day in conversations
+                assert is_repeated(it, sources)
 
 
 def is_repeated(line: Line, sources: Sequence[Source]) -> bool:
@@ -112,12 +112,7 @@ def is_repeated(line: Line, sources: Sequence[Source]) -> bool:
 def test_every_month_has_a_line_if_there_is_room(sources):
     everything = [it for entry in sources for it in entry.lines]
     lines = shown(sources, 2 * total(everything) + 1)
-    conversations = {it.day for entry in sources for it in entry.lines if entry.is_conversation}
-    months = {
-        (it.day.year, it.day.month)
-        for it in everything
-        if not is_repeated(it, sources) and it.day not in conversations
-    }
+    months = {(it.day.year, it.day.month) for it in everything if not is_repeated(it, sources)}
     assert months <= {(it.day.year, it.day.month) for it in lines}
 
 
@@ -133,7 +128,6 @@ def monthly(months: int) -> list[Source]:
                 )
                 for place in range(4)
             ),
-            is_conversation=False,
         )
         for number in range(months)
     ]
@@ -161,7 +155,7 @@ def test_pinned_entries_get_half_of_the_room_before_all_others():
     assert 30 <= total(first) <= 50
 
 
-def test_recent_conversations_have_a_share_of_their_own():
+def test_recent_entries_have_a_share_of_their_own():
     old = [
         source(
             n,
@@ -177,18 +171,6 @@ def test_recent_conversations_have_a_share_of_their_own():
     assert len(lines) > 30
 
 
-def test_a_digest_shows_no_day_of_a_recent_conversation():
-    digest = source(
-        1,
-        line("The cutover moved to March.", 1),
-        line("Vienna hosts the cluster.", 20),
-        is_conversation=False,
-    )
-    recent = source(2, line("We moved the cutover into March now.", 1))
-    texts = {it.text for it in shown([digest, recent], 200)}
-    assert texts == {"Vienna hosts the cluster.", "We moved the cutover into March now."}
-
-
 def test_what_two_entries_say_is_shown_once():
     same = [source(n, line("The cutover is on 3 March at noon.", 40 * n)) for n in range(3)]
     assert len(shown(same, 500)) == 1
@@ -200,7 +182,6 @@ def test_a_busy_month_gets_more_lines_than_a_quiet_one():
             n,
             *(line(f"m{n} line{n}x{k} word{n}y{k}", 40 + 40 * n) for k in range(9)),
             messages=messages,
-            is_conversation=False,
         )
         for n, messages in enumerate((4, 400))
     )

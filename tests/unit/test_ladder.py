@@ -50,10 +50,6 @@ class Writer:
                 self.write(roll)
         else:
             raise AssertionError("the plan does not come to an end")
-        out = ladder.fade(self.nodes.values(), budget)
-        for node in list(self.nodes.values()):
-            if node.state in ladder.VISIBLE:
-                self.change(node.id, state="faded" if node.id in out else "live")
 
     def write(self, roll: RollUp) -> None:
         children = [self.nodes[item] for item in roll.children]
@@ -73,9 +69,6 @@ class Writer:
 
     def change(self, item: UUID, **fields) -> None:
         self.nodes[item] = replace(self.nodes[item], **fields)
-
-    def live_tokens(self) -> int:
-        return sum(node.tokens for node in self.nodes.values() if node.state == "live")
 
 
 def test_nothing_moves_up_to_a_quarter_over_the_budget():
@@ -197,17 +190,6 @@ def test_a_stale_digest_without_children_is_left_alone():
     assert ladder.rewrites([talk(20, granularity=DAY, state="stale")]) == []
 
 
-def test_the_oldest_unpinned_fade_and_come_back():
-    old, middle, new = (talk(n, timedelta(days=9 - n)) for n in (1, 2, 3))
-    assert ladder.fade([old, middle, new], 250) == {old.id}
-    assert ladder.fade([replace(old, pinned=True), middle, new], 250) == {middle.id}
-    assert ladder.fade([replace(old, state="faded"), middle, new], 300) == set()
-
-
-def test_one_that_is_too_large_does_not_push_the_others_out():
-    assert ladder.fade([talk(1), talk(2, timedelta(1), tokens=900)], 500) == {UUID(int=2)}
-
-
 talks = st.lists(
     st.tuples(
         st.integers(min_value=0, max_value=150 * 24),  # hours ago
@@ -241,8 +223,6 @@ def test_a_plan_carried_out_keeps_its_promises(nodes, budget, later):
 def check(writer: Writer, budget: int, now: datetime) -> None:
     nodes = list(writer.nodes.values())
     by_id = writer.nodes
-    pinned = sum(node.tokens for node in nodes if node.pinned and node.state == "live")
-    assert writer.live_tokens() <= max(budget, pinned)
     for node in nodes:
         if node.pinned:
             assert node.parent is None and node.state != "absorbed"

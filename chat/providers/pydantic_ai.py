@@ -29,6 +29,7 @@ from chat.providers.base import (
     ReplyOptions,
 )
 from chat.providers.errors import to_provider_error
+from chat.providers.http_clients import TextChannel, text_channel
 from chat.providers.message_mapping import (
     ImageData,
     is_content_rejected,
@@ -65,12 +66,27 @@ class PydanticAIProvider:
     async def stream(
         self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
     ) -> AsyncIterator[Delta | Finished]:
+        channel = TextChannel()
+        work = asyncio.create_task(self._answer(prompt, options, channel))
+        try:
+            async for text in channel.read(work):
+                yield Delta(text)
+            yield await work
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def _answer(
+        self, prompt: Sequence[PromptMessage], options: ReplyOptions, channel: TextChannel
+    ) -> Finished:
+        """Request the answer, and pass its text to `channel`."""
+        text_channel.set(channel)
         limits = ModelSettings(
             request_timeout=settings.MODEL_TIMEOUT,
             first_event_timeout=settings.MODEL_FIRST_TOKEN_TIMEOUT,
             max_retries=0,
         )
-        has_text, rejects_tools, unseen, response = False, False, 0, None
+        rejects_tools, unseen, response = False, 0, None
         images = await load_images(prompt)
         try:
             model = self._shared_model()
@@ -86,11 +102,10 @@ class PydanticAIProvider:
                     async with request as stream:
                         async for event in stream:
                             if text := _text_of(event):
-                                has_text = has_text or not text.isspace()
-                                yield Delta(text)
+                                channel.add_interpreted(text)
                         response = stream.get()
                 except exceptions.ModelAPIError as error:
-                    if has_text:
+                    if channel.has_text:
                         raise
                     # After a call, the server is known to accept tools.
                     drops_tools = options.own_tools and not prompt[-1].tool_call_id
@@ -104,11 +119,11 @@ class PydanticAIProvider:
                         raise
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise to_provider_error(error) from error
-        if not has_text and not response.tool_calls:
+        if not channel.has_text and not response.tool_calls:
             raise ProviderError(NO_OUTPUT)
         if rejects_tools:
             _without_tools.add(self.name)
-        yield _finished(self.name, prompt, response, unseen)
+        return _finished(self.name, prompt, response, unseen)
 
     def complete(
         self, prompt: Sequence[PromptMessage], max_tokens: int, schema: OutputSchema | None = None

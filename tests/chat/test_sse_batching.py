@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 
 import httpx2
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.providers import http_clients
-from chat.providers.http_clients import BatchedEventStream, batch_events
+from chat.providers.http_clients import BatchedEventStream, TextChannel, batch_events
 
 
 class Scripted(httpx2.AsyncByteStream):
@@ -255,3 +255,53 @@ def test_other_answers_are_left_alone(headers):
     )
     asyncio.run(batch_events(answer))
     assert answer.stream is stream
+
+
+async def _read_through_channel(
+    source: Scripted, meanings: Mapping[str, str] = {}
+) -> tuple[list[str], list[bytes]]:
+    """What a reader gets, and what is interpreted: parts of texts by `meanings`."""
+    channel, interpreted = TextChannel(), []
+
+    async def interpret() -> None:
+        stream = BatchedEventStream(source, channel)
+        async for piece in stream:
+            interpreted.append(piece)
+            for kind, text in texts(events(piece)):
+                for part, meaning in meanings.items():
+                    text = text.replace(part, meaning)
+                if kind == "content" and text:
+                    channel.add_interpreted(text)
+        await stream.aclose()
+
+    work = asyncio.create_task(interpret())
+    return [text async for text in channel.read(work)], interpreted
+
+
+def test_plain_text_is_interpreted_in_one_piece_at_the_end():
+    words = [word(f"{number} ") for number in range(9)]
+    source = Scripted([*words, b"data: [DONE]\n\n"], pause=0.03)
+    pieces, interpreted = asyncio.run(_read_through_channel(source))
+    assert "".join(pieces) == "0 1 2 3 4 5 6 7 8 "
+    # The first text, the rest of it, and the end.
+    assert len(interpreted) <= 3
+    assert texts(events(b"".join(interpreted[:-1]))) == [("content", "0 1 2 3 4 5 6 7 8 ")]
+    assert interpreted[-1] == b"data: [DONE]\n\n"
+
+
+def test_marks_are_interpreted_before_the_reader_gets_them():
+    source = Scripted([word("a"), word("b"), word("<think>"), b"data: [DONE]\n\n"], pause=0.03)
+    read = asyncio.run(_read_through_channel(source, {"<think>": ""}))[0]
+    assert "".join(read) == "ab"
+
+
+@given(st.lists(deltas, max_size=30), st.integers(1, 5))
+def test_the_reader_gets_all_text_in_order(message, at_once):
+    data = [item + b"\n\n" for item in message]
+    chunks = [b"".join(data[place : place + at_once]) for place in range(0, len(data), at_once)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(http_clients, "PAUSE_S", 0)
+        pieces, interpreted = asyncio.run(_read_through_channel(Scripted(chunks)))
+    content = [text for kind, text in texts(events(b"".join(data))) if kind == "content"]
+    assert "".join(pieces) == "".join(content)
+    assert texts(events(b"".join(interpreted))) == texts(events(b"".join(data)))

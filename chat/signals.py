@@ -7,9 +7,9 @@ from django.dispatch import Signal
 
 # session, messages: the new Messages in their order, in the status in which they begin.
 message_added = Signal()
-# session, messages: the Messages whose text, status, deletion or place on the path changed.
+# session, messages: the finished Messages whose text, deletion or place on the path changed.
 message_changed = Signal()
-# session, message: the reply that reached its final status.
+# session, message: the reply that reached its final status. Nothing is derived from it before.
 reply_stored = Signal()
 # message: the reply that reached its final status. Sent after the commit.
 turn_finished = Signal()

@@ -21,6 +21,7 @@ from chat.signals import (
     message_added,
     message_changed,
     private_text_opened,
+    reply_stored,
     session_deleted,
     session_expired,
     session_made_private,
@@ -53,7 +54,7 @@ def annotate_unsummarised(sessions: QuerySet[Session]) -> QuerySet[Session]:
 
 @receiver(message_added)
 def count_added(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Add the new messages to the counts of the session's cursor."""
+    """Add the new messages to the counts of the session's cursor, a reply when it is finished."""
     fresh = [message for message in messages if coverage.contributes(message)]
     count, tokens = len(fresh), sum(message.tokens for message in fresh)
     cursors = Cursor.objects.filter(project=session.project_id, pk=session.pk)
@@ -192,6 +193,13 @@ def index_added(session: Session, messages: list[Message], **kwargs: object) -> 
     if messages:
         indexing.mark_changed(session, min(message.seq for message in messages))
         start_indexing(session)
+
+
+@receiver(reply_stored)
+def remember_reply(session: Session, message: Message, **kwargs: object) -> None:
+    """Count and index a finished reply. No entry or chunk covers an unfinished message."""
+    count_added(session, [message])
+    index_added(session, [message])
 
 
 @receiver(message_changed)

@@ -23,7 +23,7 @@ from chat.prompt import builder
 from chat.prompt.types import dump_tool_calls
 from chat.providers import Delta, Failed, Finished, ProviderError
 from chat.providers.base import ReplyOptions
-from chat.signals import message_changed, reply_stored, turn_finished
+from chat.signals import reply_stored, turn_finished
 from projects.core import token_counting
 from projects.core.database import in_thread
 from projects.core.text import storable
@@ -169,7 +169,6 @@ def finalise(reply: Message, text: str, status: str, changes: Mapping[str, objec
     session.save(update_fields=["version", "last_activity_at"])
     reply.refresh_from_db()
     reply.session = session
-    message_changed.send(sender=Message, session=session, messages=[reply])
     reply_stored.send(sender=Message, session=session, message=reply)
     # The reply is stored even if a receiver of `turn_finished` fails.
     transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply), robust=True)

@@ -6,6 +6,7 @@ leaves, and any number of readers may follow it from any position.
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -83,7 +84,8 @@ async def start(reply: Message, options: ReplyOptions = ReplyOptions()) -> LiveR
     live = _live[reply.pk] = LiveReply()
     events = generation.stream_reply(reply, lambda: live.stopped, options)
     live.task = _create_task(_collect(events, live, reply.pk))
-    _create_task(_watch_stop_requests(reply.pk, live))
+    watch = _create_task(_watch_stop_requests(reply.pk, live))
+    live.task.add_done_callback(lambda task: watch.cancel())
     return live
 
 
@@ -123,17 +125,11 @@ async def _watch_stop_requests(reply_id: UUID, live: LiveReply) -> None:
     """Stop the reply when a reader at another process requests it."""
     poller = get_poller()
     with poller.watching(poller.stoppable, reply_id):
-        while True:
-            changed = live.changed
-            if live.done:
-                return
-            polled = asyncio.ensure_future(poller.next_result())
-            ended = asyncio.ensure_future(changed.wait())
-            await asyncio.wait({polled, ended}, return_when=asyncio.FIRST_COMPLETED)
-            if polled.done() and not polled.exception() and reply_id in polled.result().stops:
-                live.stop()
-            polled.cancel()
-            ended.cancel()
+        while not live.stopped:
+            with suppress(Exception):
+                # After a failure of the database, the next poll has the request.
+                if reply_id in (await poller.next_result()).stops:
+                    live.stop()
 
 
 async def stop(reply_id: UUID) -> None:

@@ -45,7 +45,8 @@ class RecallScope:
 
     Without a `viewer` no private content is visible. With `shared_only` the scope is what every
     member of the project may see, for answers that all of them read. `speaker` is a name, or a
-    part of one, in any case; with an `author` too, either is enough. `window` leaves out a session
+    part of one, in any case; with an `author` or `alias_of`, the whole name of the speaker that
+    `speaker` is a form of address of, any of them is enough. `window` leaves out a session
     from a `seq` on. Facts are valid at `valid_at`; None is now.
     """
 
@@ -59,6 +60,7 @@ class RecallScope:
     source_types: Sequence[str] = TRANSCRIPT_SOURCES
     author: Any = None
     speaker: str = ""
+    alias_of: str = ""
     window: tuple[UUID, int] | None = None
     valid_at: datetime | None = None
 
@@ -70,6 +72,7 @@ class RecallScope:
             "viewer": self.viewer.pk if self.viewer is not None else None,
             "author": self.author.pk if self.author is not None else None,
             "speaker": self.speaker.lower(),
+            "alias_of": self.alias_of,
             "window_session": self.window and self.window[0],
             "window_seq": self.window and self.window[1],
             "since": self.since,
@@ -94,6 +97,8 @@ class RecallScope:
         if self.speaker:
             speakers.append("lower(c.speaker) = %(speaker)s")
             speakers.append("%(speaker)s = ANY (string_to_array(lower(c.speaker), ' '))")
+        if self.alias_of:
+            speakers.append("c.speaker = %(alias_of)s")
         if speakers:
             conditions.append(f"({' OR '.join(speakers)})")
         if self.since is not None:

@@ -30,6 +30,7 @@ from memory.recall.fulltext import Term
 from memory.recall.ranking import EPOCH, CandidateRows, Floats, Ints
 from memory.recall.relative_days import find_relative_days
 from memory.recall.search import RecallResult, RecallScope
+from memory.recall.speakers import resolve_alias
 from projects.core.text import storable
 
 log = logging.getLogger(__name__)
@@ -80,11 +81,11 @@ def recall(
     if SourceType.FACT in scope.source_types:
         results = _recall_with_facts(scope, query, token_budget, limit)
     elif not query:
-        latest = search.find_latest(scope, limit or DEFAULT_LIMIT)
+        latest = search.find_latest(resolve_alias(scope), limit or DEFAULT_LIMIT)
         packed = pack_into_budget((row.tokens for row in latest), token_budget, limit)
         results = [latest[index]._replace(score=-index) for index in packed]
     else:
-        ranked = find_ranked(scope, query)
+        ranked = find_ranked(resolve_alias(scope), query)
         best = ranked.order[:limit] if token_budget is None else ranked.pack(token_budget, limit)
         results = ranked.results(best) if best else []
     return results if token_budget is None else in_time_order(results)

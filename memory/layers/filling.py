@@ -1,7 +1,7 @@
 """Filling: which lines of the entries the memory bank shows within its budget. Pure.
 
 Pinned entries come first, up to half of the budget. Then each month gets a line; if these lines
-would take more than half of the budget, the months before the last twelve share one line for each
+would take more than 60 % of the budget, the months before the last twelve share one line for each
 quarter or year. Then recent entries get their share. The rest of the budget goes to one line
 after the other: the next line of the period with the largest
 

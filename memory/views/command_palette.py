@@ -66,8 +66,11 @@ def _chats(member: Membership, query: str) -> Iterator[Place]:
     chats = search.search_sessions(chats, query) if query else chats.filter(archived_at=None)
     # Matching titles come before matching messages.
     by_title = Case(When(title__icontains=query, then=0), default=1)
-    for chat in chats.order_by(by_title, "-last_activity_at", "-id")[:MAX_RESULTS_PER_KIND]:
-        yield _place(member, translate_name(chat.label), _("chat"), "session", chat.pk)
+    page = chats.order_by(by_title, "-last_activity_at", "-id")[:MAX_RESULTS_PER_KIND]
+    found = search.excerpts(page, query) if query else {}
+    for chat in page:
+        place = _place(member, translate_name(chat.label), _("chat"), "session", chat.pk)
+        yield place | {"excerpt": found.get(chat.pk), "moment": chat.last_activity_at}
 
 
 def _memories(member: Membership, query: str) -> Iterator[Place]:

@@ -1,7 +1,7 @@
 // The composer: Enter sends, Shift+Enter starts a new line, the text box grows with its text.
 import { draftOf } from "./drafts.js";
 import { imageUploads } from "./image-uploads.js";
-import { SendError, isSending, send } from "./replies.js";
+import { SendError, isSending, send, stopLatest } from "./replies.js";
 
 export function initComposer(form) {
   const box = form.querySelector("textarea");
@@ -16,12 +16,19 @@ export function initComposer(form) {
     form.requestSubmit();
   });
 
-  if ("streams" in form.dataset)
+  if ("streams" in form.dataset) {
+    const stop = form.querySelector("[data-stop-latest]");
+    stop.hidden = false;
+    stop.addEventListener("click", () => {
+      // The button disappears with the reply.
+      if (stop.matches(":focus-visible")) box.focus();
+      stopLatest();
+    });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if ((box.value.trim() || images.any()) && !isSending()) sendMessage(form, box, images, draft);
     });
-  else
+  } else
     form.addEventListener("submit", (event) => {
       if (!(box.value.trim() || images.any()) || form.dataset.sent) event.preventDefault();
       else {

@@ -1,7 +1,15 @@
 // The actions of a message, without leaving the page: forms are sent in the background, and links
 // open inside the turn. On a page without live updates they work as plain forms and links.
 import { refresh } from "./live-updates.js";
-import { SendError, errorDetail, isSending, postForm, send, showError } from "./replies.js";
+import {
+  SendError,
+  errorDetail,
+  isSending,
+  postForm,
+  send,
+  showError,
+  stopLatest,
+} from "./replies.js";
 import { fragment, turnById, turns } from "./turns.js";
 
 const isLive = Boolean(turns?.dataset.events);
@@ -122,8 +130,7 @@ function onEscape(event) {
     return;
   }
   if (document.querySelector(":popover-open, dialog[open]")) return;
-  const stopButtons = turns.querySelectorAll("[data-stop]");
-  stopButtons.item(stopButtons.length - 1)?.click();
+  stopLatest();
 }
 
 function onKeydown(event) {

@@ -127,6 +127,12 @@ async function showStream(response, turn, onSent = () => {}) {
   if (!hasEnded && turn) await retry(turn, MAX_TRIES - 1);
 }
 
+/** Stops the last reply that is being written. */
+export function stopLatest() {
+  const buttons = turns.querySelectorAll("[data-stop]");
+  buttons.item(buttons.length - 1)?.click();
+}
+
 function finish(turn, event, data) {
   const html = event === "error" ? JSON.parse(data).reply : data;
   if (!html) removeTurn(turn);

@@ -49,6 +49,12 @@ async function openSelected() {
 }
 
 function onPaletteKeydown(event) {
+  if (event.key === "Escape") {
+    // A search field would only be emptied by the first Escape.
+    event.preventDefault();
+    palette.close();
+    return;
+  }
   const results = [...palette.querySelectorAll("[data-palette-result]")];
   const index = results.findIndex((result) => result.classList.contains("selected"));
   const steps = { ArrowDown: 1, ArrowUp: -1 };

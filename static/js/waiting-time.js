@@ -2,7 +2,7 @@
 // minute before it writes.
 import { followEnd } from "./autoscroll.js";
 
-const SHOW_AFTER_S = 4;
+const SHOW_AFTER_S = 2;
 
 /** Counts until the reply `turn` has text. chat.css shows the count below the caret. */
 export function showWaitingTime(turn, label) {
@@ -15,7 +15,7 @@ export function showWaitingTime(turn, label) {
       text.isConnected && turn.hasAttribute("aria-busy") && !text.textContent.trim();
     if (!isWaiting) clearInterval(timer);
     if (!isWaiting || seconds < SHOW_AFTER_S) return;
-    text.dataset.waiting = `${label}: ${seconds} s`;
+    text.dataset.waiting = `${label} ${seconds} s`;
     followEnd();
   }, 1000);
 }

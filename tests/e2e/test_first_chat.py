@@ -62,7 +62,7 @@ def test_who_waits_long_for_a_first_word_is_told_how_long(page, server, begin, s
     expect(silent).to_be_visible()
     page.clock.run_for(12_000)
     below = "said => getComputedStyle(said, '::after').content"
-    assert re.fullmatch(r'"Waiting for the model: 1\d s"', silent.evaluate(below))
+    assert re.fullmatch(r'"Thinking… 1\d s"', silent.evaluate(below))
     words.release(2)
     expect(silent).to_have_text("On **Thursday**")
     assert silent.evaluate(below) == "none"

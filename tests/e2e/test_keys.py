@@ -45,6 +45,14 @@ def test_escape_closes_the_list_and_stops_no_reply(page, server, begin, say):
     expect(page.get_by_text("Stopped.")).to_have_count(0)
 
 
+def test_escape_closes_the_list_at_once_although_letters_are_typed(home):
+    home.keyboard.press("Control+k")
+    home.get_by_placeholder("Go to…").type("wheelchair")
+    expect(home.locator("[data-palette-result] mark").first).to_be_visible()
+    home.keyboard.press("Escape")
+    expect(home.get_by_placeholder("Go to…")).to_be_hidden()
+
+
 def test_arrows_choose_and_escape_closes(home):
     home.keyboard.press("Control+k")
     places = home.locator("[data-palette-result]")

@@ -2,6 +2,8 @@
 
 import pytest
 from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 
 from chat.models import Visibility
 from memory.models import EntryStatus
@@ -25,6 +27,16 @@ def test_letters_lead_to_pages_chats_and_memories(jump, owner, entry, chat):
     response = jump(owner, "replica")
     assert reverse("session", args=["billing", chat.pk]) in response
     assert reverse("entry", args=["billing", entry.pk]) in response
+
+
+def test_a_chat_has_its_date_and_what_was_found_in_it(jump, owner, chat):
+    chat.messages.update(text="The **replica** lags behind at noon.")
+    type(chat).objects.filter(pk=chat.pk).update(title="Databases")
+    response = " ".join(jump(owner, "replica").split())
+    assert "The <mark>replica</mark> lags behind at noon." in response
+    assert (
+        f"chat · {date_format(localtime(chat.last_activity_at), 'SHORT_DATE_FORMAT')}" in response
+    )
 
 
 def test_without_letters_the_latest_chats_are_there(jump, owner, chat):
@@ -62,5 +74,5 @@ def test_it_costs_as_much_for_many_chats(
     for number in range(1, 20):
         remember("- The replica", granularity="day", period_key=f"2026-01-{number:02}")
     client.force_login(owner)
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         client.get(reverse("jump", args=["billing"]), {"q": "replica"})

@@ -78,14 +78,16 @@ def recall(
     query, return the most recent.
     """
     query = storable(query).strip()[:MAX_QUERY_CHARS]
+    if scope.speaker and not scope.alias_of:
+        scope = resolve_alias(scope)
     if SourceType.FACT in scope.source_types:
         results = _recall_with_facts(scope, query, token_budget, limit)
     elif not query:
-        latest = search.find_latest(resolve_alias(scope), limit or DEFAULT_LIMIT)
+        latest = search.find_latest(scope, limit or DEFAULT_LIMIT)
         packed = pack_into_budget((row.tokens for row in latest), token_budget, limit)
         results = [latest[index]._replace(score=-index) for index in packed]
     else:
-        ranked = find_ranked(resolve_alias(scope), query)
+        ranked = find_ranked(scope, query)
         best = ranked.order[:limit] if token_budget is None else ranked.pack(token_budget, limit)
         results = ranked.results(best) if best else []
     return results if token_budget is None else in_time_order(results)

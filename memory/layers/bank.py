@@ -132,16 +132,20 @@ def _heading(month: Month) -> str:
 
 
 def _row(line: Line, item: BankItem) -> str:
-    """Return a line with its day and its speaker."""
+    """Return a line with its day and its speaker, and the day until which it held."""
     text = quoting.quote_on_one_line(line.text)
+    marks = STALE_MARK if item.stale else ""
+    if line.until is not None:
+        year = "" if line.until.year == line.day.year else f" {line.until.year}"
+        marks = f" (until {_day(line.until)}{year}){marks}"
     if line.speaker:
-        text = f"{quoting.quote_on_one_line(line.speaker)}: “{text}”"
-        return f"- {_day(line)}, {text}{STALE_MARK if item.stale else ''}\n"
-    return f"- {_day(line)}: {text}{STALE_MARK if item.stale else ''}\n"
+        speaker = quoting.quote_on_one_line(line.speaker)
+        return f"- {_day(line.day)}, {speaker}: “{text}”{marks}\n"
+    return f"- {_day(line.day)}: {text}{marks}\n"
 
 
-def _day(line: Line) -> str:
-    return f"{line.day.day} {line.day:%b}"
+def _day(day: date) -> str:
+    return f"{day.day} {day:%b}"
 
 
 def _join(shown: Sequence[ShownLine], rows: dict[ShownLine, str]) -> str:

@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from hashlib import sha256
 from uuid import UUID
 
 from django.contrib.postgres.aggregates import StringAgg
 from django.db import transaction
-from django.db.models import CharField, F, QuerySet, Subquery, TextField, Value
+from django.db.models import CharField, Count, F, Max, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import MD5, Cast, Concat
+from django.utils import timezone
 
+from memory.facts.superseded import ended_facts, mark_ended
 from memory.layers import bank
-from memory.models import Entry, RenderedBank
+from memory.layers.bank import BankItem
+from memory.models import Entry, Fact, FactStatus, RenderedBank
 from projects.core.database import PreparedQuery
 from projects.models import Project
 
@@ -65,34 +68,53 @@ def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBan
     invalidation.
     """
     if max_tokens is not None and max_tokens < project.bank_max_tokens:
-        return _render(bank_entries(project), max_tokens)
-    [(current, stored, text, tokens, version, included, left_out)] = _prepared_rows(project.pk)
-    fingerprint = f"{FORMAT} {project.bank_max_tokens} {current}"
+        return _render(project, bank_entries(project), max_tokens)
+    [(*current, stored, text, tokens, version, included, left_out)] = _prepared_rows(project.pk)
+    parts = f"{FORMAT} {project.bank_max_tokens} {current}"
+    fingerprint = sha256(parts.encode()).hexdigest()
     if stored == fingerprint:
         return _load(text, tokens, version, json.loads(included), json.loads(left_out))
-    return _store(project, fingerprint, _render(bank_entries(project), project.bank_max_tokens))
+    rendered = _render(project, bank_entries(project), project.bank_max_tokens)
+    return _store(project, fingerprint, rendered)
 
 
 def _stored_rows(project: UUID) -> QuerySet:
-    """Return the current hash of the project's entries, and the columns of its stored bank."""
+    """Return the current hash of the project's entries, the number and the last change of its
+    facts, and the columns of its stored bank.
+    """
     columns = (Cast(F(name), TextField()) for name in FINGERPRINT_COLUMNS)
     row = Concat(*columns, output_field=TextField())
     entries = Entry.objects.filter(project=project).bank_candidates().order_by()
     joined = StringAgg(row, Value(";"), order_by="id", default=Value(""))
     hashes = entries.values("project").annotate(hash=MD5(joined, output_field=CharField()))
+    live = Fact.objects.filter(project=project, user=None, state=FactStatus.LIVE).order_by()
+    facts = live.values("project").annotate(
+        change=Concat(Count("pk"), Value(" "), Max("recorded_at"), output_field=TextField())
+    )
     return (
         Project.objects.filter(pk=project)
-        .annotate(hash=Subquery(hashes.values("hash")))
-        .values_list("hash", *(f"rendered_bank__{name}" for name in STORED_COLUMNS))
+        .annotate(
+            hash=Subquery(hashes.values("hash")), fact_change=Subquery(facts.values("change"))
+        )
+        .values_list("hash", "fact_change", *(f"rendered_bank__{name}" for name in STORED_COLUMNS))
     )
 
 
 _prepared_rows = PreparedQuery(_stored_rows, UUID)
 
 
-def _render(rows: Iterable[Entry], max_tokens: int) -> ProjectBank:
+def bank_items(project: Project, entries: Iterable[Entry]) -> list[BankItem]:
+    """Return `entries` as items. A line that states an ended fact has the day of its end."""
+    ended = ended_facts(project, timezone.now())
+    items = [entry.as_item() for entry in entries]
+    return (
+        [replace(item, lines=mark_ended(item.lines, ended)) for item in items] if ended else items
+    )
+
+
+def _render(project: Project, rows: Iterable[Entry], max_tokens: int) -> ProjectBank:
     entries = {entry.pk: entry for entry in rows}
-    rendered = bank.render([entry.as_item() for entry in entries.values()], max_tokens)
+    rendered = bank.render(bank_items(project, entries.values()), max_tokens)
     return ProjectBank(
         text=rendered.text,
         tokens=rendered.tokens,

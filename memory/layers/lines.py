@@ -26,6 +26,7 @@ class Line:
     front of a quotation, "" for a line that a model or a person wrote. `sources` are the ids of the
     messages that the line rests on; without them, it rests on the entry as a whole. `score` is the
     salience of a quotation, which is comparable within a project, or is derived from the rank.
+    `until` is not stored: the day on which another fact ended the one that the line states.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Line:
     speaker: str = ""
     sources: tuple[UUID, ...] = ()
     score: float = 0.0
+    until: date | None = None
 
     @property
     def shown(self) -> str:

@@ -103,6 +103,10 @@ class FactQuerySet(models.QuerySet["Fact"]):
         """Return, from the rows of `with_validity`, those that are valid at `moment`."""
         return self.filter(Q(until=None) | Q(until__gt=moment), valid_from__lte=moment)
 
+    def ended_by(self, moment: datetime) -> "FactQuerySet":
+        """Return, from the rows of `with_validity`, those that another fact ended, newest first."""
+        return self.filter(until__lte=moment).exclude(closer=None).order_by("-until", "pk")
+
     def with_subject(self, subject: str) -> "FactQuerySet":
         return self.filter(subject_key=normalize_text(subject)[:MAX_SUBJECT_CHARS])
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from memory.forgetting import service
 from memory.forgetting.service import ForgetReceipt
 from memory.layers.bank import render
-from memory.layers.bank_cache import bank_entries
+from memory.layers.bank_cache import bank_entries, bank_items
 from memory.layers.periods import Granularity
 from memory.models import Entry, EntryStatus
 from memory.models.entries import CONVERSATION
@@ -151,7 +151,7 @@ def _lock(project: Project, entries: Iterable[Entry]) -> set[UUID]:
 def _bank_preview(project: Project, is_private: IsPrivate) -> BankPreview:
     entries = list(bank_entries(project))
     private = {entry.pk for entry in entries if is_private(entry)}
-    items = [entry.as_item() for entry in entries]
+    items = bank_items(project, entries)
     bank = render(items, project.bank_max_tokens, private)
     return BankPreview(bank.text, bank.tokens)
 

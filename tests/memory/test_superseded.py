@@ -1,0 +1,65 @@
+"""A line that states a fact which another fact ended has the day of its end in the bank."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from memory import facts
+from memory.facts import Statement
+from memory.layers.bank_cache import rendered_bank
+from memory.layers.lines import Line
+from projects.models import Membership
+from tests.memory.daily_entries import START, remember
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ENDS = START + timedelta(days=10)
+
+
+def own(project, user, team: str, since: datetime):
+    statement = Statement("billing", "is owned by", team, valid_from=since)
+    member = Membership.objects.get(project=project, user=user)
+    fact, _ = facts.create_fact(member, statement)
+    return fact
+
+
+@pytest.fixture
+def entry(project, owner):
+    entry = remember(project, owner, "- x")
+    texts = ("Platform owns billing.", "Platform likes tea.", "Ana owns the cutover.")
+    entry.set_lines([Line(text, entry.day, "Ana", score=2.0) for text in texts])
+    entry.save()
+    return entry
+
+
+def test_a_line_is_marked_when_a_fact_ends_its_fact(project, owner, entry):
+    own(project, owner, "platform", START)
+    before = rendered_bank(project)
+    assert "until" not in before.text
+    new = own(project, owner, "payments", ENDS)
+    marked = rendered_bank(project)
+    assert "- 5 Jan, Ana: “Platform owns billing.” (until 15 Jan)\n" in marked.text
+    assert marked.text.count("until") == 1
+    assert marked.version > before.version
+    facts.hide(new, owner)
+    assert rendered_bank(project).text == before.text
+
+
+def test_what_is_said_after_the_end_is_not_marked(project, owner, entry):
+    own(project, owner, "platform", START - timedelta(days=9))
+    own(project, owner, "payments", START - timedelta(days=5))
+    assert "until" not in rendered_bank(project).text
+
+
+def test_the_end_has_its_year_if_the_line_has_another(project, owner, entry):
+    own(project, owner, "platform", START)
+    own(project, owner, "payments", datetime(2027, 2, 1, 12, tzinfo=UTC) - timedelta(days=365))
+    end = date(2026, 2, 1)
+    assert f"(until {end.day} Feb)" in rendered_bank(project).text
+
+
+def test_a_bank_without_a_change_takes_one_query(project, owner, entry, django_assert_num_queries):
+    own(project, owner, "platform", START)
+    rendered_bank(project)
+    with django_assert_num_queries(1):
+        rendered_bank(project)

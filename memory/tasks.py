@@ -69,7 +69,7 @@ def start_layers(entry: Entry | None) -> None:
 
 @shared_task(name="memory.tasks.settle_project")
 def update_layers(project_id: str) -> None:
-    """Roll up, rewrite and fade the entries of a project, if that is still due.
+    """Roll up and rewrite the entries of a project, if that is still due.
 
     The task may arrive late or twice, when other conversations are waiting again.
     """

@@ -1,4 +1,4 @@
-"""Digests: carry out the plan of `memory.layers.ladder` (roll up, rewrite, fade)."""
+"""Digests: carry out the plan of `memory.layers.ladder` (roll up, rewrite)."""
 
 import hashlib
 import logging
@@ -22,13 +22,12 @@ from memory.layers import (
     lines,
     summarising,
 )
-from memory.layers.bank_cache import rendered_bank
 from memory.layers.model_calls import CallRecorder
 from memory.layers.periods import Granularity, label
 from memory.layers.summarising.base import EXTRACTIVE, Digest, DigestChild
 from memory.leases import Lease
 from memory.models import ActivityVerb, Entry, EntryStatus, Ladder, Nudge, ReviewReason
-from memory.models.activity import record_activity, record_entry_activity
+from memory.models.activity import record_entry_activity
 from memory.models.entries import history_clock
 from memory.moderation import entry_operations
 from projects.models import Project, delete_rows
@@ -48,7 +47,7 @@ class SourcesChangedError(Exception):
 
 
 def update_layers(project_id: UUID, now: datetime) -> bool:
-    """Roll up, rewrite and fade the entries of a project; return whether anything changed.
+    """Roll up and rewrite the entries of a project; return whether anything changed.
 
     One worker at a time claims the project's `Ladder`. Each digest is written outside of any
     transaction and committed on its own, so that a killed worker loses at most one model call.
@@ -185,7 +184,7 @@ class LayerUpdate:
                 except SourcesChangedError:
                     log.info("digest_outdated project=%s period=%s", self.lease.pk, roll_up.key)
                 changed = True
-        return self.fade() or changed
+        return changed
 
     @transaction.atomic
     def finish(self, nudges: list[int]) -> None:
@@ -339,37 +338,13 @@ class LayerUpdate:
 
     @transaction.atomic
     def absorb(self) -> bool:
-        """Absorb the children of digests that were approved; return whether there were any."""
-        self.lease.fence()
-        visible = (EntryStatus.LIVE, EntryStatus.FADED)
-        digests = self.project.entries.filter(state__in=visible).values("pk")
-        children = self.project.entries.filter(state__in=visible, parent__in=digests)
-        with history_clock(self.now):
-            return bool(children.update(state=EntryStatus.ABSORBED))
+        """Absorb the children of digests that were approved; return whether there were any.
 
-    @transaction.atomic
-    def fade(self) -> bool:
-        """Fade the entries without a line in the bank and return others to it; return whether any
-        changed.
+        Entries that an earlier version left out of the budget as a whole become live first.
         """
         self.lease.fence()
-        over_budget = [pk for pk, _ in rendered_bank(self.project).left_out]
-        entries = self.project.entries
-        live = entries.filter(state=EntryStatus.LIVE, pk__in=over_budget)
-        faded = entries.filter(state=EntryStatus.FADED).exclude(pk__in=over_budget)
-        changes = [
-            (ActivityVerb.FADED, live, EntryStatus.FADED),
-            (ActivityVerb.RETURNED, faded, EntryStatus.LIVE),
-        ]
-        changed = False
         with history_clock(self.now):
-            for verb, rows, state in changes:
-                # Skip locked entries: the worker that holds the lock adds a nudge, so a later
-                # update checks them.
-                free = rows.select_for_update(skip_locked=True, no_key=True)
-                ids = list(free.values_list("pk", flat=True))
-                if ids:
-                    entries.filter(pk__in=ids).update(state=state)
-                    record_activity(self.project.pk, verb, related=ids)
-                    changed = True
-        return changed
+            self.project.entries.filter(state=EntryStatus.FADED).update(state=EntryStatus.LIVE)
+            live = self.project.entries.live()
+            children = live.filter(parent__in=live.values("pk"))
+            return bool(children.update(state=EntryStatus.ABSORBED))

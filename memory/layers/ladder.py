@@ -1,4 +1,4 @@
-"""The plan of the layers: what to roll up, rewrite and fade next. Pure.
+"""The plan of the layers: what to roll up and rewrite next. Pure.
 
 A conversation rolls up into its day, a day into its ISO week, a week into its month. The caller
 carries out a step, reads the nodes again and asks for the next step.
@@ -87,8 +87,8 @@ def next_step(
 
     `nodes` are all entries of a project, including proposed and hidden entries, whose periods wait.
     `passed` is the layer of the previous step in this cycle. The first step is taken only above
-    trigger × budget, later steps above the budget itself. Each layer is tried once. After the last
-    step, `fade` removes what is still over the budget.
+    trigger × budget, later steps above the budget itself. Each layer is tried once. What is over
+    the budget after the last step shows fewer lines (`memory.layers.filling`).
     """
     visible_tokens = sum(node.tokens for node in nodes if node.state in VISIBLE)
     if visible_tokens <= budget * (thresholds.trigger if passed is None else 1):

@@ -70,7 +70,7 @@ class Cursor(LeasedModel):
 
 
 class Ladder(LeasedModel):
-    """The layers of one project as work: one worker at a time rolls up, rewrites and fades."""
+    """The layers of one project as work: one worker at a time rolls up and rewrites."""
 
     project = models.OneToOneField(
         Project, primary_key=True, on_delete=models.CASCADE, related_name="ladder"

@@ -1,10 +1,8 @@
 """The layers settle: nothing twice, nothing lost, within the budget."""
 
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
 
 import pytest
-from django.db import connection, transaction
 
 from chat.conversations import sessions
 from chat.conversations.messages import draft, post_messages
@@ -148,54 +146,14 @@ def test_a_pinned_entry_stays_where_it_is(small, owner):
     assert oldest.pk in [entry_id.id for entry_id in rendered_bank(small).included]
 
 
-def test_faded_entries_come_back_when_there_is_room(small, owner):
-    for day in range(40):
-        talk(small, owner, day * 31)
-    now = START + timedelta(days=40 * 31)
-    cycle.run(now)
-    assert Entry.objects.filter(state=EntryStatus.FADED).exists()
-    small.bank_max_tokens = 20_000
-    small.save()
-    cycle.run(now)
-    assert not Entry.objects.filter(state=EntryStatus.FADED).exists()
-
-
-def test_what_is_withheld_at_this_moment_does_not_come_back(small, owner):
-    """Room is made for what faded, while somebody has a part of it forgotten."""
-    for day in range(40):
-        talk(small, owner, day * 31)
-    now = START + timedelta(days=40 * 31)
-    cycle.run(now)
-    faded = Entry.objects.filter(state=EntryStatus.FADED).values_list("pk", flat=True)
-    faded_id = faded[0]
-    withheld, settled = Event(), Event()
-
-    @transaction.atomic
-    def withhold():
-        entry_operations.withhold(Entry.objects.filter(project=small, pk=faded_id), for_good=True)
-        withheld.set()
-        settled.wait(2)
-
-    def hold():
-        try:
-            withhold()
-        finally:
-            connection.close()
-
-    other = Thread(target=hold)
-    other.start()
-    assert withheld.wait(10)
-    small.bank_max_tokens = 20_000
-    small.save()
-    digests.update_layers(small.pk, now)
-    settled.set()
-    other.join()
-    entry = Entry.objects.get(pk=faded_id)
-    assert (entry.state, entry.withheld) == (EntryStatus.STALE, True)
-    cycle.run(now)
+def test_entries_that_an_earlier_version_left_out_are_live_again(small, owner):
+    talk(small, owner, 0)
+    cycle.run(START + timedelta(days=1))
+    entry = Entry.objects.get()
+    Entry.objects.filter(pk=entry.pk).update(state=EntryStatus.FADED)
+    digests.update_layers(small.pk, START)
     entry.refresh_from_db()
-    assert (entry.state, entry.withheld) == (EntryStatus.LIVE, False)
-    assert not Entry.objects.filter(state=EntryStatus.FADED).exists()
+    assert entry.state == EntryStatus.LIVE
 
 
 def test_a_deleted_session_leaves_no_trace_in_the_digests(small, owner, api, monkeypatch):

@@ -8,7 +8,7 @@ from django.apps import apps
 from django.db import connection
 from django.db.models import CharField, JSONField, TextField
 
-from memory.layers import bank_cache, ladder_query
+from memory.layers import bank_cache
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.coverage import contributes
 from memory.layers.history import bank_as_of
@@ -54,7 +54,6 @@ class Promises:
             self.nothing_waits(record)
             self.texts_say_what_they_were_made_of(record)
             facts.are_found_in_every_message(self.team, record)
-            self.what_does_not_fit_has_faded()
 
     # At any instant.
 
@@ -119,7 +118,7 @@ class Promises:
     def the_bank_holds(self, record: Record) -> None:
         bank, most = record.bank, self.project.bank_max_tokens
         assert token_counting.count(bank.text) == bank.tokens <= most
-        fresh = bank_cache._render(bank_cache.bank_entries(self.project), most)
+        fresh = bank_cache._render(self.project, bank_cache.bank_entries(self.project), most)
         assert (bank.text, bank.left_out) == (fresh.text, fresh.left_out), "an old bank is shown"
         assert [entry_id.id for entry_id in bank.included] == [
             entry_id.id for entry_id in fresh.included
@@ -269,12 +268,6 @@ class Promises:
                     f"{entry} tells {mentioned_words} of {source_words}"
                 )
                 assert words(entry.note) <= words(entry.summary, NOTED)
-
-    def what_does_not_fit_has_faded(self) -> None:
-        faded = self.project.entries.filter(state=EntryStatus.FADED)
-        assert set(faded.values_list("pk", flat=True)) == {
-            pk for pk, _ in rendered_bank(self.project).left_out
-        } & set(node.id for node in ladder_query.visible_nodes(self.project))
 
 
 def _everywhere() -> str:

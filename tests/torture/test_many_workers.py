@@ -159,10 +159,7 @@ def shape(project: Project) -> tuple:
     columns = ("granularity", "period_key", "state", "revision", "summary")
     entries = Counter(project.entries.values_list(*columns))
     revisions = EntryRevision.objects.filter(project=project).count()
-    # What is over the budget is worked out as often as somebody looks.
-    acts = Activity.objects.filter(project=project).exclude(
-        verb__in=(ActivityVerb.FADED, ActivityVerb.RETURNED)
-    )
+    acts = Activity.objects.filter(project=project)
     return entries, revisions, Counter(acts.values_list("verb", flat=True))
 
 

@@ -37,34 +37,34 @@ WEIGHTS: Mapping[str, float] = {
     # The others were fitted on labelled conversations of three kinds, each with equal weight. None
     # is negative. Exact words of the query: in the excerpt with its neighbours, after it, and in
     # the best excerpt of its conversation.
-    "words_turn": 0.997,
-    "words_after": 0.284,
-    "words_window": 1.407,
-    "words_session": 1.800,
+    "words_turn": 0.965,
+    "words_after": 0.303,
+    "words_window": 1.434,
+    "words_session": 1.844,
     # Words of the query, by the most similar word: in the excerpt, and those that only occur
     # before it, after it, further away, and elsewhere in its conversation.
-    "meaning": 6.175,
-    "meaning_rare": 2.624,
-    "meaning_before": 4.742,
-    "meaning_after": 1.769,
-    "meaning_further": 4.622,
-    "meaning_session": 1.021,
+    "meaning": 6.249,
+    "meaning_rare": 2.504,
+    "meaning_before": 4.683,
+    "meaning_after": 1.673,
+    "meaning_further": 4.395,
+    "meaning_session": 0.874,
     # The vectors of whole excerpts: of this one, the next, both neighbours, and the best of its
     # conversation.
-    "likeness": 1.081,
-    "likeness_after": 0.363,
-    "likeness_near": 1.125,
-    "likeness_session": 2.312,
+    "likeness": 1.044,
+    "likeness_after": 0.407,
+    "likeness_near": 1.136,
+    "likeness_session": 2.295,
     # The speaker and the kind of answer.
-    "speaker": 1.215,
-    "answers": 0.335,
-    "speaker_of_self": 1.587,
-    "asked_names": 2.042,
-    "asked_when": 1.533,
+    "speaker": 1.209,
+    "answers": 0.343,
+    "speaker_of_self": 1.580,
+    "asked_names": 2.004,
+    "asked_when": 1.491,
     # The days that the query names.
-    "day": 3.997,
-    "day_after": 1.327,
-    "day_before": 1.273,
+    "day": 4.312,
+    "day_after": 0.599,
+    "day_before": 1.465,
 }
 SET_BY_HAND = (
     *("assistant", "assistant_message", "assistant_self", "part", "opening", "length"),

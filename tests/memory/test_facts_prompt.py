@@ -7,7 +7,8 @@ from django.utils import timezone
 
 from chat.conversations.messages import draft, post_messages
 from chat.models import Session, Visibility
-from chat.prompt.builder import Turn, build, preview
+from chat.prompt.builder import Turn, build
+from chat.prompt.preview import preview
 from memory import facts
 from memory.facts import Statement
 from memory.models import Fact, FactSource

@@ -4,7 +4,8 @@ import pytest
 
 from chat.conversations import edits
 from chat.models import Session, Visibility
-from chat.prompt.builder import Turn, build, preview
+from chat.prompt.builder import Turn, build
+from chat.prompt.preview import preview
 from memory.layers import conversations
 from memory.models import Entry, EntryStatus
 from memory.recall import query_in_chat

@@ -23,7 +23,6 @@ watchdog.dump_stacks_on_signal()
 app = Celery("strata", task_cls="config.runtime.crashes:CrashAwareTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-app.steps["worker"].add("config.health.heartbeats:HeartbeatFileStep")
 app.steps["consumer"].add("config.health.heartbeats:HeartbeatStep")
 
 # Log lines of a task carry its id and name, and the id of the request that enqueued it.

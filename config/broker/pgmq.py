@@ -23,12 +23,12 @@ from kombu.utils.url import sanitize_url
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import DuplicateObject
 
+from config.health.heartbeats import CONNECT_TIMEOUT_S
 from config.postgres.server import libpq_url
+from config.runtime.watchdog import until_heartbeat
 
 # Celery's loop asks for messages with this timeout, again and again.
 CELERY_TIMEOUT_S = 2.0
-# Messages that become visible again send no notification. A worker looks for them this often.
-MAX_WAIT_S = 20.0
 
 
 class OwnConnection:
@@ -47,7 +47,12 @@ class OwnConnection:
         with self._lock:
             if self._open is None:
                 # Behind a pooler, the next query may reach a server without the prepared statement.
-                self._open = psycopg.connect(self._url, autocommit=True, prepare_threshold=None)
+                self._open = psycopg.connect(
+                    self._url,
+                    autocommit=True,
+                    prepare_threshold=None,
+                    connect_timeout=CONNECT_TIMEOUT_S,
+                )
             try:
                 yield self._open
             except psycopg.OperationalError:
@@ -180,8 +185,10 @@ class PgmqTransport(pgmq.Transport):
         return bool(self.sender._execute_one(query, (name,)))
 
     def establish_connection(self):
-        # Raises an error if the server is away or has no queues.
-        self.sender._execute("SELECT 1 FROM pgmq.meta")
+        # Raises an error if the server is away or has no queues. Django's pool would wait for it.
+        with self._own.connection() as connection:
+            connection.execute("SELECT 1 FROM pgmq.meta")
+        self._own.close()
         return virtual.Transport.establish_connection(self)
 
     def verify_connection(self, connection) -> bool:
@@ -199,7 +206,8 @@ class PgmqTransport(pgmq.Transport):
         # Celery drains once more when it stops.
         if state.should_stop is not None or state.should_terminate is not None:
             raise TimeoutError
-        seconds = MAX_WAIT_S if timeout in (None, CELERY_TIMEOUT_S) else timeout
+        # Messages that become visible again send no notification, and a worker reports heartbeats.
+        seconds = until_heartbeat() if timeout in (None, CELERY_TIMEOUT_S) else timeout
         deadline = time.monotonic() + seconds
         while True:
             with suppress(Empty):

@@ -1,27 +1,18 @@
 """Heartbeats: each process reports that it is alive, even while all its workers are busy."""
 
 import logging
-import os
-import threading
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import psycopg
 from celery import bootsteps
 from django.db import connection
 
-from config.runtime.watchdog import HEARTBEAT_VARIABLE
-
 log = logging.getLogger(__name__)
 
 INTERVAL_S = 20.0
 # A database that does not answer must not keep a worker from its messages.
 CONNECT_TIMEOUT_S = 5
-
-# For the supervisor of this machine.
-FILE_INTERVAL_S = 10.0
 
 _UPSERT = """
     INSERT INTO config_heartbeat (part, seen_at) SELECT unnest(%s::text[]), now()
@@ -63,42 +54,6 @@ class HeartbeatStep(bootsteps.StartStopStep):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-class HeartbeatFileStep(bootsteps.StartStopStep):
-    """Celery bootstep that touches the heartbeat file of a worker's parent process.
-
-    It depends neither on the broker nor on the database, which may be away. The thread starts
-    after the children, which are forked. It also tends a pool of threads.
-    """
-
-    requires = {"celery.worker.components:Pool"}
-
-    def __init__(self, parent: Any, **kwargs: object) -> None:
-        super().__init__(parent, **kwargs)
-        self._stopped = threading.Event()
-        self.enabled = HEARTBEAT_VARIABLE in os.environ
-
-    def start(self, parent: Any) -> None:
-        tend = getattr(parent.pool, "tend", lambda: None)
-        thread = threading.Thread(target=self._run, args=(tend,), name="heartbeat", daemon=True)
-        thread.start()
-
-    def stop(self, parent: Any) -> None:
-        self._stopped.set()
-
-    def _run(self, tend_pool: Callable[[], None]) -> None:
-        while True:
-            touch_file()
-            tend_pool()
-            if self._stopped.wait(FILE_INTERVAL_S):
-                return
-
-
-def touch_file() -> None:
-    """Show the supervisor that this process is alive, even if the disk is full."""
-    with suppress(OSError):
-        Path(os.environ[HEARTBEAT_VARIABLE]).touch()
 
 
 def record_on_own_connection(components: list[str]) -> None:

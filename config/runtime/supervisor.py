@@ -27,6 +27,8 @@ from config.runtime.watchdog import Watch
 
 # Signals, such as those of ended children, and connections to sockets interrupt a tick.
 TICK_S = 10.0
+# A sleep that lasts this much too long means that the machine or this process was suspended.
+SUSPENDED_S = 1.0
 TERM_TIMEOUT_S = 10.0  # from SIGTERM to SIGQUIT
 QUIT_TIMEOUT_S = 2.0  # from SIGQUIT to SIGKILL
 MAX_RESTART_DELAY_S = 30.0
@@ -221,7 +223,7 @@ class Supervisor:
     def tick(self, seconds: float = TICK_S) -> None:
         """Replace and restart children, rotate the logs, then sleep until something happens."""
         for child in self.children:
-            if child.watch and child.is_alive() and child.watch.is_silent():
+            if child.watch and child.is_alive() and child.watch.deadline <= time.monotonic():
                 self.kill_silent(child, child.watch)
             if child.start_at is None and child.pid is not None and not child.is_alive():
                 self.handle_exit(child)
@@ -233,8 +235,14 @@ class Supervisor:
             for child in self.children:
                 if child.log:
                     rotate(child.log)
-        starts = [child.start_at - time.monotonic() for child in self.children if child.start_at]
-        self._sleep(max(0.0, min([seconds, *starts])))
+        now = time.monotonic()
+        starts = [child.start_at for child in self.children if child.start_at is not None]
+        deadlines = [
+            child.watch.deadline
+            for child in self.children
+            if child.watch and child.start_at is None
+        ]
+        self._sleep(max(0.0, min([now + seconds, *starts, *deadlines]) - now))
 
     def _sleep(self, seconds: float) -> None:
         """Wait for a signal or a connection, and start the child that the connection is for."""
@@ -243,7 +251,12 @@ class Supervisor:
             for child in self.children
             if child.on_demand and child.pid is None and child.start_at is None
         }
+        awake_at = time.monotonic() + seconds
         ready, _, _ = select.select([self._signals, *waiting], [], [], seconds)
+        if time.monotonic() > awake_at + SUSPENDED_S:
+            for child in self.children:
+                if child.watch:
+                    child.watch.resume()
         for source in ready:
             if source is self._signals:
                 self._signals.recv(4096)

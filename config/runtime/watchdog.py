@@ -1,27 +1,24 @@
 """Watchdog: finds processes that no longer answer, so that the supervisor can replace them.
 
-Each process touches a file: a web process in its event loop, a worker in a thread. A process is
-silent while it does not; time in which the machine or the supervisor was suspended does not count.
+Each process writes the time of its heartbeat to memory that it shares with the supervisor: a web
+process in its event loop, a worker in the loop that receives its tasks. Time in which the machine
+or the supervisor was suspended does not count.
 """
 
 import faulthandler
 import http.client
+import mmap
 import signal
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
-# More than two heartbeats.
-MAX_SILENCE_S = 25.0
-# A process that has not answered since its start gets this long.
+HEARTBEAT_S = 10.0
+MAX_SILENCE_S = 15.0
+# A process that has not reported since its start gets this long.
 MAX_START_S = 120.0
 ANSWER_TIMEOUT_S = 1.0
-# A longer time between two checks means a suspension. Only this much of it counts.
-MAX_STEP_S = 11.0
-# Names the file that a process touches.
-HEARTBEAT_VARIABLE = "STRATA_HEARTBEAT_FILE"
 # Celery and billiard use SIGUSR1.
 DUMP_SIGNAL = signal.SIGUSR2
 # For one process to write its stacks.
@@ -37,31 +34,39 @@ def dump_stacks_on_signal() -> None:
     faulthandler.register(DUMP_SIGNAL, all_threads=True)
 
 
-class Watch:
-    """Measures how long a process has not touched the file `path`."""
+def until_heartbeat() -> float:
+    """Return the seconds until the next heartbeat.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    All processes report at the same times, so that an idle machine wakes up once for all.
+    """
+    return HEARTBEAT_S - time.monotonic() % HEARTBEAT_S
+
+
+class Watch:
+    """The time of the last heartbeat of a process, which is a fork of this one."""
+
+    def __init__(self) -> None:
+        self._seen_at = memoryview(mmap.mmap(-1, 8)).cast("d")
         self.restart()
+
+    def heartbeat(self) -> None:
+        """Report that this process is alive."""
+        self._seen_at[0] = time.monotonic()
 
     def restart(self) -> None:
         """Begin again, for a process that was just started."""
-        # A process that is ended may touch the file when SIGCONT wakes it up.
-        self.path.unlink(missing_ok=True)
-        self._touched_at = 0
-        self._silence_s = 0.0
-        self._counted_at = time.monotonic()
+        self._seen_at[0] = 0.0
+        self.resume()
 
-    def is_silent(self) -> bool:
-        """Count the time since the last call, and return whether the process must be replaced."""
-        now = time.monotonic()
-        self._silence_s += min(now - self._counted_at, MAX_STEP_S)
-        self._counted_at = now
-        with suppress(FileNotFoundError):
-            touched_at = self.path.stat().st_mtime_ns
-            if touched_at != self._touched_at:
-                self._touched_at, self._silence_s = touched_at, 0.0
-        return self._silence_s > (MAX_SILENCE_S if self._touched_at else MAX_START_S)
+    def resume(self) -> None:
+        """Count from now on, after a suspension."""
+        self._counts_from = time.monotonic()
+
+    @property
+    def deadline(self) -> float:
+        """The monotonic time at which the process must be replaced if it stays silent."""
+        seen_at = self._seen_at[0]
+        return max(seen_at, self._counts_from) + (MAX_SILENCE_S if seen_at else MAX_START_S)
 
     def request_stacks(self, leader: int) -> str:
         """Let the process `leader` and its children write their stacks, also if they are stopped.

@@ -1,6 +1,7 @@
 """The web process of `manage.py up`: uvicorn, which sleeps until a request or a signal arrives."""
 
 import asyncio
+from collections.abc import Callable
 from email.utils import formatdate
 from socket import socket
 from types import FrameType
@@ -8,14 +9,17 @@ from types import FrameType
 import uvicorn
 from uvicorn.server import ServerState
 
-from config.health import heartbeats
 from config.runtime.commands import SHUTDOWN_S
+from config.runtime.watchdog import until_heartbeat
 
 Headers = list[tuple[bytes, bytes]]
 
 
-def serve(listener: socket) -> None:
-    """Serve requests to `listener`, which other processes may serve too, until SIGTERM."""
+def serve(listener: socket, heartbeat: Callable[[], None]) -> None:
+    """Serve requests to `listener`, which other processes may serve too, until SIGTERM.
+
+    The event loop calls `heartbeat`.
+    """
     from config.asgi import application
 
     config = uvicorn.Config(
@@ -27,7 +31,7 @@ def serve(listener: socket) -> None:
         log_config=None,
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    Server(config).run(sockets=[listener])
+    Server(config, heartbeat).run(sockets=[listener])
 
 
 class DatedState(ServerState):
@@ -45,8 +49,9 @@ class DatedState(ServerState):
 class Server(uvicorn.Server):
     """uvicorn's server. Its own main loop wakes up ten times a second."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, heartbeat: Callable[[], None]) -> None:
         super().__init__(config)
+        self._heartbeat = heartbeat
         self.server_state = DatedState()
         self._stopped = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -54,9 +59,9 @@ class Server(uvicorn.Server):
     async def main_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
         while not self.should_exit:
-            heartbeats.touch_file()
+            self._heartbeat()
             try:
-                async with asyncio.timeout(heartbeats.FILE_INTERVAL_S):
+                async with asyncio.timeout(until_heartbeat()):
                     await self._stopped.wait()
             except TimeoutError:
                 pass

@@ -1,21 +1,37 @@
 """The worker processes of `manage.py up`, whose tasks run in threads."""
 
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
+from celery.worker.consumer import Consumer
+from celery.worker.state import maybe_shutdown
 from django.conf import settings
+from kombu import Connection
 
 from config.broker.scheduler import BeatStep
 from config.celery import app
 from config.runtime.threads import TaskPool
+from config.runtime.watchdog import HEARTBEAT_S
+
+log = logging.getLogger(__name__)
 
 
-def work(name: str, queues: Sequence[str], with_beat: bool = False) -> None:
-    """Run the tasks of `queues`, of each as many at a time as it has slots, until SIGTERM."""
+def work(
+    name: str, queues: Sequence[str], heartbeat: Callable[[], None], with_beat: bool = False
+) -> None:
+    """Run the tasks of `queues`, of each as many at a time as it has slots, until SIGTERM.
+
+    The loop that receives tasks calls `heartbeat`.
+    """
     if with_beat:
         app.steps["worker"].add(BeatStep)
     worker = app.Worker(
         hostname=f"{name}@%h",
         pool_cls=TaskPool,
+        consumer_cls=partial(WatchedConsumer, heartbeat),
         concurrency=sum(settings.QUEUE_SLOTS[queue] for queue in queues),
         queues=queues,
         quiet=True,
@@ -25,3 +41,45 @@ def work(name: str, queues: Sequence[str], with_beat: bool = False) -> None:
     )
     worker.start()
     raise SystemExit(worker.exitcode)
+
+
+class WatchedConsumer(Consumer):
+    """Celery's consumer, whose loop calls `heartbeat`, also while it waits for its broker.
+
+    It also tends the pool.
+    """
+
+    def __init__(self, heartbeat: Callable[[], None], *args: Any, **kwargs: Any) -> None:
+        self._heartbeat = heartbeat
+        self._tended_at = time.monotonic()
+        super().__init__(*args, **kwargs)
+
+    def turn(self) -> None:
+        self._heartbeat()
+        if time.monotonic() - self._tended_at > HEARTBEAT_S / 2:
+            self._tended_at = time.monotonic()
+            self.pool.tend()
+
+    def perform_pending_operations(self) -> None:
+        """Report each turn of the loop of a broker without an event loop."""
+        self.turn()
+        super().perform_pending_operations()
+
+    def register_with_event_loop(self, hub: Any) -> None:
+        self.turn()
+        hub.call_repeatedly(HEARTBEAT_S, self.turn)
+        super().register_with_event_loop(hub)
+
+    def ensure_connected(self, conn: Connection) -> Connection:
+        """Return the connection when the broker accepts it."""
+
+        def report_failure(error: Exception, seconds: float) -> None:
+            log.error("broker_unavailable cause=%r retry_s=%.0f", error, seconds)
+
+        # Each second until the next attempt.
+        def before_retry() -> None:
+            self.turn()
+            maybe_shutdown()
+
+        self.turn()
+        return conn.ensure_connection(report_failure, callback=before_retry)

@@ -23,7 +23,7 @@ import django
 django.setup()
 import tests.torture.lethal_tasks
 from config.runtime import worker
-worker.work("worker", ["memory"])
+worker.work("worker", ["memory"], heartbeat=lambda: None)
 """
 COMMANDS = {
     "prefork": [

@@ -161,12 +161,11 @@ def servers(listener: socket.socket) -> list[Child]:
     ]
 
 
-def child(name: str, run: Callable[[], None], nice: int = 0) -> Child:
-    """Return a process that is replaced when it no longer touches its heartbeat file."""
-    path = log(name.replace(" ", "-"))
-    heartbeat = path.with_suffix(".heartbeat")
-    environment = {watchdog.HEARTBEAT_VARIABLE: str(heartbeat)}
-    return Child(name, run, environment, path, nice=nice, watch=Watch(heartbeat))
+def child(name: str, run: Callable[..., None], nice: int = 0) -> Child:
+    """Return a process that is replaced when it no longer calls `heartbeat`."""
+    watch = Watch()
+    run = partial(run, heartbeat=watch.heartbeat)
+    return Child(name, run, log=log(name.replace(" ", "-")), nice=nice, watch=watch)
 
 
 def log(name: str) -> Path:

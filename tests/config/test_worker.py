@@ -1,0 +1,63 @@
+"""The loop of a worker of `up` reports that it is alive."""
+
+from types import SimpleNamespace
+
+import pytest
+from celery.worker.consumer import Consumer
+
+from config.celery import app
+from config.runtime import worker
+
+
+class EnoughError(Exception):
+    """Ends a wait for a broker that never comes."""
+
+
+class Pool:
+    """Counts how often it was tended."""
+
+    tended, is_green = 0, False
+
+    def tend(self) -> None:
+        self.tended += 1
+
+
+class Beats:
+    """Counts heartbeats up to a limit."""
+
+    def __init__(self, limit: int = 100) -> None:
+        self.count, self.limit = 0, limit
+
+    def __call__(self) -> None:
+        self.count += 1
+        if self.count == self.limit:
+            raise EnoughError
+
+
+def consumer(heartbeat: Beats) -> Consumer:
+    return worker.WatchedConsumer(
+        heartbeat,
+        lambda request: None,
+        app=app,
+        pool=Pool(),
+        controller=SimpleNamespace(use_eventloop=False),
+    )
+
+
+def test_it_reports_while_its_broker_is_away(tmp_path):
+    beats = Beats(limit=4)
+    away = app.connection_for_read(f"pgmq://nobody@{str(tmp_path).replace('/', '%2F')}/nothing")
+    with pytest.raises(EnoughError):
+        consumer(beats).ensure_connected(away)
+    assert beats.count == 4
+
+
+def test_each_turn_reports_and_the_pool_is_tended_less_often(monkeypatch):
+    beats = Beats()
+    turning = consumer(beats)
+    for _ in range(3):
+        turning.perform_pending_operations()
+    assert (beats.count, turning.pool.tended) == (3, 0)
+    monkeypatch.setattr(worker, "HEARTBEAT_S", 0)
+    turning.perform_pending_operations()
+    assert turning.pool.tended == 1

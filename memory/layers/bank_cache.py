@@ -105,11 +105,9 @@ _prepared_rows = PreparedQuery(_stored_rows, UUID)
 
 def bank_items(project: Project, entries: Iterable[Entry]) -> list[BankItem]:
     """Return `entries` as items. A line that states an ended fact has the day of its end."""
-    ended = ended_facts(project, timezone.now())
     items = [entry.as_item() for entry in entries]
-    return (
-        [replace(item, lines=mark_ended(item.lines, ended)) for item in items] if ended else items
-    )
+    ended = ended_facts(project, timezone.now()) if items else ()
+    return [replace(item, lines=mark_ended(item.lines, ended)) for item in items]
 
 
 def _render(project: Project, rows: Iterable[Entry], max_tokens: int) -> ProjectBank:

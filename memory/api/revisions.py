@@ -47,7 +47,9 @@ class PromptLineSerializer(serializers.Serializer):
 
     text = serializers.CharField(source="line.shown")
     day = serializers.DateField(source="line.day")
-    messages = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
+    messages = serializers.PrimaryKeyRelatedField(
+        many=True, read_only=True, pk_field=serializers.UUIDField()
+    )
 
 
 class PromptSourceSerializer(serializers.Serializer):

@@ -49,6 +49,9 @@ async def first_token(target: Target, number: int) -> float:
         nonlocal took
         if not took and b"word0" in data:
             took = time.perf_counter() - began
+        if data.startswith(b"[DONE]") and not hearing.over.done():
+            # The model keeps its connections open.
+            hearing.over.set_result(None)
 
     body = target.body(number)
     request = target.strata.request("POST", target.path, body, **target.headers)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
+from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from memory.facts.grounding import is_grounded
@@ -17,32 +18,41 @@ MAX_ENDED = 50
 
 @dataclass(frozen=True)
 class EndedFact:
-    """A former fact; it was valid until `until`, a day in the project's zone."""
+    """A former fact; `new_object` replaced `object` on `until`, a day in the project's zone."""
 
     subject: str
     object: str
+    new_object: str
     until: date
 
     def is_stated_in(self, line: Line) -> bool:
-        """Return whether a line of a day before `until` contains its object and its subject."""
-        # The plain comparison first: it leaves few lines for the comparison by words.
+        """Return whether a line of a day before `until` contains its object and its subject.
+
+        A line that contains the new object too reports the change, and stays true.
+        """
+        text = line.text.casefold()
+        # The plain comparisons first: they leave few lines for the comparison by words.
         return (
             line.day <= self.until
-            and self.object.casefold() in line.text.casefold()
+            and self.object.casefold() in text
+            and self.new_object.casefold() not in text
             and is_grounded(self.subject, [line.text])
         )
 
 
 def ended_facts(project: Project, now: datetime) -> list[EndedFact]:
     """Return the project's own facts that other facts ended, the last ended first."""
-    rows = Fact.objects.filter(project=project, user=None).with_validity().ended_by(now)
+    newer = Fact.objects.filter(pk=OuterRef("closer")).values("object")
+    rows = (
+        Fact.objects.filter(project=project, user=None)
+        .with_validity()
+        .ended_by(now)
+        .annotate(new_object=Subquery(newer))
+        .values_list("subject", "object", "new_object", "until")
+    )
     return [
-        EndedFact(
-            fact.subject,
-            fact.object,
-            timezone.localdate(fact.until, project.zone),  # type: ignore[attr-defined]
-        )
-        for fact in rows[:MAX_ENDED]
+        EndedFact(subject, old, new, timezone.localdate(until, project.zone))
+        for subject, old, new, until in rows[:MAX_ENDED]
     ]
 
 

@@ -45,6 +45,17 @@ def test_a_line_is_marked_when_a_fact_ends_its_fact(project, owner, entry):
     assert rendered_bank(project).text == before.text
 
 
+def test_a_line_that_reports_the_change_is_not_marked(project, owner, entry):
+    text = "From 15 January the payments team owns billing, not the platform team any more."
+    entry.set_lines([Line(text, entry.day, "Ana", score=2.0)])
+    entry.save()
+    own(project, owner, "the platform team", START)
+    own(project, owner, "the payments team", ENDS)
+    rendered = rendered_bank(project).text
+    assert text in rendered
+    assert "(until" not in rendered
+
+
 def test_what_is_said_after_the_end_is_not_marked(project, owner, entry):
     own(project, owner, "platform", START - timedelta(days=9))
     own(project, owner, "payments", START - timedelta(days=5))

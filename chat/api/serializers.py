@@ -241,10 +241,16 @@ class RevisionSerializer(serializers.ModelSerializer):
 
 
 class ReceiptItemSerializer(serializers.Serializer):
+    """An item of a section. An entry of the memory bank has the places, from 0, of the `lines` that
+    the prompt contained, out of `of`.
+    """
+
     kind = serializers.CharField()
     id = serializers.UUIDField(allow_null=True)
     revision = serializers.IntegerField()
     tokens = serializers.IntegerField()
+    lines = serializers.ListField(child=serializers.IntegerField(), required=False)
+    of = serializers.IntegerField(required=False)
 
 
 class ReceiptSectionSerializer(serializers.Serializer):

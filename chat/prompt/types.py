@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -158,13 +158,19 @@ class PromptMessage:
 
 @dataclass(frozen=True)
 class PromptItem:
-    """One item of a section, by kind, id and revision, for receipts and pages."""
+    """One item of a section, by kind, id and revision, for receipts and pages.
+
+    If the prompt contains only some of its lines, `lines` are their places, from 0, among its `of`
+    lines.
+    """
 
     kind: str
     id: UUID
     revision: int
     tokens: int
     label: str
+    lines: Sequence[int] = ()
+    of: int = 0
 
 
 @dataclass(frozen=True)
@@ -227,7 +233,9 @@ class Prompt:
                     "name": section.name,
                     "tokens": section.tokens,
                     "items": [
-                        {"id": str(item.id)} | {name: getattr(item, name) for name in fields}
+                        {"id": str(item.id)}
+                        | {name: getattr(item, name) for name in fields}
+                        | ({"lines": list(item.lines), "of": item.of} if item.lines else {})
                         for item in section.items
                     ],
                 }

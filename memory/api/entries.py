@@ -69,7 +69,7 @@ def bank_data(bank: Bank | ProjectBank, max_tokens: int) -> dict[str, Any]:
         "tokens": bank.tokens,
         "max_tokens": max_tokens,
         "version": bank.version if isinstance(bank, ProjectBank) else None,
-        "shown": [{"id": it.id, "lines": it.lines, "of": it.of} for it in bank.included],
+        "shown": [{"id": it.id, "lines": len(it.places), "of": it.of} for it in bank.included],
         "left_out": [{"id": id, "reason": reason} for id, reason in bank.left_out],
     }
 

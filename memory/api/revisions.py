@@ -53,7 +53,9 @@ class PromptLineSerializer(serializers.Serializer):
 
 
 class PromptSourceSerializer(serializers.Serializer):
-    """One item of a prompt; `changed` if its text was different then."""
+    """One item of a prompt; `changed` if its text was different then. `lines` are those of an entry
+    that the prompt contained, out of `line_count`.
+    """
 
     kind = serializers.CharField(help_text="Its layer, or block, fact, or chunk.")
     tokens = serializers.IntegerField()
@@ -63,6 +65,7 @@ class PromptSourceSerializer(serializers.Serializer):
     address = serializers.CharField(help_text="The page of the source.")
     changed = serializers.BooleanField()
     lines = PromptLineSerializer(many=True)
+    line_count = serializers.IntegerField()
 
 
 class PromptSectionSerializer(serializers.Serializer):

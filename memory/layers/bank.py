@@ -1,6 +1,6 @@
 """The memory bank: the lines of the entries rendered as one text within a token budget. Pure."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -45,10 +45,12 @@ class BankItem:
 
 @dataclass(frozen=True, slots=True)
 class ShownItem:
-    """An item in the bank: so many of its lines are shown, and so many tokens do they take."""
+    """An item in the bank: the `places` of its shown lines among its lines, how many it has that
+    are not empty, and the tokens of the shown ones.
+    """
 
     id: UUID
-    lines: int
+    places: Sequence[int]
     of: int
     tokens: int
 
@@ -95,19 +97,23 @@ def render(items: Sequence[BankItem], max_tokens: int, private: Collection[UUID]
     text = _join(
         chosen, {it: f"- {PRIVATE}\n" if it.source in private else rows[it] for it in chosen}
     )
-    counts = Counter(shown.source for shown in chosen)
+    places: defaultdict[UUID, list[int]] = defaultdict(list)
     tokens: Counter[UUID] = Counter()
     for shown in chosen:
+        listed = enumerate(by_id[shown.source].lines)
+        places[shown.source] += [place for place, line in listed if line is shown.line]
         tokens[shown.source] += cost(shown)
     sizes = {source.id: len(source.lines) for source in sources}
     return Bank(
         text=text,
         tokens=token_counting.count(text),
-        included=tuple(ShownItem(pk, n, sizes[pk], tokens[pk]) for pk, n in counts.items()),
+        included=tuple(
+            ShownItem(pk, sorted(found), sizes[pk], tokens[pk]) for pk, found in places.items()
+        ),
         left_out=tuple(
             (item.id, _("over budget") if sizes[item.id] else _("empty"))
             for item in newest_first(items)
-            if item.id not in counts
+            if item.id not in places
         ),
     )
 

@@ -1,7 +1,7 @@
 """The rendered bank of a project, stored until an entry in it changes."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 from hashlib import sha256
 from uuid import UUID
@@ -22,14 +22,14 @@ from projects.models import Project
 # The rendered text depends on these columns of the entries.
 FINGERPRINT_COLUMNS = ("id", "revision", "state", "pinned", "session__visibility", "session__title")
 # Part of the fingerprint, so that a process with another form does not read a stored bank.
-FORMAT = "lines"
+FORMAT = "places of lines"
 STORED_COLUMNS = ("fingerprint", "text", "tokens", "version", "included", "left_out")
 
 
 @dataclass(frozen=True)
 class IncludedEntry:
-    """An entry in the bank's text, as prompts and receipts list it: `lines` of its lines are shown,
-    which take `tokens`.
+    """An entry in the bank's text, as prompts and receipts list it: the `places` of its shown lines
+    among its `of` lines. The shown lines take `tokens`.
     """
 
     id: UUID
@@ -37,7 +37,7 @@ class IncludedEntry:
     revision: int
     tokens: int
     label: str
-    lines: int
+    places: Sequence[int]
     of: int
 
 
@@ -123,7 +123,7 @@ def _render(project: Project, rows: Iterable[Entry], max_tokens: int) -> Project
                 entry.revision,
                 shown.tokens,
                 entry.label,
-                shown.lines,
+                shown.places,
                 shown.of,
             )
             for shown in rendered.included

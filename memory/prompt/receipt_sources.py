@@ -26,6 +26,7 @@ from memory.facts import facts_for
 from memory.facts.attribution import attribution, source_subquery
 from memory.layers import lines
 from memory.layers.bank import SEPARATOR
+from memory.layers.lines import Line
 from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
 from memory.line_sources import LinkedLine, link, open_messages
 from memory.models import Block, Chunk, Entry, EntryRevision, Fact
@@ -59,7 +60,8 @@ class ReceiptSource:
     """One source. `kind` is its layer, or block, fact or conversation; `when` its date or period;
     `source` its origin, with the page `address`.
 
-    `lines` are those of an entry with the messages that they rest on.
+    `lines` are those of an entry that the prompt contained, with the messages that they rest on.
+    `line_count` is the number of all its lines.
 
     `changed` is true if the prompt contained an earlier text. The other URLs lead to the forms
     that correct the source, replace it by a newer fact, or forget it; they are empty if the
@@ -77,6 +79,7 @@ class ReceiptSource:
     replace_url: str = ""
     forget_url: str = ""
     lines: Sequence[LinkedLine] = ()
+    line_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,10 @@ class _SourceReader:
     def _from_entry(self, entry: Entry, item: ReceiptItem) -> ReceiptSource:
         address = self._url("entry", entry.pk)
         granularity = Granularity(entry.granularity)
-        text = self._text_in_prompt(entry, item).summary
+        written = self._text_in_prompt(entry, item)
+        every = self.lines[entry.pk]
+        shown = _shown_lines(item, written, every)
+        text = written.summary if shown is every else lines.as_text(shown)
         label = entry.session and translate_name(entry.session.label)
         return ReceiptSource(
             entry.granularity,
@@ -198,7 +204,8 @@ class _SourceReader:
             label or str(LAYER_LABELS[granularity]),
             address,
             changed=entry.revision != item["revision"],
-            lines=[link(line, self.line_messages) for line in self.lines[entry.pk]],
+            lines=[link(line, self.line_messages) for line in shown],
+            line_count=len(every),
             **self._action_urls(f"{address}?edit#edit", text, f"entry={entry.pk}", entry.session),
         )
 
@@ -281,6 +288,21 @@ class _SourceReader:
 
     def _url(self, name: str, *args: object) -> str:
         return reverse(name, args=[self.member.project.slug, *args])
+
+
+def _shown_lines(
+    item: ReceiptItem, written: Entry | EntryRevision, every: Sequence[Line]
+) -> Sequence[Line]:
+    """Return the lines among `every` that the prompt contained.
+
+    Returns `every` if the receipt does not name them, or if the lines have changed since: then the
+    places in the receipt do not fit.
+    """
+    places = item.get("lines")
+    unchanged = written.revision == item["revision"] and len(every) == item.get("of")
+    if not isinstance(places, list) or not unchanged:
+        return every
+    return [line for place, line in enumerate(every) if place in places] or every
 
 
 def _in_bulk(rows: QuerySet, items: Sequence[ReceiptItem], kind: str = "") -> dict[UUID, Any]:

@@ -144,7 +144,15 @@ def bank(turn: Turn) -> PromptSection | None:
     if not rendered.text:
         return None
     items = (
-        PromptItem(entry.granularity, entry.id, entry.revision, entry.tokens, entry.label)
+        PromptItem(
+            entry.granularity,
+            entry.id,
+            entry.revision,
+            entry.tokens,
+            entry.label,
+            entry.places,
+            entry.of,
+        )
         for entry in rendered.included
     )
     message = PromptMessage("system", rendered.text, text_tokens=rendered.tokens)

@@ -7,7 +7,10 @@ from django.urls import reverse
 
 from chat.conversations.messages import draft, post_messages
 from chat.models import Message, Role, Visibility
+from chat.prompt.builder import Turn, build
 from memory import blocks, facts
+from memory.layers.bank_cache import rendered_bank
+from memory.layers.lines import Line
 from memory.models import Chunk
 from memory.moderation import entry_operations
 from memory.prompt.receipt_sources import readable_sections
@@ -170,3 +173,45 @@ def test_the_replace_link_opens_a_new_fact_with_known_values(client, project, ow
     ).content.decode()
     assert '<details class="group text" id="add" open>' in compact(page)
     assert 'value="billing"' in page
+
+
+@pytest.fixture
+def two_lines(entry):
+    entry.set_lines([Line("It stays for seven days.", entry.day), Line("Ben pays.", entry.day)])
+    entry.save()
+    return entry
+
+
+@pytest.mark.parametrize(
+    "named, expected",
+    [
+        ({"lines": [1], "of": 2}, ["Ben pays."]),
+        ({}, ["It stays for seven days.", "Ben pays."]),
+        ({"lines": [1], "of": 3}, ["It stays for seven days.", "Ben pays."]),
+        ({"lines": [7], "of": 2}, ["It stays for seven days.", "Ben pays."]),
+        ({"lines": 1, "of": 2}, ["It stays for seven days.", "Ben pays."]),
+        ({"lines": [1], "of": 2, "revision": 2}, ["It stays for seven days.", "Ben pays."]),
+    ],
+)
+def test_the_lines_of_an_entry_are_those_in_the_prompt(
+    api, client, owner, two_lines, with_receipt, named, expected
+):
+    reply = with_receipt(("bank", [item("conversation", two_lines) | named]))
+    [section] = api(owner).get(f"/api/v1/messages/{reply.pk}/told/").json()
+    [source] = section["things"]
+    assert [line["text"] for line in source["lines"]] == expected
+    assert source["text"] == "\n".join(f"- {text}" for text in expected)
+    assert source["line_count"] == 2
+    client.force_login(owner)
+    page = client.get(reverse("reply-sources", args=[reply.pk])).content.decode()
+    assert ("It stays for seven days." in page) == (len(expected) == 2)
+    assert ("1 of 2 lines" in page) == (len(expected) == 1)
+
+
+def test_a_receipt_names_the_lines_in_the_bank(project, two_lines, reply):
+    project.bank_max_tokens = rendered_bank(project).tokens - 1
+    project.save()
+    receipt = build(Turn(reply.session, reply)).receipt()
+    [section] = [section for section in receipt["sections"] if section["name"] == "bank"]
+    [found] = section["items"]
+    assert (found["lines"], found["of"]) == ([0], 2)

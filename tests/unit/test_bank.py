@@ -63,9 +63,9 @@ def test_an_item_in_the_bank_has_the_number_and_tokens_of_its_lines():
     texts = ("The cutover is on 3 March.", "Payments owns billing from now on.")
     several = item(1, *texts)
     [shown] = render([several], 1_000).included
-    assert shown == ShownItem(several.id, 2, 2, item_tokens(several))
+    assert shown == ShownItem(several.id, [0, 1], 2, item_tokens(several))
     [shown] = render([several], render([several], 1_000).tokens - 1).included
-    assert (shown.lines, shown.of) == (1, 2)
+    assert (shown.places, shown.of) == ([0], 2)
 
 
 def test_a_conversations_label_is_its_date_and_title():
@@ -159,5 +159,5 @@ def test_the_budget_holds_and_everything_is_accounted_for(items, budget, random)
 def test_a_line_in_the_bank_has_its_own_row(items):
     rendered = render(items, 100_000)
     rows = [row for row in rendered.text.splitlines() if row.startswith("- ")]
-    assert len(rows) == sum(shown.lines for shown in rendered.included)
-    assert all(0 < shown.lines <= shown.of for shown in rendered.included)
+    assert len(rows) == sum(len(shown.places) for shown in rendered.included)
+    assert all(0 < len(shown.places) <= shown.of for shown in rendered.included)

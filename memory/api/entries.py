@@ -1,8 +1,9 @@
 """/api/v1/…/memory/ and its entries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -41,39 +42,6 @@ class LeftOutSerializer(serializers.Serializer):
     reason = serializers.CharField()
 
 
-class ShownSerializer(serializers.Serializer):
-    """An entry in the bank: `lines` of its lines are shown, out of `of`."""
-
-    id = serializers.UUIDField()
-    lines = serializers.IntegerField()
-    of = serializers.IntegerField()
-
-
-class BankSerializer(serializers.Serializer):
-    """The rendered memory bank, as in prompts. `version` rises when the text changes; a past bank
-    has none.
-    """
-
-    text = serializers.CharField()
-    tokens = serializers.IntegerField()
-    max_tokens = serializers.IntegerField()
-    version = serializers.IntegerField(allow_null=True)
-    shown = ShownSerializer(many=True)
-    left_out = LeftOutSerializer(many=True)
-
-
-def bank_data(bank: Bank | ProjectBank, max_tokens: int) -> dict[str, Any]:
-    """Return the data of BankSerializer."""
-    return {
-        "text": bank.text,
-        "tokens": bank.tokens,
-        "max_tokens": max_tokens,
-        "version": bank.version if isinstance(bank, ProjectBank) else None,
-        "shown": [{"id": it.id, "lines": len(it.places), "of": it.of} for it in bank.included],
-        "left_out": [{"id": id, "reason": reason} for id, reason in bank.left_out],
-    }
-
-
 class CoversSerializer(serializers.Serializer):
     session = serializers.UUIDField()
     first_seq = serializers.IntegerField()
@@ -106,6 +74,67 @@ class LineSerializer(serializers.Serializer):
 
     def get_sources(self, line: Line) -> int:
         return len(line.sources)
+
+
+class ShownSerializer(serializers.Serializer):
+    """An entry in the bank: `lines` of its lines are shown, out of `of`. `shown_lines` are these,
+    the most important first; empty if the entry changes at this moment.
+    """
+
+    id = serializers.UUIDField()
+    lines = serializers.IntegerField()
+    of = serializers.IntegerField()
+    shown_lines = LineSerializer(many=True)
+
+
+class BankSerializer(serializers.Serializer):
+    """The rendered memory bank, as in prompts. `version` rises when the text changes; a past bank
+    has none.
+    """
+
+    text = serializers.CharField()
+    tokens = serializers.IntegerField()
+    max_tokens = serializers.IntegerField()
+    version = serializers.IntegerField(allow_null=True)
+    shown = ShownSerializer(many=True)
+    left_out = LeftOutSerializer(many=True)
+
+
+def bank_data(bank: Bank | ProjectBank, project: Project, user: Any) -> dict[str, Any]:
+    """Return the bank as `user` may read it, in the form of BankSerializer."""
+    shown = _shown_lines(bank, project)
+    messages = open_messages(user, project, chain.from_iterable(shown.values()))
+    data = {
+        "text": bank.text,
+        "tokens": bank.tokens,
+        "max_tokens": project.bank_max_tokens,
+        "version": bank.version if isinstance(bank, ProjectBank) else None,
+        "shown": [
+            {
+                "id": it.id,
+                "lines": len(it.places),
+                "of": it.of,
+                "shown_lines": shown.get(it.id, ()),
+            }
+            for it in bank.included
+        ],
+        "left_out": [{"id": id, "reason": reason} for id, reason in bank.left_out],
+    }
+    return BankSerializer(data, context={"messages": messages}).data
+
+
+def _shown_lines(bank: Bank | ProjectBank, project: Project) -> Mapping[UUID, Sequence[Line]]:
+    """Return the lines in the bank by entry, without entries that changed after it was rendered."""
+    if isinstance(bank, Bank):
+        return {it.id: it.lines for it in bank.included}
+    entries = project.entries.in_bulk([it.id for it in bank.included])
+    shown = {}
+    for it in bank.included:
+        entry = entries.get(it.id)
+        if entry is not None and entry.revision == it.revision:
+            lines = enumerate(entry.read_lines())
+            shown[it.id] = [line for place, line in lines if place in it.places]
+    return shown
 
 
 class EntrySerializerList(serializers.ListSerializer):
@@ -233,7 +262,7 @@ class BankView(ETagMixin, APIView):
         project = project_for_reading(request.user, slug, request.auth)
         moment = moment_parameter(request, "as_of", project)
         bank = bank_as_of(project, moment) if moment else rendered_bank(project)
-        return Response(BankSerializer(bank_data(bank, project.bank_max_tokens)).data)
+        return Response(bank_data(bank, project, request.user))
 
 
 class EntryFilter(filters.FilterSet):

@@ -45,7 +45,7 @@ class BankItem:
 
 @dataclass(frozen=True, slots=True)
 class ShownItem:
-    """An item in the bank: the `places` of its shown lines among its lines, how many it has that
+    """An item in the bank: the `places` of its shown `lines` among its lines, how many it has that
     are not empty, and the tokens of the shown ones.
     """
 
@@ -53,6 +53,7 @@ class ShownItem:
     places: Sequence[int]
     of: int
     tokens: int
+    lines: Sequence[Line]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,14 @@ def render(items: Sequence[BankItem], max_tokens: int, private: Collection[UUID]
         text=text,
         tokens=token_counting.count(text),
         included=tuple(
-            ShownItem(pk, sorted(found), sizes[pk], tokens[pk]) for pk, found in places.items()
+            ShownItem(
+                pk,
+                sorted(found),
+                sizes[pk],
+                tokens[pk],
+                [by_id[pk].lines[place] for place in sorted(found)],
+            )
+            for pk, found in places.items()
         ),
         left_out=tuple(
             (item.id, _("over budget") if sizes[item.id] else _("empty"))

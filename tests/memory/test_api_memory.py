@@ -1,9 +1,13 @@
 """/api/v1/projects/{slug}/memory/: the bank as it stands in every prompt."""
 
 import pytest
+from django.utils import timezone
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Session, Visibility
 from memory.layers.bank import item_tokens
+from memory.layers.bank_cache import rendered_bank
+from memory.layers.lines import Line
 from memory.models import Entry
 
 pytestmark = pytest.mark.django_db
@@ -78,5 +82,65 @@ def test_many_entries_take_no_more_queries(api, viewer, remember, django_assert_
         remember(f"Fact {number}.")
     client = api(viewer)
     client.get(URL)
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(5):
         client.get(URL)
+
+
+@pytest.fixture
+def sourced(remember):
+    """Return an entry with a line of message 1 of its session, and one of message 2."""
+
+    def make(visibility: str = Visibility.PROJECT) -> Entry:
+        entry = remember("")
+        owner = entry.session.creator
+        chat = Session.objects.create(
+            project=entry.project, creator=owner, title="Source", visibility=visibility
+        )
+        posted = post_messages(chat, [draft(text, author=owner) for text in "ab"])
+        texts = ("The cutover is on 3 March.", "Ben pays for the replica.")
+        entry.set_lines(
+            Line(text, entry.day, sources=(message.pk,))
+            for text, message in zip(texts, posted, strict=True)
+        )
+        entry.save()
+        return entry
+
+    return make
+
+
+def test_each_shown_line_names_its_messages(api, viewer, project, sourced):
+    entry = sourced()
+    first, second = entry.read_lines()
+    [shown] = api(viewer).get(URL).json()["shown"]
+    assert [line["messages"] for line in shown["shown_lines"]] == [
+        [str(first.sources[0])],
+        [str(second.sources[0])],
+    ]
+    project.bank_max_tokens = rendered_bank(project).tokens - 1
+    project.save()
+    for parameters in ({}, {"as_of": timezone.now().isoformat()}):
+        [shown] = api(viewer).get(URL, parameters).json()["shown"]
+        [line] = shown["shown_lines"]
+        assert (shown["lines"], shown["of"], line["text"]) == (1, 2, first.text)
+        assert line["messages"] == [str(first.sources[0])]
+
+
+def test_messages_of_a_private_chat_are_only_counted(api, viewer, owner, sourced):
+    sourced(Visibility.PRIVATE)
+    for reader, expected in ((owner, 1), (viewer, 0)):
+        [shown] = api(reader).get(URL).json()["shown"]
+        assert [(len(line["messages"]), line["sources"]) for line in shown["shown_lines"]] == [
+            (expected, 1)
+        ] * 2
+
+
+def test_the_messages_of_many_lines_take_no_more_queries(
+    api, viewer, sourced, django_assert_max_num_queries
+):
+    for _ in range(5):
+        sourced()
+    client = api(viewer)
+    client.get(URL)
+    with django_assert_max_num_queries(6):
+        shown = client.get(URL).json()["shown"]
+    assert len([line for it in shown for line in it["shown_lines"] if line["messages"]]) > 1

@@ -63,7 +63,7 @@ def test_an_item_in_the_bank_has_the_number_and_tokens_of_its_lines():
     texts = ("The cutover is on 3 March.", "Payments owns billing from now on.")
     several = item(1, *texts)
     [shown] = render([several], 1_000).included
-    assert shown == ShownItem(several.id, [0, 1], 2, item_tokens(several))
+    assert shown == ShownItem(several.id, [0, 1], 2, item_tokens(several), list(several.lines))
     [shown] = render([several], render([several], 1_000).tokens - 1).included
     assert (shown.places, shown.of) == ([0], 2)
 

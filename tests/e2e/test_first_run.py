@@ -27,7 +27,7 @@ def test_from_the_welcome_to_the_first_remembered_chat(newcomer, server, say):
     server.model.say("Hello, I am scripted.")
     page.get_by_role("button", name="Test").click()
     expect(page.get_by_role("status")).to_contain_text("Hello, I am scripted.")
-    page.get_by_label("Name").fill("Ledger")
+    page.get_by_label("Name", exact=True).fill("Ledger")
     page.get_by_role("button", name="Create project").click()
     expect(page.get_by_role("heading", name="New chat")).to_be_visible()
     slug = page.url.rstrip("/").rpartition("/")[2]
@@ -70,7 +70,7 @@ def test_a_file_is_imported_with_its_progress_in_sight(page, server, begin, tmp_
 
 def test_what_was_said_is_searched_and_opened(page, demo):
     page.goto(f"/projects/{demo}/search/")
-    page.get_by_label("Search for").fill("Who may travel with a wheelchair?")
+    page.get_by_label("Search for", exact=True).fill("Who may travel with a wheelchair?")
     page.get_by_role("main").get_by_role("button", name="Search").click()
     result = page.locator(".recall-results > li", has_text="companion")
     result.first.get_by_text("Why this result").click()

@@ -201,7 +201,7 @@ def test_a_viewer_sees_no_queue_and_no_buttons(client, viewer, propose):
     assert "/memory/act/" not in page(client, viewer, entry)
     listed = text_of(client.get(MEMORY))
     assert "/memory/act/" not in listed
-    assert "Needs review" not in listed
+    assert 'id="review"' not in listed
 
 
 def test_who_began_a_private_chat_approves_what_waits_from_it(client, change, editor, propose):

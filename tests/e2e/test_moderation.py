@@ -84,7 +84,7 @@ def test_a_moderators_day_in_the_page(page: Page, reviewed: str):
     page.get_by_role("link", name="In use").click()
     row(page, 1).get_by_role("link").first.click()
     page.get_by_role("button", name="Hide").click()
-    expect(page.get_by_text("0 digests will be rewritten.")).to_be_visible()
+    expect(page.get_by_text("0 later summaries will be rewritten.")).to_be_visible()
     expect(page.locator(".diff del", has_text=TOPICS[1])).to_be_visible()
     page.get_by_role("button", name="Hide", exact=True).click()
     expect(page.get_by_role("button", name="Show again")).to_be_visible()

@@ -19,7 +19,7 @@ def test_a_block_opens_its_children_down_to_the_message_and_back(wide, demo):
     drawer = wide.locator("[data-drawer]")
     expect(drawer.locator(".drawer-head")).to_contain_text("Week")
     drawer.locator(".memory-item.c-day a").first.click()
-    expect(drawer.get_by_text("Merged into")).to_be_visible()
+    expect(drawer.get_by_text("Merged into Week")).to_be_visible()
     drawer.locator(".memory-item.c-conversation a").first.click()
     expect(drawer.locator(".memory-item.c-message").first).to_be_visible()
     drawer.locator(".memory-item.c-message a").first.click()

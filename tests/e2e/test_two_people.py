@@ -18,7 +18,7 @@ def test_somebody_is_invited_accepts_and_finds_the_chat(
     page.get_by_role("link", name="Settings").click()
     page.get_by_label("Username").fill("edgar")
     page.get_by_role("button", name="Invite", exact=True).click()
-    expect(page.get_by_text("edgar is invited.")).to_be_visible()
+    expect(page.get_by_text("edgar was invited.")).to_be_visible()
     expect(page.get_by_label("Role of edgar")).to_have_count(0)
 
     theirs = open_page()

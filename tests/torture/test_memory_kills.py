@@ -501,7 +501,8 @@ def check_texts(model: Model) -> None:
         else:
             children = entry.children.all()
             is_single = len(children) == 1 and children[0].summary == entry.summary
-            assert is_single or all(child.summary in prompt_text for child in children)
+            sources = [line.shown for child in children for line in child.read_lines()]
+            assert is_single or all(text in prompt_text for text in sources)
 
 
 def number_of(entry: Entry) -> int:

@@ -32,6 +32,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 START = timezone.now().replace(hour=9) - timedelta(days=75)
 GOOD = "The ferry leaves Husum at seven, said the harbour master."
 QUESTION = "What is owned by the harbour team, how long is the deploy, and where is it paid?"
+# The tools of Strata's own that a model may call.
+READERS = {"search_memory", "read_chat"}
 # Messages of a poisoned chat, beside as many that are not.
 IN_A_CHAT = 2
 
@@ -219,7 +221,10 @@ def test_orders_in_memory_do_nothing_and_are_revoked_with_all_that_was_made_of_t
         reply = ask(api, people["edgar"], billing, f"{QUESTION} ({number})")
         assert reply["status"] == "complete"
         request = obedient.requests[-1]
-        assert "tools" not in request
+        # The tools that it may call change nothing, and it calls another one.
+        assert {tool["function"]["name"] for tool in request["tools"]} <= READERS
+        lookups = Message.objects.values_list("lookups", flat=True).get(pk=reply["id"])
+        assert lookups and all("no such tool" in lookup["error"] for lookup in lookups)
         tally("fences that held", fenced(request))
         chat = page_of(client, people["edgar"], billing, reply)
         assert "<img src=" not in chat.replace('<img src="/', "")

@@ -24,3 +24,12 @@ def message_url(message: Message) -> str:
     if message.session.is_notes:
         return f"{url}?at={message.pk}#note-{message.pk}"
     return f"{url}#m{message.seq}"
+
+
+def source_url(message: Message) -> str:
+    """Return the session's page at this message, on the path that ends with it: the active path
+    may not contain it.
+    """
+    if message.session.is_notes:
+        return message_url(message)
+    return f"{session_url(message.session)}?through={message.seq}#m{message.seq}"

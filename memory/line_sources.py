@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from chat.links import message_url
+from chat.links import source_url
 from chat.models import Message
 from chat.permissions import sessions_for
 from memory.layers.lines import Line
@@ -25,7 +25,7 @@ class LinkedLine:
 
     @property
     def links(self) -> list[tuple[str, Message]]:
-        return [(message_url(message), message) for message in self.messages]
+        return [(source_url(message), message) for message in self.messages]
 
 
 def linked_lines(user: Any, project: Project, lines: Sequence[Line]) -> list[LinkedLine]:

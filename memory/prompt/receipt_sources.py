@@ -19,7 +19,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from chat.links import message_url, session_url
+from chat.links import session_url, source_url
 from chat.models import Message
 from chat.permissions import sessions_for
 from memory.facts import facts_for
@@ -254,7 +254,6 @@ class _SourceReader:
 
     def _from_message(self, message: Message, item: ReceiptItem) -> ReceiptSource:
         session = message.session
-        position = f"{session_url(session)}?through={message.seq}#m{message.seq}"
         correct = reverse("message-edit", args=[message.pk])
         return ReceiptSource(
             "conversation",
@@ -262,7 +261,7 @@ class _SourceReader:
             message.text[:MAX_TEXT_CHARS],
             self._day(message.created_at),
             translate_name(message.speaker),
-            message_url(message) if session.is_notes else position,
+            source_url(message),
             changed=message.version != item["revision"],
             **self._action_urls(correct, message.text, f"message={message.pk}", session),
         )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from django.urls import reverse
 
-from chat.conversations.messages import draft, post_messages
+from chat.conversations.messages import NewBranch, draft, post_messages
 from chat.models import Message, Role, Visibility
 from chat.prompt.builder import Turn, build
 from memory import blocks, facts
@@ -215,3 +215,20 @@ def test_a_receipt_names_the_lines_in_the_bank(project, two_lines, reply):
     [section] = [section for section in receipt["sections"] if section["name"] == "bank"]
     [found] = section["items"]
     assert (found["lines"], found["of"]) == ([0], 2)
+
+
+def test_a_line_links_to_its_message_on_a_path_that_was_left(
+    client, owner, editor, chat, entry, with_receipt
+):
+    question, answer = chat.messages.order_by("seq")
+    entry.set_lines([Line(answer.text, entry.day, "", (answer.pk,))])
+    entry.save()
+    other = draft("And the primary?", author=editor)
+    post_messages(chat, [other], at=NewBranch(question.parent_id))
+    reply = with_receipt(("bank", [item("conversation", entry)]))
+    client.force_login(owner)
+    page = client.get(reverse("reply-sources", args=[reply.pk])).content.decode()
+    address = f"/projects/billing/chats/{chat.pk}/?through=2"
+    assert f'href="{address}#m2"' in page
+    assert 'id="m2"' not in client.get(address.partition("?")[0]).content.decode()
+    assert 'id="m2"' in client.get(address).content.decode()

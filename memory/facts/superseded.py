@@ -42,7 +42,7 @@ class EndedFact:
 
 def ended_facts(project: Project, now: datetime) -> list[EndedFact]:
     """Return the project's own facts that other facts ended, the last ended first."""
-    newer = Fact.objects.filter(pk=OuterRef("closer")).values("object")
+    newer = Fact.objects.filter(project=project, pk=OuterRef("closer")).values("object")
     rows = (
         Fact.objects.filter(project=project, user=None)
         .with_validity()

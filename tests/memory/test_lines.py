@@ -110,7 +110,7 @@ def test_the_page_of_an_entry_leads_from_each_line_to_its_message(client, owner,
     client.force_login(owner)
     page = client.get(reverse("entry", args=["billing", linked.pk])).content.decode()
     line = page.partition("It stays for seven days.")[2].partition("</li>")[0]
-    assert f"{chat.pk}/#m2" in line
+    assert f"{chat.pk}/?through=2#m2" in line
     assert "no source" in page.partition("Something else.")[2].partition("</li>")[0]
 
 

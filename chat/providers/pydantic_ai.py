@@ -2,19 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from weakref import WeakKeyDictionary
 
+import httpx2
 from django.conf import settings
 from django.utils.translation import gettext_noop as _
 from pydantic_ai import exceptions, messages
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
 from chat.prompt.types import PromptMessage, ToolCall
@@ -153,7 +153,7 @@ class PydanticAIProvider:
         """Return the response and the number of images that the model rejected before."""
         images = await load_images(prompt)
         # Not the shared model: this event loop ends after the request.
-        async with self._new_model() as model:
+        async with http_clients.new_http_client() as http, self._new_model(http) as model:
 
             async def request(images: ImageData) -> messages.ModelResponse:
                 return await model_request(
@@ -176,23 +176,21 @@ class PydanticAIProvider:
         models = _models.setdefault(asyncio.get_running_loop(), {})
         key = (self.name, self.base_url)
         if key not in models:
-            models[key] = self._new_model(http_clients.streaming_provider)
+            models[key] = self._new_model(http_clients.new_http_client())
         return models[key]
 
-    def _new_model(
-        self,
-        openai_provider: Callable[[str | None], OpenAIProvider] = http_clients.simple_provider,
-    ) -> Model:
-        """Return a model; `openai_provider` makes the client for servers of OpenAI's API.
+    def _new_model(self, http: httpx2.AsyncClient) -> Model:
+        """Return a model; `http` sends the requests to servers of OpenAI's API.
 
         Raises `ProviderError` if the provider's package is not installed.
         """
         if self.base_url is not None:
-            return OpenAIChatModel(self.name, provider=openai_provider(self.base_url))
+            provider = http_clients.openai_provider(self.base_url, http)
+            return OpenAIChatModel(self.name, provider=provider)
         prefix = self.name.partition(":")[0]
         try:
             if prefix in OPENAI_PREFIXES:
-                return infer_model(self.name, lambda _: openai_provider(None))
+                return infer_model(self.name, lambda _: http_clients.openai_provider(None, http))
             return infer_model(self.name)
         except ImportError as error:
             raise ProviderError(

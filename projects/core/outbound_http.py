@@ -141,7 +141,7 @@ def request(
     try:
         with (
             httpcore2.ConnectionPool(
-                ssl_context=_trusted_certificates(), network_backend=backend
+                ssl_context=trusted_certificates(), network_backend=backend
             ) as pool,
             pool.stream(
                 method,
@@ -198,7 +198,7 @@ def _port(target: httpcore2.URL) -> int:
 
 
 @cache
-def _trusted_certificates() -> ssl.SSLContext:
+def trusted_certificates() -> ssl.SSLContext:
     """Return the certificates that this machine trusts; SSL_CERT_FILE may name others."""
     return httpcore2.default_ssl_context()
 

@@ -201,7 +201,7 @@ def test_a_certificate_is_verified_against_the_name(settings, connector, tmp_pat
     with pytest.raises(UnreachableError) as failed:
         request("GET", f"https://good.example.org:{port}/")
     assert failed.value.reason == OutboundFailure.TLS
-    monkeypatch.setattr(outbound_http, "_trusted_certificates", lambda: trusted)
+    monkeypatch.setattr(outbound_http, "trusted_certificates", lambda: trusted)
     assert request("GET", f"https://good.example.org:{port}/", max_bytes=9).body == b"hello"
     with pytest.raises(UnreachableError) as failed:
         request("GET", f"https://other.example.org:{port}/")

@@ -43,7 +43,7 @@ def test_each_process_begins_with_what_takes_long_and_ends_with_what_is_quick():
     ]
 
 
-def test_what_shares_a_browser_is_dealt_to_one_process():
+def test_files_that_share_a_browser_go_to_one_process():
     order = dealt(TESTS, ROOT, 4)
     places = [place for place, item in enumerate(order) if item.path.parent.name == "e2e"]
     assert max(places) < len(TESTS) // 4

@@ -80,7 +80,7 @@ def sizes(data_dir: Path) -> tuple[int, int]:
         """).fetchone()
 
 
-def test_what_a_machine_carries(strata, report_figures):
+def test_capacity_of_one_machine(strata, report_figures):
     api = Api(strata.url, strata.installation.token)
     api.call("POST", "projects/", {"name": "Billing", "slug": SLUG, "idle_minutes": 1})
     sessions = [

@@ -103,7 +103,7 @@ def test_the_reply_is_said_though_nobody_listens(send, owner, url, scripted):
     assert (reply.status, reply.text) == (Status.COMPLETE, "All of this is said.")
 
 
-def test_what_is_refused_is_refused_in_json(send, owner, stranger, url):
+def test_a_refused_request_gets_json(send, owner, stranger, url):
     for user, status in ((owner, 400), (stranger, 404)):
         response, _ = send(user, url, {}, nothing)
         assert response.status_code == status

@@ -251,7 +251,7 @@ SESSIONS = st.fixed_dictionaries(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(SESSIONS, st.lists(DRAFTS, min_size=1, max_size=6), st.data())
-def test_whatever_was_said_comes_back_as_it_was(project, owner, fields, lines, data):
+def test_any_message_comes_back_unchanged(project, owner, fields, lines, data):
     session = Session.objects.create(project=project, creator=owner, **fields)
     drafts: list[Message] = []
     for line in lines:

@@ -79,7 +79,7 @@ def test_it_is_gone_at_once_where_nothing_is_in_the_way(send, project, session, 
     assert not FileRemoval.objects.exists()
 
 
-def test_what_could_not_go_is_tried_until_it_is_gone(send, project, session, owner, away):
+def test_a_failed_removal_is_retried_until_it_succeeds(send, project, session, owner, away):
     image = send()
     receipt = forget(project, ForgetScope(session=session.pk), owner)
     assert (receipt.awaiting_files, receipt.removed["attachments"]) == (1, 1)
@@ -100,7 +100,7 @@ def test_what_could_not_go_is_tried_until_it_is_gone(send, project, session, own
     assert not FileRemoval.objects.exists()
 
 
-def test_whoever_forgets_much_waits_for_one_failure_alone(send, project, session, owner, away):
+def test_a_large_forget_request_waits_for_one_failure_only(send, project, session, owner, away):
     for _ in range(3):
         send()
     assert forget(project, ForgetScope(session=session.pk), owner).awaiting_files == 3
@@ -179,7 +179,9 @@ def test_the_receipt_tells_of_it_as_long_as_it_is_so(
     assert "could not be deleted" not in admin_client.get(admin).content.decode()
 
 
-def test_who_runs_it_sees_what_is_left(send, project, session, owner, admin_client, away):
+def test_the_command_prints_the_files_that_are_left(
+    send, project, session, owner, admin_client, away
+):
     image = send()
     forget(project, ForgetScope(session=session.pk), owner)
     listed = admin_client.get(reverse("admin:chat_fileremoval_changelist")).content.decode()

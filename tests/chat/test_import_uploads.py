@@ -81,7 +81,7 @@ class TestApi:
         answer = api(owner).post(URL, fields, format="multipart")
         assert (answer.status_code, answer.json()["format"]) == (202, "chatgpt")
 
-    def test_who_may_not_write_gets_404(self, api, project, viewer, stranger, waiting):
+    def test_viewers_and_strangers_get_404(self, api, project, viewer, stranger, waiting):
         for user in (viewer, stranger):
             client = api(user)
             assert client.get(URL).status_code == 404
@@ -121,7 +121,7 @@ class TestApi:
     @pytest.mark.parametrize(
         ("fields", "field"), [({}, "file"), ({"file": upload(), "format": "docx"}, "format")]
     )
-    def test_what_an_upload_cannot_be_is_refused_by_field(self, api, project, owner, fields, field):
+    def test_an_invalid_upload_is_refused_by_field(self, api, project, owner, fields, field):
         answer = api(owner).post(URL, fields, format="multipart")
         assert answer.status_code == 400
         assert list(answer.json()) == [field]
@@ -168,7 +168,7 @@ class TestTask:
         ) == ("done", 1, 120, 100)
         assert import_job.errors[0] == "Line 2: It is not JSON."
 
-    def test_what_a_reason_quotes_can_be_stored(self, project, owner):
+    def test_a_reason_that_quotes_the_file_can_be_stored(self, project, owner):
         damaged = {
             "id": "c",
             "create_time": 1,
@@ -200,7 +200,7 @@ class TestTask:
         waiting.refresh_from_db()
         assert (waiting.state, waiting.errors) == ("failed", ["The uploaded file is gone."])
 
-    def test_who_may_no_longer_write_imports_nothing(self, waiting):
+    def test_a_demoted_member_imports_nothing(self, waiting):
         Membership.objects.filter(user=waiting.user).update(role="viewer")
         jobs.run_import(waiting.pk)
         waiting.refresh_from_db()
@@ -218,7 +218,7 @@ class TestTask:
         assert waiting.errors == ["Strata itself failed while importing."]
         assert "import_failed" in caplog.text
 
-    def test_what_a_task_has_no_time_for_is_left_to_the_next(
+    def test_a_task_out_of_time_leaves_the_rest_to_the_next(
         self, project, owner, sent, monkeypatch
     ):
         content = "".join(lines("One", "Two", session=str(n)) for n in range(600)).encode()
@@ -328,7 +328,7 @@ class TestPage:
         assert answer.status_code == 400
         assert "It has none of the formats" in answer.content.decode()
 
-    def test_who_may_not_write_gets_404_and_no_link(self, client, project, viewer, stranger):
+    def test_viewers_and_strangers_get_404_and_no_link(self, client, project, viewer, stranger):
         client.force_login(viewer)
         assert client.get(PAGE).status_code == 404
         assert client.post(PAGE, {"file": upload()}).status_code == 404
@@ -336,7 +336,7 @@ class TestPage:
         client.force_login(stranger)
         assert client.get(PAGE).status_code == 404
 
-    def test_who_may_write_finds_the_link(self, client, project, editor):
+    def test_an_editor_sees_the_link(self, client, project, editor):
         client.force_login(editor)
         assert PAGE in client.get("/projects/billing/settings/").content.decode()
 

@@ -37,7 +37,7 @@ def test_a_server_that_speaks_it_gets_it_as_it_came(server):
     assert parameters.function_tools == []
 
 
-def test_who_asks_nothing_changes_nothing(server, claude):
+def test_empty_options_change_nothing(server, claude):
     for model in (server, claude):
         assert to_model_settings(model, ReplyOptions())[0] == {}
 
@@ -75,7 +75,7 @@ def test_own_tools_follow_those_of_the_client(server, claude):
     assert names == ["get_weather", "search_memory"]
 
 
-def test_what_a_model_answered_goes_back_as_it_came():
+def test_a_models_answer_is_sent_back_unchanged():
     """Some providers demand the signature of a thought before a call."""
     thought = ThinkingPart("Hm.", signature="sig", provider_name="anthropic")
     native = ModelResponse(parts=[thought, ToolCallPart("search_memory", "{}", "1")])

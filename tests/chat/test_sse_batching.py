@@ -105,7 +105,7 @@ deltas = st.one_of(
     st.sampled_from([b"\n\n", b"\r\n\r\n"]),
     st.lists(st.integers(1, 40), min_size=1),
 )
-def test_whatever_is_said_however_it_is_cut_is_told(message, between, sizes):
+def test_any_text_arrives_whole_however_it_is_cut(message, between, sizes):
     data, chunks, place = b"".join(item + between for item in message), [], 0
     while place < len(data):
         size = sizes[len(chunks) % len(sizes)]
@@ -164,7 +164,7 @@ def test_among_hundreds_it_is_told_a_few_times_a_second():
     assert gaps[0] == word("word ")
 
 
-def test_what_comes_between_is_left_where_it_is_and_told_as_one(monkeypatch):
+def test_other_events_keep_their_place_between_merged_text(monkeypatch):
     async def hear() -> list[bytes]:
         source = Scripted([word("word ")] * 30, pause=0.02)
         stream = BatchedEventStream(source)

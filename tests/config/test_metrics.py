@@ -43,7 +43,7 @@ def value(page: str, name: str) -> float:
 
 @pytest.mark.django_db
 class TestWhoMayRead:
-    def test_who_has_the_server_s_token(self, client, key):
+    def test_the_servers_token_opens_the_metrics(self, client, key):
         answer = client.get("/metrics", headers=key)
         assert answer.status_code == 200
         assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -70,7 +70,7 @@ class TestWhoMayRead:
 
 @pytest.mark.django_db
 class TestWhatIsTheCase:
-    def test_what_waits_and_since_when(self, client, key, project, owner):
+    def test_metrics_show_how_many_tasks_wait_and_since_when(self, client, key, project, owner):
         Heartbeat.objects.create(part="beat", seen_at=Now() - timedelta(seconds=40))
         session = Session.objects.create(project=project, creator=owner)
         ask(session, "Hello", owner)

@@ -120,7 +120,7 @@ def test_collection_is_enabled_after_a_failure_to_load():
     assert gc.isenabled()
 
 
-def test_what_forks_has_no_threads_and_no_connections(tmp_path, monkeypatch):
+def test_a_forking_process_has_no_threads_and_no_connections(tmp_path, monkeypatch):
     monkeypatch.setenv("STRATA_DATA_DIR", str(tmp_path))
     output = subprocess.check_output([sys.executable, "-c", THREADS], cwd=ROOT, timeout=90)
     assert json.loads(output) == [["MainThread"], False]

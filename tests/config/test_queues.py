@@ -77,7 +77,7 @@ def test_every_task_goes_by_a_queue_that_somebody_takes_from():
         ("config.tasks.heartbeat", "chat"),
     ],
 )
-def test_what_waits_for_little_does_not_wait_for_much(name, queue):
+def test_a_short_task_does_not_wait_for_a_long_one(name, queue):
     assert queue_of(name) == queue
 
 

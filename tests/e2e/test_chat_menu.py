@@ -71,7 +71,7 @@ def test_a_closed_chat_takes_no_more_until_it_is_open_again(mine, theirs, server
     expect(theirs.locator(".turn")).to_have_count(6)
 
 
-def test_who_was_typing_goes_on_where_the_words_were(mine, theirs, server):
+def test_typing_continues_at_the_same_place(mine, theirs, server):
     box(theirs).fill("Half a sent")
     server.api("POST", f"{api_path(mine)}close/")
     expect(closed(theirs)).to_be_visible()
@@ -122,7 +122,7 @@ def test_an_archived_chat_leaves_the_list_and_says_so(mine, theirs, server):
     expect(chats.get_by_role("link", name="Good morning")).to_be_visible()
 
 
-def test_who_may_no_longer_read_it_is_told_so_and_sees_no_more(mine, theirs, open_page, server):
+def test_a_reader_who_lost_access_sees_a_notice_and_nothing_more(mine, theirs, open_page, server):
     server.api("PATCH", api_path(mine), {"visibility": "private"})
     expect(theirs.get_by_role("alert")).to_have_text(GONE)
     expect(theirs.locator(".turn")).to_have_count(0)

@@ -53,7 +53,7 @@ def test_a_reader_who_reloads_picks_the_reply_up(page, server, begin, say):
     expect(last_reply(page)).to_contain_text("warm.")
 
 
-def test_who_waits_long_for_a_first_word_is_told_how_long(page, server, begin, say):
+def test_a_long_wait_for_the_first_word_shows_its_seconds(page, server, begin, say):
     begin(page)
     words = server.model.dictate(WORDS)
     page.clock.install()
@@ -97,7 +97,7 @@ def test_shift_enter_begins_a_new_line_and_composing_sends_nothing(page, begin):
     expect(page.get_by_role("heading", name="New chat")).to_be_visible()
 
 
-def test_what_it_is_told_opens_beside_the_chat(page, begin, say):
+def test_the_prompt_opens_beside_the_chat(page, begin, say):
     begin(page)
     say(page, "Good morning")
     expect(last_reply(page)).to_contain_text("Scripted.")
@@ -108,7 +108,7 @@ def test_what_it_is_told_opens_beside_the_chat(page, begin, say):
     expect(drawer).to_be_hidden()
 
 
-def test_what_is_remembered_and_the_settings_can_be_reached(page, begin):
+def test_memory_and_settings_can_be_reached(page, begin):
     name = begin(page)
     page.get_by_role("link", name="Memory").click()
     expect(page.get_by_role("heading", name=f"What {name} remembers")).to_be_visible()

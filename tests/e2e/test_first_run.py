@@ -68,7 +68,7 @@ def test_a_file_is_imported_with_its_progress_in_sight(page, server, begin, tmp_
     expect(page.locator("main")).to_contain_text("1 Mar")
 
 
-def test_what_was_said_is_searched_and_opened(page, demo):
+def test_a_message_is_searched_and_opened(page, demo):
     page.goto(f"/projects/{demo}/search/")
     page.get_by_label("Search for", exact=True).fill("Who may travel with a wheelchair?")
     page.get_by_role("main").get_by_role("button", name="Search").click()

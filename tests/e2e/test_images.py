@@ -106,7 +106,7 @@ def test_a_message_may_be_nothing_but_an_image(page, server, begin):
     expect(page.locator(".turn.person").last.locator(".message-text")).to_have_count(0)
 
 
-def test_what_is_refused_says_why_in_its_place(browser, sign_in, server, begin):
+def test_a_refused_image_shows_the_reason_in_its_place(browser, sign_in, server, begin):
     # Not by `open_page`: the browser notes each upload that is refused in its console.
     page = browser.new_page(base_url=server.url)
     sign_in(page)

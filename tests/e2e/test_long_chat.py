@@ -44,7 +44,7 @@ def test_earlier_messages_come_as_one_scrolls_up(long):
     assert long.locator("[data-scroll]").evaluate("(box) => box.scrollTop") > 0
 
 
-def test_what_was_loaded_stays_when_somebody_says_something(long, server, say):
+def test_older_messages_stay_when_a_new_one_arrives(long, server, say):
     turns = long.locator("[data-turns] > [data-turn]")
     long.locator(".earlier a").click()
     expect(turns).not_to_have_count(A_PAGE)
@@ -57,7 +57,7 @@ def test_what_was_loaded_stays_when_somebody_says_something(long, server, say):
     expect(turns).to_have_count(before + 2)
 
 
-def test_what_was_loaded_stays_though_news_had_been_asked_for_before(long, server):
+def test_older_messages_stay_when_an_earlier_update_arrives(long, server):
     late = []
 
     def hold_the_first(route):

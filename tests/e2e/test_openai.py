@@ -44,7 +44,7 @@ def test_memory_written_in_the_browser_is_told_to_a_program(server, open_page, s
     assert any("otter pond freezes in the first week" in content for content in contents)
 
 
-def test_what_a_program_said_is_read_and_remembered_in_the_browser(
+def test_a_programs_message_is_read_and_remembered_in_the_browser(
     server, open_page, sign_in, begin
 ):
     page = open_page()

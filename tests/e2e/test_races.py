@@ -51,7 +51,7 @@ def box(page: Page):
     return page.get_by_label("Message", exact=True)
 
 
-def test_what_is_typed_or_added_while_a_message_is_sent_stays(chat, server, say, hold_requests):
+def test_text_and_images_added_while_a_message_is_sent_stay(chat, server, say, hold_requests):
     let_go = hold_requests(chat, "**/messages/")
     server.model.say("At nine.")
     say(chat, "At what time?")
@@ -105,7 +105,7 @@ def test_an_editor_that_was_asked_for_twice_keeps_what_is_written_in_it(chat, ho
     expect(chat.get_by_label("Your text")).to_have_value("When is the rehearsal?")
 
 
-def test_what_is_told_does_not_appear_after_the_chat_is_gone(two, server, hold_requests, open_page):
+def test_the_prompt_does_not_appear_after_the_chat_is_closed(two, server, hold_requests, open_page):
     mine, theirs = two
     routes: list = []
     theirs.route("**/*part=drawer", lambda route: routes.append((route, route.fetch())))

@@ -49,7 +49,7 @@ def test_the_slider_shows_another_day(wide, demo):
     expect(picture.locator(".block")).to_have_count(1)
 
 
-def test_what_a_reply_was_told_leads_to_its_source(wide, demo, server, say):
+def test_the_receipt_of_a_reply_leads_to_its_source(wide, demo, server, say):
     wide.goto(f"/projects/{demo}/")
     server.model.say("Four on deck 2.")
     say(wide, "How many wheelchair places has the MS Aurelia?")

@@ -100,7 +100,7 @@ def test_an_open_editor_stays_when_the_other_changes_the_chat(two, server, say):
     expect(theirs.locator(".turn.person").first).to_contain_text("Good evening")
 
 
-def test_who_was_overtaken_sees_both_texts(two, open_page):
+def test_an_overtaken_editor_sees_both_texts(two, open_page):
     mine, theirs = two
     for page, text in ((mine, "Mine."), (theirs, "Theirs.")):
         # An assistant's words may be changed by any of them.

@@ -33,9 +33,7 @@ def done(text: str) -> str:
     return text.partition('id="done"')[2]
 
 
-def test_what_was_done_is_told_with_who_why_how_long_and_for_how_much(
-    read, owner, editor, project, entry
-):
+def test_an_activity_shows_its_user_reason_duration_and_cost(read, owner, editor, project, entry):
     record_activity(
         project.pk, ActivityVerb.HIDDEN, by=editor, reason="outdated", entry_id=entry.pk
     )
@@ -133,7 +131,7 @@ def test_nobody_is_led_to_what_they_may_not_open(read, owner, editor, entry):
     assert "The cutover" not in text
 
 
-def test_what_is_due_is_told_with_when(read, owner, project, chat):
+def test_due_work_is_listed_with_its_time(read, owner, project, chat):
     Cursor.objects.update(
         failures=2,
         next_try_at=datetime(2026, 3, 12, 10, tzinfo=UTC),
@@ -152,7 +150,7 @@ def test_what_is_due_is_told_with_when(read, owner, project, chat):
     assert "It answered in another language. Next try 3 May, 09:00." in read(owner)
 
 
-def test_what_waits_to_be_written_anew_is_listed(read, owner, entry):
+def test_entries_due_for_a_rewrite_are_listed(read, owner, entry):
     assert "<dd>nothing</dd>" in compact(read(owner))
     Entry.objects.update(state=EntryStatus.STALE)
     assert f'1:<a href="/projects/billing/memory/{entry.pk}/"' in compact(read(owner))

@@ -45,7 +45,7 @@ def stored_state() -> tuple[str, bool]:
     return Entry.objects.values_list("state", "pinned").get()
 
 
-def test_what_waits_stands_first_and_states_are_counted(staff, entry, remember, project):
+def test_proposed_entries_come_first_and_states_are_counted(staff, entry, remember, project):
     other = Session.objects.create(project=project)
     waits = remember("- Waits", other, state=EntryStatus.PROPOSED, waits_because="asked")
     later = remember("- Later", Session.objects.create(project=project))
@@ -96,7 +96,7 @@ def test_the_page_tells_what_would_change(staff, entry, day):
     assert "<del>- 12 Mar: A day about the replica</del>" in text
 
 
-def test_what_is_refused_says_why_and_the_others_are_done(staff, entry, remember, project):
+def test_a_refused_entry_shows_why_and_the_others_are_done(staff, entry, remember, project):
     chat = Session.objects.create(project=project)
     remember("- Waits", chat, state=EntryStatus.PROPOSED)
     text = act(staff(*MAY_ACT), "approve")
@@ -112,7 +112,7 @@ def test_a_pin_that_does_not_fit_says_why(staff, entry, project):
 
 
 @pytest.mark.parametrize("action", ["approve", "hide", "pin", "edit", "forget", "redact"])
-def test_who_may_only_look_does_not_act(staff, entry, action):
+def test_a_user_with_view_permission_does_not_act(staff, entry, action):
     before = Entry.objects.values().get()
     text = act(staff("view_entry"), action, text="x")
     assert f'value="{action}"' not in text
@@ -120,7 +120,7 @@ def test_who_may_only_look_does_not_act(staff, entry, action):
 
 
 @pytest.mark.parametrize("action", ["forget", "redact"])
-def test_what_cannot_be_taken_back_takes_the_permission_to_delete(staff, entry, action):
+def test_irreversible_actions_need_the_permission_to_delete(staff, entry, action):
     act(staff(*MAY_ACT), action, text="seven")
     assert Entry.objects.get().summary == "- The replica stays seven days"
 
@@ -145,7 +145,7 @@ def test_an_edit_that_was_overtaken_keeps_its_text(staff, entry, owner):
     assert Entry.objects.get().summary == "- Theirs"
 
 
-def test_what_takes_a_text_is_done_to_one_at_a_time(staff, entry, day):
+def test_actions_with_a_text_take_one_entry_at_a_time(staff, entry, day):
     assert "Select a single memory" in ask(staff(*MAY_ACT), "edit")
 
 

@@ -88,16 +88,14 @@ def test_forgetting_asks_first(admin_client, fact):
     assert Activity.objects.get(verb=ActivityVerb.FORGOTTEN).reason == "private"
 
 
-def test_who_may_only_look_does_nothing(staff, fact):
+def test_a_user_with_view_permission_changes_nothing(staff, fact):
     client = staff("view_fact")
     assert 'value="hide"' not in client.get(LIST).content.decode()
     act(client, "hide"), act(client, "forget", confirmed="yes")
     assert Fact.objects.get().state == FactStatus.LIVE
 
 
-def test_what_is_private_is_veiled_and_who_opens_it_leaves_a_trace(
-    admin_client, fact_source, owner
-):
+def test_a_private_fact_is_redacted_and_opening_it_leaves_a_trace(admin_client, fact_source, owner):
     Session.objects.update(visibility="private")
     listed = admin_client.get(LIST).content.decode()
     assert "(private)" in listed and "platform team" not in listed
@@ -110,7 +108,7 @@ def test_what_is_private_is_veiled_and_who_opens_it_leaves_a_trace(
     )
 
 
-def test_what_is_about_one_person_is_veiled_too(admin_client, fact, owner):
+def test_a_personal_fact_is_redacted_too(admin_client, fact, owner):
     Fact.objects.update(user=owner)
     assert "platform team" not in admin_client.get(LIST).content.decode()
     admin_client.get(reverse("admin:memory_fact_change", args=[fact.pk]))

@@ -26,7 +26,7 @@ def test_the_queues_are_counted_and_lead_to_what_waits(admin_client, waiting):
         assert admin_client.get(address).status_code == 200, address
 
 
-def test_who_may_not_see_a_list_sees_no_queue(client, waiting):
+def test_a_user_without_the_permission_sees_no_queue(client, waiting):
     staff = get_user_model().objects.create_user("staff", is_staff=True)
     staff.user_permissions.add(Permission.objects.get(codename="view_cursor"))
     client.force_login(staff)

@@ -75,14 +75,14 @@ def test_private_text_is_not_guessed_by_searching_for_it(admin_client, private, 
 
 
 @pytest.mark.parametrize("model", HOLDING)
-def test_who_opens_private_text_leaves_a_trace(admin_client, admin_user, private, model):
+def test_opening_private_text_leaves_a_trace(admin_client, admin_user, private, model):
     row = model.objects.filter().first()
     assert WORDS in admin_client.get(page(model, f"{row.pk}/change/")).content.decode()
     assert traces() == [(admin_user.username, private.pk)]
 
 
 @pytest.mark.parametrize("model", HOLDING)
-def test_who_opens_shared_text_leaves_none(admin_client, private, model):
+def test_opening_shared_text_leaves_no_trace(admin_client, private, model):
     Session.objects.update(visibility=Visibility.PROJECT)
     row = model.objects.first()
     assert admin_client.get(page(model, f"{row.pk}/change/")).status_code == 200
@@ -98,7 +98,7 @@ def test_comparing_private_texts_and_editing_them_leaves_a_trace(admin_client, p
     assert len(traces()) == 2
 
 
-def test_what_is_not_there_leaves_none(admin_client, private):
+def test_a_missing_object_leaves_no_trace(admin_client, private):
     missing = "0190163d-8694-739b-aea5-966c26f8ad91"
     admin_client.get(page(Message, f"{missing}/change/"))
     assert traces() == []

@@ -81,7 +81,7 @@ def test_the_name_of_a_speaker_is_no_form_of_address(project, owner):
     assert speakers_by(project, owner, "Kate") == {"Kate"}
 
 
-def test_what_a_viewer_may_not_read_shows_no_form_of_address(project, owner, editor):
+def test_unreadable_messages_show_no_form_of_address(project, owner, editor):
     session = converse(project, owner, *TALK, visibility=Visibility.PRIVATE)
     converse(project, owner, ("Emi Sato", "The lake has herons, here are the pictures of them."))
     assert speakers_by(project, owner, "Kate") == {"Emi Sato"}

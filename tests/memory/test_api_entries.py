@@ -141,7 +141,7 @@ def test_a_private_session_is_not_named_to_others(api, owner, editor, session, l
     assert api(editor).get(URL, {"session": session.pk}).json()["results"] == []
 
 
-def test_what_may_quote_a_private_session_is_its_creators(api, owner, editor, leaf):
+def test_an_entry_that_may_quote_a_private_session_is_its_creators(api, owner, editor, leaf):
     Session.objects.update(visibility=Visibility.PRIVATE)
     Entry.objects.update(state=EntryStatus.PROPOSED)
     assert len(api(owner).get(URL).json()["results"]) == 1
@@ -186,13 +186,13 @@ def test_viewers_change_nothing(patch, viewer, leaf):
         ({"pinned": "perhaps"}, "pinned"),
     ],
 )
-def test_what_an_entry_cannot_be_is_refused_by_field(patch, leaf, change, field):
+def test_an_invalid_entry_is_refused_by_field(patch, leaf, change, field):
     answer = patch(leaf, **change)
     assert answer.status_code == 400
     assert list(answer.json()) == [field]
 
 
-def test_what_it_is_made_of_cannot_be_changed(patch, leaf):
+def test_the_sources_of_an_entry_cannot_be_changed(patch, leaf):
     patch(leaf, revision=9, message_count=0, written_by="me")
     fresh = Entry.objects.get(pk=leaf.pk)
     assert (fresh.revision, fresh.message_count, fresh.written_by) == (1, 4, "scripted")
@@ -262,16 +262,14 @@ def test_an_owner_decides_on_what_waits_for_review(patch, editor, leaf):
     assert patch(leaf, state="live").json()["state"] == "live"
 
 
-def test_who_began_a_private_session_decides_on_what_waits_from_it(patch, editor, session, leaf):
+def test_the_creator_of_a_private_session_decides_on_its_proposals(patch, editor, session, leaf):
     Session.objects.update(visibility=Visibility.PRIVATE, creator=editor)
     Entry.objects.update(state=EntryStatus.PROPOSED)
     assert patch(leaf, state="live").status_code == 404
     assert patch(leaf, editor, state="live").json()["state"] == "live"
 
 
-def test_what_its_creator_rejects_from_a_private_session_is_withheld(
-    api, owner, patch, editor, leaf
-):
+def test_a_proposal_that_its_creator_rejects_is_withheld(api, owner, patch, editor, leaf):
     Session.objects.update(visibility=Visibility.PRIVATE, creator=editor)
     Entry.objects.update(state=EntryStatus.PROPOSED)
     payload = patch(leaf, editor, state="hidden").json()
@@ -291,7 +289,7 @@ def test_a_reason_that_is_none_of_ours_is_refused(patch, leaf):
     assert not Entry.objects.get(pk=leaf.pk).pinned
 
 
-def test_what_a_digest_lost_and_why_an_entry_waits_are_told(api, owner, day):
+def test_losses_and_review_reasons_are_in_the_answer(api, owner, day):
     Entry.objects.filter(pk=day.pk).update(
         losses=[{"kind": "identifier", "text": "OPS-4419"}], particulars=7, waits_because="asked"
     )

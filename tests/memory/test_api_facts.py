@@ -54,7 +54,7 @@ def test_an_editor_records_a_fact_and_everybody_reads_it(api, editor, viewer, pr
     assert [fact["id"] for fact in body["history"]] == [payload["id"]]
 
 
-def test_what_is_known_is_given_once(api, editor, project):
+def test_an_existing_fact_is_returned_once(api, editor, project):
     client = api(editor)
     first = client.post(URL, GIVEN, format="json").json()
     response = client.post(URL, GIVEN | {"object": "The platform team."}, format="json")
@@ -98,7 +98,7 @@ def test_facts_are_asked_for(api, editor, project, query, expected):
 
 
 @pytest.mark.parametrize("query", ["valid_at=soon", "recorded_at=31.12.2026", "state=gone"])
-def test_what_cannot_be_asked_is_said(api, editor, project, query):
+def test_an_invalid_filter_is_a_400(api, editor, project, query):
     answer = api(editor).get(f"{URL}?{query}")
     assert answer.status_code == 400 and query.partition("=")[0] in answer.json()
 
@@ -145,7 +145,7 @@ def test_a_fact_is_closed_by_its_end(api, editor, project):
         {"user": "nobody"},
     ],
 )
-def test_what_makes_no_sense_is_refused_in_so_many_words(api, editor, owner, project, bad):
+def test_an_invalid_fact_is_refused_with_the_reason(api, editor, owner, project, bad):
     answer = api(editor).post(URL, GIVEN | bad, format="json")
     assert answer.status_code == 400 and answer.json()
     assert not Fact.objects.exists()

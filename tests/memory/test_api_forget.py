@@ -73,7 +73,7 @@ def test_an_id_that_never_was_here_is_404(messages, stranger, owner, api, name):
     assert not Activity.objects.filter(verb=ActivityVerb.FORGOTTEN).exists()
 
 
-def test_what_is_gone_already_is_no_error(messages, owner, api):
+def test_an_object_that_is_already_deleted_is_no_error(messages, owner, api):
     wish = {"message": messages[0].pk}
     api(owner).post(URL, wish, format="json")
     answer = api(owner).post(URL, wish, format="json")

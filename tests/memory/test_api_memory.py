@@ -66,7 +66,7 @@ def test_its_version_changes_with_the_text_only(api, viewer, remember):
     assert client.get(URL).json()["version"] != first
 
 
-def test_what_did_not_fit_is_listed_with_the_reason(api, viewer, remember):
+def test_entries_that_did_not_fit_are_listed_with_the_reason(api, viewer, remember):
     long = remember("Nothing but words. " * 600)
     [left] = api(viewer).get(URL).json()["left_out"]
     assert left["id"] == str(long.pk)

@@ -96,7 +96,7 @@ def test_a_member_does_not_find_what_is_private(api, project, owner, viewer):
         {"q": "x" * 2_001},
     ],
 )
-def test_what_makes_no_sense_is_refused_by_field(api, owner, project, params):
+def test_an_invalid_query_is_refused_by_field(api, owner, project, params):
     answer = api(owner).get(URL, params)
     assert answer.status_code == 400
     assert list(answer.json()) == list(params)

@@ -84,7 +84,7 @@ def test_while_somebody_is_at_it_nothing_is_queued(api, editor, session, queued)
     assert api(editor).post(url(session.pk)).json()["queued"]
 
 
-def test_what_failed_before_is_tried_again_at_once(api, editor, session, queued):
+def test_a_failed_summary_is_retried_at_once(api, editor, session, queued):
     leases.claim(Cursor.objects.all(), session.pk).fail("The model did not answer in time.")
     assert api(editor).post(url(session.pk)).json()["queued"]
 
@@ -123,9 +123,7 @@ def test_a_session_that_is_not_remembered_says_so(api, owner, project, queued):
     assert (answer.status_code, answer.json()) == refused("This session is not remembered.")
 
 
-def test_what_was_said_before_it_was_no_longer_remembered_is_summarised(
-    api, editor, session, queued
-):
+def test_messages_before_memory_was_switched_off_are_summarised(api, editor, session, queued):
     Session.objects.update(remembered=False)
     post_message(Session.objects.get(), "Between us.", author=editor)
     assert api(editor).post(url(session.pk)).json()["queued"]

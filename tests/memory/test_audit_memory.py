@@ -63,7 +63,7 @@ def test_it_finds_what_was_counted_when_the_digests_were_written(settled):
     assert shares == {"conversation": None} | kept_by_layer(settled)
 
 
-def test_what_waits_or_is_hidden_is_not_told_of(settled, capsys):
+def test_proposed_and_hidden_entries_are_not_reported(settled, capsys):
     Entry.objects.filter(granularity="day").update(state=EntryStatus.HIDDEN)
     call_command("audit_memory")
     assert "day" not in capsys.readouterr().out
@@ -75,7 +75,7 @@ def test_of_what_the_children_do_not_hold_there_is_no_share(settled, capsys):
     assert "–" in capsys.readouterr().out.splitlines()[3]
 
 
-def test_what_an_entry_lacks_of_its_messages_is_counted(project, owner, scripted):
+def test_details_missing_in_an_entry_are_counted(project, owner, scripted):
     session = Session.objects.create(project=project, creator=owner, title="Talk")
     said = "Ana moved the cutover to 3 March; see INFRA-2231. Ben Adler budgets €1,200 for Vienna."
     post_messages(session, [draft(said)])

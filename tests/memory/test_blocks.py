@@ -66,7 +66,7 @@ def test_a_shelf_takes_no_more_than_its_budget(project, owner, rules):
     assert project.blocks.count() == 2
 
 
-def test_what_is_appended_stands_on_lines_of_its_own(project, owner, rules):
+def test_appended_text_begins_a_new_line(project, owner, rules):
     blocks.append(project, None, "rules", "Ask Ann first.", owner)
     rules.refresh_from_db()
     assert rules.content == "Deploys are frozen on Fridays.\nAsk Ann first."
@@ -169,7 +169,7 @@ class TestApi:
             ("put", f"{RULES}?scope=all", {"content": "x"}, "scope"),
         ],
     )
-    def test_what_cannot_be_kept_is_a_400_that_names_it(
+    def test_an_invalid_block_is_a_400_that_names_the_field(
         self, project, owner, rules, api, method, url, body, field
     ):
         answer = getattr(api(owner), method)(url, body, format="json")
@@ -205,7 +205,7 @@ class TestPage:
         assert write(action="delete").status_code == 302
         assert not project.blocks.exists()
 
-    def test_what_somebody_else_changed_meanwhile_is_not_overwritten(self, project, write, owner):
+    def test_a_concurrent_change_is_not_overwritten(self, project, write, owner):
         write(content="Be brief.")
         blocks.append(project, None, "rules", "Be kind.", owner)
         answer = write(content="Be quick.", version=1)
@@ -220,7 +220,7 @@ class TestPage:
         assert write(content="Other.").status_code == 400
         assert project.blocks.get().content == "Be brief."
 
-    def test_what_is_refused_is_not_lost(self, project, write):
+    def test_refused_text_stays_in_the_form(self, project, write):
         answer = write(content="word " * 2_000)
         assert answer.status_code == 400
         assert "word word" in answer.content.decode()

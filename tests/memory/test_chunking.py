@@ -65,7 +65,7 @@ def test_a_role_that_is_not_indexed_ends_a_turn():
     assert [turn[:2] for turn in cut(Said(1, LONG), tool, Said(3, LONG))] == [(1, 1), (3, 3)]
 
 
-def test_what_says_too_little_is_left_out_and_still_ends_the_other_speakers_turn():
+def test_a_trivial_message_is_left_out_and_still_ends_the_other_speakers_turn():
     nod = Said(2, "Fine.", "assistant", "Assistant")
     assert [turn[:2] for turn in cut(Said(1, LONG), nod, Said(3, LONG))] == [(1, 1), (3, 3)]
 

@@ -49,7 +49,7 @@ def test_a_wait_into_the_far_future_is_over(session):
 
 
 @pytest.mark.parametrize(("hours", "is_due"), [(0, False), (2, True)])
-def test_what_was_said_in_the_future_is_idle(session, hours, is_due):
+def test_messages_dated_in_the_future_are_idle(session, hours, is_due):
     ahead = timedelta(hours=hours)
     Session.objects.update(last_activity_at=F("last_activity_at") + ahead)
     assert cycle.due(timezone.now()).sessions == [session.pk] * is_due

@@ -46,7 +46,7 @@ def test_without_letters_the_latest_chats_are_there(jump, owner, chat):
     assert "Settings" not in response
 
 
-def test_what_a_reader_may_not_see_is_not_offered(jump, viewer, entry, chat):
+def test_hidden_chats_are_not_offered(jump, viewer, entry, chat):
     chat.visibility = Visibility.PRIVATE
     chat.save()
     entry.state = EntryStatus.HIDDEN

@@ -126,7 +126,7 @@ def test_failed_replies_and_siblings_off_the_path_contribute_nothing(session, sc
     assert "An earlier answer." not in requested_text(scripted)
 
 
-def test_what_is_not_to_be_remembered_is_not(session, scripted):
+def test_an_unremembered_chat_is_not_summarised(session, scripted):
     session.remembered = False
     session.save()
     say(session, "My secret is the number nine.")
@@ -233,7 +233,7 @@ def test_a_summary_of_sources_that_changed_meanwhile_is_not_kept(session, script
     assert cycle.due(later()).sessions == [session.pk]
 
 
-def test_what_is_said_meanwhile_is_left_for_the_next_entry(session, scripted):
+def test_messages_sent_meanwhile_wait_for_the_next_entry(session, scripted):
     say(session, "The cutover is on 3 March.")
 
     def more(request):

@@ -106,7 +106,7 @@ def test_vectors_have_length_one_and_the_same_text_the_same_vector(embedder):
     np.testing.assert_array_equal(embedder.embed_query("The cutover."), rows[0])
 
 
-def test_what_is_packed_of_texts_can_be_unpacked():
+def test_packed_vectors_can_be_unpacked():
     names, ids, sizes = wordpieces.unpack(wordpieces.pack(["We met Ana in Paris.", "", "no names"]))
     assert names.tolist() == [2, 0, 0]
     assert sizes.tolist() == [6, 0, 2]

@@ -132,7 +132,7 @@ def test_a_pinned_text_that_grows_too_long_is_refused_beside_the_field(
 
 
 @pytest.mark.parametrize("fields", [{"withheld": True}, {"state": EntryStatus.HIDDEN}])
-def test_what_may_not_be_shown_is_not_edited(client, change, owner, entry, fields):
+def test_an_entry_that_may_not_be_shown_is_not_edited(client, change, owner, entry, fields):
     Entry.objects.update(**fields)
     assert 'value="edit"' not in page(client, owner, entry)
     assert change(owner, entry, "edit", text="Mine.").status_code == 400
@@ -204,7 +204,7 @@ def test_a_viewer_sees_no_queue_and_no_buttons(client, viewer, propose):
     assert 'id="review"' not in listed
 
 
-def test_who_began_a_private_chat_approves_what_waits_from_it(client, change, editor, propose):
+def test_the_creator_of_a_private_chat_approves_its_proposals(client, change, editor, propose):
     entry = propose(Visibility.PRIVATE)
     assert "Once it is approved, all members can read it." in page(client, editor, entry)
     change(editor, entry, "approve")
@@ -217,7 +217,7 @@ def test_nobody_else_decides_on_what_waits_from_a_private_chat(change, owner, pr
     assert state(entry) == "proposed"
 
 
-def test_what_was_rejected_from_a_private_chat_stays_unread(
+def test_a_rejected_proposal_of_a_private_chat_stays_unread(
     client, change, owner, editor, session, propose
 ):
     entry = propose(Visibility.PRIVATE)
@@ -233,7 +233,7 @@ def test_what_was_rejected_from_a_private_chat_stays_unread(
     assert state(entry) == "stale"
 
 
-def test_what_was_taken_out_before_the_approval_is_read_by_nobody_else(
+def test_text_removed_before_the_approval_is_read_by_nobody_else(
     client, change, owner, editor, propose
 ):
     entry = propose(Visibility.PRIVATE)
@@ -244,7 +244,7 @@ def test_what_was_taken_out_before_the_approval_is_read_by_nobody_else(
 
 
 @pytest.mark.parametrize("action", ["approve", "reject", "show"])
-def test_what_was_decided_meanwhile_is_left_as_it_is(change, owner, entry, action):
+def test_a_concurrent_decision_is_left_as_it_is(change, owner, entry, action):
     assert "already decided" in text_of(change(owner, entry, action))
     assert state(entry) == "live"
 
@@ -261,7 +261,7 @@ def test_viewers_and_strangers_change_nothing(change, viewer, stranger, entry, a
     assert (entry.summary, entry.pinned, entry.state) == ("- It was decided.", False, "live")
 
 
-def test_what_is_not_there_gets_404(client, owner, project):
+def test_a_missing_entry_gets_404(client, owner, project):
     client.force_login(owner)
     assert client.post(ACT, {"action": "pin", "entries": NOBODYS}).status_code == 404
 
@@ -271,7 +271,7 @@ def test_a_reload_of_the_form_leads_to_the_queue(client, owner, entry):
     assert client.get(ACT)["Location"] == f"{MEMORY}review/"
 
 
-def test_who_is_not_signed_in_changes_nothing(client, entry):
+def test_an_anonymous_user_changes_nothing(client, entry):
     response = client.post(ACT, {"action": "hide", "entries": entry.pk})
     assert response["Location"].startswith("/accounts/login/")
     assert state(entry) == "live"

@@ -43,7 +43,7 @@ def test_any_two_texts_are_compared(read, owner, entry):
     assert "<ins>went</ins>" in read(owner, entry, "?from=x&to=99")
 
 
-def test_what_people_wrote_is_escaped_in_the_comparison(read, owner, entry):
+def test_text_is_escaped_in_the_comparison(read, owner, entry):
     entry_operations.edit(entry, "- <script>alert(1)</script>", owner)
     text = read(owner, entry)
     assert "<ins>&lt;script&gt;alert(1)&lt;/script&gt;</ins>" in text
@@ -82,7 +82,7 @@ def test_messages_of_a_private_chat_are_not_followed_to(read, owner, editor, ent
     assert "Does the replica stay up" in read(editor, day)
 
 
-def test_what_it_lost_and_the_share_that_it_kept(read, owner, day):
+def test_the_page_shows_losses_and_the_share_that_was_kept(read, owner, day):
     assert "Missing:" not in read(owner, day)
     Entry.objects.filter(pk=day.pk).update(
         particulars=42,
@@ -103,7 +103,7 @@ def test_why_it_waits(read, owner, entry):
     assert "Reason for review: Contains instructions to a model" in read(owner, entry)
 
 
-def test_what_was_done_to_it(read, owner, entry):
+def test_the_page_shows_its_activity(read, owner, entry):
     record_activity(entry.project_id, ActivityVerb.REWRITTEN, entry_id=entry.pk, duration_ms=65_000)
     entry_operations.pin(entry, True, owner, "checked")
     text = read(owner, entry).partition("Changes")[2]

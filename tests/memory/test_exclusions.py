@@ -36,7 +36,7 @@ def entry_about(name: str) -> Entry:
     return Entry.objects.get(granularity="conversation", summary__contains=name)
 
 
-def test_what_a_pinned_entry_told_its_digest_goes_with_its_chat(day, project, owner):
+def test_a_pinned_entrys_part_of_a_digest_goes_with_its_chat(day, project, owner):
     pinned = entry_about("Alpha")
     entry_operations.pin(pinned, True, owner)
     assert "Alpha" in rendered_bank(project).text
@@ -44,14 +44,14 @@ def test_what_a_pinned_entry_told_its_digest_goes_with_its_chat(day, project, ow
     assert "Alpha" not in rendered_bank(project).text
 
 
-def test_what_a_pinned_entry_told_its_digest_goes_when_it_is_hidden(day, project, owner):
+def test_a_pinned_entrys_part_of_a_digest_goes_when_it_is_hidden(day, project, owner):
     pinned = entry_about("Alpha")
     entry_operations.pin(pinned, True, owner)
     entry_operations.set_hidden(pinned, True, owner)
     assert "Alpha" not in rendered_bank(project).text
 
 
-def test_what_is_redacted_in_a_pinned_entry_goes_from_its_digest_too(day, project, owner):
+def test_text_redacted_in_a_pinned_entry_goes_from_its_digest(day, project, owner):
     pinned = entry_about("Alpha")
     entry_operations.pin(pinned, True, owner)
     entry_operations.redact(pinned, "Alpha", owner)
@@ -117,7 +117,7 @@ def test_digests_of_a_chat_that_is_brought_back_stand_as_they_stood(project, own
     assert len(scripted.requests) == calls
 
 
-def test_what_is_written_into_a_digest_while_it_is_rewritten_stays(day, project, editor, scripted):
+def test_an_edit_of_a_digest_during_its_rewrite_stays(day, project, editor, scripted):
     entry_operations.request_rewrite(day, editor)
 
     def meanwhile(request):
@@ -130,9 +130,7 @@ def test_what_is_written_into_a_digest_while_it_is_rewritten_stays(day, project,
     assert Entry.objects.get(pk=day.pk).summary == "- Edgar was heard: True."
 
 
-def test_what_was_written_into_a_digest_and_is_forgotten_while_it_is_rewritten_stays_away(
-    day, project, editor, scripted
-):
+def test_an_edit_forgotten_during_a_rewrite_stays_away(day, project, editor, scripted):
     entry_operations.edit(day, "- Edgar's own words.", editor)
     entry_operations.request_rewrite(day, editor)
 

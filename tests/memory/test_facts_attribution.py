@@ -101,7 +101,7 @@ def test_the_name_is_that_under_which_one_speaks(extract_fact, wire, editor):
     assert "· Edgar Elm ·" in wire()[0]
 
 
-def test_who_said_it_elsewhere_is_named(extract_fact, wire):
+def test_an_imported_speaker_is_named(extract_fact, wire):
     extract_fact(author=None, author_name="Ana of Old")
     assert "· Ana of Old · Who owns what)" in wire()[0]
 
@@ -122,7 +122,7 @@ def test_a_chat_that_all_may_read_is_named_before_a_private_one(extract_fact, wi
 
 
 @pytest.mark.parametrize("change", [{"state": EntryStatus.HIDDEN}, {"withheld": True}])
-def test_what_was_hidden_or_withheld_is_not_named(extract_fact, wire, change):
+def test_hidden_and_withheld_facts_are_not_named(extract_fact, wire, change):
     fact = extract_fact("Hidden")
     extract_fact("Shown", fact, MARCH + timedelta(days=1))
     Entry.objects.filter(session__title="Hidden").update(**change)

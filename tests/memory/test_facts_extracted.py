@@ -183,7 +183,7 @@ def test_a_server_that_takes_no_schema_is_asked_for_text_from_then_on(project, s
         "Here you go:\n- Who owns billing.\n\n**Facts:**\n",
     ],
 )
-def test_whatever_becomes_of_the_facts_the_summary_is_kept(project, say, scripted, written):
+def test_the_summary_is_stored_even_if_its_facts_fail(project, say, scripted, written):
     scripted.say(written)
     say(PLATFORM)
     settle(project)
@@ -230,7 +230,7 @@ def answers_cut_off(request):
         claim(""),
     ],
 )
-def test_what_was_not_said_so_is_dropped(project, say, scripted, invented):
+def test_an_ungrounded_fact_is_dropped(project, say, scripted, invented):
     scripted.say(answer(invented, claim("Ana", subject="invoices", line=1)))
     say(PLATFORM)
     settle(project)
@@ -366,7 +366,7 @@ def test_instructions_wait_even_where_the_summary_does_not(project, say, scripte
     assert known_objects(project) == []
 
 
-def test_what_somebody_corrected_stays_corrected(project, say, scripted, owner):
+def test_a_corrected_fact_stays_corrected(project, say, scripted, owner):
     scripted.say(answer(claim("platform team")))
     session = say(PLATFORM, "And lunch is at noon.")
     settle(project)
@@ -379,7 +379,7 @@ def test_what_somebody_corrected_stays_corrected(project, say, scripted, owner):
     assert Fact.objects.current().count() == 1
 
 
-def test_what_somebody_hid_stays_hidden_when_it_is_told_again(project, say, scripted, owner):
+def test_a_hidden_fact_stays_hidden_when_it_is_repeated(project, say, scripted, owner):
     scripted.say(answer(claim("platform team")))
     say(PLATFORM)
     settle(project)
@@ -446,7 +446,7 @@ def test_a_text_is_taken_apart_strictly():
     )
 
 
-def test_what_somebody_gives_too_stands_without_its_message(project, say, scripted, owner):
+def test_a_fact_that_a_member_also_wrote_stays_without_its_message(project, say, scripted, owner):
     scripted.say(answer(claim("platform team")))
     session = say(PLATFORM)
     settle(project)

@@ -89,7 +89,7 @@ def test_one_that_was_corrected_does_not_come_back_as_it_was_told(project, say, 
     assert not Fact.objects.exists()
 
 
-def test_what_is_redacted_goes_from_earlier_versions_too(project, say, scripted, owner):
+def test_redacted_text_goes_from_earlier_versions_too(project, say, scripted, owner):
     say(PLATFORM, claims=[claim()], summary="The platform team owns billing.")
     facts.edit(Fact.objects.get(), Statement("billing", "is run by", "Ann", MARCH), owner)
     entry_operations.redact(Entry.objects.get(), "platform", owner)
@@ -123,7 +123,7 @@ def test_the_search_afterwards_finds_where_a_fact_still_says_it(project, say, gi
     assert ("fact", other_fact.pk) in receipt.found
 
 
-def test_what_rests_on_two_messages_stays_while_one_does(project, say):
+def test_a_fact_with_two_messages_stays_while_one_does(project, say):
     first = say(PLATFORM, claims=[claim()])
     say(PLATFORM, claims=[claim()], at=MARCH + timedelta(days=3))
     forget(project, ForgetScope(session=first.pk))
@@ -136,7 +136,7 @@ def test_a_fact_whose_words_stood_in_a_neighbour_goes_with_that(project, say):
     assert not Fact.objects.exists()
 
 
-def test_what_its_own_message_tells_stays_and_is_withheld_until_it_is_written(
+def test_a_fact_with_a_source_of_its_own_stays_and_is_withheld_until_rewritten(
     project, say, scripted
 ):
     session = say("Lunch is at noon.", PLATFORM, claims=[claim(line=2)])
@@ -186,7 +186,7 @@ def test_earlier_versions_go_with_the_sources_that_told_them(project, say, owner
     assert words() == "billing is owned by payments team"
 
 
-def test_what_was_only_retired_goes_too_when_its_message_does(project, say, scripted, owner):
+def test_a_retired_fact_goes_with_its_message(project, say, scripted, owner):
     session = say(PLATFORM, claims=[claim()])
     scripted.say(answer())
     [message] = session.messages.all()
@@ -213,7 +213,7 @@ def test_a_summary_that_was_deleted_in_part_keeps_no_trace_of_it(project, say, s
     assert Entry.objects.exists() and not Fact.objects.exists()
 
 
-def test_what_was_hidden_is_forgotten_too(project, say, owner):
+def test_a_hidden_fact_is_forgotten_too(project, say, owner):
     say(PLATFORM, claims=[claim()])
     facts.hide(Fact.objects.get(), owner)
     entry_operations.set_hidden(Entry.objects.get(), True, owner)

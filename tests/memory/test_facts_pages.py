@@ -71,7 +71,7 @@ def post(client):
     return send
 
 
-def test_what_is_so_today_is_listed_and_what_was_on_a_day(give, see, viewer):
+def test_the_facts_of_today_and_of_a_past_day_are_listed(give, see, viewer):
     give("the platform team"), give("the payments team", MAY)
     today = see(viewer)
     assert "the payments team" in today and "the platform team" not in today
@@ -122,7 +122,7 @@ def test_one_about_oneself_is_seen_by_oneself(post, see, editor, owner, project)
     "wrong",
     [{"object": ""}, {"valid_from": "2026-03-01", "valid_until": "2026-02-01"}, {"subject": "\0"}],
 )
-def test_what_is_wrong_is_said_and_nothing_is_lost(post, editor, project, wrong):
+def test_an_invalid_form_shows_errors_and_keeps_its_text(post, editor, project, wrong):
     answer = post(editor, f"{URL}add/", FORM | wrong, status=400)
     assert "is owned by" in answer.content.decode() and "error" in answer.content.decode()
     assert not Fact.objects.exists()

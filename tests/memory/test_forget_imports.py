@@ -148,7 +148,7 @@ def test_one_under_way_comes_to_its_end(project, owner, monkeypatch):
     assert not Import.objects.exists() and not ImportedStretch.objects.exists()
 
 
-def test_what_a_restored_backup_still_has_of_it_goes_again(bring, project, owner):
+def test_the_parts_in_a_restored_backup_are_forgotten_again(bring, project, owner):
     poisoned = bring(owner, a=[LIE])
     forget(project, ForgetScope(upload=poisoned.pk), owner)
     stones = tombstones.records_of(Tombstone.objects.all())
@@ -304,7 +304,9 @@ class TestAdmin:
         admin_client.post(self.URL, body | {"confirmed": "yes", "reason": "wrong"})
         assert standing() == []
 
-    def test_who_may_only_look_does_nothing(self, bring, client, owner, django_user_model):
+    def test_a_user_with_view_permission_changes_nothing(
+        self, bring, client, owner, django_user_model
+    ):
         from django.contrib.auth.models import Permission
 
         poisoned = bring(owner, a=[LIE])

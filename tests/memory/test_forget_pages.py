@@ -121,7 +121,9 @@ def test_before_is_a_moment_in_the_projects_zone(forget, preview, owner, project
         ({"user": "", "before": ""}, "Choose a person, a date, or both."),
     ],
 )
-def test_what_names_nothing_is_refused_beside_the_field(preview, owner, project, fields, complaint):
+def test_an_unknown_reference_is_refused_beside_the_field(
+    preview, owner, project, fields, complaint
+):
     response = preview(owner, **fields)
     assert response.status_code == 400
     assert complaint in text_of(response)
@@ -156,7 +158,7 @@ def test_editors_viewers_and_strangers_have_nothing_shared_forgotten(
     assert Message.objects.filter(text=SECRET).exists()
 
 
-def test_who_began_a_private_chat_has_its_words_forgotten(
+def test_the_creator_of_a_private_chat_may_forget_its_words(
     forget, preview, editor, secret_message, entry
 ):
     Session.objects.update(visibility=Visibility.PRIVATE)
@@ -173,7 +175,7 @@ def test_a_private_chat_of_somebody_else_is_not_there_for_owners(preview, owner,
     assert preview(owner, session=secret_message.session_id).status_code == 404
 
 
-def test_what_is_of_another_project_is_not_there(client, owner, secret_message, entry):
+def test_objects_of_another_project_get_404(client, owner, secret_message, entry):
     create_project(owner, name="Other", slug="other")
     client.force_login(owner)
     for query in (
@@ -267,7 +269,7 @@ def test_from_a_memory_all_that_its_source_said_can_be_revoked(
     assert not Message.objects.filter(author=editor, forgotten_at=None).exists()
 
 
-def test_who_may_not_have_others_words_forgotten_is_not_asked(
+def test_options_for_others_words_need_the_right_to_forget_them(
     preview, editor, owner, chat, secret_message
 ):
     post_message(chat, "Of the owner.", author=owner)

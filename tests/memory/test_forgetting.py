@@ -123,7 +123,7 @@ def test_an_entry_made_only_of_it_goes(secret_conversation, session, project):
     assert cycle.due(later()).sessions == []
 
 
-def test_what_was_written_knowing_it_is_written_anew(
+def test_text_written_with_the_forgotten_message_is_rewritten(
     secret_conversation, session, owner, project, scripted
 ):
     scripted.say("- The vault opens with nine four seven two.")

@@ -68,7 +68,7 @@ def test_a_text_that_was_edited_since_is_told_as_it_was(summarised_texts, projec
     assert "Nobody owns" in bank_as_of(project, datetime.now(UTC) + timedelta(minutes=1)).text
 
 
-def test_what_was_forgotten_since_is_a_gap(summarised_texts, project):
+def test_an_entry_forgotten_since_is_a_gap(summarised_texts, project):
     chat_session = Session.objects.get(title="Day 0")
     entry = Entry.objects.get(session=chat_session)
     extra = edits.fork(chat_session.messages.get(), chat_session.creator)
@@ -96,7 +96,7 @@ def test_an_ancestor_of_what_was_forgotten_is_a_gap_and_never_the_text_of_today(
         assert (digest.pk, "forgotten") in bank.left_out
 
 
-def test_what_was_hidden_since_is_left_out_with_the_reason(summarised_texts, project):
+def test_an_entry_hidden_since_is_left_out_with_the_reason(summarised_texts, project):
     entry = Entry.objects.get(summary__contains="platform")
     entry_operations.set_hidden(entry, True)
     bank = bank_as_of(project, START + timedelta(hours=2))

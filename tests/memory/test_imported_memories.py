@@ -108,7 +108,7 @@ def test_a_new_memory_is_proposed_after_those_before(bring):
     assert [(it.first_seq, it.last_seq) for it in entries()] == [(1, 1), (2, 2)]
 
 
-def test_what_is_said_in_between_is_summarised_and_leaves_no_gap(bring, project, owner):
+def test_messages_between_imported_memories_are_summarised_without_a_gap(bring, project, owner):
     bring(ABOUT)
     post_message(memories(), "That is right, since March 2024.", author=owner)
     cycle.run(later(), project)
@@ -129,7 +129,7 @@ def test_behind_what_waits_it_waits_to_be_summarised_too(bring, project, owner):
     assert [(it.first_seq, it.last_seq) for it in entries()] == [(1, 1), (2, 3)]
 
 
-def test_what_was_deleted_in_between_is_covered(bring, owner):
+def test_deleted_messages_between_imported_memories_are_covered(bring, owner):
     bring(ABOUT)
     posted = post_message(memories(), "Never mind.", author=owner)
     delete(posted)

@@ -24,7 +24,7 @@ def chunks() -> list[tuple[int, int, str]]:
     return list(rows.values_list("first_seq", "last_seq", "text"))
 
 
-def test_what_is_said_becomes_a_chunk_with_its_vector(project, owner):
+def test_a_message_becomes_a_chunk_with_its_vector(project, owner):
     session = talk(project, owner, CUTOVER)
     [chunk] = Chunk.objects.all()
     assert (chunk.text, chunk.speaker, chunk.author) == (CUTOVER, "olive", owner)
@@ -97,7 +97,7 @@ def test_an_edit_is_out_of_recall_at_once_and_back_with_its_new_text(project, ow
     assert chunks() == [(1, 1, BILLING)]
 
 
-def test_what_was_deleted_leaves_the_rest_of_its_turn(project, owner):
+def test_a_deleted_message_leaves_the_rest_of_its_turn(project, owner):
     session = talk(project, owner, CUTOVER, BILLING, REPLICA)
     edits.delete(session.messages.get(seq=2))
     assert chunks() == []
@@ -169,7 +169,7 @@ def test_one_that_fails_does_not_keep_the_others(project, owner, monkeypatch):
     assert [chunk.source for chunk in Chunk.objects.all()] == [good.pk]
 
 
-def test_what_changes_while_it_is_read_is_read_again(project, owner, monkeypatch):
+def test_a_turn_that_changes_while_it_is_read_is_read_again(project, owner, monkeypatch):
     session = Session.objects.create(project=project, creator=owner)
     post_message(session, CUTOVER, author=owner)
     real, once = session_chunks.read_stretches, []

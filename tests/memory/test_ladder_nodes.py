@@ -92,7 +92,7 @@ def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):
     assert max(observed_nodes) > 15
 
 
-def test_what_has_settled_is_not_read_again(small, owner):
+def test_complete_layers_are_not_read_again(small, owner):
     for day in range(0, 90, 3):
         talk(small, owner, day)
     cycle.run(START + timedelta(days=90))
@@ -116,7 +116,7 @@ def test_reading_takes_three_queries_however_much_there_is(
         ladder_query.unsettled_nodes(small)
 
 
-def test_what_is_stale_holds_back_a_month_through_what_stands_between(project, chat, remember):
+def test_a_stale_entry_holds_back_its_month_through_the_layers_between(project, chat, remember):
     month = remember(
         "- A month", granularity="month", period_key="2026-03", state=EntryStatus.STALE
     )

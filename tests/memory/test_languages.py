@@ -87,7 +87,7 @@ def test_a_turn_that_ends_a_stream_is_in_the_language_of_who_asked(rf, chat, own
     assert "Assistent" in render(chat.messages.last())
 
 
-def test_what_nobody_named_is_named_in_the_readers_language(reads, project, owner):
+def test_unnamed_objects_are_named_in_the_readers_language(reads, project, owner):
     unnamed = Session.objects.create(project=project, creator=owner)
     assert "<h1 data-chat-title>Chat ohne Titel</h1>" in reads("session", unnamed.pk)
     titled = Session.objects.create(project=project, creator=owner, title="Settings")

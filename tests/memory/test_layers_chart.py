@@ -62,7 +62,7 @@ def test_another_day_shows_what_stood_then(get_chart, then):
     assert "without what was forgotten since" in before
 
 
-def test_what_was_hidden_since_is_not_shown_on_another_day(get_chart, then):
+def test_an_entry_hidden_since_is_not_shown_on_another_day(get_chart, then):
     then.state = EntryStatus.HIDDEN
     then.save()
     before = get_chart(at=on(5))

@@ -114,7 +114,7 @@ def test_each_tool_is_told_with_schemas_and_honest_hints(ask, owner, era):
         assert tool.annotations.open_world_hint is False
 
 
-def test_what_is_added_is_found_shown_with_its_source_and_forgotten(call, owner, project, era):
+def test_an_added_note_is_found_shown_with_its_source_and_forgotten(call, owner, project, era):
     added = call(owner, "add_memory", era, text=TIDE)
     assert (added["kind"], added["text"], added["label"]) == ("note", TIDE, "olive")
     indexing.catch_up()
@@ -198,7 +198,7 @@ def test_a_fact_is_forgotten(call, owner, fact):
 @pytest.mark.parametrize(
     ("kind", "store"), [("note", "messages"), ("summary", "entries"), ("fact", "facts")]
 )
-def test_what_was_deleted_can_still_be_forgotten(call, owner, summary, fact, kind, store):
+def test_deleted_text_can_still_be_forgotten(call, owner, summary, fact, kind, store):
     ids = {"summary": summary.pk, "fact": fact.pk}
     pk = ids.get(kind) or call(owner, "add_memory", text=TIDE)["memory_id"]
     assert call(owner, "delete_memory", memory_id=str(pk))["kind"] == kind
@@ -255,7 +255,7 @@ def test_the_context_keeps_to_its_budget_and_quotes_what_it_tells(call, owner, s
         ("get_context", {"query": "x", "token_budget": 1}, "token_budget"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_words(call, owner, project, tool, arguments, expected):
+def test_an_invalid_call_is_refused_in_words(call, owner, project, tool, arguments, expected):
     assert expected in call(owner, tool, **arguments)
     assert not Message.objects.exists()
 
@@ -347,7 +347,7 @@ def test_a_token_does_what_its_scopes_allow(ask, call, owner, scopes, allowed):
     assert not Message.objects.exists()
 
 
-def test_who_has_no_token_is_told_how_to_show_one(post):
+def test_a_request_without_a_token_gets_instructions(post):
     answer = post(LIST)
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
 
@@ -390,12 +390,12 @@ def test_there_are_no_sessions_to_listen_to_or_end(post, owner, project, method)
 
 
 @pytest.mark.parametrize("body", [None, [], {"id": 1}, "x", {"jsonrpc": "2.0", "method": 3}])
-def test_what_is_no_request_is_a_400(post, owner, project, body):
+def test_a_malformed_request_is_a_400(post, owner, project, body):
     request_headers = headers(Token.objects.create(user=owner, project=project)[1])
     assert post(body, **request_headers).status_code in (400, 415)
 
 
-def test_who_asks_too_often_is_told_when_to_ask_again(post, editor, project, settings):
+def test_a_limited_client_learns_when_to_retry(post, editor, project, settings):
     settings.RATES = {"reads": (2, 60), "writes": None, "replies": None}
     token = Token.issue(editor, project=project)[1]
     answers = [post(LIST, **headers(token)) for _ in range(3)]

@@ -81,7 +81,7 @@ def test_an_invitation_and_who_came_in_by_it(api, owner, stranger, project, log)
     ]
 
 
-def test_what_is_refused_leaves_nothing(owner, project, log):
+def test_a_refused_change_leaves_no_activity(owner, project, log):
     member = Membership.objects.get(user=owner)
     with pytest.raises(services.LastOwnerError):
         services.remove_member(member, owner)
@@ -168,7 +168,7 @@ def test_the_api_tells_whom_and_is_asked_for_them(api, owner, editor, viewer, pr
     assert [row["verb"] for row in rows] == ["role_changed"]
 
 
-def test_who_left_the_house_is_named_no_more(client, owner, editor, project):
+def test_a_deleted_user_is_no_longer_named(client, owner, editor, project):
     services.remove_member(Membership.objects.get(user=editor), owner)
     editor.delete()
     client.force_login(owner)

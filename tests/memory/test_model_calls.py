@@ -124,7 +124,7 @@ def test_a_worker_that_dies_in_the_middle_leaves_a_call_without_an_outcome(
     assert (call.outcome, call.duration_ms) == ("", None)
 
 
-def test_who_lost_the_lease_asks_nothing(booking, scripted):
+def test_a_worker_without_the_lease_makes_no_request(booking, scripted):
     Cursor.objects.update(lease_until=Now() - timedelta(seconds=1))
     with pytest.raises(LeaseLostError):
         ask(booking)

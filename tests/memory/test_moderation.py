@@ -50,7 +50,7 @@ def test_each_is_done_by_itself_with_its_reason_on_the_record(three, owner):
     }
 
 
-def test_what_went_meanwhile_is_refused(three, owner, project):
+def test_an_entry_that_was_deleted_meanwhile_is_refused(three, owner, project):
     forget(project, ForgetScope(entry=three[0].pk))
     outcome = apply_action(
         ModerationRequest(ModerationAction.APPROVE, owner), three[:1], nothing_against
@@ -93,7 +93,7 @@ def test_a_summary_to_be_written_anew_is_counted_apart(entry, day, foresee):
     assert (impact.summaries, impact.digests) == (1, 1)
 
 
-def test_what_would_be_refused_is_told_with_the_reason(three, foresee):
+def test_unavailable_actions_are_listed_with_the_reason(three, foresee):
     impact = foresee(ModerationAction.HIDE, *three)
     assert [reason for _, reason in impact.outcome.refused] == ["This memory is not in use."] * 3
     assert impact.digests == 0

@@ -145,7 +145,7 @@ def test_the_prompt_of_anothers_chat_quotes_it(project, owner, editor):
     assert CUTOVER in details.messages[0].text
 
 
-def test_what_stands_beside_a_note_does_not_speak_for_it(project, owner):
+def test_text_beside_a_note_does_not_support_it(project, owner):
     printer = "The printer on the second floor jams on Mondays."
     note(project, owner, *[printer] * 4, CUTOVER, *[printer] * 4)
     best, *others = recall(RecallScope(project, owner), QUESTION)

@@ -13,7 +13,7 @@ from projects.core import token_counting
 
 
 @given(st.lists(st.integers(1, 400)), st.integers(0, 2_000), st.integers(0, 20))
-def test_what_is_packed_fits_and_what_is_not_did_not(costs, budget, limit):
+def test_packed_items_fit_and_the_others_do_not(costs, budget, limit):
     packed = pack_into_budget(costs, budget, limit)
     assert packed == sorted(set(packed)) and len(packed) <= limit
     assert sum(costs[place] for place in packed) <= budget

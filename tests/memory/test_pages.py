@@ -121,7 +121,7 @@ def test_a_state_is_marked(client, owner, entry, state, expected):
 
 
 @pytest.mark.parametrize("state", [EntryStatus.ABSORBED, EntryStatus.HIDDEN])
-def test_what_speaks_through_another_or_is_hidden_is_not_drawn(client, owner, entry, state):
+def test_absorbed_and_hidden_entries_are_not_drawn(client, owner, entry, state):
     Entry.objects.update(state=state)
     assert f'id="e-{entry.pk}"' not in page(client, owner, "/projects/billing/memory/")
 
@@ -140,7 +140,7 @@ def test_the_legend_shows_what_occurs(client, owner, project, entry):
         assert present in legend()
 
 
-def test_what_only_quotes_is_marked(client, owner, entry):
+def test_extractive_entries_are_marked(client, owner, entry):
     assert "quoted" not in page(client, owner, "/projects/billing/memory/")
     Entry.objects.update(written_by="extractive")
     assert 'class="quoted"' in page(client, owner, "/projects/billing/memory/")
@@ -170,7 +170,7 @@ def test_points_are_what_has_a_mark(summary, expected):
     assert bullets(summary) == expected
 
 
-def test_what_does_not_fit_is_listed_with_the_reason(client, owner, project, entry):
+def test_entries_that_do_not_fit_are_listed_with_the_reason(client, owner, project, entry):
     project.bank_max_tokens = 100
     project.save()
     long = digest(project, "month", "2026-01", "- " + "a long story " * 200)
@@ -181,7 +181,7 @@ def test_what_does_not_fit_is_listed_with_the_reason(client, owner, project, ent
     assert str(entry.pk) not in section
 
 
-def test_what_waits_is_listed_with_its_next_try_and_last_error(client, owner, session):
+def test_waiting_sessions_are_listed_with_next_try_and_last_error(client, owner, session):
     Cursor.objects.update(
         failures=2, next_try_at=AT, last_error="The model did not answer in time."
     )
@@ -252,9 +252,7 @@ def test_a_digest_leads_to_its_children_and_they_lead_back(client, owner, projec
     assert f"/memory/{day.pk}/" in text
 
 
-def test_what_waits_for_review_may_quote_and_stays_with_its_speaker(
-    client, owner, editor, session, entry
-):
+def test_a_proposal_that_may_quote_stays_with_its_speaker(client, owner, editor, session, entry):
     Session.objects.update(visibility=Visibility.PRIVATE)
     Entry.objects.update(state=EntryStatus.PROPOSED)
     path = f"/projects/billing/memory/{entry.pk}/"
@@ -272,7 +270,7 @@ def test_a_digest_of_something_hidden_is_withheld(client, owner, project):
         assert "Gone" not in text
 
 
-def test_what_a_moderator_hid_is_there_for_those_who_write(client, owner, viewer, project, entry):
+def test_hidden_entries_are_shown_to_editors(client, owner, viewer, project, entry):
     day = digest(project, "day", "2026-03-12", "- A day")
     Entry.objects.filter(pk=entry.pk).update(parent=day, state=EntryStatus.HIDDEN)
     path = f"/projects/billing/memory/{entry.pk}/"
@@ -281,7 +279,7 @@ def test_what_a_moderator_hid_is_there_for_those_who_write(client, owner, viewer
     assert client.get(path).status_code == 404
 
 
-def test_what_is_remembered_is_shown_as_text(client, owner, entry):
+def test_summaries_are_shown_as_text(client, owner, entry):
     Entry.objects.update(summary="- <script>alert(1)</script> **x**")
     for path in ("/projects/billing/memory/", f"/projects/billing/memory/{entry.pk}/"):
         text = page(client, owner, path)

@@ -131,7 +131,7 @@ def recall_results(project, user, question: str) -> list[tuple]:
     return [(result.text, result.speaker, result.occurred_at, result.score) for result in results]
 
 
-def test_what_comes_back_is_the_same(lived, owner, editor):
+def test_an_imported_project_equals_its_original(lived, owner, editor):
     copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
     assert rendered_bank(copy).text == rendered_bank(lived).text != ""
     for question in QUESTIONS:
@@ -182,7 +182,7 @@ def test_facts_come_back_with_their_earlier_versions(lived, owner, editor):
     assert tea.until == NOW
 
 
-def test_what_a_summary_found_comes_back_with_its_message(lived, owner, editor):
+def test_extracted_facts_come_back_with_their_message(lived, owner, editor):
     entry = Entry.objects.filter(project=lived, session__creator=owner).first()
     message = entry.session.messages.get(seq=2)
     fact = Fact(
@@ -276,7 +276,7 @@ class TestWhatIsTold:
 
 
 class TestWhoIsWho:
-    def test_who_is_no_member_speaks_under_their_name(self, lived, owner):
+    def test_a_former_member_keeps_their_name(self, lived, owner):
         copy = import_into_new_project(owner, written(ExportScope(lived)))
         salary = Message.objects.get(project=copy, text__contains="93,500")
         assert (salary.author, salary.author_name, salary.session.creator) == (None, "edgar", None)
@@ -386,7 +386,7 @@ class TestRefusing:
             ("project.json", lambda data: data.replace(b"300", b"3", 1), "greater than"),
         ],
     )
-    def test_what_is_damaged_is_refused_whole(self, small, owner, name, change, reason):
+    def test_a_damaged_archive_is_refused_whole(self, small, owner, name, change, reason):
         damaged = io.BytesIO()
         with (
             zipfile.ZipFile(written(ExportScope(small))) as archive,
@@ -421,7 +421,7 @@ class TestRefusing:
         assert other.messages.count() == 1
 
 
-def test_what_was_forgotten_does_not_come_back(lived, owner, editor):
+def test_forgotten_text_does_not_come_back(lived, owner, editor):
     file = written(ExportScope(lived))
     target = create_project(owner, name="Anew")
     [salary] = [line for line in lines(file, "messages") if "93,500" in line["text"]]

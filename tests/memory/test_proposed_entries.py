@@ -70,7 +70,7 @@ def test_new_memories_say_that_they_were_asked_to_wait(session, project, scripte
     )
 
 
-def test_what_nobody_decided_on_still_waits_after_a_part_of_it_is_forgotten(
+def test_an_undecided_proposal_still_waits_after_a_part_of_it_is_forgotten(
     session, project, scripted
 ):
     project.review_memories = True
@@ -108,7 +108,7 @@ def test_the_quotes_of_the_assistant_do_not(session, project):
     assert standing(entry) == (EntryStatus.LIVE, "")
 
 
-def test_what_waits_is_no_context_for_the_next_summary(session, scripted):
+def test_a_proposal_is_no_context_for_the_next_summary(session, scripted):
     scripted.say(HOSTILE)
     summarise(session.pk, later())
     post_messages(session, [draft("And the rollback?")])
@@ -215,7 +215,7 @@ def test_a_child_that_is_rewritten_under_a_waiting_digest_stays_in_the_bank(smal
     assert entry_operations.set_hidden(digest, False).state == EntryStatus.STALE
 
 
-def test_what_was_let_pass_in_a_child_passes_in_its_digest(small, owner, scripted):
+def test_text_approved_in_a_child_passes_in_its_digest(small, owner, scripted):
     for number in range(2):
         remember(small, owner, f"{HOSTILE}\n{LONG}{number}.")
     scripted.default = HOSTILE

@@ -35,9 +35,7 @@ def conversations(project, owner):
         ("Which flowers did her sibling grow?", GARDEN),
     ],
 )
-def test_what_was_said_is_found_by_word_and_by_meaning(
-    project, owner, conversations, question, answer
-):
+def test_a_message_is_found_by_word_and_by_meaning(project, owner, conversations, question, answer):
     assert recalled_texts(project, owner, question)[0] == answer
 
 

@@ -47,7 +47,7 @@ def test_details_of_other_conversations_stand_before_the_message(project, owner,
     "small",
     ["thanks!", "OK, sounds good, thank you so much", "", "👍", "Write a haiku about foxes"],
 )
-def test_what_asks_for_nothing_recalls_nothing(project, owner, ask, small):
+def test_a_message_without_a_question_recalls_nothing(project, owner, ask, small):
     talk(project, owner, CUTOVER)
     talk(project, owner, "Thanks, that was great! Sounds good to me.")
     assert not {"gists", "details"} & set(ask(small))

@@ -65,7 +65,7 @@ def section_texts(project, user, visibility=Visibility.PRIVATE) -> dict[str, str
     return {section.name: section.messages[0].text for section in sections}
 
 
-def test_what_may_not_be_quoted_is_told_in_short(project, editor, entry):
+def test_text_that_may_not_be_quoted_appears_as_its_summary(project, editor, entry):
     prompt = section_texts(project, editor)
     assert "cutover" in prompt["gists"]
     assert "a private chat" in prompt["gists"]
@@ -92,7 +92,7 @@ def test_the_api_finds_summaries_when_asked(project, editor, entry, api):
 @pytest.mark.parametrize(
     "change", [{"withheld": True}, {"state": EntryStatus.HIDDEN}, {"state": EntryStatus.PROPOSED}]
 )
-def test_what_is_put_aside_is_not_found_from_that_moment(project, owner, entry, change):
+def test_a_hidden_summary_is_not_found_from_that_moment(project, owner, entry, change):
     Entry.objects.filter(pk=entry.pk).update(**change)
     assert recalled_texts(project, owner) == []
     EntriesChanged.objects.create(project=project)
@@ -128,7 +128,7 @@ def test_following_twice_writes_nothing(project, entry):
     assert not EntriesChanged.objects.exists()
 
 
-def test_what_fails_stays_due(project, owner, entry, monkeypatch, caplog):
+def test_a_failed_job_stays_due(project, owner, entry, monkeypatch, caplog):
     def fail(*args):
         raise EmbedderError("away")
 

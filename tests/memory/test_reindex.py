@@ -116,6 +116,6 @@ def test_each_embedder_has_an_index_of_its_own():
 
 
 @pytest.mark.parametrize("options", [{"project": "nothing"}, {"user": "nobody"}])
-def test_what_is_not_there_is_refused(project, options):
+def test_an_unknown_project_is_refused(project, options):
     with pytest.raises(CommandError, match="There is no"):
         call_command("reindex", **options)

@@ -161,7 +161,7 @@ def test_recall_asks_the_copy(copy, recalled_message, project, owner, searched_d
     assert searched_databases == ["copy"]
 
 
-def test_what_was_forgotten_is_not_found_in_a_copy_that_lags(
+def test_forgotten_text_is_not_found_in_a_lagging_replica(
     copy, recalled_message, project, owner, searched_databases
 ):
     copy.lag()
@@ -170,7 +170,7 @@ def test_what_was_forgotten_is_not_found_in_a_copy_that_lags(
     assert searched_databases == ["copy"]
 
 
-def test_what_became_private_is_not_found_in_a_copy_that_lags(
+def test_private_text_is_not_found_in_a_lagging_replica(
     copy, recalled_message, project, owner, viewer, searched_databases
 ):
     type(project).objects.filter(pk=project.pk).update(share_raw_turns=True)

@@ -50,7 +50,7 @@ def left() -> set[str]:
     return set(Message.objects.exclude(text="").values_list("text", flat=True))
 
 
-def test_what_is_over_its_time_goes_from_every_layer(project, say):
+def test_expired_messages_go_from_every_layer(project, say):
     say("The nightingale sings.", 31)
     say("The wren stays.", 29)
     keep(project, 30)
@@ -82,7 +82,7 @@ def test_by_default_chats_are_kept_for_ever(project, say):
     assert left() == {"The nightingale sings."}
 
 
-def test_what_is_pinned_stays_and_so_do_notes(project, owner, say):
+def test_pinned_entries_and_notes_stay(project, owner, say):
     chat, summarised = say("A pinned chat.", 50), say("A pinned summary.", 50)
     Session.objects.filter(pk=chat.pk).update(pinned=True)
     Entry.objects.filter(session=summarised).update(pinned=True)
@@ -120,7 +120,7 @@ def test_it_is_on_the_record_with_its_reason_and_leaves_tombstones(project, say)
     assert Tombstone.objects.filter(subject=deleted_session.pk).exists()
 
 
-def test_what_has_no_time_left_goes_on_later(project, say):
+def test_a_run_out_of_time_continues_later(project, say):
     say("The nightingale sings.", 31)
     keep(project, 30)
     assert not retention.forget_expired(seconds=-1)

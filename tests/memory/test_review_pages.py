@@ -51,7 +51,7 @@ def states() -> list[str]:
     return sorted(Entry.objects.values_list("state", flat=True))
 
 
-def test_what_waits_stands_first_with_counts_and_reasons(client, owner, entry, waiting):
+def test_proposed_entries_come_first_with_counts_and_reasons(client, owner, entry, waiting):
     waiting(2)
     waiting(1, waits_because="instructions")
     text = compact(listed(client, owner))
@@ -134,7 +134,7 @@ def test_strangers_get_404(client, stranger, project):
     assert client.post(ACT, {"action": "hide"}).status_code == 404
 
 
-def test_what_waits_from_anothers_private_chat_is_not_listed(client, owner, editor, waiting):
+def test_proposals_from_anothers_private_chat_are_not_listed(client, owner, editor, waiting):
     [secret] = waiting(1)
     Session.objects.filter(pk=secret.session_id).update(visibility=Visibility.PRIVATE)
     assert str(secret.pk) not in listed(client, owner)
@@ -196,7 +196,7 @@ def test_one_of_a_list_is_decided_by_its_own_button(client, owner, waiting):
         ({"action": "hide", "entries": [NOBODYS] * 201}, "Select at most 200"),
     ],
 )
-def test_what_makes_no_sense_is_told(client, owner, project, fields, complaint):
+def test_an_invalid_filter_shows_an_error(client, owner, project, fields, complaint):
     assert complaint in ask(client, owner, **fields).content.decode()
 
 
@@ -215,7 +215,7 @@ def test_an_edit_is_shown_beside_the_text_of_now_first(client, editor, entry):
     assert Entry.objects.get(pk=entry.pk).summary == "- The replica stays seven days"
 
 
-def test_who_was_overtaken_keeps_what_they_wrote_and_sees_the_text_of_now(client, editor, entry):
+def test_an_overtaken_editor_keeps_their_text_and_sees_the_current_one(client, editor, entry):
     sent = {"entries": entry.pk, "action": "edit", "reason": "wrong", "confirmed": "yes"}
     ask(client, editor, **sent, text="- Theirs", revision=1)
     response = ask(client, editor, **sent, text="- Mine", revision=1)

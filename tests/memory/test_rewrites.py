@@ -62,7 +62,7 @@ def test_an_edit_makes_the_same_entry_stale_and_due_and_keeps_the_text_before(
     assert Entry.objects.count() == 1
 
 
-def test_what_was_deleted_is_withheld_at_once_and_leaves_no_revision(
+def test_deleted_text_is_withheld_at_once_and_leaves_no_revision(
     summarised_messages, owner, project
 ):
     edits.edit(summarised_messages[0], "The cutover is on 4 April.", owner)

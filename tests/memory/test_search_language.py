@@ -75,7 +75,7 @@ def test_summaries_follow_it_too(project, entry):
 
 
 @pytest.mark.parametrize("name", ["klingon", "German", "pg_catalog.german", "x'; --"])
-def test_what_postgresql_does_not_know_is_refused(project, owner, api, name):
+def test_a_language_unknown_to_postgresql_is_refused(project, owner, api, name):
     url = f"/api/v1/projects/{project.slug}/"
     answer = api(owner).patch(url, {"search_language": name}, format="json")
     assert answer.status_code == 400

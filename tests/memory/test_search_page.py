@@ -50,7 +50,7 @@ def test_it_is_narrowed_by_day_and_person(project, owner, editor, look):
     assert "third of March" not in look(owner, until="2026-02-28")
 
 
-def test_what_makes_no_sense_is_said_at_its_field(project, owner, stranger, look):
+def test_an_invalid_field_shows_its_error(project, owner, stranger, look):
     talk(project, owner, CUTOVER)
     for query in ({"since": "soon"}, {"q": "x" * 2_001}):
         page = look(owner, 400, **query)
@@ -64,7 +64,7 @@ def test_nobody_finds_what_is_anothers(project, owner, editor, stranger, look):
     look(stranger, 404, q="cutover")
 
 
-def test_what_was_said_is_shown_and_not_obeyed(project, owner, look):
+def test_markup_in_a_message_is_shown_as_text(project, owner, look):
     talk(project, owner, "The cutover <script>alert(1)</script> is in March, they say.")
     assert "<script>alert(1)" not in look(owner, q="cutover")
 
@@ -106,7 +106,7 @@ def test_it_is_narrowed_to_one_chat(project, owner, look):
     assert "Search all chats" in page
 
 
-def test_what_is_hidden_or_withheld_is_not_found(project, viewer, look, day):
+def test_hidden_and_withheld_text_is_not_found(project, viewer, look, day):
     day.withheld = True
     day.save()
     assert f"/memory/{day.pk}/" not in look(viewer, q="replica", what="day")

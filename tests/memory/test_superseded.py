@@ -56,7 +56,7 @@ def test_a_line_that_reports_the_change_is_not_marked(project, owner, entry):
     assert "(until" not in rendered
 
 
-def test_what_is_said_after_the_end_is_not_marked(project, owner, entry):
+def test_statements_after_the_end_are_not_marked(project, owner, entry):
     own(project, owner, "platform", START - timedelta(days=9))
     own(project, owner, "payments", START - timedelta(days=5))
     assert "until" not in rendered_bank(project).text

@@ -129,7 +129,7 @@ def test_a_project_that_was_deleted_is_deleted_again(talk, project, file):
     assert not Project.objects.exists()
 
 
-def test_what_was_never_here_keeps_a_tombstone_and_does_no_harm(talk, project, file):
+def test_an_unknown_object_keeps_a_tombstone_and_does_no_harm(talk, project, file):
     before = texts()
     strange = ("message", "unkept", "session", "entry", "block", "record", "source", "fact")
     lines = [
@@ -144,9 +144,7 @@ def test_what_was_never_here_keeps_a_tombstone_and_does_no_harm(talk, project, f
     assert Tombstone.objects.count() == 7
 
 
-def test_what_is_said_about_a_forgotten_fact_again_stays_away_after_a_replay(
-    talk, project, file, scripted
-):
+def test_a_forgotten_fact_stays_away_after_a_replay(talk, project, file, scripted):
     with transaction.atomic():
         forget(project, ForgetScope(fact=Fact.objects.get(subject="billing").pk))
         transaction.set_rollback(True)

@@ -31,7 +31,7 @@ def indexed() -> list[bool]:
     return list(Vector.objects.order_by("chunk__source").values_list("indexed", flat=True))
 
 
-def test_what_is_written_waits_outside_of_the_index(large):
+def test_new_vectors_wait_outside_the_index(large):
     assert indexed() == [False] * 3
 
 

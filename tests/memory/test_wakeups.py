@@ -54,7 +54,7 @@ def test_while_changes_go_on_so_do_the_messages(wakes, woken):
     assert 3 <= len(woken) <= 6
 
 
-def test_who_ends_before_its_time_asks_first():
+def test_a_process_that_ends_early_sends_its_wakeup_first():
     done = subprocess.run(
         [sys.executable, "-c", ASKED_TWICE], cwd=ROOT, capture_output=True, text=True, timeout=60
     )

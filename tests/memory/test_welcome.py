@@ -74,7 +74,7 @@ def test_models_at_hand_are_offered(visit, ollama, settings):
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"models": [{"name": 7}]}', b'{"models": 1}'])
-def test_what_is_no_ollama_offers_nothing(visit, ollama, monkeypatch, body):
+def test_a_server_that_is_no_ollama_offers_nothing(visit, ollama, monkeypatch, body):
     monkeypatch.setattr(ollama, "body", body)
     assert "ollama:" not in visit().content.decode()
 

@@ -94,7 +94,7 @@ def test_a_silent_worker_is_replaced(strata, number, place):
     assert place in log
 
 
-def test_what_is_suspended_as_a_whole_is_not_replaced(strata):
+def test_a_process_suspended_with_its_watchdog_is_not_replaced(strata):
     """As a machine that sleeps: the supervisor and its processes wake up together."""
     family = [psutil.Process(strata.pid), *strata_processes(strata)]
     before = strata.children()

@@ -109,7 +109,7 @@ def test_metrics_tell_of_every_process(strata, worked):
     assert not WORD.search(page)
 
 
-def test_no_line_tells_what_was_said(strata, worked):
+def test_no_log_line_contains_message_text(strata, worked):
     written = strata.logs()
     for event in ("request_finished", "reply_failed", "webhook_delivery_failed", "memory_failed"):
         assert strata.lines(event), event
@@ -160,7 +160,7 @@ def test_a_trace_goes_from_the_request_to_its_task(strata, worked):
     }
 
 
-def test_what_is_asked_by_mcp_is_traced_with_its_queries(strata, worked):
+def test_an_mcp_request_is_traced_with_its_queries(strata, worked):
     spans = strata.collector.spans
     name = "POST /mcp"
     span = until(lambda: [item for item in spans if item.name == name][1:], "two spans of MCP")[0]
@@ -171,7 +171,7 @@ def test_what_is_asked_by_mcp_is_traced_with_its_queries(strata, worked):
     assert "SELECT projects_token" in inside
 
 
-def test_no_trace_tells_what_was_said(strata, worked):
+def test_no_trace_contains_message_text(strata, worked):
     assert strata.collector.received
     for body in strata.collector.received:
         assert CANARY.encode() not in body

@@ -87,6 +87,6 @@ def test_a_cycle_that_does_not_is_refused(watched, monkeypatch):
 
 
 @pytest.mark.parametrize("place", KNOWN)
-def test_what_may_ask_all_shards_is_there(place):
+def test_every_exempt_function_exists(place):
     path, name = place.split(":")
     assert f"def {name}(" in (ROOT / path).read_text()

@@ -130,7 +130,7 @@ def killed(address: str, data_dir: Path, after: float, *arguments: str) -> int:
         return process.wait()
 
 
-def test_what_kills_a_backup_or_a_restore_leaves_nothing_half_done(
+def test_a_killed_backup_or_restore_leaves_nothing_half_done(
     garden,
     elsewhere,
     tmp_path,

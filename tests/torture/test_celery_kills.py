@@ -260,7 +260,7 @@ def test_the_beat_finds_what_lost_messages_would_have_started(
     assert Entry.objects.filter(granularity=Granularity.CONVERSATION).count() == 3
 
 
-def test_what_is_asked_again_would_be_noticed(tally):
+def test_a_repeated_request_would_be_noticed(tally):
     model = Model()
     model.calls = {number: Call(number, "child-1", "The same", "S1") for number in (1, 2)}
     check_calls(model, {2}, tally)

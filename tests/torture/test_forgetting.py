@@ -223,7 +223,7 @@ def start(crew, chance):
     return begin
 
 
-def test_what_is_forgotten_while_memory_is_made_of_it_is_nowhere(
+def test_text_forgotten_while_memory_is_made_of_it_is_nowhere(
     start, repeating_model, chance, scale, tally
 ):
     forgettings, sessions = scale(200, 16), scale(120, 16)

@@ -24,7 +24,7 @@ PATIENCE = 60
 
 
 @pytest.mark.parametrize("kind", ROOM)
-def test_what_is_built_to_hurt_is_refused_in_bounded_memory(kind, scale, tally):
+def test_hostile_files_are_refused_in_bounded_memory(kind, scale, tally):
     step = scale(1, 5)
     done = subprocess.run(
         [sys.executable, "-m", "tests.hostile.file_reader", kind, str(step)],

@@ -177,7 +177,7 @@ def test_instructions_as_the_answer_wait_for_review(small, owner, scripted, scal
     ],
     ids=["JSON", "French", "NUL", "half a sign"],
 )
-def test_what_can_be_used_is(project, owner, scripted, scale, answer, expected, tally):
+def test_a_usable_answer_is_used(project, owner, scripted, scale, answer, expected, tally):
     scripted.default = answer
     for _ in range(scale(50, 2)):
         session = Session.objects.create(project=project, creator=owner, title="Cutover")

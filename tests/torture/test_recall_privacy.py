@@ -208,7 +208,7 @@ def test_no_prompt_recalls_what_is_anothers(team, chance, scale, tally):
     tally("excerpts in prompts", told_count)
 
 
-def test_who_could_read_all_would_be_noticed(team, chance, monkeypatch):
+def test_a_reader_of_everything_would_be_noticed(team, chance, monkeypatch):
     monkeypatch.setattr(
         "memory.recall.search.RecallScope.visibility_condition", lambda self: "true"
     )

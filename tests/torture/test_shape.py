@@ -145,7 +145,7 @@ def kinds(shape: Shape) -> dict[str, list[psutil.Process]]:
     }
 
 
-def test_what_was_acknowledged_is_there_once_and_nothing_hangs(shape, scale, chance, tally):
+def test_acknowledged_work_is_stored_once_and_nothing_hangs(shape, scale, chance, tally):
     api = Api(shape.webs[0], shape.token)
     project = api.call("POST", "projects/", {"name": "Billing", "slug": "billing"})["slug"]
     sessions = [

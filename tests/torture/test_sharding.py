@@ -14,7 +14,7 @@ SHORT = (
     "tests/memory/test_recalled_sections.py::test_private_talk_is_recalled_in_private_only",
     "tests/memory/test_recall.py::test_each_filter_is_kept",
     "tests/memory/test_proposed_entries.py::test_a_digest_that_reads_like_instructions_waits_and_its_children_stand_in",
-    "tests/memory/test_indexing.py::test_what_changes_while_it_is_read_is_read_again",
+    "tests/memory/test_indexing.py::test_a_turn_that_changes_while_it_is_read_is_read_again",
     "tests/memory/test_facts_extracted.py::test_redacted_words_leave_the_facts_too",
     "tests/memory/test_facts_forgotten.py::test_an_entry_takes_its_facts_along",
 )

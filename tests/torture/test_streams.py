@@ -176,7 +176,7 @@ async def all_of_them(clients: list[Client], api: Api, chance, seconds: float) -
     await asyncio.gather(*(later(client, chance.uniform(0, seconds)) for client in clients))
 
 
-def test_whoever_leaves_every_reply_is_said_to_its_end_and_nothing_leaks(
+def test_every_reply_ends_and_nothing_leaks_when_readers_leave(
     web, api, sessions, database, scale, tally, chance
 ):
     number = scale(200, 15)

@@ -73,7 +73,7 @@ def test_a_conversations_label_is_its_date_and_title():
     assert label == "Fri 20 Nov 2026 · Cutover"
 
 
-def test_what_fits_to_the_token_fits_and_one_token_less_leaves_a_line_out():
+def test_an_exact_budget_fits_and_one_token_less_leaves_a_line_out():
     items = [item(n) for n in range(1, 6)]
     whole = render(items, 10_000)
     assert render(items, whole.tokens) == whole

@@ -50,7 +50,7 @@ def test_decisions_facts_and_open_questions_are_quoted_the_best_first():
     )
 
 
-def test_what_happened_comes_before_feelings_about_it():
+def test_events_come_before_feelings_about_them():
     news, feeling = (
         "I joined the climbing club in Graz last week.",
         "Climbing in Graz is wonderful.",
@@ -86,7 +86,7 @@ def test_a_line_has_its_message_and_its_day():
     assert line.score > 1
 
 
-def test_what_is_said_twice_is_quoted_once():
+def test_a_repeated_sentence_is_quoted_once():
     fact = "The cutover is on 3 March and the platform team owns it."
     assert conversation(talk(("Ana", fact), ("Ben", fact + "!"))).count("cutover") == 1
 

@@ -171,7 +171,7 @@ def test_recent_entries_have_a_share_of_their_own():
     assert len(lines) > 30
 
 
-def test_what_two_entries_say_is_shown_once():
+def test_a_line_of_two_entries_is_shown_once():
     same = [source(n, line("The cutover is on 3 March at noon.", 40 * n)) for n in range(3)]
     assert len(shown(same, 500)) == 1
 

@@ -19,14 +19,14 @@ SAID = ["Ana", "The platform team owns billing since 3 March 2026, invoices are 
         "weekly",
     ],
 )
-def test_what_was_said_is_backed_in_any_inflection(words):
+def test_a_statement_is_grounded_in_any_inflection(words):
     assert is_grounded(words, SAID)
 
 
 @pytest.mark.parametrize(
     "words", ["payments team", "30 March", "202", "bill gates", "in", "", "…", "the platform guild"]
 )
-def test_what_was_not_said_is_not(words):
+def test_an_invented_statement_is_not_grounded(words):
     assert not is_grounded(words, SAID)
 
 

@@ -113,7 +113,7 @@ def test_answered_calls_stay():
         [calling(ONE), DONE, answer("a", "one")],
     ],
 )
-def test_what_lacks_its_other_half_goes(messages):
+def test_half_an_exchange_is_left_out(messages):
     assert [
         item
         for item in drop_unpaired_calls([QUESTION, *messages, DONE])

@@ -150,7 +150,7 @@ def test_a_digest_that_waits_takes_nobody_in(state):
 @pytest.mark.parametrize(
     "fields", [{"pinned": True}, {"state": "proposed"}, {"state": "hidden"}, {"state": "absorbed"}]
 )
-def test_what_is_pinned_or_not_visible_is_nobodys_child(fields):
+def test_pinned_and_invisible_entries_have_no_parent(fields):
     nodes = [talk(1, **fields), talk(2)]
     assert next_step(nodes, NOW, 10).rolls[0].children == (nodes[1].id,)
 

@@ -92,7 +92,7 @@ def test_the_particulars_of_a_summary_are_found_and_nothing_else(summary, expect
     ],
     ids=lambda several: several[0],
 )
-def test_what_is_written_in_several_ways_is_the_same(several):
+def test_different_spellings_are_equal(several):
     for item in several:
         for other in several:
             assert not missing([item], other), (item, other)
@@ -114,7 +114,7 @@ def test_what_is_written_in_several_ways_is_the_same(several):
         ("from Vienna", "from there"),
     ],
 )
-def test_what_is_not_the_same_is_missed(child, digest):
+def test_a_different_value_is_a_loss(child, digest):
     assert missing([child], digest)
 
 
@@ -133,7 +133,7 @@ def test_what_is_not_the_same_is_missed(child, digest):
         ("on 3/4/2026", "on March 4, 2026"),
     ],
 )
-def test_what_is_told_in_another_way_is_not_missed(child, digest):
+def test_other_words_for_a_value_are_no_loss(child, digest):
     assert not missing([child], digest)
 
 
@@ -146,7 +146,7 @@ def test_a_date_that_the_childs_label_tells_is_not_looked_for():
     assert loss_report.held == 2
 
 
-def test_what_several_children_hold_counts_once():
+def test_a_detail_of_several_children_counts_once():
     loss_report = audit(
         [("", "for Ana, INFRA-1, 12%"), ("", "for Ana and Ben")], "- Ana and INFRA-1"
     )
@@ -175,7 +175,7 @@ def test_the_children_together_lose_nothing(children):
 
 
 @given(st.lists(TEXTS, max_size=4), TEXTS, TEXTS)
-def test_who_says_more_loses_no_more(children, digest, further):
+def test_a_longer_summary_loses_no_more(children, digest, further):
     assert set(missing(children, f"{digest}\n{further}")) <= set(missing(children, digest))
 
 

@@ -32,7 +32,7 @@ def test_it_may_be_printed():
 @pytest.mark.parametrize(
     "wrong", ["mail.example.org", "http://mail.example.org", "smtp://", "smtp://host:port"]
 )
-def test_what_is_no_address_is_refused(wrong):
+def test_an_invalid_address_is_refused(wrong):
     with pytest.raises(ValueError):
         mail_settings(wrong)
 

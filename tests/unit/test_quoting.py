@@ -99,7 +99,7 @@ def test_nothing_closes_the_fence_and_quoting_twice_changes_nothing(text):
     assert quote(quoted) == quoted
 
 
-def test_what_was_said_stays_as_it_was():
+def test_quoted_text_keeps_its_words():
     for text in (
         *("a < b and x <- y", "Vec<u8> in <main>", "#123 is in #general", "I ❤ 👩‍👩‍👧"),
         *("<memo> < 5 €", "«Привет»", "〈忘れられない物語〉 und <größer>", "a ≪ b"),

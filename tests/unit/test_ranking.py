@@ -54,7 +54,7 @@ def test_no_signal_grows_with_the_length_of_an_excerpt_alone(seed):
     assert np.corrcoef(scores, lengths)[0, 1] < 0.1
 
 
-def test_what_a_person_wrote_comes_before_the_same_words_of_an_assistant():
+def test_a_persons_words_rank_above_an_assistants_same_words():
     texts = ["The warehouse settles the invoice of March."] * 2
     signals = signals_of(rows(texts, by_assistant=[True, False]))
     scores = ranking.total_scores(ranking.score_contributions(signals, ranking.WEIGHTS))

@@ -167,7 +167,7 @@ def test_bullets_in_json_have_their_lines(rows, expected):
     assert clean_summary(answer.summary, 3, 80) == expected
 
 
-def test_what_is_too_long_is_cut_at_the_end_of_a_bullet_or_sentence():
+def test_a_long_summary_is_cut_at_the_end_of_a_bullet_or_sentence():
     assert tidied("- one two three\n- four five six", 3, 6) == "- one two three"
     assert tidied("- One two. Three four. Five six.\n- seven", 3, 5) == "- One two. Three four."
     assert tidied("- one two three four five", 3, 4) == "- one two three…"
@@ -182,7 +182,7 @@ def test_what_is_too_long_is_cut_at_the_end_of_a_bullet_or_sentence():
     st.integers(min_value=1, max_value=4),
     st.integers(min_value=4, max_value=120),
 )
-def test_whatever_a_model_answers_keeps_to_the_limits(answer, most_bullets, most_words):
+def test_any_answer_of_a_model_keeps_to_the_limits(answer, most_bullets, most_words):
     try:
         text = tidied(answer, most_bullets, most_words)
     except ValueError as reason:

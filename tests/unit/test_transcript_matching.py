@@ -48,7 +48,7 @@ PATH = stored_lines("Who owns billing?", "Ana does.", "Since when?", "Since Marc
         request_lines("Since when?", '<details type="reasoning">Hm</details>\nSince March.', "So?"),
     ],
 )
-def test_what_is_new_goes_to_the_end(request_):
+def test_new_messages_go_to_the_end(request_):
     assert match_transcript(PATH, request_, False) == Continuation(len(request_) - 1)
 
 
@@ -83,7 +83,7 @@ def test_a_question_in_place_of_another():
     assert match_transcript(PATH, sent, False) == Continuation(2, UUID(int=2))
 
 
-def test_what_was_said_elsewhere_is_never_replaced():
+def test_messages_from_elsewhere_are_never_replaced():
     path = [*PATH[:2], *stored_lines("", "", "Since when?", "Since March.", from_api=False)[2:]]
     sent = request_lines("Who owns billing?", "Ana does.", "Why?")
     assert match_transcript(path, sent, False) == Continuation(2)
@@ -108,12 +108,12 @@ def test_another_image_is_another_question():
     ) == Regeneration(UUID(int=1))
 
 
-def test_what_the_record_lacks_at_its_end_is_taken_in():
+def test_messages_missing_at_the_end_of_the_record_are_added():
     sent = request_lines("Since when?", "Since March.", "Who told you?", "Ben.", "So?")
     assert match_transcript(PATH, sent, False) == Continuation(2)
 
 
-def test_what_differs_in_the_middle_is_not():
+def test_messages_missing_in_the_middle_are_not_added():
     sent = request_lines("Who owns billing?", "Ana does.", "How long?", "A year.", "So?")
     assert match_transcript(PATH, sent, False) == Continuation(4)
 
@@ -139,7 +139,7 @@ def test_of_many_alike_the_one_with_the_same_before_it_is_meant():
         "Provide a concise, 5-word-or-less title for the conversation.\nUser: Anything",
     ],
 )
-def test_what_tells_the_conversation_itself_stands_apart(text):
+def test_a_request_about_the_conversation_is_no_continuation(text):
     assert match_transcript(PATH, request_lines(text), False) is None
 
 
@@ -186,6 +186,6 @@ def test_every_request_gets_a_valid_match_or_none(path, request, is_new):
 @given(
     st.lists(texts.filter(str.strip), min_size=2, max_size=8).filter(lambda it: len(it) % 2 == 0)
 )
-def test_who_tells_all_of_it_goes_on_at_its_end(path):
+def test_a_complete_transcript_continues_at_its_end(path):
     sent = [*stored_lines(*path), ComparedMessage("user", "quite another question")]
     assert match_transcript(stored_lines(*path), sent, False) == Continuation(len(path))

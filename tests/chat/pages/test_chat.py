@@ -80,7 +80,7 @@ def test_a_place_that_is_not_there_gets_404(client, owner, session, url, through
     assert client.get(f"{url}?through={through}").status_code == 404
 
 
-def test_what_the_next_reply_would_be_told_is_shown(client, owner, session, url):
+def test_the_prompt_of_the_next_reply_is_shown(client, owner, session, url):
     post_messages(
         session, [draft("When?", author=owner), draft("On Thursday.", role=Role.ASSISTANT)]
     )

@@ -48,7 +48,7 @@ def test_an_owner_registers_one_and_sees_its_secret_once(api, owner, project, co
         {"is_on": "perhaps"},
     ],
 )
-def test_what_makes_no_sense_is_refused_by_its_name(api, owner, project, connector, change):
+def test_an_invalid_webhook_is_refused_by_field(api, owner, project, connector, change):
     answer = api(owner).post(URL, WISH | change, format="json")
     assert answer.status_code == 400
     assert set(answer.json()) == set(change)

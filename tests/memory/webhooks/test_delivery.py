@@ -162,9 +162,7 @@ def test_after_ten_attempts_it_is_given_up(webhook, inside, say, work, pass_time
     assert (last.state, last.status_code, last.next_try_at) == ("given_up", 500, None)
 
 
-def test_what_one_receiver_cannot_take_does_not_hold_up_the_rest(
-    webhook, inside, say, work, pass_time
-):
+def test_a_failing_receiver_does_not_hold_up_the_rest(webhook, inside, say, work, pass_time):
     poison = str(say("It cannot take this").pk)
     inside.reply = lambda received: Reply(500 if poison in received.body.decode() else 200)
     others = [str(say().pk) for _ in range(3)]
@@ -284,7 +282,7 @@ def test_one_that_is_switched_on_again_starts_afresh(webhook, inside, say, work,
     assert Delivery.objects.filter(state="delivered").count() == 1
 
 
-def test_what_is_too_late_is_given_up_and_the_log_is_cleared(webhook, inside, say):
+def test_late_deliveries_are_given_up_and_the_log_is_cleared(webhook, inside, say):
     def pass_time(**span: float) -> None:
         Delivery.objects.update(created_at=F("created_at") - timedelta(**span))
 
@@ -356,7 +354,7 @@ def test_two_workers_do_not_send_the_same(webhook, inside, say):
     assert inside.requests == []
 
 
-def test_who_was_overtaken_sends_nothing(webhook, inside, say, pass_time):
+def test_an_overtaken_sender_sends_nothing(webhook, inside, say, pass_time):
     say()
     slow = delivery._claim(webhook.pk)
     pass_time(seconds=61)

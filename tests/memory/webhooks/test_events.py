@@ -60,7 +60,7 @@ def test_a_reply_that_failed_is_finished_too(webhook, shared, editor):
     assert stored_events()[1][1]["status"] == "failed"
 
 
-def test_what_is_said_in_private_is_not_told(webhook, private, editor):
+def test_private_messages_send_no_event(webhook, private, editor):
     _message, reply = ask(private, "My salary is 93,500 euros.", editor)
     finalise(reply, "Noted.", "complete", {})
     assert stored_events() == []
@@ -72,7 +72,7 @@ def test_a_fork_says_nothing_new(webhook, shared, editor):
     assert len(stored_events()) == 1
 
 
-def test_what_did_not_happen_is_not_told(webhook, shared, editor):
+def test_a_rolled_back_change_sends_no_event(webhook, shared, editor):
     with pytest.raises(RuntimeError), transaction.atomic():
         post_message(shared, "Hello", author=editor)
         assert len(stored_events()) == 1
@@ -108,7 +108,7 @@ def test_an_import_is_told_of_as_one(webhook, project, owner):
         (ActivityVerb.PROPOSED, "memory.proposed"),
     ],
 )
-def test_what_memory_does(webhook, project, entry, chat, verb, event):
+def test_memory_sends_its_events(webhook, project, entry, chat, verb, event):
     Delivery.objects.all().delete()
     act = record_activity(
         project.pk,

@@ -39,7 +39,7 @@ def test_an_owner_registers_one_and_sees_its_secret_once(as_owner, project, conn
         assert "whsec_" not in as_owner.get(path).content.decode()
 
 
-def test_what_is_refused_is_not_lost_and_says_why(as_owner, project, connector):
+def test_a_refused_form_keeps_its_text_and_shows_why(as_owner, project, connector):
     answer = as_owner.post(URL, WISH | {"url": "http://localhost/hook"})
     text = answer.content.decode()
     assert answer.status_code == 400
@@ -110,7 +110,7 @@ def test_everybody_but_an_owner_gets_404(client, request, webhook, connector, us
     assert Webhook.objects.count() == 1
 
 
-def test_who_is_not_signed_in_is_asked_to(client, webhook):
+def test_an_anonymous_user_is_asked_to_sign_in(client, webhook):
     assert client.get(webhook_url(webhook)).status_code == 302
 
 

@@ -18,49 +18,54 @@ MAX_ENDED = 50
 
 @dataclass(frozen=True)
 class EndedFact:
-    """A former fact; `new_object` replaced `object` on `until`, a day in the project's zone."""
+    """A former fact; `new_object` replaced `object` on `until`, a day in the project's zone.
+
+    Both objects are case-folded.
+    """
 
     subject: str
     object: str
     new_object: str
     until: date
 
-    def is_stated_in(self, line: Line) -> bool:
-        """Return whether a line of a day before `until` contains its object and its subject.
+    def is_stated_in(self, text: str, day: date) -> bool:
+        """Return whether the case-folded `text` of a `day` before `until` contains the object and
+        the subject.
 
-        A line that contains the new object too reports the change, and stays true.
+        A text that contains the new object too reports the change, and stays true.
         """
-        text = line.text.casefold()
         # The plain comparisons first: they leave few lines for the comparison by words.
         return (
-            line.day <= self.until
-            and self.object.casefold() in text
-            and self.new_object.casefold() not in text
-            and is_grounded(self.subject, [line.text])
+            day <= self.until
+            and self.object in text
+            and self.new_object not in text
+            and is_grounded(self.subject, [text])
         )
 
 
-def ended_facts(project: Project, now: datetime) -> list[EndedFact]:
-    """Return the project's own facts that other facts ended, the last ended first."""
+def ended_facts(project: Project, moment: datetime | None = None) -> list[EndedFact]:
+    """Return the project's own facts that other facts ended by now, the last ended first; with
+    `moment`, those that had ended then, as they were recorded then.
+    """
     newer = Fact.objects.filter(project=project, pk=OuterRef("closer")).values("object")
     rows = (
         Fact.objects.filter(project=project, user=None)
-        .with_validity()
-        .ended_by(now)
+        .with_validity(moment)
+        .ended_by(moment or timezone.now())
         .annotate(new_object=Subquery(newer))
         .values_list("subject", "object", "new_object", "until")
     )
     return [
-        EndedFact(subject, old, new, timezone.localdate(until, project.zone))
+        EndedFact(subject, old.casefold(), new.casefold(), timezone.localdate(until, project.zone))
         for subject, old, new, until in rows[:MAX_ENDED]
     ]
 
 
 def mark_ended(lines: Iterable[Line], ended: Sequence[EndedFact]) -> list[Line]:
     """Return `lines`, of which those that state an ended fact have the day until which it held."""
-    return [
-        replace(line, until=min(days))
-        if (days := [fact.until for fact in ended if fact.is_stated_in(line)])
-        else line
-        for line in lines
-    ]
+    marked = []
+    for line in lines:
+        text = line.text.casefold()
+        days = [fact.until for fact in ended if fact.is_stated_in(text, line.day)]
+        marked.append(replace(line, until=min(days)) if days else line)
+    return marked

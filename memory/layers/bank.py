@@ -1,9 +1,11 @@
 """The memory bank: the lines of the entries rendered as one text within a token budget. Pure."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cache
 from uuid import UUID
 
 from django.utils.translation import gettext_noop as _
@@ -25,6 +27,7 @@ CLOSING = "</memory>\n"
 STALE_MARK = " (edited since, to be rewritten)"
 # Takes the place of a line that the reader may not see.
 PRIVATE = "(private)"
+_LETTER = re.compile(r"[A-Za-z]")
 # Separates the parts of a label.
 SEPARATOR = " · "
 
@@ -82,9 +85,9 @@ def render(items: Sequence[BankItem], max_tokens: int, private: Collection[UUID]
     by_id = {item.id: item for item in items}
     rows: dict[ShownLine, str] = {}
 
+    @cache
     def cost(shown: ShownLine) -> int:
-        if shown not in rows:
-            rows[shown] = _row(shown.line, by_id[shown.source])
+        rows[shown] = _row(shown.line, by_id[shown.source])
         return token_counting.count(rows[shown])
 
     # The sum is exact because each part ends in a newline and starts without a space (see
@@ -137,7 +140,12 @@ def frame_tokens() -> int:
 
 
 def _source(item: BankItem) -> Source:
-    lines = [line for line in item.lines if quoting.quote_on_one_line(line.text)]
+    # Quoting removes no ASCII letter, and most lines start with one.
+    lines = [
+        line
+        for line in item.lines
+        if _LETTER.search(line.text) or quoting.quote_on_one_line(line.text)
+    ]
     return Source(item.id, lines, item.messages, item.pinned)
 
 

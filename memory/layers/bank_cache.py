@@ -10,7 +10,6 @@ from django.contrib.postgres.aggregates import StringAgg
 from django.db import transaction
 from django.db.models import CharField, Count, F, Max, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import MD5, Cast, Concat
-from django.utils import timezone
 
 from memory.facts.superseded import ended_facts, mark_ended
 from memory.layers import bank
@@ -106,7 +105,7 @@ _prepared_rows = PreparedQuery(_stored_rows, UUID)
 def bank_items(project: Project, entries: Iterable[Entry]) -> list[BankItem]:
     """Return `entries` as items. A line that states an ended fact has the day of its end."""
     items = [entry.as_item() for entry in entries]
-    ended = ended_facts(project, timezone.now()) if items else ()
+    ended = ended_facts(project) if items else ()
     return [replace(item, lines=mark_ended(item.lines, ended)) for item in items]
 
 

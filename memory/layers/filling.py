@@ -13,14 +13,14 @@ Each period shows the first lines of its list, without lines that repeat a shown
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from itertools import islice
+from functools import cache
 from uuid import UUID
 
 from memory.layers.lines import Line
-from memory.layers.roll_up import LineIndex, roll_up
+from memory.layers.roll_up import LineIndex, rolled_up
 
 # Pinned entries, and the first lines of all periods, take at most this share.
 PINNED_SHARE = 0.5
@@ -49,9 +49,9 @@ class Source:
     pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ShownLine:
-    """A line in the bank, and the entry that it belongs to."""
+    """A line in the bank, and the entry that it belongs to. It is equal to itself only."""
 
     source: UUID
     line: Line
@@ -61,17 +61,25 @@ class ShownLine:
 class Period:
     """The lines of one month, of one recent entry or of one pinned entry, in order.
 
-    `weight` is the part of its value that stays the same while it gets lines. `position` is the
-    place of the next line that was not looked at.
+    `weight` is the part of its value that stays the same while it gets lines. `next` is its first
+    line that was not shown, and that repeated none of the first `compared` shown lines of the bank.
     """
 
     month: Month
-    lines: Sequence[ShownLine]
+    rest: Iterator[ShownLine]
     weight: float
     is_recent: bool = False
     pinned: bool = False
-    position: int = 0
     shown: list[ShownLine] = field(default_factory=list)
+    next: ShownLine | None = field(init=False)
+    compared: int = 0
+
+    def __post_init__(self) -> None:
+        self.advance()
+
+    def advance(self) -> None:
+        self.next = next(self.rest, None)
+        self.compared = 0
 
 
 def fill(
@@ -86,7 +94,7 @@ def fill(
     takes besides. Equal sources have the same result, in any order.
     """
     periods = _periods(sources)
-    filling = _Filling(periods, room, cost, heading_cost)
+    filling = _Filling(periods, room, cost, cache(heading_cost))
     filling.take_best([period for period in periods if period.pinned], room * PINNED_SHARE)
     filling.take_floors(room * FLOOR_SHARE)
     recent = [period for period in periods if period.is_recent]
@@ -107,9 +115,9 @@ def _periods(sources: Iterable[Source]) -> list[Period]:
         is_recent = all(line.day >= recent_from for line in source.lines)
         for month, lines in _by_month(source).items():
             if is_recent or source.pinned:
-                shown = [ShownLine(source.id, line) for line in lines]
+                rest = iter([ShownLine(source.id, line) for line in lines])
                 weight = _weight(source.messages, lines, newest)
-                periods.append(Period(month, shown, weight, is_recent, source.pinned))
+                periods.append(Period(month, rest, weight, is_recent, source.pinned))
             else:
                 months[month].append((source, lines))
     periods += [_merged(month, parts, newest) for month, parts in months.items()]
@@ -127,11 +135,12 @@ def _merged(month: Month, parts: Sequence[tuple[Source, list[Line]]], newest: da
     """Return the period of a month, with the lines of all its entries."""
     owners = {id(line): source.id for source, lines in parts for line in lines}
     lists = [lines for _, lines in parts]
-    lines = roll_up(lists, limit=len(owners)) if len(lists) > 1 else lists[0]
+    # Only a few of them are looked at.
+    lines = rolled_up(lists) if len(lists) > 1 else iter(lists[0])
     # An entry of two months counts with its share in each.
     messages = sum(source.messages * len(part) / len(source.lines) for source, part in parts)
-    shown = [ShownLine(owners[id(line)], line) for line in lines]
-    return Period(month, shown, _weight(messages, lines, newest))
+    weight = _weight(messages, [line for lines in lists for line in lines], newest)
+    return Period(month, (ShownLine(owners[id(line)], line) for line in lines), weight)
 
 
 def _weight(messages: float, lines: Sequence[Line], newest: date) -> float:
@@ -151,36 +160,39 @@ class _Filling:
     index: LineIndex = field(default_factory=LineIndex)
     months: set[Month] = field(default_factory=set)
 
-    def next_line(self, period: Period) -> Line | None:
+    def next_line(self, period: Period) -> ShownLine | None:
         """Return the next line of a period that repeats no shown line, or None."""
-        for shown in islice(period.lines, period.position, None):
-            if not self.index.repeats(shown.line):
-                return shown.line
-            period.position += 1
-        return None
+        while period.next is not None and period.compared < len(self.index):
+            if self.index.repeats(period.next.line):
+                period.advance()
+            else:
+                period.compared = len(self.index)
+        return period.next
 
     def value(self, period: Period) -> float:
         """Return the value of the next line of a period; 0 if there is none."""
-        line = self.next_line(period)
-        if line is None:
+        shown = self.next_line(period)
+        if shown is None:
             return 0.0
-        return period.weight / (len(period.shown) + 1) * max(line.score, MIN_SCORE)
+        return period.weight / (len(period.shown) + 1) * max(shown.line.score, MIN_SCORE)
 
     def price(self, period: Period) -> float:
         """Return the tokens of the next line of a period; infinite if there is none."""
-        if self.next_line(period) is None:
+        shown = self.next_line(period)
+        if shown is None:
             return math.inf
         heading = 0 if period.month in self.months else self.heading_cost(period.month)
-        return heading + self.cost(period.lines[period.position])
+        return heading + self.cost(shown)
 
     def take(self, period: Period) -> None:
         self.room -= self.price(period)
-        shown = period.lines[period.position]
+        shown = self.next_line(period)
+        assert shown is not None
         self.months.add(period.month)
         self.index.add(shown.line)
         self.chosen.append(shown)
         period.shown.append(shown)
-        period.position += 1
+        period.advance()
 
     def take_floors(self, limit: float) -> None:
         """Take a line for each month that has none; see FLOOR_PLANS."""

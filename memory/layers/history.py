@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext_noop as _
 
+from memory.facts.superseded import ended_facts, mark_ended
 from memory.layers import bank, lines
 from memory.layers.lines import Line
 from memory.models import Entry, EntryRevision, EntryState, EntryStatus
@@ -39,10 +40,12 @@ class PastEntry:
 def bank_as_of(project: Project, moment: datetime) -> bank.Bank:
     """Return the bank as it was at `moment`, with the labels and the budget of today.
 
-    The texts are those of that moment. Entries that were forgotten, hidden or sent to review since
-    are listed as left out, and no later text takes their place.
+    The texts are those of that moment, and so are the marks of ended facts. Entries that were
+    forgotten, hidden or sent to review since are listed as left out, and no later text takes their
+    place.
     """
     items, missing = [], []
+    ended = ended_facts(project, moment)
     for past in bank_candidates(project, moment).values():
         if past.is_taken_out:
             missing.append((past.entry.pk, TAKEN_OUT))
@@ -50,7 +53,8 @@ def bank_as_of(project: Project, moment: datetime) -> bank.Bank:
             missing.append((past.entry.pk, FORGOTTEN))
         else:
             is_stale = past.state.state == EntryStatus.STALE
-            item = replace(past.entry.as_item(), lines=past.lines, stale=is_stale)
+            marked = mark_ended(past.lines, ended)
+            item = replace(past.entry.as_item(), lines=marked, stale=is_stale)
             items.append(replace(item, pinned=past.state.pinned))
     rendered = bank.render(items, project.bank_max_tokens)
     left_out = (*rendered.left_out, *sorted(missing))

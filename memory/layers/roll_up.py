@@ -2,8 +2,10 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from functools import cache
+from itertools import islice
 
 from memory.layers.content_words import content_words
 from memory.layers.lines import Line
@@ -19,11 +21,16 @@ class LineIndex:
     """The lines that were taken, to find the lines that repeat them."""
 
     def __init__(self) -> None:
+        # A line is looked up several times before it is taken.
+        self._words = cache(content_words)
         self._lines: list[frozenset[str]] = []
         self._lines_with: defaultdict[str, list[int]] = defaultdict(list)
 
+    def __len__(self) -> int:
+        return len(self._lines)
+
     def add(self, line: Line) -> None:
-        words = content_words(line.text)
+        words = self._words(line.text)
         for word in words:
             self._lines_with[word].append(len(self._lines))
         self._lines.append(words)
@@ -32,7 +39,7 @@ class LineIndex:
         """Return whether an added line shares REPEATED_SHARE of the words of the shorter one, and
         all numbers and identifiers with digits of `line`.
         """
-        words = content_words(line.text)
+        words = self._words(line.text)
         shared = Counter(place for word in words for place in self._lines_with.get(word, ()))
         return any(
             count >= REPEATED_SHARE * min(len(words), len(self._lines[place]))
@@ -42,16 +49,20 @@ class LineIndex:
 
 
 def roll_up(lists: Iterable[Sequence[Line]], limit: int = MAX_LINES) -> list[Line]:
-    """Return up to `limit` of the lines of several conversations, the most important first.
+    """Return the first `limit` lines of `rolled_up`."""
+    return list(islice(rolled_up(lists), limit))
+
+
+def rolled_up(lists: Iterable[Sequence[Line]]) -> Iterator[Line]:
+    """Yield the lines of several conversations, the most important first.
 
     Each conversation contributes one line before any contributes two, in the order of its own list.
     Within a round, the lines with the best scores come first; in the first round, those of weeks
     that have no line yet. A line that repeats one before it is left out.
     """
     taken = LineIndex()
-    result: list[Line] = []
     rests = [iter(lines) for lines in lists]
-    while rests and len(result) < limit:
+    while rests:
         candidates = []
         for rest in list(rests):
             line = next((line for line in rest if not taken.repeats(line)), None)
@@ -60,14 +71,13 @@ def roll_up(lists: Iterable[Sequence[Line]], limit: int = MAX_LINES) -> list[Lin
             else:
                 candidates.append(line)
         candidates.sort(key=lambda line: (-line.score, line.day, line.text))
-        if not result:
+        if not len(taken):
             candidates = _weeks_first(candidates)
         for line in candidates:
             # A line of the same round may say the same.
             if not taken.repeats(line):
                 taken.add(line)
-                result.append(line)
-    return result[:limit]
+                yield line
 
 
 def _weeks_first(lines: Sequence[Line]) -> list[Line]:

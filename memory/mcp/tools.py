@@ -15,7 +15,7 @@ from mcp.types import Tool, ToolAnnotations
 from pydantic import BaseModel
 
 from chat.conversations import edits, notes
-from chat.links import message_url
+from chat.links import source_url
 from chat.models import Message
 from chat.permissions import message_for_changing, sessions_for
 from chat.prompt.tools import arguments_model
@@ -75,7 +75,7 @@ class Caller:
 
     def url_of(self, row: Row) -> str:
         if isinstance(row, Message):
-            return self.absolute(message_url(row))
+            return self.absolute(source_url(row))
         return self.page_url("fact" if isinstance(row, Fact) else "entry", row.pk)
 
     def page_url(self, name: str, pk: Any) -> str:

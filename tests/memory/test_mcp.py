@@ -13,6 +13,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from chat.conversations.messages import NewBranch, draft, post_messages
 from chat.models import Message, Visibility
 from config.asgi import application
 from memory.facts import Statement, create_fact
@@ -150,6 +151,18 @@ def test_a_note_is_read_rewritten_and_taken_out(call, editor, project):
     assert call(editor, "delete_memory", memory_id=pk) == {"memory_id": pk, "kind": "note"}
     assert call(editor, "get_memories")["memories"] == []
     assert call(editor, "delete_memory", memory_id=pk) == "There is no such memory."
+
+
+def test_the_url_of_a_message_shows_the_branch_that_it_is_on(call, owner, project):
+    session = talk(project, owner, TIDE)
+    message = session.messages.get()
+    post_messages(session, [draft("It is high tide.", author=owner)], at=NewBranch(None))
+    url = call(owner, "get_memory", memory_id=str(message.pk))["url"].removeprefix(HOST)
+    browser = Browser()
+    browser.force_login(owner)
+    path, _, query = url.partition("#")[0].partition("?")
+    assert TIDE not in browser.get(path).content.decode()
+    assert TIDE in browser.get(f"{path}?{query}").content.decode()
 
 
 @pytest.fixture

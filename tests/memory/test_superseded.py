@@ -3,10 +3,12 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
 from memory import facts
 from memory.facts import Statement
 from memory.layers.bank_cache import rendered_bank
+from memory.layers.history import bank_as_of
 from memory.layers.lines import Line
 from projects.models import Membership
 from tests.memory.daily_entries import START, remember
@@ -43,6 +45,16 @@ def test_a_line_is_marked_when_a_fact_ends_its_fact(project, owner, entry):
     assert marked.version > before.version
     facts.hide(new, owner)
     assert rendered_bank(project).text == before.text
+
+
+def test_a_past_moment_has_the_marks_of_that_moment(project, owner, entry):
+    own(project, owner, "platform", START)
+    before, moment = rendered_bank(project).text, timezone.now()
+    own(project, owner, "payments", ENDS)
+    assert bank_as_of(project, moment).text == before
+    marked = bank_as_of(project, timezone.now()).text
+    assert marked == rendered_bank(project).text
+    assert "(until 15 Jan)" in marked
 
 
 def test_a_line_that_reports_the_change_is_not_marked(project, owner, entry):

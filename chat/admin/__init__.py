@@ -1,10 +1,11 @@
-"""Conversations in the admin. Deleting is left to the app, which also deletes their memories."""
+"""Conversations in the admin. `memory.admin.conversations` adds the actions of moderators."""
 
 from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin.private_text import PrivateTextAdmin
+from chat.conversations.sessions import update_session
 from chat.models import (
     Attachment,
     FileRemoval,
@@ -17,7 +18,7 @@ from chat.models import (
 )
 from projects.admin import ReadOnlyAdmin
 
-EDITABLE_SESSION_FIELDS = ("title", "visibility", "remembered", "history_limit")
+EDITABLE_SESSION_FIELDS = ("title", "visibility", "remembered", "status", "history_limit")
 
 
 @admin.register(Session)
@@ -68,8 +69,8 @@ class SessionAdmin(PrivateTextAdmin):
         return self.preview(session, session.label)
 
     def save_model(self, request, obj: Session, form, change: bool) -> None:
-        # Save only the changed columns: a message may arrive meanwhile and raise `last_seq`.
-        obj.save(update_fields=form.changed_data)
+        changes = {name: form.cleaned_data[name] for name in form.changed_data}
+        update_session(obj, **changes)
 
 
 @admin.register(Message)

@@ -1,10 +1,11 @@
-"""Changes to existing messages: edit, delete, react, regenerate, choose a branch, fork.
+"""Changes to existing messages: edit, delete, hide, react, regenerate, choose a branch, fork.
 
 Each operation locks the session's row first, as posting does, and raises its version.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -100,11 +101,42 @@ def delete(message: Message, version: int | None = None) -> Message:
     """
     with locked_session(message.project_id, message.session_id) as session:
         current = current_version(message, version)
-        if current.deleted_at is None:
-            current.deleted_at, current.version = timezone.now(), current.version + 1
-            current.save(update_fields=["deleted_at", "version"])
-            message_changed.send(sender=Message, session=session, messages=[current])
+        if current.deleted_at is None or current.hidden_at is not None:
+            _save_deletion(session, current, current.deleted_at or timezone.now())
     return current
+
+
+def hide(message: Message) -> Message:
+    """Delete `message` until `show` brings it back. Raises ConflictError if it is deleted."""
+    with locked_session(message.project_id, message.session_id) as session:
+        current = current_version(message, None)
+        if current.deleted_at is not None:
+            raise ConflictError(_("This message was deleted."))
+        now = timezone.now()
+        _save_deletion(session, current, now, hidden_at=now)
+    return current
+
+
+def show(message: Message) -> Message:
+    """Undo `hide`. Raises ConflictError for a message that is not hidden."""
+    with locked_session(message.project_id, message.session_id) as session:
+        current = current_version(message, None)
+        if current.hidden_at is None:
+            raise ConflictError(_("This message is not hidden."))
+        _save_deletion(session, current, None)
+    return current
+
+
+def _save_deletion(
+    session: Session,
+    message: Message,
+    deleted_at: datetime | None,
+    hidden_at: datetime | None = None,
+) -> None:
+    message.deleted_at, message.hidden_at = deleted_at, hidden_at
+    message.version += 1
+    message.save(update_fields=["deleted_at", "hidden_at", "version"])
+    message_changed.send(sender=Message, session=session, messages=[message])
 
 
 def react(message: Message, user, emoji: str, wanted: bool) -> None:

@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chat.models.messages import Message
 from chat.models.sessions import Session
@@ -42,6 +43,8 @@ class Attachment(ProjectScopedModel):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = _("image")
+        verbose_name_plural = _("images")
         ordering = ["created_at", "id"]
 
     def __str__(self) -> str:
@@ -67,6 +70,8 @@ class FileRemoval(models.Model):
     next_try_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = _("file to delete")
+        verbose_name_plural = _("files to delete")
         indexes = [
             models.Index(fields=["project_id", "act"], name="file_removal_of_act"),
         ]

@@ -61,6 +61,8 @@ class Import(ProjectScopedModel):
     objects = ImportQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("import")
+        verbose_name_plural = _("imports")
         ordering = ["-created_at", "-id"]
 
     def __str__(self) -> str:
@@ -100,7 +102,8 @@ class ImportedStretch(ProjectScopedModel):
     objects = StretchQuerySet.as_manager()
 
     class Meta:
-        verbose_name_plural = "imported stretches"
+        verbose_name = _("imported part of a chat")
+        verbose_name_plural = _("imported parts of chats")
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "session", "first_seq"], name="one_import_a_stretch"

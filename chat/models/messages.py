@@ -165,6 +165,12 @@ class Message(ProjectScopedModel):
     source_key = models.CharField(max_length=300, null=True, blank=True, editable=False)
     edited_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
+    hidden_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="A moderator hid the message, which is deleted until it is shown again.",
+    )
     forgotten_at = models.DateTimeField(
         null=True,
         blank=True,
@@ -181,6 +187,8 @@ class Message(ProjectScopedModel):
     objects = MessageQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("message")
+        verbose_name_plural = _("messages")
         ordering = ["session", "seq"]
         constraints = [
             models.UniqueConstraint(fields=["project", "session", "seq"], name="one_message_a_seq"),
@@ -252,6 +260,8 @@ class MessageRevision(ProjectScopedModel):
     edited_at = models.DateTimeField(help_text="The time at which another text replaced it.")
 
     class Meta:
+        verbose_name = _("earlier version of a message")
+        verbose_name_plural = _("earlier versions of messages")
         ordering = ["-version"]
         constraints = [
             models.UniqueConstraint(
@@ -281,6 +291,8 @@ class Reaction(ProjectScopedModel):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name = _("reaction")
+        verbose_name_plural = _("reactions")
         ordering = ["created_at", "id"]
         constraints = [
             models.UniqueConstraint(

@@ -130,6 +130,8 @@ class Session(ProjectScopedModel):
     objects = SessionQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("chat")
+        verbose_name_plural = _("chats")
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "source_key"], name="one_session_a_source_key"
@@ -197,6 +199,8 @@ class Seen(ProjectScopedModel):
     seq = models.PositiveIntegerField()
 
     class Meta:
+        verbose_name = _("read position")
+        verbose_name_plural = _("read positions")
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "session", "user"], name="one_place_a_session_and_reader"

@@ -129,6 +129,7 @@ class HistoryMessage(NamedTuple):
     status: str
     version: int
     deleted_at: datetime | None
+    hidden_at: datetime | None
     has_images: bool
     reaction_counts: list[str]
 

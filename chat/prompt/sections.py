@@ -183,7 +183,8 @@ def _items(messages: Sequence[PromptMessage]) -> tuple[PromptItem, ...]:
 
 def _counts(turn: Turn, message: HistoryMessage | Message) -> bool:
     has_content = message.text or message.calls or message.tool_call_id or message.pk in turn.images
-    is_visible = message.deleted_at is None or turn.project.keep_deleted
+    is_deleted = message.deleted_at is not None
+    is_visible = not is_deleted or (turn.project.keep_deleted and message.hidden_at is None)
     promptable = is_promptable(message.role, message.tool_call_id)
     return bool(message.is_final and has_content and is_visible and promptable)
 

@@ -1,5 +1,23 @@
 """Admin pages of memory."""
 
-from memory.admin import background_work, entries, facts, imports, records, webhooks
+from memory.admin import (
+    background_work,
+    blocks,
+    conversations,
+    entries,
+    facts,
+    imports,
+    records,
+    webhooks,
+)
 
-__all__ = ["background_work", "entries", "facts", "imports", "records", "webhooks"]
+__all__ = [
+    "background_work",
+    "blocks",
+    "conversations",
+    "entries",
+    "facts",
+    "imports",
+    "records",
+    "webhooks",
+]

@@ -1,11 +1,14 @@
 """Admin pages of background work: progress, failures and model calls."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from memory.admin.mixins import ActionAdmin
+from memory.admin.usage import SUM_DAYS, usage_sums
 from memory.models import Call, Cursor, EntriesChanged, IndexCursor, Ladder, Nudge
 from projects.admin import ReadOnlyAdmin
 
@@ -65,6 +68,9 @@ class NudgeAdmin(ReadOnlyAdmin):
 
 @admin.register(Call)
 class CallAdmin(ReadOnlyAdmin):
+    """The calls that write memories, and the sums of these and of all replies."""
+
+    change_list_template = "admin/memory/call/change_list.html"
     list_display = (
         "kind",
         "model",
@@ -79,6 +85,12 @@ class CallAdmin(ReadOnlyAdmin):
     list_filter = ("kind", "model")
     date_hierarchy = "started_at"
     search_fields = ("model", "project__slug", "=session_id")
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        sums = {"sums": usage_sums(), "sum_days": SUM_DAYS}
+        return super().changelist_view(request, sums | (extra_context or {}))
 
 
 @admin.register(IndexCursor)

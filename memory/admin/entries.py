@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.db.models import Case, QuerySet, Value, When
 from django.http import Http404, HttpRequest, HttpResponse
@@ -97,9 +96,8 @@ class EntryAdmin(EntryActionsMixin, ActionAdmin):
     ) -> HttpResponse:
         entry = kwargs.get("obj")
         if entry is not None:
-            acts = self.acts_for(request)
-            context["acts"] = [act for act in acts if not state_objection(act, entry)]
-            context["picked"] = ACTION_CHECKBOX_NAME
+            acts = [act for act in self.acts_for(request) if not state_objection(act, entry)]
+            context["acts"] = [(act.value, f"{act.label}…") for act in acts]
         return super().render_change_form(request, context, *args, **kwargs)
 
 

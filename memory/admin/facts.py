@@ -1,9 +1,10 @@
-"""Admin pages of facts, with actions to decide on facts and to forget them."""
+"""Admin pages of facts, on which moderators reword, decide on and forget facts."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
-from django.contrib import admin, messages
+from django import forms
+from django.contrib import admin
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import Truncator
@@ -13,13 +14,12 @@ from chat.admin.private_text import HIDDEN_TEXT, is_uuid
 from chat.models import Session, Visibility
 from chat.signals import private_text_opened
 from memory import facts
-from memory.admin.mixins import ForgetActionAdmin, in_english
+from memory.admin.mixins import ForgetActionAdmin, ServiceForm, ServiceFormAdmin, row_action
+from memory.facts import Statement
 from memory.forgetting.service import ForgetScope
 from memory.models import ActivityVerb, Fact, FactSource
 from memory.models.activity import record_activity
-from memory.moderation.actions import MAX_ENTRIES_AT_ONCE
 from projects.admin import ReadOnlyAdmin, ReadOnlyMixin
-from projects.core.errors import DomainError
 
 PRIVATE_SOURCES = FactSource.objects.filter(session__visibility=Visibility.PRIVATE)
 
@@ -31,34 +31,26 @@ class FactSourceInline(ReadOnlyMixin, admin.StackedInline):
     fields = ("message", "session", "entry", "valid_from", "confidence", "found_at")
 
 
-def _action(name: str, label: Any, change: Callable[[Fact, Any], Fact]) -> Callable:
-    """Return `change` as an admin action. Each fact is changed by itself; refusals are reported."""
+class StatementForm(ServiceForm):
+    class Meta:
+        model = Fact
+        fields = ("subject", "predicate", "object", "valid_from", "valid_until", "version")
+        widgets: ClassVar[dict[str, Any]] = {"version": forms.HiddenInput}
 
-    def run(model_admin: Any, request: HttpRequest, queryset: QuerySet[Fact]) -> None:
-        changed = 0
-        for fact in queryset.select_related("project").order_by("pk")[:MAX_ENTRIES_AT_ONCE]:
-            try:
-                change(fact, request.user)
-            except DomainError as error:
-                model_admin.message_user(request, f"{fact}: {error}", messages.ERROR)
-            else:
-                changed += 1
-                model_admin.log_change(request, fact, in_english(label))
-        model_admin.message_user(request, f"{label}: {changed}.")
-
-    run.__name__ = name
-    return admin.action(run, description=label, permissions=["act"])
+    def apply(self) -> None:
+        words = {name: self.cleaned_data[name] for name in self.changed_data if name != "version"}
+        statement = replace(Statement.of(self.instance), **words)
+        facts.edit(self.instance, statement, self.by, self.cleaned_data["version"])
 
 
 @admin.register(Fact)
-class FactAdmin(ForgetActionAdmin):
-    """Facts are changed by actions only, which keep earlier versions and are recorded.
+class FactAdmin(ServiceFormAdmin, ForgetActionAdmin):
+    """Facts are reworded and decided on. Earlier versions are kept, and each change is recorded.
 
     The list does not show facts about one person, or from a private chat.
     """
 
     list_display = (
-        "__str__",
         "statement",
         "project",
         "state",
@@ -78,15 +70,32 @@ class FactAdmin(ForgetActionAdmin):
     )
     date_hierarchy = "valid_from"
     search_fields = ("subject", "predicate", "object", "=id", "project__slug")
-    exclude = ("subject_key", "predicate_key", "topic")
+    form = StatementForm
+    fields = (
+        "project",
+        "user",
+        *StatementForm.Meta.fields,
+        "confidence",
+        "state",
+        "waits_because",
+        "by_hand",
+        "written_by",
+        "recorded_at",
+        "retired_at",
+        "earlier_of",
+    )
+    readonly_fields = tuple(name for name in fields if name not in StatementForm.Meta.fields)
     inlines = (FactSourceInline,)
     actions = (
-        _action("approve", _("Approve"), facts.approve),
-        _action("hide", _("Hide"), facts.hide),
-        _action("show", _("Show again"), facts.unhide),
+        row_action("approve", _("Approve"), facts.approve),
+        row_action("hide", _("Hide"), facts.hide),
+        row_action("show", _("Show again"), facts.unhide),
         "forget",
     )
-    forget_template = "admin/memory/fact/forget.html"
+    forget_explanation = _(
+        "The facts are removed from all prompts, searches and pages at once. This cannot be "
+        "undone. The messages that mention them are kept."
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fact]:
         rows = super().get_queryset(request)
@@ -127,9 +136,6 @@ class FactAdmin(ForgetActionAdmin):
 
     def forget_scope(self, row: Fact) -> ForgetScope:
         return ForgetScope(fact=row.earlier_of_id or row.pk)
-
-    def forget_context(self, rows: list[Fact]) -> Mapping[str, Any]:
-        return {"facts": rows}
 
 
 @admin.register(FactSource)

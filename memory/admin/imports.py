@@ -18,7 +18,7 @@ admin.site.unregister(Import)
 @admin.register(Import)
 class RevocableImportAdmin(ImportAdmin, ForgetActionAdmin):
     actions = ("forget",)
-    forget_template = "admin/memory/import/forget.html"
+    confirm_template = "admin/memory/import/forget.html"
 
     def forget_scope(self, row: Import) -> ForgetScope:
         return ForgetScope(upload=row.pk)

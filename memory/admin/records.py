@@ -1,4 +1,4 @@
-"""Admin pages of records that cannot be changed: activity, tombstones, the index, blocks."""
+"""Admin pages of records that cannot be changed: activity, tombstones, the index."""
 
 from typing import Any
 
@@ -7,12 +7,10 @@ from django.http import HttpRequest, HttpResponse
 
 from chat.admin.private_text import PrivateTextAdmin
 from chat.attachments import file_removal
-from memory import blocks
 from memory.layers.pending import count_awaiting_rewrite
 from memory.models import (
     Activity,
     ActivityVerb,
-    Block,
     Chunk,
     Corpus,
     EntryState,
@@ -104,29 +102,3 @@ class CorpusAdmin(ReadOnlyAdmin):
     search_fields = ("project__slug", "project__name")
     ordering = ("-chunks",)
     exclude = ("terms", "counts")
-
-
-@admin.register(Block)
-class BlockAdmin(ReadOnlyAdmin):
-    """The content of a user's own blocks is shown to that user only."""
-
-    list_display = ("name", "project", "user", "tokens", "version", "updated_at")
-    list_filter = (("user", admin.EmptyFieldListFilter),)
-    list_select_related = ("project", "user")
-    date_hierarchy = "updated_at"
-    search_fields = ("name", "project__slug", "user__username")
-    ordering = ("-updated_at",)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Block | None = None) -> bool:
-        return admin.ModelAdmin.has_delete_permission(self, request, obj)
-
-    def get_exclude(self, request: HttpRequest, obj: Block | None = None) -> tuple[str, ...]:
-        is_other_users = obj is not None and obj.user_id not in (None, request.user.pk)
-        return ("content",) if is_other_users else ()
-
-    def delete_model(self, request: HttpRequest, obj: Block) -> None:
-        blocks.remove(obj, request.user)
-
-    def delete_queryset(self, request: HttpRequest, queryset) -> None:
-        for block in queryset:
-            blocks.remove(block, request.user)

@@ -112,6 +112,7 @@ def remove_messages(project: Project, deletions: DeletionSet) -> int:
             receipt={},
             copied_from=None,
             deleted_at=Coalesce("deleted_at", Now()),
+            hidden_at=None,
             forgotten_at=Now(),
             version=F("version") + 1,
         )

@@ -32,6 +32,8 @@ class ActivityVerb(models.TextChoices):
     UNPINNED = "unpinned", _("unpinned")
     HIDDEN = "hidden", _("hid")
     SHOWN = "shown", _("showed again")
+    DELETED = "deleted", _("deleted")
+    CHAT_CLOSED = "chat_closed", _("closed")
     REDACTED = "redacted", _("removed text from")
     REWRITE_REQUESTED = "asked_anew", _("requested a rewrite of")
     FORGOTTEN = "forgotten", _("forgot")
@@ -131,7 +133,8 @@ class Activity(ProjectScopedModel):
     objects = ActivityQuerySet.as_manager()
 
     class Meta:
-        verbose_name_plural = "activity"
+        verbose_name = _("activity")
+        verbose_name_plural = _("activity")
         indexes = [
             models.Index(fields=["project", "-id"], name="activity_recent"),
             models.Index(

@@ -76,6 +76,8 @@ class Block(ProjectScopedModel):
     objects = BlockQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("pinned text")
+        verbose_name_plural = _("pinned texts")
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "user", "name"], name="one_block_a_name", nulls_distinct=False

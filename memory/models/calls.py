@@ -39,6 +39,8 @@ class Call(ProjectScopedModel):
     )
 
     class Meta:
+        verbose_name = _("model call")
+        verbose_name_plural = _("model calls")
         indexes = [models.Index(fields=["project", "-started_at"], name="call_recent")]
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models import F, Func, Q
 from django.db.models.functions import Cast
+from django.utils.translation import gettext_lazy as _
 from pgvector.django import HalfVectorField, HnswIndex
 
 from chat.models import Role, Session
@@ -82,6 +83,8 @@ class Chunk(ProjectScopedModel):
     pieces = models.BinaryField(help_text="The word pieces; see memory.recall.wordpieces.")
 
     class Meta:
+        verbose_name = _("search index entry")
+        verbose_name_plural = _("search index entries")
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "source_type", "source", "first_seq", "part"],
@@ -127,6 +130,8 @@ class Vector(ProjectScopedModel):
     )
 
     class Meta:
+        verbose_name = _("search vector")
+        verbose_name_plural = _("search vectors")
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "embedder", "chunk"], name="one_vector_a_chunk_and_embedder"
@@ -180,6 +185,8 @@ class IndexCursor(LeasedModel):
     objects = IndexCursorQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("indexing progress")
+        verbose_name_plural = _("indexing progress")
         indexes = [
             models.Index(
                 fields=["project"], name="index_cursor_due", condition=Q(wanted__gt=F("done"))
@@ -208,7 +215,8 @@ class Corpus(ProjectScopedModel):
     counted_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        verbose_name_plural = "corpora"
+        verbose_name = _("word count")
+        verbose_name_plural = _("word counts")
 
     def __str__(self) -> str:
         return f"corpus of {self.project_id}"

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from chat.models import Session
 from memory.models import idle
@@ -54,6 +55,8 @@ class Cursor(LeasedModel):
     objects = CursorQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("summary progress")
+        verbose_name_plural = _("summary progress")
         indexes = [
             models.Index(
                 fields=["project"], name="cursor_waiting", condition=Q(unsummarised_messages__gt=0)
@@ -82,6 +85,8 @@ class Ladder(LeasedModel):
     objects = LeasedQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("layer progress")
+        verbose_name_plural = _("layer progress")
         indexes = [models.Index(fields=["ripe_at"], name="ladder_ripe")]
 
     def __str__(self) -> str:
@@ -98,6 +103,10 @@ class Nudge(ProjectScopedModel):
     id = models.BigAutoField(primary_key=True)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
 
+    class Meta:
+        verbose_name = _("pending layer update")
+        verbose_name_plural = _("pending layer updates")
+
     def __str__(self) -> str:
         return f"nudge of {self.project_id}"
 
@@ -109,7 +118,8 @@ class EntriesChanged(ProjectScopedModel):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
 
     class Meta:
-        verbose_name_plural = "entries changed"
+        verbose_name = _("pending index update")
+        verbose_name_plural = _("pending index updates")
 
     def __str__(self) -> str:
         return f"change of the entries of {self.project_id}"

@@ -173,7 +173,8 @@ class Entry(ProjectScopedModel):
     objects = EntryQuerySet.as_manager()
 
     class Meta:
-        verbose_name_plural = "entries"
+        verbose_name = _("memory")
+        verbose_name_plural = _("memories")
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "session", "first_seq"], name="one_entry_a_stretch"
@@ -272,6 +273,8 @@ class EntryRevision(ProjectScopedModel):
     written_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = _("earlier version of a memory")
+        verbose_name_plural = _("earlier versions of memories")
         ordering = ["-revision"]
         constraints = [
             models.UniqueConstraint(
@@ -306,6 +309,8 @@ class EntryState(ProjectScopedModel):
     revision = models.PositiveIntegerField()
 
     class Meta:
+        verbose_name = _("former state of a memory")
+        verbose_name_plural = _("former states of memories")
         indexes = [
             models.Index(fields=["project", "entry", "-since", "-id"], name="entry_state_since")
         ]
@@ -346,6 +351,10 @@ class RenderedBank(ProjectScopedModel):
     tokens = models.PositiveIntegerField(default=0)
     included = models.JSONField(default=list)
     left_out = models.JSONField(default=list)
+
+    class Meta:
+        verbose_name = _("memory text for prompts")
+        verbose_name_plural = _("memory texts for prompts")
 
     def __str__(self) -> str:
         return f"version {self.version} of the bank of {self.project_id}"

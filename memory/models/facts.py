@@ -186,6 +186,8 @@ class Fact(ProjectScopedModel):
     objects = FactQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("fact")
+        verbose_name_plural = _("facts")
         constraints = [
             models.CheckConstraint(
                 condition=Q(state__in=FactStatus.values), name="fact_state_is_known"
@@ -243,6 +245,8 @@ class FactSource(ProjectScopedModel):
     found_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = _("source of a fact")
+        verbose_name_plural = _("sources of facts")
         ordering = ["valid_from", "id"]
         constraints = [
             models.UniqueConstraint(

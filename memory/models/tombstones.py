@@ -37,6 +37,8 @@ class Tombstone(ProjectScopedModel):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = _("tombstone")
+        verbose_name_plural = _("tombstones")
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "kind", "subject"], name="one_tombstone_a_subject"

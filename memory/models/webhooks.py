@@ -89,6 +89,8 @@ class Webhook(LeasedModel):
     objects = WebhookQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("webhook")
+        verbose_name_plural = _("webhooks")
         ordering = ["id"]
         constraints = [
             models.CheckConstraint(
@@ -156,7 +158,8 @@ class Delivery(ProjectScopedModel):
     objects = DeliveryQuerySet.as_manager()
 
     class Meta:
-        verbose_name_plural = "deliveries"
+        verbose_name = _("webhook delivery")
+        verbose_name_plural = _("webhook deliveries")
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["webhook", "-id"], name="delivery_recent"),

@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from projects.core.models import new_id
 from projects.models.projects import Project
@@ -41,6 +42,8 @@ class IdempotencyKey(models.Model):
     objects = IdempotencyKeyQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("idempotency key")
+        verbose_name_plural = _("idempotency keys")
         ordering = ["-created_at", "-id"]
         constraints = [
             models.UniqueConstraint(

@@ -107,6 +107,8 @@ class Invitation(models.Model):
     objects = InvitationQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("invitation")
+        verbose_name_plural = _("invitations")
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(fields=["project", "digest"], name="one_invitation_a_link"),
@@ -157,6 +159,8 @@ class SpentInvitation(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name = _("used invitation")
+        verbose_name_plural = _("used invitations")
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(

@@ -37,6 +37,8 @@ class Membership(models.Model):
     objects = MembershipQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("member")
+        verbose_name_plural = _("members")
         ordering = ["created_at", "id"]
         constraints = [
             models.UniqueConstraint(fields=["project", "user"], name="one_membership_a_user"),

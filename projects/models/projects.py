@@ -186,6 +186,8 @@ class Project(models.Model):
     objects = ProjectQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("project")
+        verbose_name_plural = _("projects")
         ordering = ["name", "id"]
 
     def __str__(self) -> str:

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from knox.models import AbstractAuthToken, AuthTokenManager, get_digest_token
 from knox.settings import CONSTANTS
 
@@ -60,6 +61,8 @@ class Token(AbstractAuthToken):
     objects = AuthTokenManager.from_queryset(TokenQuerySet)()
 
     class Meta:
+        verbose_name = _("API token")
+        verbose_name_plural = _("API tokens")
         ordering = ["-created"]
 
     def __str__(self) -> str:
@@ -100,6 +103,8 @@ class Bucket(models.Model):
     free_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = _("rate limit")
+        verbose_name_plural = _("rate limits")
         ordering = ["subject"]
 
     def __str__(self) -> str:

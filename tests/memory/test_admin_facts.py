@@ -80,6 +80,22 @@ def test_it_is_hidden_and_shown_and_approved(admin_client, fact):
     assert list(verbs) == ["recorded", "hidden", "shown", "approved"]
 
 
+def test_a_reworded_fact_keeps_its_former_words(admin_client, admin_user, fact):
+    path = reverse("admin:memory_fact_change", args=[fact.pk])
+    data = {"subject": "Billing", "predicate": "is owned by", "object": "the payments team"}
+    data |= {"valid_from_0": "2026-03-01", "valid_from_1": "00:00:00", "version": 1}
+    admin_client.post(path, data)
+    fact.refresh_from_db()
+    assert (fact.object, fact.version, fact.valid_from) == ("the payments team", 2, MARCH)
+    assert Fact.objects.get(earlier_of=fact).object == "the platform team"
+    assert Activity.objects.get(verb=ActivityVerb.EDITED).by == admin_user
+    assert "Someone changed this fact" in admin_client.post(path, data).content.decode()
+    data |= {"version": 2, "valid_until_0": "2026-02-01", "valid_until_1": "00:00:00"}
+    assert "after the start" in admin_client.post(path, data).content.decode()
+    fact.refresh_from_db()
+    assert (fact.version, fact.valid_until) == (2, None)
+
+
 def test_forgetting_asks_first(admin_client, fact):
     response = act(admin_client, "forget")
     assert "Forget permanently" in response.content.decode() and Fact.objects.exists()
@@ -91,7 +107,9 @@ def test_forgetting_asks_first(admin_client, fact):
 def test_a_user_with_view_permission_changes_nothing(staff, fact):
     client = staff("view_fact")
     assert 'value="hide"' not in client.get(LIST).content.decode()
-    act(client, "hide"), act(client, "forget", confirmed="yes")
+    act(client, "hide"), act(client, "forget", confirmed="yes", reason="other")
+    path = reverse("admin:memory_fact_change", args=[fact.pk])
+    assert client.post(path, {"subject": "Sales", "version": 1}).status_code == 403
     assert Fact.objects.get().state == FactStatus.LIVE
 
 

@@ -5,6 +5,8 @@ from decimal import Decimal
 
 import pytest
 
+from chat.conversations.messages import draft, post_messages
+from chat.models import Message, Role, Session
 from memory.models import Call
 
 pytestmark = pytest.mark.django_db
@@ -110,3 +112,32 @@ def test_other_projects_are_not_counted_and_strangers_get_404(api, owner, strang
     Call.objects.create(project=other, kind="digest", model="m", input_tokens=9)
     assert api(owner).get(URL).json()["results"] == []
     assert api(stranger).get(URL).status_code == 404
+
+
+def test_the_calls_page_of_the_admin_sums_by_user_model_and_day(
+    admin_client, project, owner, call, django_assert_num_queries
+):
+    chat = Session.objects.create(project=project, creator=owner)
+    question, reply = post_messages(
+        chat,
+        [draft("Does it stay?", author=owner), draft("It does.", role=Role.ASSISTANT)],
+    )
+    usage = {"input_tokens": 700, "output_tokens": 7, "cost": Decimal("0.5")}
+    Message.objects.filter(pk=reply.pk).update(model="openai-chat:b", parent=question, **usage)
+    call()
+    page = admin_client.get("/admin/memory/call/")
+    tables = {
+        str(table.title): [(row.name, row.calls, row.input_tokens, row.cost) for row in table.rows]
+        for table in page.context["sums"]
+    }
+    assert tables["By user"] == [
+        (owner.username, 1, 700, Decimal("0.5")),
+        ("Strata (memory)", 1, 100, None),
+    ]
+    assert [row[0] for row in tables["By model"]] == ["openai-chat:b", "openai-chat:a"]
+    assert [row[1:3] for row in tables["By day"]] == [(2, 800)]
+    assert "$0.5000" in page.content.decode()
+    call(datetime(2026, 3, 12, 10, tzinfo=UTC))
+    with django_assert_num_queries(9):
+        page = admin_client.get("/admin/memory/call/")
+    assert [row.calls for row in page.context["sums"][2].rows] == [2]

@@ -262,6 +262,17 @@ def test_the_admin_shows_no_text_of_others_own(admin_client, project, owner):
     assert "I sign as O." not in page
     page = admin_client.get(f"/admin/memory/block/{shared.pk}/change/").content.decode()
     assert "For all to read." in page
+    for block in (mine, shared):
+        data = {"content": "For all to know.", "version": 1}
+        admin_client.post(f"/admin/memory/block/{block.pk}/change/", data)
+    mine.refresh_from_db()
+    shared.refresh_from_db()
+    assert (mine.content, shared.content) == ("I sign as O.", "For all to know.")
+    assert (shared.version, shared.tokens) == (2, 8)
+    stale = admin_client.post(
+        f"/admin/memory/block/{shared.pk}/change/", data | {"content": "Lost"}
+    )
+    assert "is at version 2 now" in stale.content.decode()
     admin_client.post(f"/admin/memory/block/{shared.pk}/delete/", {"post": "yes"})
     assert not Block.objects.filter(pk=shared.pk).exists()
     assert Activity.objects.filter(verb=ActivityVerb.BLOCK_DELETED).count() == 1

@@ -1,0 +1,87 @@
+"""Sums of model calls by user, model and day, for replies and for memory."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.db.models import Count, F, Sum
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from chat.models import Message, Role
+from memory.models import Call
+
+SUM_DAYS = 30
+MAX_SUM_ROWS = 31
+
+
+@dataclass
+class UsageSum:
+    """The calls of one user, model or day. `cost` is in US dollars, None without a price."""
+
+    name: str | date
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: Decimal | None = None
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.calls += row["calls"]
+        self.input_tokens += row["input"] or 0
+        self.output_tokens += row["output"] or 0
+        if row["paid"] is not None:
+            self.cost = (self.cost or Decimal(0)) + row["paid"]
+
+
+class UsageTable(NamedTuple):
+    title: str | Promise
+    rows: list[UsageSum]
+
+
+def usage_sums() -> list[UsageTable]:
+    """Return the sums of the last SUM_DAYS days by user, model and day.
+
+    The user of a reply wrote the message that it answers. Memory has no user.
+    """
+    since = timezone.now() - timedelta(days=SUM_DAYS)
+    replies = Message.objects.filter(
+        role=Role.ASSISTANT, created_at__gte=since, input_tokens__isnull=False
+    ).exclude(model="")
+    replied = _grouped(replies, "created_at", user="parent__author__username")
+    called = _grouped(Call.objects.filter(started_at__gte=since), "started_at")
+    memory, unknown = gettext("Strata (memory)"), gettext("unknown")
+    rows = [row | {"user": row["user"] or unknown} for row in replied]
+    rows += [row | {"user": memory} for row in called]
+    return [
+        UsageTable(_("By user"), _largest_first(_sums(rows, "user"))),
+        UsageTable(_("By model"), _largest_first(_sums(rows, "model"))),
+        UsageTable(_("By day"), sorted(_sums(rows, "day"), key=lambda row: row.name, reverse=True)),
+    ]
+
+
+def _grouped(rows: Any, moment: str, **more: str) -> Iterable[dict[str, Any]]:
+    groups = {name: F(path) for name, path in more.items()}
+    days = rows.order_by().annotate(day=TruncDate(moment), **groups)
+    return days.values("day", "model", *more).annotate(
+        calls=Count("pk"),
+        input=Sum("input_tokens"),
+        output=Sum("output_tokens"),
+        paid=Sum("cost"),
+    )
+
+
+def _sums(rows: list[dict[str, Any]], key: str) -> Iterable[UsageSum]:
+    sums: dict[Any, UsageSum] = {}
+    for row in rows:
+        sums.setdefault(row[key], UsageSum(row[key])).add(row)
+    return sums.values()
+
+
+def _largest_first(sums: Iterable[UsageSum]) -> list[UsageSum]:
+    by_tokens = sorted(sums, key=lambda row: row.input_tokens + row.output_tokens, reverse=True)
+    return by_tokens[:MAX_SUM_ROWS]

@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+from projects.core.database import AlterFieldText
+
 
 class Migration(migrations.Migration):
 
@@ -10,7 +12,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.AlterField(
+        AlterFieldText(
             model_name='crashedtask',
             name='set_aside_at',
             field=models.DateTimeField(help_text='The task does not run since then. A task without arguments is only paused.', null=True),

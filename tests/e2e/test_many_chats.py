@@ -7,6 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 CHATS = 500
+# Of a page of a chat that nothing is cached of: the page, its style, script and icon, its stream.
+MAX_REQUESTS = 12
 
 
 @pytest.fixture
@@ -32,8 +34,14 @@ def many(page, server, begin, tmp_path) -> Page:
 def test_older_chats_come_as_one_scrolls_and_stay_when_somebody_says_something(many, server, say):
     chats = many.locator(".chats .chat-line")
     expect(chats).to_have_count(40)
-    chats.first.locator(".item").click()
+    requests = []
+    many.on("request", lambda request: requests.append(request))
+    with many.expect_request("**/events/**"):
+        chats.first.locator(".item").click()
     expect(many.locator(".chats [aria-current]")).to_have_count(1)
+    many.wait_for_load_state("load")
+    assert 4 <= len(requests) <= MAX_REQUESTS, [request.url for request in requests]
+    assert requests[0].response().headers["content-encoding"] == "gzip"
     many.evaluate(
         "window.slow = []; new PerformanceObserver((list) => "
         "window.slow.push(...list.getEntries().map((one) => one.duration)))"

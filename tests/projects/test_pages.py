@@ -6,6 +6,7 @@ from html import unescape
 import pytest
 from django.db import connection
 from django.template.loader import render_to_string
+from django.templatetags.static import static
 from django.test.utils import CaptureQueriesContext
 
 from chat.conversations.messages import post_message
@@ -285,7 +286,7 @@ def test_a_viewer_reads_why_there_is_nothing_to_write_with(client, viewer, proje
 
 
 def test_browsers_that_ask_for_it_by_name_get_the_icon(client):
-    assert client.get("/favicon.ico")["Location"] == "/static/img/favicon.svg"
+    assert client.get("/favicon.ico")["Location"] == static("img/favicon.svg")
 
 
 def test_pages_carry_no_inline_style_or_script(olive, project):

@@ -4,8 +4,6 @@ import django.core.validators
 import django.db.models.deletion
 from django.db import migrations, models
 
-from projects.core.database import AlterFieldText
-
 
 class Migration(migrations.Migration):
 
@@ -14,107 +12,107 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterFieldText(
+        migrations.AlterField(
             model_name='attachment',
             name='description',
             field=models.CharField(blank=True, help_text='Alternative text for readers and models that cannot see the image.', max_length=1000),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='fileremoval',
             name='act',
             field=models.UUIDField(blank=True, help_text='The forget request that caused the removal.', null=True),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='fileremoval',
             name='last_error',
             field=models.CharField(blank=True, help_text='The class of the error.', max_length=100),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='message',
             name='author_name',
             field=models.CharField(blank=True, help_text='The speaker of an imported message.', max_length=120),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='message',
             name='copied_from',
             field=models.ForeignKey(blank=True, help_text='In a fork: the original, which memory covers. Forgotten with it.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='copies', to='chat.message'),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='message',
             name='error',
             field=models.CharField(blank=True, help_text='The reason of the failure, as shown to users.', max_length=500),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='message',
             name='forgotten_at',
             field=models.DateTimeField(blank=True, help_text='The text and everything derived from it are deleted since then.', null=True),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='message',
             name='heartbeat_at',
             field=models.DateTimeField(blank=True, help_text='The last heartbeat of the process that writes the reply.', null=True),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='message',
             name='receipt',
             field=models.JSONField(blank=True, default=dict, help_text='The items of the prompt, by id and revision.'),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='message',
             name='stop_requested',
             field=models.BooleanField(default=False, editable=False, help_text='A reader stopped the reply.'),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='message',
             name='tool_call_id',
             field=models.TextField(blank=True, help_text="In a tool's result: the id of the call."),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='message',
             name='tool_calls',
             field=models.JSONField(blank=True, default=list, help_text="The reply's calls of a program's tools: id, name, arguments."),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='messagerevision',
             name='edited_at',
             field=models.DateTimeField(help_text='The time at which another text replaced it.'),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='messagerevision',
             name='version',
             field=models.PositiveIntegerField(help_text='The version of the message that had this text.'),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='session',
             name='deleted_at',
             field=models.DateTimeField(blank=True, editable=False, help_text='Withheld since then; forgotten after the undo window.', null=True),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='session',
             name='head',
             field=models.ForeignKey(blank=True, editable=False, help_text='The last message of the active path.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='chat.message'),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='session',
             name='history_limit',
             field=models.PositiveIntegerField(blank=True, help_text="Messages that the model sees. Empty: the project's limit.", null=True, validators=[django.core.validators.MinValueValidator(50), django.core.validators.MaxValueValidator(1000)]),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='session',
             name='kind',
             field=models.CharField(choices=[('chat', 'Chat'), ('notes', 'Notes')], default='chat', editable=False, help_text='The assistant does not reply to notes.', max_length=10),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='session',
             name='remembered',
             field=models.BooleanField(default=True, help_text="New messages are added to the project's memory."),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='session',
             name='source_key',
             field=models.CharField(blank=True, editable=False, help_text='The id of the conversation at its source.', max_length=300, null=True),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='session',
             name='title_by_hand',
             field=models.BooleanField(default=False, editable=False, help_text='A person wrote the title.'),

@@ -2,8 +2,6 @@
 
 from django.db import migrations, models
 
-from projects.core.database import AlterFieldText
-
 
 class Migration(migrations.Migration):
 
@@ -12,7 +10,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterFieldText(
+        migrations.AlterField(
             model_name='crashedtask',
             name='set_aside_at',
             field=models.DateTimeField(help_text='The task does not run since then. A task without arguments is only paused.', null=True),

@@ -21,8 +21,6 @@ from django.db import (
     connection,
     connections,
 )
-from django.db.migrations import AlterField
-from django.db.migrations.state import ProjectState
 from django.db.models import QuerySet
 
 log = logging.getLogger(__name__)
@@ -185,17 +183,3 @@ def _value(database: Any, query: str, *params: object) -> Any:
     with database.cursor() as cursor:
         cursor.execute(query, params)
         return cursor.fetchone()[0]
-
-
-class AlterFieldText(AlterField):
-    """Changes only texts for people, such as labels and help texts.
-
-    The database does not hold them, and migrations do not use them. A hundred of Django's own
-    operation render all related models a hundred times, half of the processor time of `migrate`.
-    """
-
-    def state_forwards(self, app_label: str, state: ProjectState) -> None:
-        state.models[app_label, self.model_name_lower].fields[self.name] = self.field
-
-    def database_forwards(self, *args: object) -> None:
-        pass

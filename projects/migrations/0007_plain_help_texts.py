@@ -4,8 +4,6 @@ import django.db.models.deletion
 import projects.core.models
 from django.db import migrations, models
 
-from projects.core.database import AlterFieldText
-
 
 class Migration(migrations.Migration):
 
@@ -14,37 +12,37 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterFieldText(
+        migrations.AlterField(
             model_name='bucket',
             name='subject',
             field=models.CharField(help_text='The holder and the name of the rate.', max_length=80, primary_key=True, serialize=False),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='idempotencykey',
             name='made',
             field=models.JSONField(default=dict, help_text='The ids of the created objects.'),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='idempotencykey',
             name='status',
             field=models.PositiveSmallIntegerField(help_text='The status of the first response.'),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='invitation',
             name='max_uses',
             field=models.PositiveIntegerField(blank=True, help_text='The number of people who may use the link. Empty: no limit.', null=True),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='token',
             name='last_used_at',
             field=models.DateTimeField(blank=True, editable=False, help_text='Rounded to the minute.', null=True),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='token',
             name='project',
             field=models.ForeignKey(blank=True, help_text='The only project that the token may use. Empty: all projects of the user.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project'),
         ),
-        AlterFieldText(
+        migrations.AlterField(
             model_name='token',
             name='public_id',
             field=models.UUIDField(default=projects.core.models.new_id, editable=False, help_text='The id in API responses and log lines, in place of the digest.', unique=True),

@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from chat.admin.private_text import PrivateTextAdmin
 from memory.admin.mixins import in_english
+from memory.forms.entries import EntryActionForm
 from memory.models import ActivityVerb, Entry
 from memory.moderation.actions import (
     DONE_LABELS,
@@ -26,7 +27,6 @@ from memory.moderation.actions import (
 )
 from memory.moderation.preview import ModerationPreview, preview
 from memory.permissions import is_private
-from memory.views.forms.entries import EntryActionForm
 from projects.models import Project
 
 

@@ -1,3 +1,2 @@
 // Entry module of the account and sign-in pages.
-import "./drafts.js";
 import "./passkeys.js";

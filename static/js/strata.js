@@ -14,4 +14,3 @@ import "./older-chats.js";
 import "./polling.js";
 import "./replies.js";
 import "./shortcuts.js";
-import "./tabs.js";

@@ -29,7 +29,7 @@ QUERIES = {
     "jump": 8,
     "memory": 13,
     "memory as a tree": 22,
-    "memory then": 9,
+    "memory then": 10,
     "memory-activity": 15,
     "memory-blocks": 4,
     "memory-forget": 4,

@@ -5,10 +5,12 @@
 
 import asyncio
 import importlib.util
+import os
 import socket
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import NoReturn
 
 # SmolLM2 was trained on 8,192 tokens. Two requests can run at once.
 CONTEXT_TOKENS = 8192
@@ -52,13 +54,16 @@ def model_file() -> Path | None:
     return next(Path(spec.origin).parent.glob("*.gguf"), None)
 
 
-def serve(listener: socket.socket) -> None:
-    """Serve /v1/chat/completions to `listener` until nobody has used it for IDLE_S."""
+def serve(listener: socket.socket) -> NoReturn:
+    """Serve /v1/chat/completions to `listener` until nobody has used it for IDLE_S, then end the
+    process.
+    """
     with closing(socket.create_server(("127.0.0.1", 0))) as reserved:
         port = reserved.getsockname()[1]
-    server = load(port)
+    server = load(port)  # noqa: F841  (its threads end with it)
     asyncio.run(Forwarder(port).serve(listener))
-    del server
+    # The destructor of the server can wait forever for a loop that has not begun.
+    os._exit(0)
 
 
 def load(port: int) -> object:

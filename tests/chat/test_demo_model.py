@@ -2,10 +2,13 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 
 import pytest
 
 from chat.providers import demo
+from tests.server import ROOT
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -34,11 +37,15 @@ def test_it_forwards_both_ways_and_ends_when_nobody_uses_it(monkeypatch):
 
 
 @pytest.mark.skipif(demo.unavailable_reason() is not None, reason="The model is not installed.")
-def test_the_model_answers_when_it_is_loaded():
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        port = reserved.getsockname()[1]
-    server = demo.load(port)
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
-        connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
-        assert b" 200 " in connection.recv(100)
-    del server
+def test_the_model_answers_when_it_is_loaded_and_its_process_ends_when_it_is_idle():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        code = (
+            "import socket; from chat.providers import demo; demo.IDLE_S = 1;"
+            f"demo.serve(socket.socket(fileno={listener.fileno()}))"
+        )
+        command = [sys.executable, "-c", code]
+        with subprocess.Popen(command, cwd=ROOT, pass_fds=[listener.fileno()]) as process:
+            with socket.create_connection(listener.getsockname(), timeout=60) as connection:
+                connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+                assert b" 200 " in connection.recv(100)
+            assert process.wait(60) == 0

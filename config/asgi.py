@@ -71,7 +71,7 @@ def _traced(route: str, scope: Scope) -> AbstractContextManager[Callable[[Any], 
 def _mcp_application() -> Any:
     # Imported at the first request: the SDK takes a second, and the middleware needs Django.
     from config.http.asgi_middleware import SecurityASGIMiddleware
-    from memory.mcp import server
+    from memory.api.mcp import server
 
     return SecurityASGIMiddleware(server.application)
 

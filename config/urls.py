@@ -11,6 +11,7 @@ from rest_framework.negotiation import DefaultContentNegotiation
 
 from config.health.views import healthz, readyz
 from config.http.error_pages import bad_request, route_not_found, server_error
+from config.http.static_files import other_release
 from config.observability.metrics.views import metrics
 
 handler400 = bad_request
@@ -34,6 +35,7 @@ api = [
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("favicon.ico", RedirectView.as_view(url=static("img/favicon.svg"))),
+    path("static/<path:path>", other_release, name="static-file"),
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     path("metrics", metrics, name="metrics"),

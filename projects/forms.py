@@ -1,7 +1,9 @@
 """Forms of projects, members, invitations and tokens."""
 
 from datetime import timedelta
+from functools import cache
 from typing import Any
+from zoneinfo import available_timezones
 
 from django import forms
 from django.conf import settings
@@ -30,21 +32,12 @@ class NewProjectForm(forms.ModelForm):
         widgets = {"instructions": forms.Textarea(attrs={"rows": 3})}
 
 
-# The groups of a project's settings on the page, each with its heading.
+# The groups of a project's settings: the tab of the page, the heading, the fields.
 SETTING_GROUPS = (
+    ("general", _("General"), ("name", "instructions", "timezone", "search_language")),
+    ("model", _("Model"), ("chat_model", "system_model", "history_limit")),
     (
-        _("General"),
-        (
-            "name",
-            "instructions",
-            "chat_model",
-            "system_model",
-            "history_limit",
-            "keep_deleted",
-        ),
-    ),
-    (_("Retention"), ("keep_days",)),
-    (
+        "memory",
         _("Memory"),
         (
             "memory_enabled",
@@ -53,11 +46,10 @@ SETTING_GROUPS = (
             "idle_minutes",
             "review_memories",
             "share_raw_turns",
-            "timezone",
-            "search_language",
         ),
     ),
     (
+        "memory",
         _("How older memories are merged"),
         (
             "roll_percent",
@@ -67,15 +59,40 @@ SETTING_GROUPS = (
             "memory_daily_tokens",
         ),
     ),
+    ("retention", _("Retention"), ("keep_days", "keep_deleted")),
 )
+# Names that time zones had before, and those without a place.
+OLD_TIMEZONES = ("Etc/", "US/", "SystemV/", "Brazil/", "Canada/", "Chile/", "Mexico/")
+
+
+@cache
+def timezones_by_region() -> dict[str, list[tuple[str, str]]]:
+    """Return (name, place) of the time zones of each region. Reading their files takes long."""
+    regions: dict[str, list[tuple[str, str]]] = {}
+    for name in sorted(available_timezones()):
+        region, slash, place = name.partition("/")
+        if slash and not name.startswith(OLD_TIMEZONES):
+            regions.setdefault(region, []).append((name, place.replace("_", " ")))
+    return regions
+
+
+def timezone_select(current: str) -> forms.Select:
+    """Return a choice of the time zones, with `current` also if its name is old."""
+    regions = timezones_by_region()
+    listed = {name for places in regions.values() for name, _place in places}
+    first = [(name, name) for name in dict.fromkeys(["UTC", current]) if name not in listed]
+    return forms.Select(choices=[*first, *regions.items()])
 
 
 class ProjectForm(forms.ModelForm):
-    """A project's settings: how its assistant speaks, which models, and how it remembers."""
+    """A project's settings: how its assistant speaks, which models, and how it remembers.
+
+    With `tab`, the form has only the fields of that tab of the page.
+    """
 
     class Meta:
         model = Project
-        fields = [name for _heading, names in SETTING_GROUPS for name in names]
+        fields = [name for _tab, _heading, names in SETTING_GROUPS for name in names]
         labels = {
             "instructions": _("Instructions"),
             "chat_model": _("Chat model"),
@@ -122,18 +139,31 @@ class ProjectForm(forms.ModelForm):
                 "off, they only use the summaries."
             ),
         }
-        widgets = {"instructions": forms.Textarea(attrs={"rows": 5, "data-autogrow": ""})}
+        widgets = {
+            "instructions": forms.Textarea(attrs={"rows": 5, "data-autogrow": ""}),
+            "chat_model": forms.TextInput(attrs={"list": "chat-models"}),
+            "system_model": forms.TextInput(attrs={"list": "system-models"}),
+        }
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, tab: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["search_language"].widget = language_select()
+        self.shown_groups = [group for group in SETTING_GROUPS if tab in ("", group[0])]
+        shown = {name for _tab, _heading, names in self.shown_groups for name in names}
+        for name in self.fields.keys() - shown:
+            del self.fields[name]
+        if "timezone" in shown:
+            self.fields["timezone"].widget = timezone_select(self.instance.timezone)
+            self.fields["search_language"].widget = language_select()
         # Compare with the values that the page showed, so that an old page does not undo changes
         # that another member saved meanwhile.
         for field in self.fields.values():
             field.show_hidden_initial = True
 
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
-        return [(str(heading), [self[name] for name in names]) for heading, names in SETTING_GROUPS]
+        return [
+            (str(heading), [self[name] for name in names])
+            for _tab, heading, names in self.shown_groups
+        ]
 
 
 class MemberForm(forms.Form):

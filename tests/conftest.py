@@ -4,6 +4,7 @@ import gc
 import math
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
@@ -68,6 +69,7 @@ hypothesis_settings.load_profile("quick")
 # The last process of a parallel run to leave stops the server.
 OPEN = ExitStack()
 DATA_DIR = Path(os.environ["STRATA_DATA_DIR"])
+TEMPLATE = "strata_template"
 WITHOUT_DATABASE = ("unit", "bounds", "test_conventions.py", "test_imports.py")
 
 
@@ -97,17 +99,28 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @cache
 def start_database() -> None:
-    """Start the embedded server, once for all processes of a run, and keep it until they end."""
-    from config.postgres import server
+    """Start the embedded server, once for all processes of a run, and keep it until they end.
 
-    OPEN.enter_context(server.attached(DATA_DIR))
-    # Throw-away data need not reach the disk.
+    Its database `strata_template` has all tables, and each process copies it.
+    """
+    from config.postgres import server
+    from tests.server import migrated
+
     address = quote(str(server.socket_directory(DATA_DIR)), safe="")
-    with psycopg.connect(f"postgresql://postgres@/postgres?host={address}") as connection:
-        connection.autocommit = True
-        if connection.execute("SHOW fsync").fetchone() == ("on",):
-            connection.execute("ALTER SYSTEM SET fsync = off")
-            connection.execute("SELECT pg_reload_conf()")
+    with (DATA_DIR / "template.lock").open("w") as lock_file:
+        flock(lock_file, LOCK_EX)
+        is_new = not server.database_folder(DATA_DIR).exists()
+        if is_new:
+            folder = server.database_folder(migrated())
+            subprocess.run(["cp", "-a", folder, DATA_DIR], check=True)
+        OPEN.enter_context(server.attached(DATA_DIR))
+        if is_new:
+            url = f"postgresql://postgres@/{{}}?host={address}"
+            with psycopg.connect(url.format("template1"), autocommit=True) as connection:
+                connection.execute(f"ALTER DATABASE postgres RENAME TO {TEMPLATE}")
+                connection.execute("CREATE DATABASE postgres")
+            with psycopg.connect(url.format(TEMPLATE)) as connection:
+                connection.execute("TRUNCATE auth_user RESTART IDENTITY CASCADE")
 
 
 # The marks of whole folders; single files set `pytestmark`.
@@ -150,27 +163,10 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(
-    django_db_modify_db_settings_parallel_suffix, django_db_blocker
-) -> None:
-    """Of several processes, the first has the tables made, and each copies them."""
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix) -> None:
     from django.db import connection
 
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return
-    name, connection_settings = "strata_template", connection.settings_dict
-    with django_db_blocker.unblock(), (DATA_DIR / "template.lock").open("w") as lock_file:
-        flock(lock_file, LOCK_EX)
-        with connection._nodb_cursor() as cursor:
-            exists = connection.creation._database_exists(cursor, name)
-        if not exists:
-            ours, test = connection_settings["NAME"], connection_settings["TEST"]["NAME"]
-            connection_settings["TEST"]["NAME"] = name
-            connection.creation.create_test_db(verbosity=0, serialize=False)
-            connection.close()
-            connection.close_pool()
-            connection_settings["NAME"], connection_settings["TEST"]["NAME"] = ours, test
-    connection_settings["TEST"]["TEMPLATE"] = name
+    connection.settings_dict["TEST"]["TEMPLATE"] = TEMPLATE
 
 
 @pytest.fixture(autouse=True)

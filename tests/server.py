@@ -16,6 +16,8 @@ from urllib.error import URLError
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener, urlopen
 
+import psycopg
+
 from tests.commands import ROOT, Commands
 from tests.shape import parts
 from tests.shape.ports import reserved_port
@@ -73,10 +75,10 @@ def installed(data_dir: Path, model: Model) -> Iterator[Installation]:
 def migrated_into(data_dir: Path) -> None:
     """Puts a database with all tables, `admin` and a token of theirs into an empty data folder."""
     # Copied with owners and modes: PostgreSQL insists on its own.
-    subprocess.run(["cp", "-a", f"{_migrated()}/.", data_dir], check=True)
+    subprocess.run(["cp", "-a", f"{migrated()}/.", data_dir], check=True)
 
 
-def _migrated() -> Path:
+def migrated() -> Path:
     """A data folder with all that, to be copied; made once in a run."""
     from config.postgres import server
 
@@ -88,6 +90,13 @@ def _migrated() -> Path:
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir()
             with server.attached(draft):
+                host = quote(str(server.socket_directory(draft)), safe="")
+                # Throw-away data need not reach the disk.
+                with psycopg.connect(
+                    f"postgresql://postgres@/postgres?host={host}", autocommit=True
+                ) as connection:
+                    connection.execute("ALTER SYSTEM SET fsync = off")
+                    connection.execute("SELECT pg_reload_conf()")
                 new_installation = Installation(draft, _environment(draft, ""))
                 new_installation.manage("migrate", "--verbosity=0")
                 account = ("--username=admin", "--email=admin@example.org")

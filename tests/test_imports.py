@@ -58,9 +58,8 @@ ALLOWED = {
     "admin": {"admin", "views", "templatetags"},
     "templatetags": {"templatetags"},
     "management": {"management"},
-    # The entry points of other protocols take the API's authentication and serializers.
+    # The entry point of another protocol takes the API's authentication and serializers.
     "openai_api": {"api"},
-    "mcp": {"api"},
     "urls": {"views", "api"},
     "apps": SURFACES,
 }

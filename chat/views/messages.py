@@ -114,7 +114,6 @@ def _render_part(
     context |= {"message": message, "may_change": permissions.may_change(member, message)}
     if "part" in request.GET:
         return render(request, partial, context, status=status)
-    context |= presenters.sidebar_context(request, message.session.project)
     context |= {"partial": partial, "back": message_url(message)}
     return render(request, "chat/message.html", context, status=status)
 

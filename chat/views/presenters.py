@@ -16,25 +16,20 @@ from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
 from chat import permissions
-from chat.conversations.read_state import MessageRelations, message_relations, with_unread
+from chat.conversations.read_state import MessageRelations, message_relations
 from chat.links import latest_url, session_url
 from chat.models import Message, Session
 from chat.prompt.types import Lookup
 from chat.streaming import sse
 from chat.streaming.poller import StreamGrant
 from chat.templatetags.markup import markdown
-from projects.models import Membership, Project
+from projects.models import Membership
 from projects.permissions import membership
 
 # The number of messages on one page. A link leads to earlier messages.
 MESSAGES_PER_PAGE = 50
 # The maximum number of messages in one update of a page that has been open for a long time.
 MAX_UPDATE_MESSAGES = 500
-# The number of chats in the sidebar: at first, per further load, and at most. The project's page
-# shows all chats.
-SIDEBAR_CHATS = 40
-SIDEBAR_STEP = 200
-MAX_SIDEBAR_CHATS = 1_000
 EMOJI = ("👍", "👎", "❤️", "😄", "🎉", "🤔", "👀", "✅")
 
 
@@ -99,26 +94,9 @@ def path_turns(
     )
 
 
-def sidebar_context(request: HttpRequest, project: Project) -> dict[str, object]:
-    """Return the sidebar's chats, pinned ones first, without archived ones.
-
-    The parameter `chats` is the number of chats that the page shows already; `more_chats` is the
-    number that it would show next.
-    """
-    chats = permissions.sessions_for(request.user).chats().filter(project=project, archived_at=None)
-    chats = with_unread(chats, request.user).order_by("-pinned", "-last_activity_at", "-id")
-    shown = request.GET.get("chats", "")
-    count = int(shown) if shown.isdecimal() and len(shown) < 5 else 0
-    count = min(max(count, SIDEBAR_CHATS), MAX_SIDEBAR_CHATS)
-    sessions = list(chats[: count + 1])
-    more = count + SIDEBAR_STEP if sessions[count:] and count < MAX_SIDEBAR_CHATS else None
-    return {"sessions": sessions[:count], "more_chats": more}
-
-
 def page_context(request: HttpRequest, chat_session: Session) -> dict[str, object]:
-    """Return the context of each page of a chat: the chat, its project and the sidebar."""
-    member = membership(request.user, chat_session.project.slug)
-    return sidebar_context(request, chat_session.project) | session_context(chat_session, member)
+    """Return the context of each page of a chat: the chat and its project."""
+    return session_context(chat_session, membership(request.user, chat_session.project.slug))
 
 
 def session_context(chat_session: Session, member: Membership) -> dict[str, object]:

@@ -45,8 +45,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     """
     member = membership(request.user, slug)
     if request.GET.get("part") == "chats":
-        context = presenters.sidebar_context(request, member.project)
-        context |= {"project": member.project, "membership": member}
+        context = {"project": member.project, "membership": member}
         return render(request, "chat/_sidebar_chats.html", context)
     return _render_project(request, member, NewChatForm())
 
@@ -241,7 +240,7 @@ def _render_project(
         just_deleted = Session.objects.filter(
             pk=deleted, project=member.project, deleted_at__gte=Now() - UNDO_WINDOW
         ).first()
-    context = presenters.sidebar_context(request, member.project) | {
+    context = {
         "project": member.project,
         "membership": member,
         "chats": page,
@@ -286,8 +285,7 @@ def _render_update(request: HttpRequest, chat_session: Session) -> HttpResponse:
     member = membership(request.user, chat_session.project.slug)
     since = _parse_number(request.GET.get("since", "1"))
     mark_read(chat_session, request.user)
-    context = presenters.sidebar_context(request, chat_session.project)
-    context |= presenters.session_context(chat_session, member) | {
+    context = presenters.session_context(chat_session, member) | {
         "turns": presenters.path_turns(chat_session, member, chat_session.head_id, since),
         "usage": presenters.usage(chat_session),
         "form": MessageForm(),

@@ -14,6 +14,7 @@ import structlog
 from asgiref.sync import SyncToAsync
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
@@ -46,6 +47,26 @@ class SecurityHeadersMiddleware(MiddlewareMixin):
         for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
         return response
+
+
+class PageCompressionMiddleware(GZipMiddleware):
+    """Compresses pages, but no streams, and no responses to programs, for which it costs more than
+    it saves.
+
+    The length of a compressed page shows to an eavesdropper whether a text that another site put
+    into the request also occurs elsewhere on the page (https://breachattack.com). Therefore no
+    response to another site's request is compressed. Older browsers do not name the site: Django
+    adds bytes at random, and masks its CSRF tokens.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        is_page = response.headers.get("Content-Type", "").startswith("text/html")
+        is_foreign = request.headers.get("Sec-Fetch-Site") == "cross-site"
+        if response.streaming or is_foreign or not is_page:
+            return response
+        return super().process_response(request, response)
 
 
 class PageLocaleMiddleware(LocaleMiddleware):

@@ -46,6 +46,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "config.http.middleware.PageCompressionMiddleware",
     # Before the static files, so that their responses have the policy too.
     "csp.middleware.CSPMiddleware",
     "config.http.middleware.SecurityHeadersMiddleware",

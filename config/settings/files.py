@@ -1,6 +1,10 @@
 """Uploaded and static files."""
 
+import hashlib
+from importlib.metadata import version
 from typing import Any
+
+import django
 
 from config.settings.env import BASE_DIR, Http, Variables, load, read_secret, var
 from config.settings.security import DATA_DIR, DEBUG
@@ -100,8 +104,25 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 30_000_000
 MAX_FORM_BYTES = max(MAX_UPLOAD_MB * 2**20, 200_000_000) + 2**20
 FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
-STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "config.http.static_files.BundleFinder",
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+]
+
+
+def static_release() -> str:
+    """Return a digest of the static files: of their text, or of the version of their package."""
+    digest = hashlib.sha256(repr((django.VERSION, version("drf-spectacular-sidecar"))).encode())
+    for path in sorted((BASE_DIR / "static").rglob("*.*")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+# Browsers keep static files for good: another release has other addresses.
+STATIC_URL = "static/" if DEBUG else f"static/{static_release()}/"
+WHITENOISE_IMMUTABLE_FILE_TEST = "^(?!)" if DEBUG else "."
 # Serve files from the source folders, so that `collectstatic` is not needed.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG

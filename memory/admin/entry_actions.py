@@ -13,7 +13,6 @@ from django.urls import reverse
 
 from chat.admin.private_text import PrivateTextAdmin
 from memory.admin.mixins import in_english
-from memory.forms.entries import EntryActionForm
 from memory.models import ActivityVerb, Entry
 from memory.moderation.actions import (
     DONE_LABELS,
@@ -27,6 +26,7 @@ from memory.moderation.actions import (
 )
 from memory.moderation.preview import ModerationPreview, preview
 from memory.permissions import is_private
+from memory.views.forms.entries import EntryActionForm
 from projects.models import Project
 
 

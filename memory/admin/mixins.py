@@ -15,8 +15,8 @@ from django.utils.translation import gettext_lazy as _
 
 from memory.forgetting import service
 from memory.forgetting.service import ForgetScope
-from memory.forms.forgetting import ForgetReasonForm
 from memory.moderation.actions import MAX_ENTRIES_AT_ONCE
+from memory.views.forms.forgetting import ForgetReasonForm
 from projects.admin import ReadOnlyAdmin
 from projects.core.errors import DomainError
 

@@ -20,7 +20,6 @@ from chat.models import Visibility
 from memory.api.base import AS_OF, MembershipMixin, moment_parameter
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
 from memory.forgetting.service import ForgetScope
-from memory.forms.entries import MAX_SUMMARY_CHARS
 from memory.layers.bank import Bank
 from memory.layers.bank_cache import ProjectBank, rendered_bank
 from memory.layers.history import bank_as_of, entry_as_of
@@ -28,6 +27,7 @@ from memory.layers.lines import Line
 from memory.line_sources import open_messages
 from memory.models import Entry, EntryStatus, ModerationReason, ReviewReason
 from memory.moderation import entry_operations
+from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
 from memory.permissions import entries_for, may_decide
 from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
 from projects.core.api.filters import FlagFilter, MomentFilter

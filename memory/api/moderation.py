@@ -9,7 +9,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory.api.forgetting import ForgetReceiptSerializer
-from memory.forms.entries import MAX_SUMMARY_CHARS
 from memory.models import ModerationReason
 from memory.moderation.actions import (
     DEFAULT_REASONS,
@@ -19,6 +18,7 @@ from memory.moderation.actions import (
     ModerationRequest,
     apply_action,
 )
+from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
 from memory.moderation.preview import preview
 from memory.permissions import entries_for, objection_of
 from projects.permissions import WRITERS, membership

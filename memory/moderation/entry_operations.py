@@ -38,6 +38,7 @@ OUTSIDE_LAYERS = (EntryStatus.HIDDEN, EntryStatus.PROPOSED)
 # `Entry.sources_hash` of an entry whose sources changed while it was outside the layers: it is
 # rewritten when it enters the layers.
 OUTDATED = "outdated"
+MAX_SUMMARY_CHARS = 5_000
 # Replaces redacted words.
 REDACTION_MARK = "[…]"
 

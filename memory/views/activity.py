@@ -9,13 +9,13 @@ from django.http import HttpRequest, HttpResponse
 from chat.models import Session
 from chat.permissions import sessions_for
 from memory.facts import facts_for
-from memory.forms.search import ActivityForm
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.pending import pending_work
 from memory.layers.statistics import MemoryStatistics
 from memory.models import Activity, Entry, Fact
 from memory.permissions import entries_for
 from memory.views import project_page, render_page
+from memory.views.forms.search import ActivityForm
 from projects.models import Membership
 
 PAGE_SIZE = 50

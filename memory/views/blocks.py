@@ -9,9 +9,9 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 
 from memory import blocks
-from memory.forms.entries import BlockForm
 from memory.models import Block
 from memory.views import project_page, render_page
+from memory.views.forms.entries import BlockForm
 from projects.core.errors import InvalidInputError
 from projects.models import Membership
 from projects.permissions import WRITERS

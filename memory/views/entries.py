@@ -5,7 +5,6 @@ from django.shortcuts import get_object_or_404
 
 from chat.models import Message
 from chat.permissions import sessions_for
-from memory.forms.entries import EntryForm
 from memory.layers import losses
 from memory.layers.coverage import messages_of
 from memory.line_sources import linked_lines
@@ -14,6 +13,7 @@ from memory.moderation.revisions import comparison, entry_texts
 from memory.permissions import entries_for, may_decide, may_forget
 from memory.views import lineage, project_page, render_page
 from memory.views.activity import activity_rows
+from memory.views.forms.entries import EntryForm
 from projects.models import Membership
 
 MAX_SOURCES = 200

@@ -12,7 +12,6 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from memory.forms.entries import EntryActionForm
 from memory.models import ActivityVerb, Entry
 from memory.moderation.actions import (
     DONE_LABELS,
@@ -26,6 +25,7 @@ from memory.moderation.preview import preview
 from memory.permissions import entries_for, is_private, objection_of
 from memory.templatetags.layers import period_label
 from memory.views import project_page, render_page
+from memory.views.forms.entries import EntryActionForm
 from projects.models import Membership
 from projects.permissions import WRITERS
 

@@ -16,12 +16,12 @@ from memory import facts
 from memory.facts import permissions
 from memory.forgetting import permissions as forgetting_permissions
 from memory.forgetting.service import ForgetScope
-from memory.forms.facts import FactCloseForm, FactForm, FactSearchForm, midnight
 from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import Activity, Fact, FactSource, FactStatus, ModerationReason
 from memory.recall import relevant_facts
 from memory.views import count_choices, project_page, render_page
 from memory.views.activity import activity_rows
+from memory.views.forms.facts import FactCloseForm, FactForm, FactSearchForm, midnight
 from projects.core.errors import DomainError
 from projects.models import MemberRole, Membership
 from projects.permissions import WRITERS

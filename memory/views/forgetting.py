@@ -15,11 +15,11 @@ from memory.facts import facts_for
 from memory.forgetting import permissions, service
 from memory.forgetting.origins import Origins, find_origins
 from memory.forgetting.service import ForgetScope
-from memory.forms.forgetting import ForgetForm, ForgetReasonForm
 from memory.layers.pending import count_awaiting_rewrite
 from memory.models import Activity, ActivityVerb, Entry, Fact
 from memory.permissions import entries_for, may_forget
 from memory.views import project_page, render_page
+from memory.views.forms.forgetting import ForgetForm, ForgetReasonForm
 from projects.models import Membership
 from projects.permissions import WRITERS
 

@@ -4,11 +4,11 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 
 from memory.facts import facts_for
-from memory.forms.entries import ReviewQueueForm
 from memory.models import EntryStatus, FactStatus, ReviewReason
 from memory.moderation.actions import TEXT_ACTIONS, ModerationAction
 from memory.permissions import entries_for, may_decide, may_forget
 from memory.views import count_choices, project_page, render_page
+from memory.views.forms.entries import ReviewQueueForm
 from projects.models import Membership
 
 PAGE_SIZE = 50

@@ -10,8 +10,6 @@ from django.http import HttpRequest, HttpResponse
 
 from chat.permissions import sessions_for
 from memory.facts import facts_for
-from memory.forms.facts import midnight
-from memory.forms.search import FACTS, MESSAGES, MemorySearchForm
 from memory.layers.periods import Granularity
 from memory.models import Entry, SourceType
 from memory.models.entries import EntryQuerySet
@@ -26,6 +24,8 @@ from memory.recall import (
 from memory.recall.service import MAX_QUERY_CHARS
 from memory.recall.speakers import speaker_filters
 from memory.views import project_page, render_page
+from memory.views.forms.facts import midnight
+from memory.views.forms.search import FACTS, MESSAGES, MemorySearchForm
 from projects.models import Membership
 
 MAX_RESULTS = 30

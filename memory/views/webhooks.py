@@ -7,9 +7,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 
-from memory.forms.webhooks import WebhookForm
 from memory.models import Webhook, WebhookOffReason
 from memory.views import project_page, render_page
+from memory.views.forms.webhooks import WebhookForm
 from memory.webhooks import events, services
 from memory.webhooks.signatures import secret_of
 from projects.core.errors import DomainError

@@ -1,6 +1,6 @@
 """The error hierarchy. Domain code raises these; each entry point translates them once:
 `projects.core.api.exception_handler` (REST), `config.http.error_pages` (pages),
-`chat.openai_api.errors` (OpenAI) and `memory.mcp.server` (MCP).
+`chat.openai_api.errors` (OpenAI) and `memory.api.mcp.server` (MCP).
 """
 
 from typing import ClassVar

@@ -1,16 +1,25 @@
 """The pages about projects: the list, the settings, the members."""
 
+from copy import copy
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from projects.forms import DeletionForm, InvitationForm, MemberForm, NewProjectForm, ProjectForm
+from projects.forms import (
+    SETTING_GROUPS,
+    DeletionForm,
+    InvitationForm,
+    MemberForm,
+    NewProjectForm,
+    ProjectForm,
+)
 from projects.invitations import AlreadyMemberError, invite_user
 from projects.models import Invitation, MemberRole, Membership, Project
 from projects.permissions import membership, project_for_owning
@@ -58,13 +67,18 @@ def project_settings(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the settings and members of a project to its members. Owners change them."""
     if request.method != "POST":
         return settings_page(request, membership(request.user, slug))
-    form = ProjectForm(request.POST, instance=project_for_owning(request.user, slug))
+    tab = request.POST.get("tab", "")
+    form = ProjectForm(request.POST, instance=project_for_owning(request.user, slug), tab=tab)
     if not form.is_valid():
-        # With a fresh project: the page must not show the name from the invalid form as its own.
-        return settings_page(request, membership(request.user, slug), 400, form=form)
+        return settings_page(request, membership(request.user, slug), 400, data=request.POST)
     form.instance.save(update_fields=form.changed_data)
     messages.success(request, _("Saved."))
-    return redirect("project-settings", slug)
+    return _to_tab(slug, tab if form.fields else "")
+
+
+def _to_tab(slug: str, tab: str) -> HttpResponse:
+    fragment = f"#{tab}" if tab else ""
+    return redirect(reverse("project-settings", args=[slug]) + fragment)
 
 
 @login_required
@@ -100,7 +114,7 @@ def project_members(request: HttpRequest, slug: str) -> HttpResponse:
         messages.error(request, error)
     # Owners who have just left the project cannot see its settings.
     still_member = _memberships_of(request.user).filter(project=project).exists()
-    return redirect("project-settings", slug) if still_member else redirect("projects")
+    return _to_tab(slug, "members") if still_member else redirect("projects")
 
 
 def _add(request: HttpRequest, project: Project) -> MemberForm | None:
@@ -138,14 +152,26 @@ def _member_in(request: HttpRequest, project: Project) -> Membership:
 
 
 def settings_page(
-    request: HttpRequest, member: Membership, status: int = 200, **overrides: Any
+    request: HttpRequest,
+    member: Membership,
+    status: int = 200,
+    data: QueryDict | None = None,
+    **overrides: Any,
 ) -> HttpResponse:
-    """Render the settings with new forms. `overrides` replaces context variables by name."""
+    """Render the settings with new forms. `overrides` replaces context variables by name.
+
+    `data` is what was posted from one tab, or from all if it names none.
+    """
     project = member.project
+    posted = data.get("tab", "") if data else None
     context = {
         "project": project,
         "membership": member,
-        "form": ProjectForm(instance=project),
+        # Copies: the page must not show the name from an invalid form as the project's.
+        "setting_forms": {
+            tab: ProjectForm(data if posted in ("", tab) else None, instance=copy(project), tab=tab)
+            for tab in dict.fromkeys(group[0] for group in SETTING_GROUPS)
+        },
         "member_form": MemberForm(),
         "deletion_form": DeletionForm(project),
         "invitation_form": InvitationForm(),

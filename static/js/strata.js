@@ -14,3 +14,4 @@ import "./older-chats.js";
 import "./polling.js";
 import "./replies.js";
 import "./shortcuts.js";
+import "./tabs.js";

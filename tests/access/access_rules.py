@@ -54,7 +54,17 @@ def form(role: Who = WRITERS, **more) -> Door:
 OPEN = {
     name: Door({"GET": ANYBODY})
     # Of metrics, who knows the server's own token: tests/config/test_metrics.py.
-    for name in ("favicon.ico", "healthz", "readyz", "metrics", "schema", "docs", "^api/", "^v1/")
+    for name in (
+        "favicon.ico",
+        "static-file",
+        "healthz",
+        "readyz",
+        "metrics",
+        "schema",
+        "docs",
+        "^api/",
+        "^v1/",
+    )
 }
 
 API = {

@@ -13,8 +13,8 @@ from rest_framework.exceptions import AuthenticationFailed
 from chat.importers import jobs
 from chat.models import Import, Message, Session
 from chat.streaming.poller import StreamGrant, withdrawn_grants
-from memory.mcp import server as mcp
-from memory.mcp.tools import TOOLS
+from memory.api.mcp import server as mcp
+from memory.api.mcp.tools import TOOLS
 from projects import invitations
 from projects.models import Invitation, Membership, Token
 from tests.access.access_loss import EXITS, Exits

@@ -144,5 +144,5 @@ def test_many_take_no_more_queries(client, owner, editor, project, django_assert
     client.force_login(owner)
     for number in range(12):
         notes.add_note(project, (owner, editor)[number % 2], f"Note {number}")
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         assert client.get(URL).status_code == 200

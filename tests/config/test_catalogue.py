@@ -15,7 +15,8 @@ from django.utils.translation.template import templatize
 ROOT = Path(__file__).parents[2]
 CATALOGUE = ROOT / "config/locale/de/LC_MESSAGES"
 OF_OURS = ("chat", "config", "memory", "projects", "templates")
-CALLS = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext", "ngettext_lazy", "pgettext"}
+PLAIN_CALLS = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext", "ngettext_lazy"}
+WITH_CONTEXT = {"pgettext", "pgettext_lazy"}
 STRING = r"""u?('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 IN_TEMPLATE = re.compile(rf"\b(_|n?p?gettext)\(\s*{STRING}" + rf"(?:\s*,\s*{STRING})?" * 2)
 PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w+\}|</?[a-z]+")
@@ -32,9 +33,9 @@ def in_python(source: str) -> Iterator[Text]:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         values = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
-        if node.func.id not in CALLS or not values:
+        if node.func.id not in PLAIN_CALLS | WITH_CONTEXT or not values:
             continue
-        context = values.pop(0) if node.func.id == "pgettext" else None
+        context = values.pop(0) if node.func.id in WITH_CONTEXT else None
         yield context, values[0], values[1] if node.func.id.startswith("ngettext") else ""
 
 

@@ -31,6 +31,7 @@ ASK = """
     django.setup()
     from django.conf import settings
     from django.core.management import call_command
+    from django.templatetags.static import static
     from django.test import Client
     call_command("check", deploy=True, fail_level="WARNING")
     def ask(path="/accounts/login/", host="strata.example.org", **headers):
@@ -44,7 +45,7 @@ ASK = """
         "plain": ask(),
         "elsewhere": ask(host="evil.example", **proxied),
         "alive": ask("/healthz", host="127.0.0.1"),
-        "script": ask("/static/js/strata.js", **proxied),
+        "script": ask(static("js/strata.js"), **proxied),
         "hosts": settings.ALLOWED_HOSTS,
         "origins": settings.CSRF_TRUSTED_ORIGINS,
         "session": [settings.SESSION_COOKIE_NAME, settings.SESSION_COOKIE_SECURE],

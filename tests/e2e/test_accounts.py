@@ -50,11 +50,13 @@ def test_a_passkey_is_made_and_signs_in_alone(page, running):
     expect(page.get_by_text("Phone", exact=True)).to_be_visible()
     expect(page.get_by_text("replaces the password")).to_be_visible()
 
+    page.locator("button.account").click()
     page.get_by_role("button", name="Sign out").click()
     page.get_by_role("button", name="Sign in with a passkey").click()
     expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
 
     page.goto("/account/")
+    page.locator("button.account").click()
     page.get_by_role("button", name="Sign out").click()
     show_the_password(page, "paula@example.org")
     expect(page.get_by_role("heading", name="Two-factor authentication")).to_be_visible()

@@ -174,7 +174,7 @@ def test_a_chat_is_kept_from_the_list_beside_it(chat, page):
 
 
 def test_a_chat_is_archived_from_the_list_of_all(chat, page):
-    page.get_by_role("link", name="Chats", exact=True).click()
+    page.get_by_role("link", name="New chat").click()
     row = page.locator(".rows > li", has_text="When is the cutover?")
     row.hover()
     row.get_by_role("link", name="More actions for").click()

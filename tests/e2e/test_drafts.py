@@ -66,6 +66,7 @@ def test_a_draft_survives_a_session_that_expired_and_ends_with_signing_out(open_
     box(page).press("Enter")
     _fill_sign_in(page)
     expect(box(page)).to_have_value(DRAFT)
+    page.locator("button.account").click()
     page.get_by_role("button", name="Sign out").click()
     page.get_by_label("Username").wait_for()
     assert page.evaluate(STORED) == []
@@ -74,7 +75,7 @@ def test_a_draft_survives_a_session_that_expired_and_ends_with_signing_out(open_
 def _sign_in(page: Page) -> None:
     page.goto("/")
     _fill_sign_in(page)
-    page.get_by_role("button", name="Sign out").wait_for()
+    page.locator("button.account").wait_for()
 
 
 def _fill_sign_in(page: Page) -> None:

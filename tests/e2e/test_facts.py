@@ -53,7 +53,7 @@ def test_billing_as_of_april_today_and_after_may_is_forgotten(page: Page, begin,
     server.api("POST", f"projects/{slug}/forget/", {"message": messages["results"][0]["id"]})
     page.goto(f"/projects/{slug}/memory/facts/")
     expect(table).to_contain_text("platform team")
-    expect(page.locator("body")).not_to_contain_text("payments team")
+    expect(page.get_by_role("main")).not_to_contain_text("payments team")
 
 
 def test_a_fact_is_given_changed_and_closed_by_hand(page: Page, begin):

@@ -113,7 +113,12 @@ def test_memory_and_settings_can_be_reached(page, begin):
     page.get_by_role("link", name="Memory").click()
     expect(page.get_by_role("heading", name=f"What {name} remembers")).to_be_visible()
     page.get_by_role("link", name="Settings").click()
-    expect(page.get_by_text("can see what the project remembers")).to_be_visible()
+    shared = page.get_by_text("can see what the project remembers")
+    expect(shared).to_be_hidden()
+    page.get_by_role("link", name="Members").click()
+    expect(shared).to_be_visible()
+    expect(page.get_by_role("link", name="Members")).to_have_attribute("aria-current", "true")
+    expect(page.get_by_label("Instructions")).to_be_hidden()
 
 
 def test_without_scripts_on_a_small_screen_everything_still_works(
@@ -130,3 +135,11 @@ def test_without_scripts_on_a_small_screen_everything_still_works(
     page.get_by_role("button", name="Menu").click()
     page.get_by_role("link", name="Memory").click()
     expect(page.get_by_role("heading", name="remembers")).to_be_visible()
+    page.get_by_role("button", name="Menu").click()
+    page.get_by_role("link", name="Settings").click()
+    page.get_by_role("link", name="Retention").click()
+    expect(page.get_by_label("Name", exact=True)).to_be_hidden()
+    page.get_by_label("Delete chats after").fill("90")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    expect(page.get_by_label("Delete chats after")).to_have_value("90")

@@ -38,7 +38,7 @@ def test_from_the_welcome_to_the_first_remembered_chat(newcomer, server, say):
 
     page.get_by_role("link", name="Memory", exact=True).click()
     expect(page.locator(".block")).to_contain_text("The cutover is on 3 March")
-    page.get_by_role("link", name="Chats", exact=True).click()
+    page.get_by_role("link", name="New chat").click()
     say(page, "When is it?")
     expect(page.locator(".turn").nth(1)).to_contain_text("Scripted.")
     page.locator("a.sources-link").click()
@@ -64,7 +64,7 @@ def test_a_file_is_imported_with_its_progress_in_sight(page, server, begin, tmp_
         " jobs.run_import(Import.objects.order_by('-created_at').first().pk)",
     )
     expect(mine).to_contain_text("1 chats: 1 messages imported", timeout=15_000)
-    page.get_by_role("link", name="Chats", exact=True).click()
+    page.get_by_role("link", name="New chat").click()
     expect(page.locator("main")).to_contain_text("1 Mar")
 
 

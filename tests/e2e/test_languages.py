@@ -27,7 +27,9 @@ def test_a_german_reads_german_and_changes_to_english(open_page, server):
     # What came by the stream of events is German, too.
     expect(reply).to_contain_text("Neu generieren")
 
+    page.locator("button.account").click()
     page.get_by_role("button", name="English").click()
     expect(page.locator("html")).to_have_attribute("lang", "en")
     expect(page.locator(".turn:not(.person)").last).to_contain_text("Assistant")
+    page.locator("button.account").click()
     expect(page.get_by_role("button", name="English")).to_have_attribute("aria-current", "true")

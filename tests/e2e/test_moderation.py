@@ -24,6 +24,7 @@ def reviewed(page, server, begin, tmp_path) -> str:
     begin(page)
     slug = page.url.rstrip("/").rpartition("/")[2]
     page.get_by_role("link", name="Settings").click()
+    page.locator(".tabs").get_by_role("link", name="Memory").click()
     page.get_by_label("Review new memories").check()
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Saved.")).to_be_visible()
@@ -55,7 +56,7 @@ def test_a_moderators_day_in_the_page(page: Page, reviewed: str):
     for number in (0, 1, 2):
         row(page, number).get_by_role("checkbox").check()
     expect(page.locator("[data-selected-count]")).to_have_text("3 selected")
-    page.get_by_label("Action").select_option("Approve")
+    page.get_by_label("Action", exact=True).select_option("Approve")
     page.get_by_role("button", name="Continue…").click()
     expect(page.locator(".selected li")).to_have_count(3)
     expect(page.locator(".diff ins", has_text=TOPICS[1])).to_be_visible()

@@ -33,6 +33,7 @@ def test_a_token_is_made_shown_once_and_revoked(open_page, sign_in, server, scri
     page = open_page(java_script_enabled=scripts)
     sign_in(page)
     page.goto("/?all")
+    page.locator("button.account").click()
     page.get_by_role("link", name="API tokens").click()
     name = f"Editor {scripts}"
     page.get_by_label("Name").fill(name)
@@ -40,7 +41,9 @@ def test_a_token_is_made_shown_once_and_revoked(open_page, sign_in, server, scri
     make_token(page)
     token = page.get_by_label("Your new token").input_value()
     assert opens(server, token) == 200
+    page.locator("button.account").click()
     page.get_by_role("link", name="Projects").click()
+    page.locator("button.account").click()
     page.get_by_role("link", name="API tokens").click()
     expect(page.get_by_text(name, exact=True)).to_be_visible()
     expect(page.get_by_label("Your new token")).to_have_count(0)

@@ -16,6 +16,7 @@ def test_somebody_is_invited_accepts_and_finds_the_chat(
     say(page, "Good morning")
     expect(page.locator(".turn").nth(1)).to_contain_text("Hello.")
     page.get_by_role("link", name="Settings").click()
+    page.get_by_role("link", name="Members").click()
     page.get_by_label("Username").fill("edgar")
     page.get_by_role("button", name="Invite", exact=True).click()
     expect(page.get_by_text("edgar was invited.")).to_be_visible()

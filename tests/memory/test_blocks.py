@@ -250,7 +250,7 @@ class TestPage:
         client.get(self.PAGE)
         for number in range(12):
             blocks.put(project, None, f"n{number}", "Something.", owner)
-        with django_assert_num_queries(4):
+        with django_assert_num_queries(5):
             client.get(self.PAGE)
 
 

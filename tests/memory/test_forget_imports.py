@@ -326,7 +326,7 @@ def test_the_page_of_imports_asks_as_often_for_many(
         bring(editor, **{f"talk{number}": [f"Word {number}.", "And more."]})
     client.force_login(editor)
     client.get(IMPORTS)
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         assert page_of(client.get(IMPORTS)).count("?upload=") == 8
 
 

@@ -220,7 +220,7 @@ def test_deleted_text_can_still_be_forgotten(call, owner, summary, fact, kind, s
 
 
 def test_all_kinds_are_listed_by_pages_the_newest_first(call, owner, summary, fact, monkeypatch):
-    monkeypatch.setattr("memory.mcp.tools.PAGE_SIZE", 2)
+    monkeypatch.setattr("memory.api.mcp.tools.PAGE_SIZE", 2)
     for text in ("First.", "Second."):
         call(owner, "add_memory", text=text)
     first, second = (call(owner, "get_memories", page=page) for page in (1, 2))
@@ -291,7 +291,7 @@ def test_a_failure_is_told_without_what_was_asked(call, owner, monkeypatch, capl
     def fail(*_, **__):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("memory.mcp.tools.recall", fail)
+    monkeypatch.setattr("memory.api.mcp.tools.recall", fail)
     assert call(owner, "search_memories", query="my secret") == (
         "Strata itself failed while doing this."
     )

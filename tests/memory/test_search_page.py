@@ -74,7 +74,7 @@ def test_many_results_take_no_more_queries(project, owner, client, django_assert
         talk(project, owner, f"{CUTOVER} Number {number}.")
     client.force_login(owner)
     client.get(URL)
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         client.get(URL, {"q": "cutover"})
 
 

@@ -6,6 +6,7 @@ from html import unescape
 import pytest
 from django.db import connection
 from django.template.loader import render_to_string
+from django.templatetags.static import static
 from django.test.utils import CaptureQueriesContext
 
 from chat.conversations.messages import post_message
@@ -121,6 +122,27 @@ def test_settings_are_saved(olive, project):
     assert "Saved." in olive.get("/projects/billing/settings/").content.decode()
 
 
+def test_a_tab_saves_nothing_of_another(olive, project):
+    form = SETTINGS | {"tab": "memory", "bank_max_tokens": 500, "name": "Ledger", "keep_days": 3}
+    response = olive.post("/projects/billing/settings/", form)
+    assert response["Location"] == "/projects/billing/settings/#memory"
+    project.refresh_from_db()
+    assert (project.bank_max_tokens, project.name, project.keep_days) == (500, "Billing", None)
+    response = olive.post("/projects/billing/settings/", form | {"tab": "<nothing>"})
+    assert response["Location"] == "/projects/billing/settings/"
+
+
+def test_time_zones_and_models_are_lists(olive, project, monkeypatch):
+    monkeypatch.setattr("chat.providers.discovery.list_ollama_models", lambda: ["ollama:qwen3"])
+    Project.objects.update(timezone="US/Pacific")
+    page = olive.get("/projects/billing/settings/").content.decode()
+    assert '<option value="US/Pacific" selected>US/Pacific</option>' in page
+    assert '<option value="Europe/Berlin">Berlin</option>' in page
+    assert page.count("US/") == 3
+    assert page.count('<option value="ollama:qwen3">') == 2
+    assert page.count('<option value="extractive">') == 1
+
+
 def test_the_slug_is_shown_where_projects_are(olive, client, viewer, project):
     assert "<code>billing</code>" in olive.get("/").content.decode()
     assert "<code>billing</code>" in olive.get("/projects/billing/settings/").content.decode()
@@ -135,7 +157,10 @@ def settings_fields(page: str) -> dict[str, str]:
         attributes = {key: unescape(value) for key, value in re.findall(r'(\S+)="([^"]*)"', tag)}
         if "name" in attributes and (attributes.get("type") != "checkbox" or " checked" in tag):
             fields[attributes["name"]] = attributes.get("value", "on" if "checkbox" in tag else "")
+    for name, options in re.findall(r'<select name="(\w+)".*?>(.*?)</select>', page, re.DOTALL):
+        fields[name] = re.search(r'value="([^"]*)" selected', options)[1]
     text = re.search(r'<textarea name="instructions"[^>]*>\s?(.*?)</textarea>', page, re.DOTALL)
+    del fields["tab"]
     return fields | {"instructions": unescape(text[1])}
 
 
@@ -285,7 +310,7 @@ def test_a_viewer_reads_why_there_is_nothing_to_write_with(client, viewer, proje
 
 
 def test_browsers_that_ask_for_it_by_name_get_the_icon(client):
-    assert client.get("/favicon.ico")["Location"] == "/static/img/favicon.svg"
+    assert client.get("/favicon.ico")["Location"] == static("img/favicon.svg")
 
 
 def test_pages_carry_no_inline_style_or_script(olive, project):

@@ -68,7 +68,7 @@ def test_without_it_the_host_must_be_allowed(client, owner, settings, mailoutbox
 
 
 def test_mcp(owner, project):
-    from memory.mcp import server
+    from memory.api.mcp import server
     from projects.models import Token
 
     _token, secret = Token.issue(owner, project=project)

@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Message
 from memory.forgetting.service import ForgetScope
-from memory.forms.entries import EntryActionForm
 from memory.models import ModerationReason
+from memory.views.forms.entries import EntryActionForm
 from projects.models import Membership, Project
 
 

@@ -20,10 +20,7 @@ from chat.models import Message
 from chat.permissions import message_for_changing, sessions_for
 from chat.prompt.tools import arguments_model
 from memory import facts
-from memory.facts import facts_for
-from memory.forgetting import service
-from memory.forgetting.permissions import may_forget
-from memory.mcp.schemas import (
+from memory.api.mcp.schemas import (
     ForgottenMemory,
     MemoryExcerpt,
     MemoryId,
@@ -42,6 +39,9 @@ from memory.mcp.schemas import (
     TokenBudget,
     ValidAt,
 )
+from memory.facts import facts_for
+from memory.forgetting import service
+from memory.forgetting.permissions import may_forget
 from memory.models import Entry, Fact, ModerationReason, SourceType
 from memory.moderation.actions import ModerationAction, ModerationRequest, apply_action
 from memory.permissions import entries_for, objection_of

@@ -8,7 +8,6 @@ from django import forms
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
-from memory.forms.search import date_field
 from memory.layers.periods import LAYER_LABELS, Granularity
 from memory.models import Block, Entry, EntryStatus, ModerationReason, ReviewReason
 from memory.models.blocks import MAX_BLOCK_CHARS, validate_block_name
@@ -20,10 +19,10 @@ from memory.moderation.actions import (
     ModerationRequest,
 )
 from memory.moderation.diffs import diff_words
+from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
 from memory.moderation.preview import ModerationPreview
+from memory.views.forms.search import date_field
 from projects.models import Project
-
-MAX_SUMMARY_CHARS = 5_000
 
 
 class MultilineField(forms.CharField):

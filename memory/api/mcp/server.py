@@ -36,8 +36,8 @@ from pydantic import ValidationError
 from rest_framework import exceptions
 from structlog.contextvars import bind_contextvars
 
+from memory.api.mcp.tools import TOOLS, Caller, MemoryTool
 from memory.layers.bank_cache import rendered_bank
-from memory.mcp.tools import TOOLS, Caller, MemoryTool
 from projects.authentication import TokenAuthentication
 from projects.core.database import in_thread
 from projects.core.errors import DomainError

@@ -9,7 +9,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from memory.facts.create import Statement
-from memory.forms.search import date_field
 from memory.models import Fact, ModerationReason
 from memory.models.facts import (
     MAX_OBJECT_CHARS,
@@ -17,6 +16,7 @@ from memory.models.facts import (
     MAX_SUBJECT_CHARS,
     FactQuerySet,
 )
+from memory.views.forms.search import date_field
 from projects.models import Project
 
 

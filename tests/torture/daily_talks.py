@@ -5,10 +5,14 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
+from chat.conversations.messages import draft, post_messages
 from chat.importers import FileResult, locomo
 from chat.importers.base import Document
+from chat.models import Session, Visibility
+from projects.models import Project
 from tests.scripted import Request
 
 
@@ -72,6 +76,19 @@ def _sentence(chance: random.Random) -> str:
         ticket=f"{chance.choice(('OPS', 'INFRA', 'HOME'))}-{chance.randint(100, 9999)}",
         mail=f"{chance.choice('abcdef')}.{chance.randint(10, 99)}@example.org",
     )
+
+
+def post(project: Project, talk: Talk, at: datetime) -> None:
+    """Write a talk that began at a moment into a chat of its own, two messages a minute."""
+    session = Session.objects.create(
+        project=project, title="Talk", visibility=Visibility.PROJECT, created_at=at
+    )
+    turns = [
+        draft(turn.text, author_name=turn.speaker, created_at=at + place * timedelta(seconds=30))
+        for place, turn in enumerate(talk)
+    ]
+    post_messages(session, turns)
+    Session.objects.filter(pk=session.pk).update(last_activity_at=turns[-1].created_at)
 
 
 class Hasty:

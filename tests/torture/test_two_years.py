@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from chat.conversations.messages import draft, post_messages
-from chat.models import Session, Visibility
 from memory.layers import cycle, ladder_query
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.periods import Granularity
@@ -62,25 +60,13 @@ def days(talks: list[Talk], number: int) -> Iterator[tuple[datetime, list[Talk]]
         yield START + day * DAY, talks[first:last]
 
 
-def say(project: Project, talk: Talk, at: datetime) -> None:
-    session = Session.objects.create(
-        project=project, title="Talk", visibility=Visibility.PROJECT, created_at=at
-    )
-    turns = [
-        draft(turn.text, author_name=turn.speaker, created_at=at + place * timedelta(seconds=30))
-        for place, turn in enumerate(talk)
-    ]
-    post_messages(session, turns)
-    Session.objects.filter(pk=session.pk).update(last_activity_at=turns[-1].created_at)
-
-
 def test_two_years_of_daily_talk(owner, talks, writer, scale, tally: Callable):
     project = create_project(owner, name="Two years", bank_max_tokens=scale(2_000, 300))
     took: list[float] = []
     fullest = 0
     for midnight, turns in days(talks, scale(730, 42)):
         for number, talk in enumerate(turns):
-            say(project, talk, midnight + timedelta(hours=8, minutes=40 * number))
+            daily_talks.post(project, talk, midnight + timedelta(hours=8, minutes=40 * number))
         now = midnight + DAY
         begun = time.perf_counter()
         cycle.run(now, project)

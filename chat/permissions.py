@@ -31,10 +31,15 @@ def session_for_reading(user, pk, token=None, slug: str | None = None) -> Sessio
 
 
 def session_for_writing(user, pk, token=None, slug: str | None = None) -> Session:
-    """Return the session as `session_for_reading`, for owners and editors of its project."""
+    """Return the session as `session_for_reading`, for owners and editors of its project.
+
+    Raises `ProjectArchivedError`.
+    """
     member = Membership.objects.filter(user=user, role__in=permissions.WRITERS)
     is_writer = Exists(member.filter(project=OuterRef("project")))
-    return _get_session(sessions_for(user, token).filter(is_writer), user, pk, slug)
+    session = _get_session(sessions_for(user, token).filter(is_writer), user, pk, slug)
+    permissions.require_active(session.project)
+    return session
 
 
 def _get_session(sessions: QuerySet[Session], user, pk, slug: str | None) -> Session:
@@ -49,21 +54,29 @@ def _get_session(sessions: QuerySet[Session], user, pk, slug: str | None) -> Ses
 
 
 def session_for_managing(user, pk, token=None, slug: str | None = None) -> Session:
-    """Return the session for its creator, as long as they may write, and for owners."""
+    """Return the session for its creator, as long as they may write, and for owners.
+
+    Raises `ProjectArchivedError`.
+    """
     session = session_for_reading(user, pk, token, slug)
+    permissions.require_active(session.project)
     if not may_manage(permissions.membership(user, session.project.slug, token=token), session):
         raise Http404
     return session
 
 
 def deleted_session_for_managing(user, pk, token=None) -> Session:
-    """Return a deleted session for those who may manage it. Raises Http404."""
+    """Return a deleted session for those who may manage it.
+
+    Raises Http404, or `ProjectArchivedError`.
+    """
     deleted = Session.objects.exclude(deleted_at=None).select_related("project")
     session = deleted.filter(pk=pk).first()
     # Looked for also without a session: a missing one takes as many queries as a forbidden one.
     member = permissions.membership(user, session.project.slug if session else "", token=token)
     if session is None:
         raise Http404
+    permissions.require_active(member.project)
     is_hidden = session.visibility == Visibility.PRIVATE and session.creator_id != member.user_id
     if is_hidden or not may_manage(member, session):
         raise Http404

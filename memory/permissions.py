@@ -22,7 +22,7 @@ def entries_for(member: Membership) -> EntryQuerySet:
         | Q(session__creator_id=member.user_id)
     )
     entries = member.project.entries.filter(~Q(state=EntryStatus.PROPOSED) | own_or_shared)
-    if not member.may_write:
+    if not member.is_writer:
         entries = entries.exclude(state=EntryStatus.HIDDEN)
     return entries.select_related("session")
 

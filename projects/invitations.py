@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from projects.core.errors import ConflictError, InvalidInputError
 from projects.models import Invitation, InvitationStatus, Membership, Project, SpentInvitation
+from projects.permissions import ProjectArchivedError
 from projects.signals import invitation_created, member_joined
 
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=7), timedelta(days=365)
@@ -79,6 +80,8 @@ def admit(invitation: Invitation, user) -> Membership:
     existing = Membership.objects.filter(project=link.project_id, user=user).first()
     if existing is not None:
         return existing
+    if link.project.is_archived:
+        raise ProjectArchivedError
     if link.state != InvitationStatus.OPEN:
         raise NotAdmittedError(CLOSED_REASONS[link.state])
     if link.spent.filter(user=user).exists():

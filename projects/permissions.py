@@ -2,11 +2,20 @@
 
 from django.db.models import QuerySet
 from django.http import Http404
+from django.utils.translation import gettext_lazy as _
 from structlog.contextvars import bind_contextvars
 
+from projects.core.errors import ConflictError
 from projects.models import MemberRole, Membership, Project
 
 WRITERS = (MemberRole.OWNER, MemberRole.EDITOR)
+
+
+class ProjectArchivedError(ConflictError):
+    """The project is archived, so nothing in it can change."""
+
+    default_code = "project_archived"
+    default_message = _("This project is archived and read-only. An owner can unarchive it.")
 
 
 def projects_for(user, token=None) -> QuerySet[Project]:
@@ -32,13 +41,27 @@ def membership(user, slug: str, roles=MemberRole.values, token=None) -> Membersh
     return member
 
 
+def require_active(project: Project) -> Project:
+    """Return the project. Raises `ProjectArchivedError`."""
+    if project.archived_at is not None:
+        raise ProjectArchivedError
+    return project
+
+
 def project_for_reading(user, slug: str, token=None) -> Project:
     return membership(user, slug, token=token).project
 
 
 def project_for_writing(user, slug: str, token=None) -> Project:
-    return membership(user, slug, WRITERS, token).project
+    """Return the project for owners and editors. Raises `ProjectArchivedError`."""
+    return require_active(membership(user, slug, WRITERS, token).project)
 
 
 def project_for_owning(user, slug: str, token=None) -> Project:
+    """Return the project for its owners, also if it is archived."""
     return membership(user, slug, (MemberRole.OWNER,), token).project
+
+
+def project_for_managing(user, slug: str, token=None) -> Project:
+    """Return the project for owners who change it. Raises `ProjectArchivedError`."""
+    return require_active(project_for_owning(user, slug, token))

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import OperationalError, connection, transaction
 from django.db.models.fields.reverse_related import ForeignObjectRel
+from django.utils import timezone
 from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
@@ -61,6 +62,13 @@ def create_project(owner, **fields) -> Project:
     project = Project.objects.create(**fields)
     Membership.objects.create(project=project, user=owner, role=MemberRole.OWNER)
     return project
+
+
+def set_archived(project: Project, archived: bool) -> None:
+    """Archive `project`, or make it active again. An archived project keeps the first time."""
+    if archived != project.is_archived:
+        project.archived_at = timezone.now() if archived else None
+        project.save(update_fields=["archived_at"])
 
 
 def delete_project(project: Project) -> None:

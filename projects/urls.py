@@ -11,6 +11,7 @@ urlpatterns = [
     path("account/tokens/", tokens.token_list, name="tokens"),
     path("account/tokens/<uuid:pk>/revoke/", tokens.token_revoke, name="token-revoke"),
     path("projects/<slug:slug>/settings/", projects.project_settings, name="project-settings"),
+    path("projects/<slug:slug>/archive/", projects.project_archive, name="project-archive"),
     path("projects/<slug:slug>/delete/", projects.project_delete, name="project-delete"),
     path("projects/<slug:slug>/members/", projects.project_members, name="project-members"),
     path(

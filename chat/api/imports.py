@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from chat.importers import ImportRejectedError, jobs
 from chat.models import Import, ImportState
 from projects.api.idempotency import idempotent
-from projects.permissions import project_for_writing
+from projects.permissions import WRITERS, membership, project_for_writing
 
 
 class ImportSerializer(serializers.ModelSerializer):
@@ -54,7 +54,7 @@ class ImportMixin(generics.GenericAPIView):
 
     def get_queryset(self) -> QuerySet[Import]:
         user = self.request.user
-        project = project_for_writing(user, self.kwargs["slug"], self.request.auth)
+        project = membership(user, self.kwargs["slug"], WRITERS, self.request.auth).project
         return project.imports.filter(user=user)
 
 

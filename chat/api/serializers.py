@@ -21,6 +21,7 @@ from chat.conversations.read_state import MessageRelations, message_relations
 from chat.conversations.sessions import clamp_history_limit, create_session, update_session
 from chat.importers.base import plausible_time
 from chat.models import Message, MessageRevision, Role, Session
+from projects.api.serializers import ArchivedField
 
 BLANK = "This field may not be blank."
 
@@ -33,13 +34,6 @@ class TimeField(serializers.DateTimeField):
         if plausible_time(at) is None:
             raise serializers.ValidationError("This is before 1970 or after tomorrow.")
         return at
-
-
-class ArchivedField(serializers.BooleanField):
-    """True if the session has a time at which it was archived."""
-
-    def get_attribute(self, instance: Session) -> bool:
-        return instance.archived_at is not None
 
 
 class SessionSerializer(serializers.ModelSerializer):

@@ -197,10 +197,14 @@ def _totals(result: FileResult, before: int = 0) -> dict[str, object]:
 
 
 def _check_may_write(upload: Import) -> None:
-    """Raise `ImportRejectedError` if the user was removed, switched off or made a viewer."""
+    """Raise `ImportRejectedError` if the user was removed, switched off or made a viewer, or if
+    the project was archived.
+    """
     writers = Membership.objects.writers().filter(project=upload.project_id)
     if not writers.filter(user=upload.user_id).exists():
         raise ImportRejectedError("You may no longer write in this project.")
+    if Project.objects.filter(pk=upload.project_id).exclude(archived_at=None).exists():
+        raise ImportRejectedError("This project is archived.")
 
 
 @contextmanager

@@ -46,10 +46,10 @@ class OpenAIView(APIView):
 
 
 class ModelListView(OpenAIView):
-    """One model for each project that the token gives access to."""
+    """One model for each active project that the token gives access to."""
 
     def get(self, request) -> Response:
-        projects = projects_for(request.user, request.auth)
+        projects = projects_for(request.user, request.auth).filter(archived_at=None)
         return Response({"object": "list", "data": [_model_data(it) for it in projects]})
 
 
@@ -85,7 +85,7 @@ def _get_writable_project(request, name: str) -> Project:
             code="insufficient_permissions",
             field="model",
         )
-    return project
+    return permissions.require_active(project)
 
 
 class ChatCompletionView(OpenAIView):

@@ -16,7 +16,7 @@ from chat.importers import ImportRejectedError, jobs
 from chat.importers.jobs import UNFINISHED
 from chat.models import Import
 from projects.models import MemberRole, Membership
-from projects.permissions import WRITERS, membership
+from projects.permissions import WRITERS, membership, require_active
 
 IMPORTS_PER_PAGE = 20
 FORMAT_LABELS = {
@@ -51,6 +51,7 @@ def imports_page(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         template = "chat/_imports.html" if "part" in request.GET else "chat/imports.html"
         return _render_imports(request, member, ImportForm(), template)
+    require_active(member.project)
     form = ImportForm(request.POST, request.FILES)
     if form.is_valid():
         try:

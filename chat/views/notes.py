@@ -17,7 +17,7 @@ from chat.links import message_url
 from chat.models import Message, Visibility
 from projects.core.errors import InvalidInputError
 from projects.models import MemberRole, Membership
-from projects.permissions import WRITERS, membership
+from projects.permissions import WRITERS, membership, require_active
 
 NOTES_PER_PAGE = 50
 
@@ -41,6 +41,7 @@ def notes_page(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method == "GET":
         return _render_notes(request, membership(request.user, slug), NoteForm())
     member = membership(request.user, slug, WRITERS)
+    require_active(member.project)
     form = NoteForm(request.POST)
     if form.is_valid():
         try:

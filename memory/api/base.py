@@ -10,7 +10,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from projects.models import MemberRole, Membership, Project
-from projects.permissions import WRITERS, membership
+from projects.permissions import WRITERS, membership, require_active
 
 AS_OF = OpenApiParameter(
     "as_of",
@@ -30,6 +30,8 @@ class MembershipMixin:
         is_write = request.method not in SAFE_METHODS and hasattr(self, request.method.lower())
         roles = WRITERS if is_write else MemberRole.values
         self.membership = membership(request.user, kwargs["slug"], roles, request.auth)
+        if is_write:
+            require_active(self.membership.project)
         # Saves a query.
         self.membership.user = request.user
 

@@ -14,7 +14,7 @@ from memory.forgetting.service import ForgetScope
 from memory.models import ModerationReason
 from projects.core.errors import NotAllowedError, NotFoundError
 from projects.models import Membership
-from projects.permissions import membership
+from projects.permissions import membership, require_active
 
 
 class ForgetSerializer(serializers.Serializer):
@@ -105,6 +105,7 @@ class ForgetView(APIView):
     @extend_schema(request=ForgetSerializer, responses=ForgetReceiptSerializer)
     def post(self, request, slug: str) -> Response:
         member = membership(request.user, slug, token=request.auth)
+        require_active(member.project)
         data = ForgetSerializer(data=request.data)
         data.is_valid(raise_exception=True)
         return Response(forget_data(member, by=request.user, **data.validated_data))

@@ -21,7 +21,7 @@ from memory.moderation.actions import (
 from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
 from memory.moderation.preview import preview
 from memory.permissions import entries_for, objection_of
-from projects.permissions import WRITERS, membership
+from projects.permissions import WRITERS, membership, require_active
 
 
 class EntryActionSerializer(serializers.Serializer):
@@ -104,6 +104,7 @@ class EntryActionView(APIView):
     @extend_schema(request=EntryActionSerializer, responses=OutcomeSerializer)
     def post(self, request, slug: str) -> Response:
         member = membership(request.user, slug, WRITERS, request.auth)
+        require_active(member.project)
         serializer = EntryActionSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import generics, serializers, status
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -18,7 +19,7 @@ from memory.webhooks.signatures import secret_of
 from projects.api.idempotency import IdempotentResult, idempotent
 from projects.core.errors import InvalidInputError
 from projects.models import Project
-from projects.permissions import project_for_owning
+from projects.permissions import project_for_managing, project_for_owning
 
 
 class WebhookSerializer(serializers.ModelSerializer):
@@ -144,7 +145,8 @@ class WebhookBaseView(APIView):
 
     def initial(self, request, *args, **kwargs) -> None:
         super().initial(request, *args, **kwargs)
-        self.project = project_for_owning(request.user, kwargs["slug"], request.auth)
+        find = project_for_owning if request.method in SAFE_METHODS else project_for_managing
+        self.project = find(request.user, kwargs["slug"], request.auth)
 
     def webhooks(self) -> QuerySet[Webhook]:
         return Webhook.objects.filter(project=self.project)

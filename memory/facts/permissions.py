@@ -31,7 +31,7 @@ def facts_for(member: Membership) -> FactQuerySet:
         ~Q(state=FactStatus.PROPOSED) | Q(by_hand=True) | Exists(seen),
         project=member.project,
     )
-    return facts if member.may_write else facts.exclude(state=FactStatus.HIDDEN)
+    return facts if member.is_writer else facts.exclude(state=FactStatus.HIDDEN)
 
 
 def fact_for_reading(member: Membership, pk: UUID | str) -> Fact:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from projects.models import MemberRole, Membership
-from projects.permissions import membership
+from projects.permissions import membership, require_active
 
 
 def project_page(
@@ -31,6 +31,8 @@ def project_page(
         @wraps(view)
         def page(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponse:
             member = membership(request.user, slug, roles[request.method or ""])
+            if request.method == "POST":
+                require_active(member.project)
             with timezone.override(member.project.zone):
                 response: HttpResponse = view(request, member, **kwargs)
             return response

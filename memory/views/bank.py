@@ -50,7 +50,7 @@ def _current(request: HttpRequest, member: Membership) -> dict[str, Any]:
         "waiting": pending_conversations(request.user, member.project),
         "may_forget": may_forget(member),
     }
-    if member.may_write:
+    if member.is_writer:
         proposed = [block.entry for block in chart.drawn if block.state == EntryStatus.PROPOSED]
         context["proposed"] = [
             (entry, may_decide(member, entry)) for entry in proposed[:MAX_PROPOSED]

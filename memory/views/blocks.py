@@ -71,7 +71,7 @@ def _page(
     """Render the page, with an `invalid` form on its shelf."""
     rows = list(Block.objects.visible_to(member).in_order())
     shelves = {PROJECT: [block for block in rows if block.user_id is None]}
-    if member.may_write:
+    if member.is_writer:
         shelves[MINE] = [block for block in rows if block.user_id is not None]
     context = {
         "shelves": [

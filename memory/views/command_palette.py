@@ -46,7 +46,7 @@ def command_palette(request: HttpRequest, member: Membership) -> HttpResponse:
     places = [
         _place(member, name, _("page"), route)
         for name, route in (PAGES if query else PAGES[:1])
-        if member.may_write or route not in WRITER_PAGES
+        if member.is_writer or route not in WRITER_PAGES
         if query.casefold() in str(name).casefold()
     ]
     places += _chats(member, query)

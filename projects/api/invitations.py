@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.response import Response
 
 from projects import invitations
@@ -17,7 +18,7 @@ from projects.api.idempotency import IdempotentResult, idempotent
 from projects.api.serializers import MemberSerializer
 from projects.models import Invitation, InvitationStatus, MemberRole
 from projects.models.invitations import MAX_USES
-from projects.permissions import project_for_owning
+from projects.permissions import project_for_managing, project_for_owning
 
 
 class InvitationSerializer(serializers.ModelSerializer):
@@ -82,7 +83,8 @@ class InvitationBaseView(generics.GenericAPIView):
     scope = reading_scope = "admin"
 
     def get_queryset(self) -> QuerySet[Invitation]:
-        project = project_for_owning(self.request.user, self.kwargs["slug"], self.request.auth)
+        find = project_for_owning if self.request.method in SAFE_METHODS else project_for_managing
+        project = find(self.request.user, self.kwargs["slug"], self.request.auth)
         return project.invitations.listed()
 
 
@@ -98,7 +100,7 @@ class InvitationListView(InvitationBaseView, generics.ListAPIView):
     @idempotent(_replay_invitation)
     def post(self, request, slug: str) -> IdempotentResult:
         """Creates a link. Its user becomes a member, with an old or a new account."""
-        project = project_for_owning(request.user, slug, request.auth)
+        project = project_for_managing(request.user, slug, request.auth)
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         invitation, secret = invitations.invite(project, request.user, **serializer.validated_data)

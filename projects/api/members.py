@@ -28,13 +28,13 @@ class MemberBaseView(generics.GenericAPIView):
 
     def get_queryset(self):
         reads = self.request.method in SAFE_METHODS
-        find = permissions.project_for_reading if reads else permissions.project_for_owning
+        find = permissions.project_for_reading if reads else permissions.project_for_managing
         project = find(self.request.user, self.kwargs["slug"], self.request.auth)
         return project.memberships.select_related("user")
 
 
 def _replay_invited(view: MemberBaseView, request, ids) -> Response:
-    project = permissions.project_for_owning(request.user, view.kwargs["slug"], request.auth)
+    project = permissions.project_for_managing(request.user, view.kwargs["slug"], request.auth)
     invitation = get_object_or_404(project.invitations.all(), pk=ids["id"])
     return Response(InvitedMemberSerializer(invitation).data)
 
@@ -52,7 +52,7 @@ class MemberListView(MemberBaseView, generics.ListAPIView):
         projects or with `POST /api/v1/invitations/{id}/`. The response is the same for a name
         without an account.
         """
-        project = permissions.project_for_owning(request.user, slug, request.auth)
+        project = permissions.project_for_managing(request.user, slug, request.auth)
         serializer = InvitedMemberSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         invitation = invite_user(project, **serializer.validated_data, by=request.user)

@@ -2,6 +2,7 @@
 
 from django.db import transaction
 from django.shortcuts import get_object_or_404
+from django_filters import rest_framework as filters
 from rest_framework import generics
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
@@ -11,6 +12,7 @@ from projects import permissions
 from projects.api.idempotency import idempotent
 from projects.api.serializers import ProjectSerializer
 from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
+from projects.core.api.filters import FlagFilter
 from projects.models import Project
 from projects.services import create_project, delete_project
 
@@ -22,11 +24,18 @@ def _replay_project(view, request, ids) -> Response:
     return Response(ProjectSerializer(get_object_or_404(projects, pk=ids["id"])).data)
 
 
+class ProjectFilter(filters.FilterSet):
+    """`archived`: only archived projects (true), or only others (false)."""
+
+    archived = FlagFilter("archived_at", lookup_expr="isnull", exclude=True)
+
+
 class ProjectListView(generics.ListCreateAPIView):
     """The projects of which you are a member. The creator of a project owns it."""
 
     queryset = Project.objects.none()
     serializer_class = ProjectSerializer
+    filterset_class = ProjectFilter
 
     def get_queryset(self):
         return permissions.projects_for(self.request.user, self.request.auth)

@@ -4,10 +4,12 @@ from typing import Any, Literal
 
 from django.contrib.auth import get_user_model
 from django.core.validators import validate_slug
+from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.validators import UniqueValidator
 
 from projects.models import Invitation, MemberRole, Membership, Project
+from projects.permissions import ProjectArchivedError
 
 
 class PartialUpdateSerializer(serializers.ModelSerializer):
@@ -20,7 +22,18 @@ class PartialUpdateSerializer(serializers.ModelSerializer):
         return instance
 
 
+class ArchivedField(serializers.BooleanField):
+    """True if the object has a time at which it was archived."""
+
+    def get_attribute(self, instance: Any) -> bool:
+        return instance.archived_at is not None
+
+
 class ProjectSerializer(PartialUpdateSerializer):
+    archived = ArchivedField(
+        required=False, help_text="Read-only and listed apart. Only this field can change then."
+    )
+
     class Meta:
         model = Project
         fields = (
@@ -46,6 +59,7 @@ class ProjectSerializer(PartialUpdateSerializer):
             "week_after_days",
             "month_after_days",
             "memory_daily_tokens",
+            "archived",
             "created_at",
         )
         extra_kwargs = {
@@ -63,6 +77,15 @@ class ProjectSerializer(PartialUpdateSerializer):
         if self.instance is not None and slug != self.instance.slug:
             raise serializers.ValidationError("The slug of a project cannot be changed.")
         return slug
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        was_archived = self.instance is not None and self.instance.is_archived
+        archived = attrs.pop("archived", was_archived)
+        if archived != was_archived:
+            attrs["archived_at"] = timezone.now() if archived else None
+        elif was_archived and attrs:
+            raise ProjectArchivedError
+        return attrs
 
 
 class MemberSerializer(PartialUpdateSerializer):

@@ -51,5 +51,10 @@ class Membership(models.Model):
         return f"{self.user} in {self.project}"
 
     @property
-    def may_write(self) -> bool:
+    def is_writer(self) -> bool:
+        """Whether the role may write, also while the project is archived."""
         return self.role in (MemberRole.OWNER, MemberRole.EDITOR)
+
+    @property
+    def may_write(self) -> bool:
+        return self.is_writer and not self.project.is_archived

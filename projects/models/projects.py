@@ -194,6 +194,11 @@ class Project(models.Model):
         return self.name
 
     @property
+    def is_archived(self) -> bool:
+        """Whether the project is read-only and listed apart."""
+        return self.archived_at is not None
+
+    @property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.timezone)
 

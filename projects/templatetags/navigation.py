@@ -52,7 +52,14 @@ PROJECT_PAGES = (
         _("Settings"),
         "M4 7h9M17 7h3M4 17h3M11 17h9"
         "M13 7a2 2 0 1 0 4 0 2 2 0 1 0-4 0M7 17a2 2 0 1 0 4 0 2 2 0 1 0-4 0",
-        ("project-members", "project-invitations", "project-delete", "webhooks", "webhook"),
+        (
+            "project-members",
+            "project-invitations",
+            "project-archive",
+            "project-delete",
+            "webhooks",
+            "webhook",
+        ),
     ),
 )
 
@@ -60,10 +67,10 @@ PROJECT_PAGES = (
 @register.inclusion_tag("_project_nav.html", takes_context=True)
 def project_pages(context: template.Context) -> dict[str, object]:
     """Return the groups of items that the member may open, and the item of the current page."""
-    may_write = context["membership"].may_write
+    is_writer = context["membership"].is_writer
     page = context["request"].resolver_match.url_name
     groups = [
-        [item for item in group if may_write or not item.for_writers]
+        [item for item in group if is_writer or not item.for_writers]
         for group in (MEMORY_PAGES, PROJECT_PAGES)
     ]
     current = (item for group in groups for item in group if page in (item.url_name, *item.below))

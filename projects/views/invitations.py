@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from projects import invitations
 from projects.forms import InvitationForm
 from projects.models import Invitation, MemberRole, Membership
-from projects.permissions import membership
+from projects.permissions import membership, require_active
 from projects.views.projects import settings_page
 
 
@@ -28,6 +28,7 @@ def project_invitations(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         return redirect("project-settings", slug)
     member = membership(request.user, slug, (MemberRole.OWNER,))
+    require_active(member.project)
     return ACTIONS.get(request.POST.get("action", ""), _create)(request, member)
 
 

@@ -22,13 +22,14 @@ from projects.forms import (
 )
 from projects.invitations import AlreadyMemberError, invite_user
 from projects.models import Invitation, MemberRole, Membership, Project
-from projects.permissions import membership, project_for_owning
+from projects.permissions import membership, project_for_managing, project_for_owning
 from projects.services import (
     LastOwnerError,
     change_role,
     create_project,
     delete_project,
     remove_member,
+    set_archived,
 )
 
 
@@ -47,9 +48,11 @@ def project_list(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         project = create_project(request.user, **form.cleaned_data)
         return redirect("project", project.slug)
-    memberships = _memberships_of(request.user).annotate(people=Count("project__memberships"))
+    rows = _memberships_of(request.user).annotate(people=Count("project__memberships"))
+    memberships = list(rows.order_by("project__name", "project__id"))
     context = {
-        "memberships": memberships.order_by("project__name", "project__id"),
+        "memberships": [row for row in memberships if not row.project.is_archived],
+        "archived": [row for row in memberships if row.project.is_archived],
         "invitations": invitations,
         "form": form,
     }
@@ -68,7 +71,7 @@ def project_settings(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         return settings_page(request, membership(request.user, slug))
     tab = request.POST.get("tab", "")
-    form = ProjectForm(request.POST, instance=project_for_owning(request.user, slug), tab=tab)
+    form = ProjectForm(request.POST, instance=project_for_managing(request.user, slug), tab=tab)
     if not form.is_valid():
         return settings_page(request, membership(request.user, slug), 400, data=request.POST)
     form.instance.save(update_fields=form.changed_data)
@@ -79,6 +82,17 @@ def project_settings(request: HttpRequest, slug: str) -> HttpResponse:
 def _to_tab(slug: str, tab: str) -> HttpResponse:
     fragment = f"#{tab}" if tab else ""
     return redirect(reverse("project-settings", args=[slug]) + fragment)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def project_archive(request: HttpRequest, slug: str) -> HttpResponse:
+    """Archive a project for its owner, or make it active again, as the field `action` selects."""
+    if request.method == "POST":
+        archived = request.POST.get("action") != "unarchive"
+        set_archived(project_for_owning(request.user, slug), archived)
+        messages.success(request, _("Archived.") if archived else _("Unarchived."))
+    return _to_tab(slug, "danger")
 
 
 @login_required
@@ -102,7 +116,7 @@ def project_members(request: HttpRequest, slug: str) -> HttpResponse:
     """Invite a user by name, remove a member or change a role, as the field `action` selects."""
     if request.method != "POST":
         return redirect("project-settings", slug)
-    project = project_for_owning(request.user, slug)
+    project = project_for_managing(request.user, slug)
     action = ACTIONS.get(request.POST.get("action", ""), _add)
     try:
         error = action(request, project)

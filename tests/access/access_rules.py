@@ -212,6 +212,7 @@ PAGES = {
     "welcome": Door({"GET": USERS, "POST": USERS}),
     "invitation-answer": Door({"POST": OWNERS}, values={"pk": "received"}),
     "project-settings": Door({"GET": MEMBERS, "POST": OWNERS}),
+    "project-archive": Door({"POST": OWNERS}, shut=("GET",)),
     "project-delete": Door({"POST": OWNERS}, shut=("GET",)),
     "project-members": Door({"POST": OWNERS}, shut=("GET",)),
     "project-invitations": Door({"POST": OWNERS}, shut=("GET",)),

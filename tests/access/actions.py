@@ -32,6 +32,8 @@ ACTIONS = [
     do("projects", "api-projects"),
     see("project-settings", "api-project"),
     do("project-settings", "api-project", "PATCH"),
+    do("project-archive", "api-project", "PATCH", action="archive"),
+    do("project-archive", "api-project", "PATCH", action="unarchive"),
     do("project-delete", "api-project", "DELETE"),
     do("project-members", "api-members", action="add"),
     do("project-members", "api-member", "PATCH", action="role"),

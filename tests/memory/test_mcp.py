@@ -21,7 +21,7 @@ from memory.layers.conversations import summarise
 from memory.models import Entry, Fact
 from memory.recall import indexing
 from projects.models import Membership, Token
-from projects.services import create_project
+from projects.services import create_project, set_archived
 from tests.memory.recall_helpers import recalled_texts, talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -415,3 +415,19 @@ def test_a_limited_client_learns_when_to_retry(post, editor, project, settings):
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert int(answers[-1].headers["Retry-After"]) <= 30
     assert "detail" in answers[-1].json()
+
+
+def test_an_archived_project_is_read_only(call, owner, project):
+    call(owner, "add_memory", text=TIDE)
+    found = call(owner, "get_memories")["memories"][0]["memory_id"]
+    set_archived(project, True)
+    assert call(owner, "get_memory", memory_id=found)["text"] == TIDE
+    writes = {
+        "add_memory": {"text": "The gauge was moved."},
+        "update_memory": {"memory_id": found, "text": "The gauge was moved."},
+        "delete_memory": {"memory_id": found},
+        "forget": {"memory_id": found},
+    }
+    for tool, arguments in writes.items():
+        assert "archived and read-only" in call(owner, tool, **arguments)
+    assert call(owner, "get_memory", memory_id=found)["text"] == TIDE

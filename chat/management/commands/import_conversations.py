@@ -10,7 +10,7 @@ from chat.importers import FileResult, ImportRejectedError
 from chat.importers.jobs import import_now
 from projects.command_arguments import find_user
 from projects.models import Project
-from projects.permissions import project_for_writing
+from projects.permissions import ProjectArchivedError, project_for_writing
 
 BAR = 30
 
@@ -73,6 +73,8 @@ class Command(BaseCommand):
 def _project(user, slug: str) -> Project:
     try:
         return project_for_writing(user, slug)
+    except ProjectArchivedError as error:
+        raise CommandError(str(error)) from None
     except Http404:
         raise CommandError(f"“{user}” is no owner or editor of a project “{slug}”.") from None
 

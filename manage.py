@@ -1,21 +1,30 @@
 #!/usr/bin/env python
-"""Strata's command line. Starts the embedded PostgreSQL for commands that need it."""
+"""Strata's command line, as manage.py in a checkout and as `strata` in the installed package.
+
+Starts the embedded PostgreSQL for commands that need it.
+"""
 
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 # `up` starts the database itself; the others need none.
 WITHOUT_DATABASE = {
-    *("up", "help", "version", "--help", "-h", "--version", "diffsettings", "findstatic"),
+    *("up", "run", "help", "--help", "-h", "diffsettings", "findstatic"),
     *("collectstatic", "compilemessages", "makemessages", "startapp", "startproject"),
     *("spectacular", "sendtestemail"),
 }
+VERSION, HELP = {"version", "--version"}, {"help", "--help", "-h"}
 
 
 def needs_database(arguments: list[str]) -> bool:
     """Check whether the command line, without the program's name, uses the database."""
-    if not arguments or arguments[0] in WITHOUT_DATABASE or {"-h", "--help"} & {*arguments}:
+    if (
+        not arguments
+        or arguments[0] in WITHOUT_DATABASE | VERSION
+        or {"-h", "--help"} & {*arguments}
+    ):
         return False
     return arguments[0] != "check" or "--database" in arguments
 
@@ -34,17 +43,32 @@ def database(arguments: list[str]) -> AbstractContextManager[None]:
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    folder = str(Path(__file__).resolve().parent)
+    # The package keeps the apps in a folder of its own, which only this adds to the path.
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    # The package's file is __main__.py. The settings look at the command, too.
+    if Path(__file__).stem == "__main__" and not sys.argv[1:]:
+        sys.argv.append("up")
+    arguments = sys.argv[1:]
     try:
-        from django.core.management import execute_from_command_line
+        from config.management import overview
     except ImportError as error:
         raise SystemExit("Django is not installed: run `make run` or `make test`.") from error
+    from django.core.management import execute_from_command_line
+
     from config.postgres.server import EmbeddedPostgresError
 
-    try:
-        with database(sys.argv[1:]):
-            execute_from_command_line(sys.argv)
-    except EmbeddedPostgresError as error:
-        raise SystemExit(f"strata: {error}") from error
+    if len(arguments) == 1 and arguments[0] in VERSION:
+        print(overview.version())
+    elif len(arguments) == 1 and arguments[0] in HELP:
+        print(overview.commands())
+    else:
+        try:
+            with database(arguments):
+                execute_from_command_line(sys.argv)
+        except EmbeddedPostgresError as error:
+            raise SystemExit(f"strata: {error}") from error
 
 
 if __name__ == "__main__":

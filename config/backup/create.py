@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
+from config import __version__
 from config.backup import pg_tools
 from config.backup.archive import DATABASE, FILES, FORMAT, MANIFEST, VERSION, BackupWriter
 from config.backup.file_stores import LEFT_OUT
@@ -57,7 +58,7 @@ def _manifest(snapshot: DatabaseSnapshot) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "strata": settings.SPECTACULAR_SETTINGS["VERSION"],
+        "strata": __version__,
         "taken_at": timezone.localtime(moment).isoformat(),
         "server": snapshot.reader.info.server_version,
         "extensions": snapshot.extensions(),

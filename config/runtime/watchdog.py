@@ -86,9 +86,9 @@ class Watch:
         return status
 
 
-def answers(port: int, host: str) -> bool:
+def answers(address: tuple[str, int], host: str) -> bool:
     """Check whether /healthz answers 200."""
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_TIMEOUT_S)
+    client = http.client.HTTPConnection(*address, timeout=ANSWER_TIMEOUT_S)
     try:
         client.request("GET", "/healthz", headers={"Host": host})
         return client.getresponse().status == 200

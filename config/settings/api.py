@@ -1,5 +1,6 @@
 """The REST API: authentication, rates, pagination and its schema."""
 
+from config import __version__
 from config.settings.env import Rate, Variables, load, var
 
 _RATE = "a rate such as 60/minute (or second, hour, day), or off"
@@ -100,7 +101,7 @@ MIGRATION_MODULES = {"knox": None}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Strata",
     "DESCRIPTION": "Projects that remember.",
-    "VERSION": "0.1.0",
+    "VERSION": __version__,
     "SERVE_INCLUDE_SCHEMA": False,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

@@ -1,7 +1,7 @@
 """The environment variables, each declared once.
 
 The declaration validates them at start-up, and `config.settings.reference` writes `.env.example`
-and the tables of the documentation from it. A `.env` file beside manage.py counts as environment.
+and the tables of the documentation from it. A `.env` file (see `env_file`) counts as environment.
 """
 
 import os
@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import dj_database_url
 from dotenv import load_dotenv
+from platformdirs import user_data_path
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -25,6 +26,10 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from config.observability.logging.processors import SECRETS
 
 BASE_DIR = Path(__file__).resolve().parents[2]
+# In the installed package, manage.py is __main__.py (see pyproject.toml).
+IS_PACKAGE = (BASE_DIR / "__main__.py").exists()
+# The data folder, if STRATA_DATA_DIR names no other.
+DEFAULT_DATA_DIR = user_data_path("strata", appauthor=False) if IS_PACKAGE else BASE_DIR / "var"
 # Shorter values are not hidden in logs: they occur in other words.
 MIN_SECRET_CHARS = 6
 # A % that starts no escape sequence.
@@ -173,7 +178,7 @@ def load(variables: type[T]) -> T:
     Raises SystemExit with one line that names the variable and its valid values. The line never
     shows the value, which may be a secret.
     """
-    load_dotenv(BASE_DIR / ".env")
+    load_dotenv(env_file())
     declared = {str(field.validation_alias): field for field in variables.model_fields.values()}
     for name, field in declared.items():
         if declaration(field)["secret"]:
@@ -183,6 +188,13 @@ def load(variables: type[T]) -> T:
     except ValidationError as error:
         name = str(error.errors(include_input=False)[0]["loc"][0])
         raise SystemExit(f"strata: {name} takes {declaration(declared[name])['takes']}") from None
+
+
+def env_file() -> Path:
+    """Return the path of `.env`: in the data folder of a package, otherwise beside manage.py."""
+    if IS_PACKAGE:
+        return Path(os.environ.get("STRATA_DATA_DIR") or DEFAULT_DATA_DIR) / ".env"
+    return BASE_DIR / ".env"
 
 
 def read_secret(name: str) -> str:

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 from pydantic_settings import NoDecode
 
 from config.settings.env import (
-    BASE_DIR,
+    DEFAULT_DATA_DIR,
     Variables,
     comma_separated,
     generated_secret,
@@ -30,11 +30,11 @@ class ServerVariables(Variables):
 
     data_dir: Path = var(
         "STRATA_DATA_DIR",
-        BASE_DIR / "var",
+        DEFAULT_DATA_DIR,
         "the path of a folder",
         "Database, attachments, and secrets made on the first start.",
         example="/srv/strata",
-        shown_default="`var/`",
+        shown_default="`var/`, or a folder of the user in the installed package",
         in_readme=True,
     )
     port: int = var(

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 import yaml
 from django.conf import settings
-from django.core.management import get_commands
+from django.core.management import get_commands, load_command_class
 from django.urls import NoReverseMatch, reverse
 
 from config.runtime import commands as processes
@@ -39,6 +39,12 @@ def of_ours(words: list[str]) -> bool:
         parsed[parsed.index("-Q") + 1] = queue
         return queue in settings.QUEUES and parsed == processes.worker(queue)[1:]
     return parsed in (processes.web(8000)[1:], processes.beat()[1:])
+
+
+def container_runs(words: list[str]) -> bool:
+    """Whether the image's entry point knows this command and these options."""
+    load_command_class("config", words[0]).create_parser("strata", words[0]).parse_args(words[1:])
+    return words[0] in get_commands()
 
 
 def exec_start(unit: Path) -> list[str]:
@@ -92,13 +98,16 @@ def test_systemd_takes_the_units(tmp_path):
 
 @pytest.fixture(scope="module")
 def compose() -> dict:
-    return yaml.safe_load((DEPLOY / "docker/compose.yml").read_text())
+    return yaml.safe_load((DEPLOY / "docker/compose.production.yml").read_text())
 
 
 @pytest.mark.parametrize(
     "check",
     [
-        ["check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yml"],
+        [
+            *("check-jsonschema", "--builtin-schema", "vendor.compose-spec"),
+            *("compose.yml", "compose.production.yml"),
+        ],
         ["hadolint", "--no-color", "Dockerfile"],
     ],
     ids=lambda check: check[0],
@@ -115,10 +124,10 @@ def test_those_who_know_containers_find_nothing(check):
 def test_containers_start_what_up_starts(compose):
     ours = [service for service in compose["services"].values() if service["image"] == "strata"]
     commands = [service["command"] for service in ours if "command" in service]
-    assert all(map(of_ours, commands))
-    queues = {words[words.index("-Q") + 1] for words in commands if "-Q" in words}
+    assert all(map(container_runs, commands))
+    queues = {words[words.index("--queues") + 1] for words in commands if "--queues" in words}
     assert queues == set(settings.QUEUES)
-    assert len(ours) == len(commands) + 1
+    assert len(ours) == len(commands)
 
 
 def test_containers_name_what_there_is(compose):
@@ -146,6 +155,15 @@ def test_containers_count_where_any_web_process_tells_of_it(compose):
     assert "--uid 10001" in (DEPLOY / "docker/Dockerfile").read_text()
 
 
+def test_the_small_installation_needs_no_secret_and_writes_only_where_it_may():
+    file = yaml.safe_load((DEPLOY / "docker/compose.yml").read_text())
+    [service] = file["services"].values()
+    assert "secrets" not in file and "environment" not in service
+    assert service["read_only"]
+    assert {"data:/data"} == set(service["volumes"])
+    assert service["env_file"] == [{"path": ".env", "required": False}]
+
+
 def test_no_secret_is_written_into_the_containers_file(compose):
     for service in compose["services"].values():
         for name, value in service.get("environment", {}).items():
@@ -161,8 +179,8 @@ def test_the_image_copies_what_there_is_and_runs_as_nobody_in_particular():
     copied = {line.split()[1] for line in lines if line.startswith("COPY ")}
     assert copied >= {"config", "projects", "chat", "memory", "templates", "static"}
     assert "USER 10001" in lines
-    [web] = [line for line in lines if line.startswith("CMD ")]
-    assert of_ours(yaml.safe_load(web.removeprefix("CMD ")))
+    [default] = [line for line in lines if line.startswith("CMD ")]
+    assert container_runs(yaml.safe_load(default.removeprefix("CMD ")))
     assert any(line.startswith("HEALTHCHECK") for line in lines)
 
 

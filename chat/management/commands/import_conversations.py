@@ -16,7 +16,7 @@ BAR = 30
 
 
 class Command(BaseCommand):
-    help = "Imports conversations. A second import of the same file adds nothing."
+    help = "Import conversations. A second import of the same file adds nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE")

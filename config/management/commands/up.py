@@ -49,10 +49,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=port_number, default=settings.PORT)
         parser.add_argument(
+            "--host", default="127.0.0.1", help="the address to listen on (0.0.0.0: all of IPv4)"
+        )
+        parser.add_argument(
             "--demo", action="store_true", help="add a project with two months of conversations"
         )
 
-    def handle(self, *args: Any, port: int, demo: bool, **options: Any) -> None:
+    def handle(self, *args: Any, host: str, port: int, demo: bool, **options: Any) -> None:
         # Until the supervisor takes over, SIGTERM stops the command in the same way as Ctrl-C. Both
         # are set, because a shell script starts background jobs with SIGINT ignored.
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -62,7 +65,7 @@ class Command(BaseCommand):
         os.chdir(settings.BASE_DIR)
         try:
             with ExitStack() as stack:
-                self.run(port, demo, stack)
+                self.run(host, port, demo, stack)
         except server.EmbeddedPostgresError as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
@@ -70,11 +73,11 @@ class Command(BaseCommand):
             pass
         self.print_line("Stopped.")
 
-    def run(self, port: int, with_demo: bool, stack: ExitStack) -> None:
+    def run(self, host: str, port: int, with_demo: bool, stack: ExitStack) -> None:
         """Run until a signal arrives. `stack` stops the processes that were started."""
         try:
             stack.enter_context(data_dir_lock(settings.DATA_DIR))
-            listener = stack.enter_context(bound_socket(port))
+            listener = stack.enter_context(bound_socket(port, host))
             self.print_line("Strata is starting")
             if settings.EMBEDDED_POSTGRES:
                 stack.enter_context(server.attached(settings.DATA_DIR, load_application))
@@ -95,16 +98,18 @@ class Command(BaseCommand):
 
     def serve(self, listener: socket.socket) -> None:
         """Start the processes, report the first served request, and keep them alive."""
-        port = listener.getsockname()[1]
+        host, port = listener.getsockname()
+        # All addresses are shown and asked as the local one.
+        address = ("127.0.0.1" if host == "0.0.0.0" else host, port)
         children = [*self.demo_model(), *servers(listener)]
         listener.listen(BACKLOG)
         preload.freeze_loaded_objects()
         with Supervisor(children, self.print_line) as supervisor:
             ready = False
             while not supervisor.stopping:
-                if not ready and watchdog.answers(port, health_host()):
+                if not ready and watchdog.answers(address, health_host()):
                     ready = True
-                    self.print_line(f"Strata is ready: http://127.0.0.1:{port}")
+                    self.print_line("Strata is ready: http://{}:{}".format(*address))
                 supervisor.tick(TICK_S if ready else FIRST_TICK_S)
                 self.keep_database_up()
             listener.close()
@@ -202,13 +207,15 @@ def port_number(text: str) -> int:
     return int(text)
 
 
-def bound_socket(port: int) -> socket.socket:
-    """Return a socket with this port of 127.0.0.1. Raises `CommandError` if it cannot be used."""
+def bound_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
+    """Return a socket with this address. Raises `CommandError` if it cannot be used."""
     bound = socket.socket()
     # Recently closed connections do not block the port.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind(("127.0.0.1", port))
+        bound.bind((host, port))
+    except socket.gaierror as error:
+        raise CommandError(f"{host} is not an IPv4 address of this machine") from error
     except OSError as error:
         raise CommandError(
             f"Port {port} cannot be used ({os.strerror(error.errno or 0)});"

@@ -13,7 +13,7 @@ COLUMNS = (*GROUPS, ALL)
 
 
 class Command(BaseCommand):
-    help = "Reports the share of names, dates, identifiers and numbers that each layer keeps."
+    help = "Report the share of names, dates, identifiers and numbers that each layer keeps."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", metavar="SLUG", help="only this project")

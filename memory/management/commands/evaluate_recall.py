@@ -32,9 +32,9 @@ def budgets(text: str) -> list[int]:
 
 class Command(BaseCommand):
     help = (
-        "Imports labelled conversations (recall sets and LoCoMo files, gzipped or not) into "
-        "projects of their own, searches for the answers to their questions, removes them again "
-        "and prints, for each set, the share of the evidence that was found."
+        "Measure recall on labelled conversations (recall sets and LoCoMo files, gzipped or not). "
+        "They are imported into projects of their own, which are removed again. For each set, the "
+        "share of the evidence that was found is printed."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

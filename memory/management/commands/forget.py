@@ -15,7 +15,7 @@ from projects.core.errors import DomainError
 
 
 class Command(BaseCommand):
-    help = "Forgets for good, and prints the receipt as JSON. Conditions are AND-ed."
+    help = "Forget for good, and print the receipt as JSON. Conditions are AND-ed."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", metavar="SLUG", required=True)

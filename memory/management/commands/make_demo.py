@@ -10,7 +10,7 @@ from projects.command_arguments import find_user
 
 
 class Command(BaseCommand):
-    help = "Adds the demo project and prints its slug."
+    help = "Add the demo project, and print its slug."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

@@ -12,7 +12,7 @@ from projects.command_arguments import find_project, find_user
 
 class Command(BaseCommand):
     help = (
-        "Updates the chunks of all sessions and adds missing vectors. Correct chunks are not "
+        "Update the chunks of all sessions, and add missing vectors. Correct chunks are not "
         "written again. It can be stopped and repeated, beside a running server."
     )
 

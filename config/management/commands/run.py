@@ -1,0 +1,51 @@
+"""The command `run`: one part of Strata, for installations on several machines."""
+
+import os
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from config.runtime import commands
+
+
+class Command(BaseCommand):
+    help = "Run one part of Strata in place of `up`: web, worker or beat."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parts = parser.add_subparsers(dest="part", required=True)
+        web = parts.add_parser("web", help="a web process; any number may run")
+        web.add_argument("--host", default="127.0.0.1")
+        web.add_argument("--port", type=int, default=settings.PORT)
+        worker = parts.add_parser("worker", help="a worker; any number may run")
+        worker.add_argument(
+            "--queues",
+            type=queues,
+            default=settings.QUEUES,
+            help="names, separated by commas (all)",
+        )
+        worker.add_argument("--concurrency", type=int, default=2, help="tasks at a time (2)")
+        parts.add_parser("beat", help="starts scheduled tasks; several elect a leader")
+
+    def handle(self, *args: Any, part: str, **options: Any) -> None:
+        command = {
+            "web": lambda: commands.web(options["port"], options["host"]),
+            "worker": lambda: commands.worker(
+                *options["queues"], concurrency=options["concurrency"]
+            ),
+            "beat": commands.beat,
+        }[part]()
+        # The part imports Strata's apps from this folder.
+        os.chdir(settings.BASE_DIR)
+        os.execv(command[0], command)
+
+
+def queues(text: str) -> list[str]:
+    """Return the queues in a list separated by commas."""
+    names = text.split(",")
+    if unknown := set(names) - set(settings.QUEUES):
+        known = ", ".join(settings.QUEUES)
+        raise ArgumentTypeError(f"no queue {', '.join(sorted(unknown))}; the queues are {known}")
+    return names

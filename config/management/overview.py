@@ -1,0 +1,39 @@
+"""Texts of the command line: the version, and a list of Strata's commands."""
+
+from pathlib import Path
+
+import django
+from django.core.management import get_commands, load_command_class
+
+from config import __version__
+
+APPS = ("config", "projects", "chat", "memory")
+
+
+def version() -> str:
+    """Return the version, and the newest migration of each app."""
+    root = Path(__file__).resolve().parents[2]
+    newest = (max((root / app / "migrations").glob("0*.py")).stem for app in APPS)
+    schema = ", ".join(f"{app} {name[:4]}" for app, name in zip(APPS, newest, strict=True))
+    return f"strata {__version__} (schema: {schema})"
+
+
+def commands() -> str:
+    """Return the commands of Strata with a line each."""
+    django.setup()
+    names = {name: app for name, app in get_commands().items() if app in APPS}
+    width = max(map(len, names))
+    lines = [
+        f"  {name:{width}}  {load_command_class(app, name).help.partition('. ')[0].rstrip('.')}"
+        for name, app in sorted(names.items())
+    ]
+    return "\n".join(
+        [
+            "Usage: strata [COMMAND] [OPTIONS]",
+            "",
+            *lines,
+            "",
+            "Without a command, the installed package runs `up`.",
+            "COMMAND --help describes a command. `help --commands` also lists those of Django.",
+        ]
+    )

@@ -11,6 +11,7 @@ from memory.views.entries import entry_detail
 from memory.views.entry_actions import entry_action
 from memory.views.forgetting import forget, forget_receipt
 from memory.views.profile import about_me, export
+from memory.views.remember import remember_now
 from memory.views.reply_sources import reply_sources
 from memory.views.review import review
 from memory.views.search import search
@@ -19,6 +20,7 @@ from memory.views.welcome import welcome
 urlpatterns = [
     path("welcome/", welcome, name="welcome"),
     path("messages/<uuid:pk>/told/", reply_sources, name="reply-sources"),
+    path("projects/<slug:slug>/chats/<uuid:pk>/remember/", remember_now, name="session-remember"),
     path("projects/<slug:slug>/memory/", memory_bank, name="memory"),
     path("projects/<slug:slug>/memory/review/", review, name="memory-review"),
     path("projects/<slug:slug>/memory/act/", entry_action, name="memory-act"),

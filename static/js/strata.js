@@ -2,6 +2,7 @@
 // for its data attribute and does nothing when it is missing.
 import "./as-of.js";
 import "./bulk-selection.js";
+import "./busy.js";
 import "./chat-menu.js";
 import "./composer.js";
 import "./copy.js";
@@ -12,6 +13,7 @@ import "./local-times.js";
 import "./message-actions.js";
 import "./older-chats.js";
 import "./polling.js";
+import "./remember.js";
 import "./replies.js";
 import "./shortcuts.js";
 import "./tabs.js";

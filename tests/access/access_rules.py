@@ -227,6 +227,7 @@ PAGES = {
     "session-keep": form(),
     "session-reopen": write(),
     "session-events": read(streams=True),
+    "session-remember": form(),
     "session-clear": form(),
     "session-delete": form(),
     "session-restore": write(values={"pk": "deleted_session"}),

@@ -78,6 +78,8 @@ ACTIONS = [
     do("message-stop", "api-stop"),
     see("reply-stream", "api-stream"),
     see("reply-sources", "api-reply-sources"),
+    do("session-remember", "api-summarize"),
+    see("session-remember", "api-entries"),
     see("memory", "api-memory"),
     see("memory-review", "api-entries"),
     do("memory-act", "api-act", action="approve"),

@@ -9,8 +9,7 @@ from django.db import connection
 
 from chat.conversations.messages import post_message
 from chat.models import Session, Visibility
-from memory import leases
-from memory.api import summarizing
+from memory import leases, summary_requests
 from memory.layers.conversations import summarise
 from memory.models import Cursor
 from memory.tasks import summarise_session
@@ -31,7 +30,7 @@ def session(project, owner) -> Session:
 @pytest.fixture
 def queued(monkeypatch) -> list[tuple]:
     calls: list[tuple] = []
-    monkeypatch.setattr(summarizing, "SUMMARY_WAIT_S", 0)
+    monkeypatch.setattr(summary_requests, "SUMMARY_WAIT_S", 0)
     monkeypatch.setattr(summarise_session, "delay", lambda *args, **how: calls.append((args, how)))
     return calls
 
@@ -113,14 +112,16 @@ def test_a_project_without_memory_says_so(api, editor, project, session, queued)
 def test_an_archived_project_says_so(api, editor, project, session, queued):
     project.archived_at = datetime.now(UTC)
     project.save()
-    assert api(editor).post(url(session.pk)).json()["reason"] == "The project is archived."
+    answer = api(editor).post(url(session.pk))
+    assert (answer.status_code, "archived" in answer.json()["detail"]) == (409, True)
+    assert queued == []
 
 
 def test_a_session_that_is_not_remembered_says_so(api, owner, project, queued):
     secret = Session.objects.create(project=project, creator=owner, remembered=False)
     post_message(secret, "Between us.", author=owner)
     answer = api(owner).post(url(secret.pk))
-    assert (answer.status_code, answer.json()) == refused("This session is not remembered.")
+    assert (answer.status_code, answer.json()) == refused("New messages are not remembered here.")
 
 
 def test_messages_before_memory_was_switched_off_are_summarised(api, editor, session, queued):

@@ -92,7 +92,8 @@ _options["pool"] = {"min_size": 0, "max_size": 14, "timeout": 30, "max_idle": 60
 POOLER = not EMBEDDED_POSTGRES if _env.pooler is None else _env.pooler
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLER
 if not POOLER:
-    # Each message runs the same few statements.
+    # Each message runs the same few statements. It applies to the cursors of
+    # projects.core.database.server_cursor; Django's own are never prepared.
     _options["prepare_threshold"] = 0
 if _env.replica_url:
     _replica: dict[str, object] = dict(dj_database_url.parse(_env.replica_url))

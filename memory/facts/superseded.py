@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
+from uuid import UUID
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from memory.facts.grounding import is_grounded
 from memory.layers.lines import Line
 from memory.models import Fact
+from projects.core.database import PreparedQuery
 from projects.models import Project
 
 # Facts that ended last. Each is compared with all lines.
@@ -47,18 +50,25 @@ def ended_facts(project: Project, moment: datetime | None = None) -> list[EndedF
     """Return the project's own facts that other facts ended by now, the last ended first; with
     `moment`, those that had ended then, as they were recorded then.
     """
-    newer = Fact.objects.filter(project=project, pk=OuterRef("closer")).values("object")
-    rows = (
-        Fact.objects.filter(project=project, user=None)
-        .with_validity(moment)
-        .ended_by(moment or timezone.now())
-        .annotate(new_object=Subquery(newer))
-        .values_list("subject", "object", "new_object", "until")
-    )
+    rows = _ended_rows(project.pk, moment) if moment else _current_rows(project.pk, timezone.now())
     return [
         EndedFact(subject, old.casefold(), new.casefold(), timezone.localdate(until, project.zone))
-        for subject, old, new, until in rows[:MAX_ENDED]
+        for subject, old, new, until in rows
     ]
+
+
+def _ended_rows(project: UUID, moment: datetime, *, recorded_now: bool = False) -> QuerySet:
+    newer = Fact.objects.filter(project=project, pk=OuterRef("closer")).values("object")
+    return (
+        Fact.objects.filter(project=project, user=None)
+        .with_validity(None if recorded_now else moment)
+        .ended_by(moment)
+        .annotate(new_object=Subquery(newer))
+        .values_list("subject", "object", "new_object", "until")[:MAX_ENDED]
+    )
+
+
+_current_rows = PreparedQuery(partial(_ended_rows, recorded_now=True), UUID, datetime)
 
 
 def mark_ended(lines: Iterable[Line], ended: Sequence[EndedFact]) -> list[Line]:

@@ -50,15 +50,15 @@ _SEARCH = """
     JOIN memory_chunk c ON c.id = near.id AND (c.project_id = %(project)s) IS TRUE
     JOIN memory_fact f ON f.id = c.source AND (f.project_id = %(project)s) IS TRUE
     CROSS JOIN LATERAL (SELECT c.terms || '{{}}' AS hashes OFFSET 0) chunk_terms
-    LEFT JOIN memory_vector v ON v.project_id = %(project)s AND v.embedder = %(embedder)s
-        AND v.chunk_id = c.id
+    LEFT JOIN memory_vector v ON v.chunk_id = c.id
+        AND (v.project_id = %(project)s AND v.embedder = %(embedder)s) IS TRUE
 """
 _SEMANTIC = """
     SELECT c.id FROM (
         SELECT c.id, c.source, c.last_seq, v.embedding <=> %(vector)s::halfvec AS distance
         FROM memory_chunk c
-        JOIN memory_vector v ON v.project_id = %(project)s AND v.embedder = %(embedder)s
-            AND v.chunk_id = c.id
+        JOIN memory_vector v ON v.chunk_id = c.id
+            AND (v.project_id = %(project)s AND v.embedder = %(embedder)s) IS TRUE
         WHERE c.project_id = %(project)s AND c.source_type = 'fact'
         ORDER BY distance OFFSET 0
     ) c WHERE (SELECT true FROM ({facts} OFFSET 0) fact) ORDER BY c.distance LIMIT {limit}
@@ -155,16 +155,17 @@ def search_condition(project: Project, condition: Condition, query: str) -> list
     except embedders.EmbedderError as error:
         log.warning("recall_without_vectors embedder=%s reason=%s", embedder.name, error)
     lexical, weights = fulltext.lexical_query(terms)
+    matched, hashes = fulltext.matched_terms(terms)
     sql, values = condition
     parts = {"facts": sql % tuple(f"%(fact{n})s" for n in range(len(values))), "limit": MAX_FACTS}
     statement = _SEARCH.format(
         columns=COLUMNS,
-        matched=fulltext.matched_terms(terms),
+        matched=matched,
         lexical=(_LEXICAL if lexical else _NO_ROWS).format(**parts),
         semantic=(_SEMANTIC if vector is not None else _NO_ROWS).format(**parts),
     )
     parameters: dict[str, Any] = {f"fact{n}": value for n, value in enumerate(values)}
-    parameters |= weights | {"project": project.pk, "embedder": embedder.name}
+    parameters |= weights | hashes | {"project": project.pk, "embedder": embedder.name}
     parameters["vector"] = search.vector_literal(vector) if vector is not None else None
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)

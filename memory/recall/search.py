@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.backends.postgresql.base import ServerBindingCursor
 
 from memory.models.chunks import SESSION_SOURCES
 from memory.recall import fulltext, vector_index
 from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
-from projects.core.database import query_replica
+from projects.core.database import query_replica, server_cursor
 from projects.models import Project
 
 # The number of candidates by vectors, and the same number by words. Each adds its neighbours on
@@ -169,9 +168,9 @@ COLUMNS = (
     "c.id, c.source_type, c.source, c.session_id, c.first_seq, c.last_seq, c.part, c.role, "
     "c.speaker, extract(epoch FROM c.occurred_at)::float8, c.tokens, c.text, c.pieces"
 )
-# The columns that identify a candidate.
-KEY = "source_type, source, first_seq, part"
-CHUNK_KEY = "c.source_type, c.source, c.first_seq, c.part"
+# The columns that identify a candidate, and those of its session that decide who may see it.
+KEY = "source_type, source, first_seq, part, creator_id, visibility, deleted_at"
+CHUNK_KEY = "c.source_type, c.source, c.first_seq, c.part, s.creator_id, s.visibility, s.deleted_at"
 
 # Matches are looked up by id. The condition on the project is inside `IS TRUE`, because a planner
 # without statistics may otherwise scan all rows of the project for each match. Ranks all vectors
@@ -204,18 +203,17 @@ _INDEXED = f"""
     ORDER BY distance LIMIT {{max_candidates}}
 """
 # The statement reads each row once, by its position in the table (ctid), which is stable within a
-# statement. It reads each session once instead of once per row. It reads the terms of a chunk,
-# which may be stored out of line, once instead of once per term of the query (`chunk_terms`).
+# statement. It reads the sessions with the candidates instead of once per row, because neighbours
+# are of the same session. It reads the terms of a chunk, which may be stored out of line, once
+# instead of once per term of the query (`chunk_terms`). The vector is found by its chunk: with the
+# project outside of `IS TRUE`, a planner without statistics reads all vectors of it for each row.
 _WITH_NEIGHBOURS = """
-    WITH candidates AS MATERIALIZED (({lexical}) UNION ({semantic})),
-    sessions AS MATERIALIZED (
-        SELECT s.id, s.creator_id, s.visibility, s.deleted_at FROM chat_session s
-        WHERE s.id IN (SELECT source FROM candidates) AND (s.project_id = %(project)s) IS TRUE
-    )
     SELECT {all_columns}, 1 - (v.embedding <=> %(vector)s::halfvec), {matched},
         ({conditions}) IS TRUE
     FROM (
-        SELECT DISTINCT neighbour.ctid FROM candidates candidate
+        SELECT DISTINCT neighbour.ctid, candidate.creator_id, candidate.visibility,
+            candidate.deleted_at
+        FROM (({lexical}) UNION ({semantic})) candidate
         CROSS JOIN LATERAL (
             (SELECT o.ctid FROM memory_chunk o WHERE o.project_id = %(project)s
                 AND o.source_type = candidate.source_type AND o.source = candidate.source
@@ -228,14 +226,17 @@ _WITH_NEIGHBOURS = """
                 ORDER BY o.first_seq, o.part LIMIT {max_neighbours})
         ) neighbour
     ) near
+    CROSS JOIN LATERAL (SELECT near.creator_id, near.visibility, near.deleted_at) s
     JOIN memory_chunk c ON c.ctid = near.ctid AND (c.project_id = %(project)s) IS TRUE
     CROSS JOIN LATERAL (SELECT c.terms || '{{}}' AS hashes OFFSET 0) chunk_terms
-    LEFT JOIN sessions s ON s.id = c.session_id
-    LEFT JOIN memory_vector v ON v.project_id = %(project)s AND v.embedder = %(embedder)s
-        AND v.chunk_id = c.id
+    LEFT JOIN memory_vector v ON v.chunk_id = c.id
+        AND (v.project_id = %(project)s AND v.embedder = %(embedder)s) IS TRUE
     ORDER BY c.source, c.first_seq, c.part
 """
-_NO_ROWS = f"SELECT {KEY} FROM memory_chunk WHERE project_id = %(project)s AND false"
+_NO_ROWS = (
+    f"SELECT {CHUNK_KEY} FROM memory_chunk c JOIN chat_session s USING (project_id) "
+    "WHERE project_id = %(project)s AND false"
+)
 
 
 def find_candidates(
@@ -246,7 +247,10 @@ def find_candidates(
     `size` is the approximate number of chunks in the project. Without a vector, only words match.
     """
     use_index = vector is not None and size > vector_index.MAX_EXACT_CHUNKS
+    # With the index, the plan needs the name of the embedder.
+    prepare = not use_index and len(terms) <= fulltext.MAX_PREPARED_TERMS
     lexical, weights = fulltext.lexical_query(terms)
+    matched, hashes = fulltext.matched_terms(terms)
     semantic = ""
     if vector is not None:
         semantic = (_INDEXED if use_index else _EXACT).replace("{dimensions}", str(len(vector)))
@@ -260,11 +264,11 @@ def find_candidates(
         all_columns=COLUMNS,
         conditions=scope.conditions,
         max_neighbours=MAX_NEIGHBOURS,
-        matched=fulltext.matched_terms(terms),
+        matched=matched,
         lexical=(lexical or _NO_ROWS).format(**parts),
         semantic=(semantic or _NO_ROWS).format(**parts),
     )
-    parameters = scope.parameters | weights
+    parameters = scope.parameters | weights | hashes
     parameters |= {
         "embedder": embedder,
         "vector": vector_literal(vector) if vector is not None else None,
@@ -272,7 +276,7 @@ def find_candidates(
 
     def run_query(database: Any) -> list[RecallResult]:
         settings = _iterative_scan(database) if use_index else nullcontext()
-        with settings, _binary_cursor(database) as cursor:
+        with settings, server_cursor(database, prepare, binary=True) as cursor:
             cursor.execute(query, parameters)
             return list(starmap(RecallResult, cursor.fetchall()))
 
@@ -314,24 +318,6 @@ def vector_literal(vector: Matrix) -> str:
     """Return a vector in pgvector's text format."""
     template = ",".join(["%.5g"] * len(vector))
     return f"[{template % tuple(vector.tolist())}]"
-
-
-class _BinaryCursor(ServerBindingCursor):
-    """A cursor that reads results in the binary format.
-
-    Hundreds of rows with bytes and UUIDs are read in half the time. Statements are not prepared,
-    because the cached plan of another query would be slow.
-    """
-
-    def execute(self, query: Any, parameters: Any = None) -> Any:
-        # The stubs are those of another driver.
-        return super().execute(query, parameters, prepare=False, binary=True)  # type: ignore[misc]
-
-
-def _binary_cursor(database: Any) -> Any:
-    database.ensure_connection()
-    wrap = database.make_debug_cursor if database.queries_logged else database.make_cursor
-    return wrap(_BinaryCursor(database.connection))  # type: ignore[call-arg]
 
 
 @contextmanager

@@ -1,13 +1,15 @@
 """Recall: what is found, for whom, and what each filter leaves."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.db import connection
 
 from chat.models import Visibility
 from memory.models import SourceType
-from memory.recall import RecallScope, embedders, recall, search, vector_index
+from memory.recall import RecallScope, embedders, fulltext, recall, search, vector_index
 from projects.services import create_project
 from tests.memory.recall_helpers import AT, recalled_texts, say, talk
 
@@ -159,3 +161,47 @@ def test_large_projects_are_searched_by_the_index_and_find_the_same(
 def test_it_takes_two_queries(project, owner, conversations, django_assert_num_queries):
     with django_assert_num_queries(2):
         recall(RecallScope(project, owner), "When is the cutover?", token_budget=500)
+
+
+def plan_nodes(plan: dict) -> Iterator[dict]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from plan_nodes(child)
+
+
+def test_a_search_reads_no_vector_or_session_for_each_row_that_it_drops(project, owner):
+    """Without statistics too, as after an import."""
+    for number in range(4):
+        texts = [f"{CUTOVER} Step {number}, part {part}." for part in range(12)]
+        talk(project, owner, *texts, at=AT + timedelta(days=number))
+    plans = []
+
+    def explain(execute, sql, params, many, context):
+        if "memory_vector" in sql:
+            execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context)
+            plans.extend(context["cursor"].fetchone()[0])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(explain):
+        assert recalled_texts(project, owner, "When is the cutover?")
+    [plan] = plans
+    dropped = [node.get("Rows Removed by Join Filter", 0) for node in plan_nodes(plan["Plan"])]
+    assert sum(dropped) == 0
+
+
+def test_questions_with_other_words_and_numbers_of_words_are_one_statement(
+    project, owner, conversations
+):
+    for question in ("When is the cutover?", "Who owns billing, the platform or the garden team?"):
+        assert recalled_texts(project, owner, question)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%chunk_terms%'"
+        )
+        assert cursor.fetchone() == (1,)
+
+
+def test_the_words_of_a_long_question_are_all_matched(project, owner, conversations):
+    """More words than a prepared statement has places for, and the last one in place 20."""
+    words = " ".join(f"word{number}" for number in range(fulltext.MAX_PREPARED_TERMS + 4))
+    assert recalled_texts(project, owner, f"{words} tulips")[0] == GARDEN

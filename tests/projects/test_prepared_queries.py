@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
+from django.db import connection
 
 from chat.conversations.messages import post_message
 from chat.models import Message, Session
@@ -52,3 +53,34 @@ def test_the_sql_is_compiled_once(session, owner, messages_by, calls, django_ass
         for _ in range(3):
             messages_by(session.pk, owner.pk, FUTURE)
     assert len(calls) == 1
+
+
+def prepared_statements(part: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE %s",
+            [f"%{part}%FROM%chat_message%"],
+        )
+        return cursor.fetchone()[0]
+
+
+def test_postgresql_plans_the_statement_once(session, owner, editor, messages_by):
+    for author in (owner, editor):
+        messages_by(session.pk, author.pk, FUTURE)
+    assert prepared_statements('"text"') == 1
+
+
+def test_behind_a_pooler_nothing_is_prepared(session, owner, messages_by, monkeypatch):
+    connection.ensure_connection()
+    monkeypatch.setattr(connection.connection, "prepare_threshold", None)
+    messages_by(session.pk, owner.pk, FUTURE)
+    assert prepared_statements('"text"') == 0
+
+
+def test_a_constant_may_contain_a_percent_sign_and_a_quote(session, owner):
+    def rows(session: UUID):
+        return Message.objects.filter(session=session, text="100 % 'sure'").values_list("seq")
+
+    for text in ("100 % 'sure'", "100 %"):
+        post_message(session, text, author=owner)
+    assert PreparedQuery(rows, UUID)(session.pk) == [(1,)]

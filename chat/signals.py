@@ -9,11 +9,15 @@ from django.dispatch import Signal
 message_added = Signal()
 # session, messages: the finished Messages whose text, deletion or place on the path changed.
 message_changed = Signal()
+# session, message: the message whose text was replaced, or that was hidden and is shown again.
+message_edited = Signal()
+# session, messages: the messages that were deleted or hidden.
+messages_deleted = Signal()
 # session, message: the reply that reached its final status. Nothing is derived from it before.
 reply_stored = Signal()
 # message: the reply that reached its final status. Sent after the commit.
 turn_finished = Signal()
-# session: the Session that was closed.
+# session, expired: the Session that was closed, and whether that was for lack of activity.
 session_closed = Signal()
 # session: the Session that was shared with the project and is now private.
 session_made_private = Signal()

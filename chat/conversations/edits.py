@@ -17,7 +17,7 @@ from chat.conversations.branches import latest_leaf, path_difference, path_to
 from chat.conversations.messages import NewBranch, begin_reply, draft, post_messages
 from chat.models import Message, MessageRevision, Reaction, Role, Session
 from chat.models.messages import is_emoji
-from chat.signals import message_changed
+from chat.signals import message_changed, message_edited, messages_deleted
 from projects.core import token_counting
 from projects.core.errors import ConflictError, InvalidInputError, StaleVersionError
 
@@ -91,6 +91,7 @@ def edit(message: Message, text: str, by, version: int | None = None) -> Message
         current.edited_at, current.version = now, current.version + 1
         current.save(update_fields=["text", "tokens", "edited_at", "version"])
         message_changed.send(sender=Message, session=session, messages=[current])
+        message_edited.send(sender=Message, session=session, message=current)
     return current
 
 
@@ -133,10 +134,15 @@ def _save_deletion(
     deleted_at: datetime | None,
     hidden_at: datetime | None = None,
 ) -> None:
+    was_deleted = message.deleted_at is not None
     message.deleted_at, message.hidden_at = deleted_at, hidden_at
     message.version += 1
     message.save(update_fields=["deleted_at", "hidden_at", "version"])
     message_changed.send(sender=Message, session=session, messages=[message])
+    if deleted_at is None:
+        message_edited.send(sender=Message, session=session, message=message)
+    elif not was_deleted:
+        messages_deleted.send(sender=Message, session=session, messages=[message])
 
 
 def react(message: Message, user, emoji: str, wanted: bool) -> None:
@@ -170,6 +176,7 @@ def clear(session: Session) -> int:
         Message.objects.bulk_update(messages, ["deleted_at", "version"], batch_size=500)
         locked.head = None
         message_changed.send(sender=Message, session=locked, messages=messages)
+        messages_deleted.send(sender=Message, session=locked, messages=messages)
     return len(messages)
 
 

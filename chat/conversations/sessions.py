@@ -46,12 +46,14 @@ def create_session(project, creator, **settings) -> Session:
 
 
 @transaction.atomic
-def update_session(session: Session, at_version: int | None = None, **settings) -> Session:
+def update_session(
+    session: Session, at_version: int | None = None, *, expired: bool = False, **settings
+) -> Session:
     """Change settings of `session` and raise its version if any differs.
 
     Raises StaleVersionError if the session is not at `at_version`. `settings` are fields of Session
     and `archived`, a bool. A title that is set here is never replaced by a generated one, unless it
-    is empty.
+    is empty. `expired` tells receivers of `session_closed` that nobody closed the session by hand.
     """
     locked = Session.objects.select_for_update().get(pk=session.pk)
     _check_version(locked, at_version)
@@ -64,7 +66,7 @@ def update_session(session: Session, at_version: int | None = None, **settings) 
     for name in (*changed, "version"):
         setattr(session, name, getattr(locked, name))
     if was_open and locked.status == SessionStatus.CLOSED:
-        session_closed.send(sender=Session, session=session)
+        session_closed.send(sender=Session, session=session, expired=expired)
     if was_shared and locked.visibility == Visibility.PRIVATE:
         session_made_private.send(sender=Session, session=session)
     return session
@@ -148,7 +150,7 @@ def close_idle_sessions() -> int:
     )
     sessions = list(idle.order_by("last_activity_at")[:CLOSE_BATCH_SIZE])
     for session in sessions:
-        update_session(session, status=SessionStatus.CLOSED)
+        update_session(session, expired=True, status=SessionStatus.CLOSED)
     return len(sessions)
 
 

@@ -21,11 +21,15 @@ class WebhookEvent(models.TextChoices):
     """An event that a webhook delivers. The values are public: they must not change."""
 
     MESSAGE_POSTED = "message.posted", _("Message posted")
+    MESSAGE_EDITED = "message.edited", _("Message edited")
+    MESSAGE_DELETED = "message.deleted", _("Message deleted")
     REPLY_FINISHED = "reply.finished", _("Reply finished")
+    SESSION_CLOSED = "session.closed", _("Chat closed")
     ENTRY_WRITTEN = "entry.written", _("Memory added or changed")
     ENTRY_ROLLED_UP = "entry.rolled_up", _("Memories merged")
     MEMORY_PROPOSED = "memory.proposed", _("Review needed")
     MEMORY_FORGOTTEN = "memory.forgotten", _("Something forgotten")
+    FACT_CHANGED = "fact.changed", _("Fact added or changed")
     IMPORT_DONE = "import.done", _("Import finished")
     TEST = "webhook.test", _("Test")
 

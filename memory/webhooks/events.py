@@ -18,7 +18,14 @@ from django.dispatch import receiver
 from django.utils.translation import gettext as _
 
 from chat.models import FINAL, Import, Message, Session, Visibility
-from chat.signals import import_finished, message_added, reply_stored
+from chat.signals import (
+    import_finished,
+    message_added,
+    message_edited,
+    messages_deleted,
+    reply_stored,
+    session_closed,
+)
 from memory.models import Activity, ActivityVerb, Delivery, Webhook, WebhookEvent
 from memory.wakeups import wake_deliveries
 from memory.webhooks.delivery import MAX_AGE
@@ -32,6 +39,17 @@ EVENT_OF_VERB = {
     ActivityVerb.ROLLED_UP: WebhookEvent.ENTRY_ROLLED_UP,
     ActivityVerb.PROPOSED: WebhookEvent.MEMORY_PROPOSED,
     ActivityVerb.FORGOTTEN: WebhookEvent.MEMORY_FORGOTTEN,
+    # The facts of a summary, or a fact that somebody entered.
+    ActivityVerb.RECORDED: WebhookEvent.FACT_CHANGED,
+}
+# Verbs that are about a fact, if the activity names one.
+FACT_VERBS = {
+    ActivityVerb.EDITED,
+    ActivityVerb.CLOSED,
+    ActivityVerb.APPROVED,
+    ActivityVerb.REJECTED,
+    ActivityVerb.HIDDEN,
+    ActivityVerb.SHOWN,
 }
 
 Payload = Mapping[str, Any]
@@ -100,16 +118,56 @@ def emit_reply(session: Session, message: Message, **kwargs: object) -> None:
         )
 
 
-def _message_payload(message: Message, **fields: str) -> Payload:
+@receiver(message_edited)
+def emit_edit(session: Session, message: Message, **kwargs: object) -> None:
+    if session.visibility == Visibility.PROJECT:
+        emit(
+            session.project_id,
+            WebhookEvent.MESSAGE_EDITED,
+            lambda: [_message_payload(message, role=message.role, version=message.version)],
+        )
+
+
+@receiver(messages_deleted)
+def emit_deletions(session: Session, messages: list[Message], **kwargs: object) -> None:
+    if messages and session.visibility == Visibility.PROJECT:
+        emit(
+            session.project_id,
+            WebhookEvent.MESSAGE_DELETED,
+            lambda: [_message_payload(message, role=message.role) for message in messages],
+        )
+
+
+@receiver(session_closed)
+def emit_closing(session: Session, expired: bool, **kwargs: object) -> None:
+    if session.visibility == Visibility.PROJECT:
+        reason = "expired" if expired else "closed"
+        emit(
+            session.project_id,
+            WebhookEvent.SESSION_CLOSED,
+            lambda: [{"session": str(session.pk), "reason": reason}],
+        )
+
+
+def _message_payload(message: Message, **fields: Any) -> Payload:
     return {"session": str(message.session_id), "message": str(message.pk), **fields}
 
 
 @receiver(post_save, sender=Activity)
 def emit_activity(instance: Activity, **kwargs: object) -> None:
-    event = EVENT_OF_VERB.get(ActivityVerb(instance.verb))
-    is_fact = event == WebhookEvent.ENTRY_WRITTEN and instance.entry_id is None
-    if event is not None and not is_fact:
+    event = _event_of(instance)
+    if event is not None:
         emit(instance.project_id, event, lambda: [_activity_payload(instance)])
+
+
+def _event_of(act: Activity) -> WebhookEvent | None:
+    verb = ActivityVerb(act.verb)
+    if act.fact_id is not None and verb in FACT_VERBS:
+        return WebhookEvent.FACT_CHANGED
+    event = EVENT_OF_VERB.get(verb)
+    if event == WebhookEvent.ENTRY_WRITTEN and act.entry_id is None:
+        return None
+    return event
 
 
 def _activity_payload(act: Activity) -> Payload:

@@ -12,11 +12,15 @@ from tests.receiver import Receiver
 EVENTS = [
     "entry.rolled_up",
     "entry.written",
+    "fact.changed",
     "import.done",
     "memory.forgotten",
     "memory.proposed",
+    "message.deleted",
+    "message.edited",
     "message.posted",
     "reply.finished",
+    "session.closed",
 ]
 
 

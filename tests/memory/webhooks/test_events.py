@@ -1,22 +1,27 @@
 """Webhook events hold only ids and are stored in the transaction of the change."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.core.files.base import ContentFile
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from chat.conversations import edits
 from chat.conversations.generation import finalise
 from chat.conversations.messages import ask, post_message
+from chat.conversations.sessions import close_idle_sessions, update_session
 from chat.importers import jobs
 from chat.models import Session, Visibility
+from memory.facts import Statement, create_fact, update
 from memory.forgetting.service import ForgetScope, forget, preview
 from memory.models import Activity, ActivityVerb, Delivery, ReviewReason
 from memory.models.activity import record_activity
 from memory.moderation import entry_operations
 from memory.webhooks import services
+from projects.core.models import new_id
 
 pytestmark = pytest.mark.django_db
 
@@ -70,6 +75,96 @@ def test_a_fork_says_nothing_new(webhook, shared, editor):
     message = post_message(shared, "Hello", author=editor)
     edits.fork(message, editor)
     assert len(stored_events()) == 1
+
+
+def test_an_edit_and_a_deletion_of_a_message(webhook, shared, editor):
+    message = post_message(shared, "The cutover is in Mai.", author=editor)
+    Delivery.objects.all().delete()
+    named = {"session": str(shared.pk), "message": str(message.pk), "role": "user"}
+    edits.edit(message, "The cutover is in May.", editor)
+    edits.delete(message)
+    edits.delete(message)
+    assert stored_events() == [
+        ("message.edited", named | {"version": 2}),
+        ("message.deleted", named),
+    ]
+
+
+def test_a_message_that_is_hidden_and_shown_again(webhook, shared, editor):
+    message = post_message(shared, "The cutover is in May.", author=editor)
+    Delivery.objects.all().delete()
+    edits.hide(message)
+    edits.show(message)
+    edits.hide(message)
+    edits.delete(message)
+    events = [event for event, _data in stored_events()]
+    assert events == ["message.deleted", "message.edited", "message.deleted"]
+
+
+def test_clearing_a_chat_reports_each_message(webhook, shared, editor):
+    messages = [post_message(shared, text, author=editor) for text in ("One", "Two")]
+    Delivery.objects.all().delete()
+    edits.clear(shared)
+    edits.clear(shared)
+    assert [(event, data["message"]) for event, data in stored_events()] == [
+        ("message.deleted", str(message.pk)) for message in messages
+    ]
+
+
+def test_a_closed_chat_and_an_expired_one(webhook, project, shared, editor):
+    silent = Session.objects.create(
+        project=project, creator=editor, last_activity_at=timezone.now() - timedelta(days=400)
+    )
+    update_session(shared, title="Cutover", status="closed")
+    update_session(shared, title="Cutover in May")
+    assert close_idle_sessions() == 1
+    assert stored_events() == [
+        ("session.closed", {"session": str(shared.pk), "reason": "closed"}),
+        ("session.closed", {"session": str(silent.pk), "reason": "expired"}),
+    ]
+
+
+def test_changes_in_a_private_chat_send_no_event(webhook, private, editor):
+    message = post_message(private, "My salary is 93,500 euros.", author=editor)
+    edits.edit(message, "My salary is 95,300 euros.", editor)
+    edits.delete(message)
+    update_session(private, status="closed")
+    assert stored_events() == []
+
+
+def test_a_fact_that_is_added_changed_ended_and_hidden(webhook, project, owner):
+    member = project.memberships.get(user=owner)
+    start = timezone.now() - timedelta(days=9)
+    fact = create_fact(member, Statement("Billing", "is owned by", "Platform", start))[0]
+    fact = update.edit(fact, Statement("Billing", "is owned by", "Payments", start), owner)
+    fact = update.close(fact, timezone.now(), owner)
+    fact = update.hide(fact, owner)
+    update.unhide(fact, owner)
+    assert [(event, data["verb"]) for event, data in stored_events()] == [
+        ("fact.changed", verb) for verb in ("recorded", "edited", "closed", "hidden", "shown")
+    ]
+    assert {data["fact"] for _event, data in stored_events()} == {str(fact.pk)}
+
+
+def test_facts_of_a_summary_are_reported_together(webhook, project, entry):
+    Delivery.objects.all().delete()
+    ids = [new_id(), new_id()]
+    act = record_activity(project.pk, ActivityVerb.RECORDED, entry_id=entry.pk, related=ids)
+    [(event, data)] = stored_events()
+    assert (event, data["activity"], data["fact"], data["count"]) == (
+        "fact.changed",
+        str(act.pk),
+        None,
+        2,
+    )
+
+
+def test_an_activity_about_a_message_is_no_change_of_a_fact(webhook, project, shared, editor):
+    message = post_message(shared, "Hello", author=editor)
+    Delivery.objects.all().delete()
+    for verb in (ActivityVerb.EDITED, ActivityVerb.HIDDEN, ActivityVerb.APPROVED):
+        record_activity(project.pk, verb, message_id=message.pk)
+    assert stored_events() == []
 
 
 def test_a_rolled_back_change_sends_no_event(webhook, shared, editor):

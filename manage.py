@@ -8,6 +8,7 @@ import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 # `up` starts the database itself; the others need none.
 WITHOUT_DATABASE = {
@@ -29,8 +30,16 @@ def needs_database(arguments: list[str]) -> bool:
     return arguments[0] != "check" or "--database" in arguments
 
 
-def database(arguments: list[str]) -> AbstractContextManager[None]:
-    """Return a context that runs the embedded server, if it is in use and needed."""
+def database(arguments: list[str]) -> AbstractContextManager[Any]:
+    """Return a context that runs the embedded server, if it is in use and needed.
+
+    For `up --temporary`, return a context with a data folder that is deleted at its end.
+    """
+    if arguments[:1] == ["up"] and not {"-h", "--help"} & {*arguments}:
+        from config.runtime import temporary
+
+        if temporary.OPTION in arguments:
+            return temporary.temporary_data_dir()
     if needs_database(arguments):
         from django.conf import settings
 

@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.server import ROOT, reserved_port
@@ -19,15 +21,20 @@ def up(tmp_path) -> Iterator[Callable[[], subprocess.Popen]]:
     started = []
     reservation, port = reserved_port()
 
-    def start() -> subprocess.Popen:
+    def start(*options: str, **variables: str) -> subprocess.Popen:
         environment = os.environ | {
             "STRATA_DATA_DIR": str(tmp_path),
             "STRATA_CHAT_MODEL": "openai-chat:scripted",
             "STRATA_SYSTEM_MODEL": "extractive",
         }
-        command = [sys.executable, "manage.py", "up", "--port", str(port)]
+        command = [sys.executable, "manage.py", "up", "--port", str(port), *options]
         process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+            command,
+            cwd=ROOT,
+            env=environment | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         started.append(process)
         return process
@@ -71,3 +78,68 @@ def check_ctrl_c(process: subprocess.Popen, data_dir: Path) -> None:
     assert process.stdout.read().endswith("Stopped.\n")
     assert process.wait(30) == 0
     assert not (data_dir / "up.lock").exists()
+
+
+def temporary_folder(process: subprocess.Popen) -> Path:
+    return Path(read_until(process, "Everything is stored in").split()[4])
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any(str(folder) in part for part in process.cmdline()):
+                found.append(process)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("Strata is ready", signal.SIGTERM),
+        ("Strata is ready", signal.SIGHUP),
+        ("Strata is starting", signal.SIGINT),
+        ("Strata is starting", signal.SIGHUP),
+    ],
+)
+def test_a_temporary_store_is_gone_after_a_signal(up, tmp_path: Path, moment, number):
+    process = up("--temporary")
+    folder = temporary_folder(process)
+    read_until(process, moment)
+    assert (folder / "secret_key").exists()
+    process.send_signal(number)
+    process.stdout.read()
+    assert process.wait(60) == 0
+    assert not folder.exists()
+    assert processes_of(folder) == []
+    # The usual data folder was not used.
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_store_is_gone_after_an_error(up):
+    process = up("--temporary", CELERY_BROKER_URL="redis://127.0.0.1:6379/0")
+    output = process.communicate(timeout=60)[0]
+    assert "--temporary stores everything in one folder: unset DATABASE_URL" in output
+    assert process.returncode != 0
+
+
+def test_an_abbreviated_option_does_not_use_the_usual_folder(up, tmp_path: Path):
+    process = up("--temp")
+    output = process.communicate(timeout=60)[0]
+    assert "Write --temporary in full" in output
+    assert not (tmp_path / "postgres").exists()
+
+
+def test_a_signal_while_modules_load_deletes_the_temporary_folder():
+    code = """
+import os, signal
+from config.runtime.temporary import temporary_data_dir
+with temporary_data_dir() as folder:
+    print(folder, flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 130
+    assert result.stderr == ""
+    assert not Path(result.stdout.strip()).exists()

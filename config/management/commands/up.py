@@ -23,7 +23,7 @@ from chat.providers import demo
 from config.celery import app
 from config.observability.metrics import multiprocess
 from config.postgres import server
-from config.runtime import bootstrap, preload, watchdog, web, worker
+from config.runtime import bootstrap, preload, temporary, watchdog, web, worker
 from config.runtime.supervisor import TICK_S, Child, Supervisor
 from config.runtime.watchdog import Watch
 from config.settings.env import private_folder
@@ -54,12 +54,22 @@ class Command(BaseCommand):
         parser.add_argument(
             "--demo", action="store_true", help="add a project with two months of conversations"
         )
+        parser.add_argument(
+            temporary.OPTION,
+            action="store_true",
+            dest="is_temporary",
+            help="use an empty data folder, and delete it when Strata stops",
+        )
 
-    def handle(self, *args: Any, host: str, port: int, demo: bool, **options: Any) -> None:
+    def handle(
+        self, *args: Any, host: str, port: int, demo: bool, is_temporary: bool, **options: Any
+    ) -> None:
         # Until the supervisor takes over, SIGTERM stops the command in the same way as Ctrl-C. Both
         # are set, because a shell script starts background jobs with SIGINT ignored.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler)
+        if is_temporary:
+            self.check_temporary()
         # Logs, metrics and all other files that its processes write are for this account only.
         os.umask(0o077)
         os.chdir(settings.BASE_DIR)
@@ -72,6 +82,17 @@ class Command(BaseCommand):
             # A second signal arrived while the database was being stopped.
             pass
         self.print_line("Stopped.")
+
+    def check_temporary(self) -> None:
+        """Print the folder. Raises `CommandError` if something would be stored elsewhere."""
+        if not settings.DATA_DIR.name.startswith(temporary.PREFIX):
+            raise CommandError(f"Write {temporary.OPTION} in full, after the command")
+        if settings.DATABASE_URL or settings.BROKER_URL or settings.S3_BUCKET:
+            raise CommandError(
+                f"{temporary.OPTION} stores everything in one folder: unset DATABASE_URL,"
+                " CELERY_BROKER_URL and STRATA_S3_BUCKET"
+            )
+        self.print_line(f"Everything is stored in {settings.DATA_DIR} and deleted at the end.")
 
     def run(self, host: str, port: int, with_demo: bool, stack: ExitStack) -> None:
         """Run until a signal arrives. `stack` stops the processes that were started."""

@@ -77,6 +77,8 @@ def pending_reply(session: Session, message: Message) -> Message:
         # The database's clock, as in each flush.
         heartbeat_at=Now(),
         model=session.project.chat_model_name,
+        # The bundled demo model is often wrong.
+        remembered=session.project.chat_model_name != "demo",
     )
 
 

@@ -83,12 +83,13 @@ def get_provider(name: str, kind: str) -> Provider:
     """
     from chat.providers.pydantic_ai import PydanticAIProvider
 
-    base_url = None
+    base_url = first_token_timeout = None
     if name == "demo":
         if not settings.DEMO_MODEL_URL:
             raise ProviderError(DEMO_NOT_RUNNING, status=503)
         base_url = f"{settings.DEMO_MODEL_URL}/v1"
-    return MeasuredProvider(PydanticAIProvider(name, base_url=base_url), name, kind)
+        first_token_timeout = settings.DEMO_FIRST_TOKEN_TIMEOUT
+    return MeasuredProvider(PydanticAIProvider(name, base_url, first_token_timeout), name, kind)
 
 
 # The demo model has no vision. It is too small to call a tool or to fill in a schema, although its

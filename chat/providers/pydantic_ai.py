@@ -59,9 +59,12 @@ _without_tools: set[str] = set()
 
 
 class PydanticAIProvider:
-    def __init__(self, name: str, base_url: str | None = None) -> None:
+    def __init__(
+        self, name: str, base_url: str | None = None, first_token_timeout: int | None = None
+    ) -> None:
         self.name = name
         self.base_url = base_url
+        self.first_token_timeout = first_token_timeout or settings.MODEL_FIRST_TOKEN_TIMEOUT
 
     async def stream(
         self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
@@ -83,7 +86,7 @@ class PydanticAIProvider:
         text_channel.set(channel)
         limits = ModelSettings(
             request_timeout=settings.MODEL_TIMEOUT,
-            first_event_timeout=settings.MODEL_FIRST_TOKEN_TIMEOUT,
+            first_event_timeout=self.first_token_timeout,
             max_retries=0,
         )
         rejects_tools, unseen, response = False, 0, None

@@ -323,3 +323,20 @@ def test_a_question_asked_anew_early_in_a_long_chat_keeps_its_history(session, o
     say(reply)
     sent = [message["content"] for message in scripted.requests[-1]["messages"]]
     assert sent[1:] == [f"Fact {n}" for n in range(9)]
+
+
+def test_the_demo_model_has_time_to_load_and_its_replies_are_not_remembered(
+    project, session, owner, scripted, settings
+):
+    settings.MODEL_FIRST_TOKEN_TIMEOUT = 1
+    settings.DEMO_MODEL_URL = scripted.base_url.removesuffix("/v1")
+    project.chat_model = "demo"
+    project.save()
+    session.project.refresh_from_db()
+    scripted.say("Perhaps.", before=1.5)
+    message, reply = ask(session, "Does the replica stay?", owner)
+    say(reply)
+    for row in (message, reply):
+        row.refresh_from_db()
+    assert (reply.status, reply.text) == (Status.COMPLETE, "Perhaps.")
+    assert (message.remembered, reply.remembered) == (True, False)

@@ -1,5 +1,7 @@
 """Which sessions and messages a user may read and change. Everything else answers 404."""
 
+from uuid import UUID
+
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404
@@ -9,6 +11,7 @@ from structlog.contextvars import bind_contextvars
 from chat.models import Message, Role, Session, Visibility
 from chat.models.sessions import SessionStatus
 from projects import permissions
+from projects.core.database import PreparedObjects
 from projects.core.models import new_id
 from projects.models import MemberRole as MemberRole
 from projects.models import Membership
@@ -27,7 +30,7 @@ def session_for_reading(user, pk, token=None, slug: str | None = None) -> Sessio
 
     Raises Http404, also if `slug` is given and names another project.
     """
-    return _get_session(sessions_for(user, token), user, pk, slug)
+    return _get_session(_readable_sessions, user, pk, token, slug)
 
 
 def session_for_writing(user, pk, token=None, slug: str | None = None) -> Session:
@@ -35,22 +38,36 @@ def session_for_writing(user, pk, token=None, slug: str | None = None) -> Sessio
 
     Raises `ProjectArchivedError`.
     """
-    member = Membership.objects.filter(user=user, role__in=permissions.WRITERS)
-    is_writer = Exists(member.filter(project=OuterRef("project")))
-    session = _get_session(sessions_for(user, token).filter(is_writer), user, pk, slug)
+    session = _get_session(_writable_sessions, user, pk, token, slug)
     permissions.require_active(session.project)
     return session
 
 
-def _get_session(sessions: QuerySet[Session], user, pk, slug: str | None) -> Session:
-    session = sessions.select_related("project", "creator").filter(pk=pk).first()
+def _get_session(sessions: PreparedObjects, user, pk, token, slug: str | None) -> Session:
+    [session] = sessions(user.pk, pk) or [None]
     if session is None or slug not in (None, session.project.slug):
+        raise Http404
+    if token is not None and token.project_id not in (None, session.project_id):
         raise Http404
     # For the log lines of the rest of the request.
     bind_contextvars(
         user_id=user.pk, project_id=str(session.project_id), session_id=str(session.pk)
     )
     return session
+
+
+def _make_readable_query(user: int, pk: UUID) -> QuerySet[Session]:
+    return Session.objects.visible_to(user).select_related("project", "creator").filter(pk=pk)
+
+
+def _make_writable_query(user: int, pk: UUID) -> QuerySet[Session]:
+    member = Membership.objects.filter(user=user, role__in=permissions.WRITERS)
+    is_writer = Exists(member.filter(project=OuterRef("project")))
+    return _make_readable_query(user, pk).filter(is_writer)
+
+
+_readable_sessions = PreparedObjects(_make_readable_query, int, UUID)
+_writable_sessions = PreparedObjects(_make_writable_query, int, UUID)
 
 
 def session_for_managing(user, pk, token=None, slug: str | None = None) -> Session:

@@ -37,6 +37,7 @@ from memory.models.cursors import mark_layers_changed
 from memory.moderation import entry_operations
 from memory.recall import fact_chunks, indexing
 from memory.wakeups import wake_indexing
+from projects.core.database import server_cursor
 from projects.models import Invitation, Membership, Project
 from projects.signals import (
     invitation_created,
@@ -52,16 +53,23 @@ def annotate_unsummarised(sessions: QuerySet[Session]) -> QuerySet[Session]:
     return sessions.annotate(unsummarized_count=Coalesce(F("cursor__unsummarised_messages"), 0))
 
 
+# Plain SQL, as each message and each reply runs it.
+_COUNT_ADDED = """
+    UPDATE memory_cursor SET unsummarised_messages = unsummarised_messages + %s,
+        unsummarised_tokens = unsummarised_tokens + %s
+    WHERE project_id = %s AND session_id = %s
+"""
+
+
 @receiver(message_added)
 def count_added(session: Session, messages: list[Message], **kwargs: object) -> None:
     """Add the new messages to the counts of the session's cursor, a reply when it is finished."""
     fresh = [message for message in messages if coverage.contributes(message)]
     count, tokens = len(fresh), sum(message.tokens for message in fresh)
-    cursors = Cursor.objects.filter(project=session.project_id, pk=session.pk)
-    if not cursors.update(
-        unsummarised_messages=F("unsummarised_messages") + count,
-        unsummarised_tokens=F("unsummarised_tokens") + tokens,
-    ):
+    with server_cursor() as cursor:
+        cursor.execute(_COUNT_ADDED, [count, tokens, session.project_id, session.pk])
+        is_known = cursor.rowcount
+    if not is_known:
         Cursor.objects.create(
             session_id=session.pk,
             project_id=session.project_id,

@@ -1,10 +1,16 @@
 """Authentication of API requests by token, and the check of the token's scopes."""
 
+from hmac import compare_digest
+
 from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import QuerySet
 from knox.auth import TokenAuthentication as KnoxAuthentication
+from knox.crypto import hash_token
+from knox.settings import CONSTANTS
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 
+from projects.core.database import PreparedObjects
 from projects.models import Token
 
 
@@ -12,16 +18,27 @@ class TokenAuthentication(KnoxAuthentication):
     """`Authorization: Bearer TOKEN`; `request.auth` is the Token."""
 
     def authenticate_credentials(self, token: bytes) -> tuple[AbstractBaseUser, Token]:
-        if not token.isascii():
-            raise AuthenticationFailed("Invalid token.")
-        user, auth_token = super().authenticate_credentials(token)
-        auth_token.note_use()
-        return user, auth_token
+        """Return the token's user and the token. Raises `AuthenticationFailed`.
 
-    def _cleanup_token(self, auth_token) -> bool:
-        # The inherited method loads every token of the user at each request. Here an expired token
-        # is refused, and is listed until its owner deletes it.
-        return auth_token.is_expired
+        The inherited method loads every token of the user at each request, to delete those that
+        have expired. Here an expired token is refused, and is listed until its owner deletes it.
+        """
+        if token.isascii():
+            text = token.decode()
+            for auth_token in _tokens_by_key(text[: CONSTANTS.TOKEN_KEY_LENGTH]):
+                is_same = compare_digest(hash_token(text), auth_token.digest)
+                if is_same and not auth_token.is_expired:
+                    user, _ = self.validate_user(auth_token)
+                    auth_token.note_use()
+                    return user, auth_token
+        raise AuthenticationFailed("Invalid token.")
+
+
+def _make_token_query(key: str) -> QuerySet[Token]:
+    return Token.objects.filter(token_key=key).select_related("user")
+
+
+_tokens_by_key = PreparedObjects(_make_token_query, str)
 
 
 class TokenScopePermission(BasePermission):

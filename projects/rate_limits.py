@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
@@ -22,6 +21,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from projects.core.database import server_cursor
 from projects.core.errors import LimitError
 from projects.core.http.client_ip import client_ip
 from projects.models import Bucket, Token
@@ -130,7 +130,7 @@ def _count(limits: Mapping[str, tuple[int, int]]) -> RateLimitState:
     subjects = sorted(limits)
     costs = {subject: limits[subject][1] / limits[subject][0] for subject in subjects}
     spans = [float(limits[subject][1]) for subject in subjects]
-    with connection.cursor() as cursor:
+    with server_cursor() as cursor:
         cursor.execute(_COUNT, [subjects, [costs[subject] for subject in subjects], spans])
         rows = {subject: (wait, used) for subject, wait, used in cursor.fetchall()}
     waits = {subject: wait for subject, (wait, _used) in rows.items() if wait is not None}

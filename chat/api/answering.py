@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from django.http import Http404
@@ -12,6 +13,7 @@ from rest_framework.response import Response
 
 from chat import permissions
 from chat.api.serializers import ExchangeSerializer, MessageSerializer
+from chat.conversations.read_state import new_message_relations
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
 from chat.streaming import sse
@@ -84,9 +86,14 @@ def answer(request, message: Message, reply: Message) -> IdempotentResult:
     )
 
 
-def answer_without_reply(request, message: Message) -> IdempotentResult:
+def answer_without_reply(request, message: Message, has_images: bool) -> IdempotentResult:
+    """Respond with a `message` that was just written, to which nobody can have reacted."""
+    known: dict[str, object] = {"relations": {message.pk: new_message_relations(message)}}
+    if not has_images:
+        known["attachments"] = {message.pk: []}
     ids = {"message": message.pk, "reply": None}
-    return IdempotentResult(status.HTTP_201_CREATED, ids, partial(_exchange, request, message))
+    respond = partial(_exchange, request, message, known=known)
+    return IdempotentResult(status.HTTP_201_CREATED, ids, respond)
 
 
 def _generate(request, message: Message, reply: Message) -> HttpResponseBase:
@@ -145,8 +152,13 @@ def _wants_events(request) -> bool:
     return request.get_preferred_type(types) == sse.MEDIA_TYPE
 
 
-def _exchange(request, message: Message, reply: Message | None = None) -> Response:
+def _exchange(
+    request,
+    message: Message,
+    reply: Message | None = None,
+    known: Mapping[str, object] = MappingProxyType({}),
+) -> Response:
     serializer = ExchangeSerializer(
-        {"message": message, "reply": reply}, context={"reader": request.user}
+        {"message": message, "reply": reply}, context={"reader": request.user, **known}
     )
     return Response(serializer.data, status.HTTP_201_CREATED)

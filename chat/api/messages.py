@@ -1,6 +1,7 @@
 """/api/v1/…/messages/: messages, their replies, revisions and reactions."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 from uuid import UUID
 
@@ -100,24 +101,26 @@ class MessageListView(generics.ListAPIView):
         images = store_images(session, request.user, uploads) if uploads else []
         try:
             if not data["reply"]:
-                return answer_without_reply(request, _record(session, request.user, images, **data))
+                message = _record(session, request.user, images, **data)
+                return answer_without_reply(request, message, has_images=bool(images))
             message, reply = messages.ask(session, data["content"], request.user, images)
         except ImageRejectedError as error:
             raise ValidationError({"attachments": [str(error)]}) from error
         return answer(request, message, reply)
 
 
-@transaction.atomic
 def _record(
     session: Session, user, images: list[UUID], content: str, author: str = "", **fields
 ) -> Message:
     """Store a message from another system; without an author, a user's message is by `user`."""
     fields.pop("reply")
     own = not author and fields.get("role", Role.USER) == Role.USER
-    message = messages.post_message(
-        session, content, author=user if own else None, author_name=author, **fields
-    )
-    claim_uploads(message, images, user)
+    # Without images, the transaction of `post_message` is enough.
+    with transaction.atomic() if images else nullcontext():
+        message = messages.post_message(
+            session, content, author=user if own else None, author_name=author, **fields
+        )
+        claim_uploads(message, images, user)
     return message
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from chat.attachments import claim_uploads
@@ -13,6 +14,7 @@ from chat.conversations.titles import title_from
 from chat.models import Message, Role, Session, Status
 from chat.signals import message_added, message_changed
 from projects.core import token_counting
+from projects.core.database import PreparedObjects, server_cursor
 
 MAX_MESSAGE_CHARS = 500_000
 
@@ -84,10 +86,25 @@ def pending_reply(session: Session, message: Message) -> Message:
 
 def lock_session(session: Session) -> Session:
     """Return the session as it is now, locked, with the project object of `session`."""
-    rows = Session.objects.filter(project=session.project_id, pk=session.pk)
-    locked = rows.select_for_update().get()
+    rows = _locked_sessions(session.project_id, session.pk)
+    if not rows:
+        raise Session.DoesNotExist
+    [locked] = rows
     locked.project = session.project
     return locked
+
+
+def _make_locked_query(project: UUID, pk: UUID) -> QuerySet[Session]:
+    return Session.objects.filter(project=project, pk=pk).select_for_update()
+
+
+_locked_sessions = PreparedObjects(_make_locked_query, UUID, UUID)
+# The columns that a new message changes.
+_PLACE_COLUMNS = ("last_seq", "head_id", "title", "version", "last_activity_at")
+_SAVE_PLACE = f"""
+    UPDATE chat_session SET {", ".join(f"{name} = %s" for name in _PLACE_COLUMNS)}
+    WHERE project_id = %s AND id = %s
+"""
 
 
 @transaction.atomic
@@ -124,10 +141,11 @@ def post_messages(
             locked.title = title_from(message.text)
     written = Message.objects.bulk_create(drafts, batch_size=1_000)
     locked.head_id = at.head if isinstance(at, PresetPlaces) else parent
-    columns = ("last_seq", "head_id", "title", "version", "last_activity_at")
-    locked.save(update_fields=columns)
-    for name in columns:
-        setattr(session, name, getattr(locked, name))
+    place = [getattr(locked, name) for name in _PLACE_COLUMNS]
+    with server_cursor() as cursor:
+        cursor.execute(_SAVE_PLACE, [*place, locked.project_id, locked.pk])
+    for name, value in zip(_PLACE_COLUMNS, place, strict=True):
+        setattr(session, name, value)
     message_added.send(sender=Message, session=session, messages=written)
     if drafts and not was_empty and (preset or drafts[0].parent_id != old_head):
         _send_path_change(session, old_head, written)

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from chat.models import Message, Reaction, Seen, Session
+from projects.core.database import PreparedQuery
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,23 @@ def _siblings(messages: list[Message]) -> dict[tuple, list[tuple[UUID, bool]]]:
     for pk, session, parent, role, deleted_at in columns:
         siblings[session, parent, role].append((pk, deleted_at is not None))
     return siblings
+
+
+def new_message_relations(message: Message) -> MessageRelations:
+    """Return the relations of a message that was just written, in one query at most."""
+    if message.parent_id is None:
+        return message_relations([message], None)[message.pk]
+    rows = _alternatives(message.parent_id, message.role)
+    siblings = tuple(pk for (pk,) in rows if pk != message.pk)
+    return MessageRelations(message.pk, (*siblings, message.pk), ())
+
+
+def _make_alternatives_query(parent: UUID, role: str) -> QuerySet:
+    rows = Message.objects.filter(parent=parent, role=role, deleted_at=None)
+    return rows.order_by("seq").values_list("pk")
+
+
+_alternatives = PreparedQuery(_make_alternatives_query, UUID, str)
 
 
 def _reactions(messages: list[Message], reader) -> dict[UUID, list[ReactionCount]]:

@@ -24,6 +24,7 @@ from memory.models.chunks import IndexCursorQuerySet
 from memory.recall import chunk_writer, embedders, fulltext, session_chunks, summaries
 from memory.recall.embedders import Embedder, EmbedderError
 from memory.recall.session_chunks import SessionStretch
+from projects.core.database import server_cursor
 from projects.models import Project, delete_rows, in_project
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ _MARK_CHANGED = """
 
 def mark_changed(session: Session, seq: int) -> None:
     """Mark the session to be indexed from `seq` on. Call it in the transaction of the change."""
-    with connection.cursor() as cursor:
+    with server_cursor() as cursor:
         cursor.execute(
             _MARK_CHANGED, {"project": session.project_id, "session": session.pk, "seq": seq}
         )

@@ -7,11 +7,12 @@ session do not name it, as in the activity log.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.db.models.signals import post_save
 from django.dispatch import receiver
@@ -29,6 +30,7 @@ from chat.signals import (
 from memory.models import Activity, ActivityVerb, Delivery, Webhook, WebhookEvent
 from memory.wakeups import wake_deliveries
 from memory.webhooks.delivery import MAX_AGE
+from projects.core.database import PreparedQuery
 from projects.core.errors import InvalidInputError
 
 EVENT_OF_VERB = {
@@ -60,7 +62,7 @@ def emit(project_id: UUID, event: WebhookEvent, payloads: Callable[[], Sequence[
 
     Without subscribers this is one query, and `payloads` is not called.
     """
-    webhooks = list(Webhook.objects.subscribed_to(project_id, event).values_list("pk", flat=True))
+    webhooks = [pk for (pk,) in _subscribers(event)(project_id)]
     if not webhooks:
         return
     Delivery.objects.bulk_create(
@@ -71,6 +73,14 @@ def emit(project_id: UUID, event: WebhookEvent, payloads: Callable[[], Sequence[
         ]
     )
     wake_deliveries()
+
+
+@cache
+def _subscribers(event: WebhookEvent) -> PreparedQuery:
+    def make(project: UUID) -> QuerySet:
+        return Webhook.objects.subscribed_to(project, event).values_list("pk")
+
+    return PreparedQuery(make, UUID)
 
 
 def send_test(webhook: Webhook) -> Delivery:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,8 @@ from django.db import (
     connections,
 )
 from django.db.backends.postgresql.base import ServerBindingCursor
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
+from django.db.models.query import get_related_populators
 from psycopg import sql
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ T = TypeVar("T")
 FOREIGN_KEY_VIOLATION = "23503"
 # Placeholders for parameters while the SQL is compiled: values that occur nowhere else in a query.
 PLACEHOLDERS: dict[type, Callable[[int], object]] = {
+    str: lambda index: f"placeholder {index}",
     UUID: lambda index: uuid4(),
     int: lambda index: 2_000_000_011 + index,
     datetime: lambda index: datetime(1, 2, 3, 4, 5, 6, 789, UTC) + timedelta(days=index),
@@ -71,7 +73,8 @@ class PreparedQuery:
     """The rows of a `values_list` queryset, by its parameters; its SQL is compiled once, and
     PostgreSQL plans it once per connection.
 
-    Only for queries that every prompt runs. docs/recall.md has the processor time that each saves.
+    Only for queries that every prompt or every write runs. docs/recall.md and docs/performance.md
+    have the processor time that each saves.
 
     `make` returns the queryset. It is called once, with placeholders of the types `kinds`, so the
     SQL must not depend on the values. A parameter may be None, which matches no row in SQL. JSON
@@ -96,7 +99,8 @@ class PreparedQuery:
     def compiled(self) -> tuple[str, list[int]]:
         """The SQL with its constants, and the indexes of its parameters in a call."""
         placeholders = [PLACEHOLDERS[kind](index) for index, kind in enumerate(self.kinds)]
-        compiled, values = self.make(*placeholders).query.sql_with_params()
+        self.compiler = self.make(*placeholders).query.get_compiler(DEFAULT_DB_ALIAS)
+        compiled, values = self.compiler.as_sql()
         indexes, remaining = [], iter(values)
 
         def fill(place: re.Match[str]) -> str:
@@ -110,6 +114,46 @@ class PreparedQuery:
             return sql.Literal(value).as_string(None).replace("%", "%%")
 
         return PLACES.sub(fill, compiled), indexes
+
+
+class PreparedObjects(PreparedQuery):
+    """The objects of a queryset, by its parameters, with those of `select_related`. See
+    `PreparedQuery`.
+    """
+
+    def __call__(self, *params: object) -> list[Any]:
+        rows = super().__call__(*params)
+        return [self._object(row) for row in self.compiler.apply_converters(rows, self.converters)]
+
+    def _object(self, row: Sequence[Any]) -> Model:
+        fields = slice(0, len(self.names))
+        instance: Model = self.model.from_db(DEFAULT_DB_ALIAS, self.names, row[fields])
+        for populator in self.populators:
+            populator.populate(row, instance)
+        return instance
+
+    # As in django.db.models.query.ModelIterable.
+    @cached_property
+    def model(self) -> Any:
+        return self.compiler.klass_info["model"]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The attributes of the model; they are the first columns of a row."""
+        count = len(self.compiler.klass_info["select_fields"])
+        return [column.target.attname for column, _, _ in self.compiler.select[:count]]
+
+    @cached_property
+    def populators(self) -> list[Any]:
+        compiler = self.compiler
+        # The stubs are those of a later Django.
+        return get_related_populators(  # type: ignore[call-arg]
+            compiler.klass_info, compiler.select, DEFAULT_DB_ALIAS
+        )
+
+    @cached_property
+    def converters(self) -> dict[int, Any]:
+        return self.compiler.get_converters([column for column, _, _ in self.compiler.select])
 
 
 def is_deleted_meanwhile(error: BaseException) -> bool:

@@ -50,6 +50,30 @@ def test_without_a_reply_it_is_only_recorded(api, owner, url, scripted):
     assert scripted.requests == []
 
 
+def test_a_recorded_message_takes_few_queries(api, owner, url, django_assert_max_num_queries):
+    client = api(owner)
+    for number in range(2):
+        client.post(url, {"content": f"Note {number}.", "reply": False}, format="json")
+    # Ten, and the commit.
+    with django_assert_max_num_queries(11):
+        client.post(url, {"content": "Note this.", "reply": False}, format="json")
+
+
+def test_a_recorded_message_lists_its_alternatives(api, owner, session, url):
+    first = post_message(session, "First", author=owner)
+    others = [post_message(session, text, author=owner) for text in ("A", "B", "Gone", "Reply")]
+    others[2].deleted_at = first.created_at
+    others[3].role = "assistant"
+    for message in others:
+        message.parent = first
+        message.save()
+    Session.objects.update(head=first)
+    answer = api(owner).post(url, {"content": "C", "reply": False}, format="json").json()["message"]
+    assert answer["siblings"] == [str(others[0].pk), str(others[1].pk), answer["id"]]
+    assert (answer["reactions"], answer["attachments"]) == ([], [])
+    assert api(owner).get(url).json()["results"][-1] == answer
+
+
 def test_a_program_records_what_was_said_elsewhere(api, owner, url):
     client = api(owner)
     messages = [

@@ -8,7 +8,8 @@ from django.db import connection
 
 from chat.conversations.messages import post_message
 from chat.models import Message, Session
-from projects.core.database import PreparedQuery
+from projects.core.database import PreparedObjects, PreparedQuery
+from projects.models import Token
 
 pytestmark = pytest.mark.django_db
 
@@ -84,3 +85,30 @@ def test_a_constant_may_contain_a_percent_sign_and_a_quote(session, owner):
     for text in ("100 % 'sure'", "100 %"):
         post_message(session, text, author=owner)
     assert PreparedQuery(rows, UUID)(session.pk) == [(1,)]
+
+
+def test_objects_are_those_of_the_queryset(session, owner, project, django_assert_num_queries):
+    def sessions(pk: UUID, title: str):
+        found = Session.objects.filter(pk=pk, title=title)
+        return found.select_related("project", "creator", "head")
+
+    prepared = PreparedObjects(sessions, UUID, str)
+    with django_assert_num_queries(1):
+        [loaded] = prepared(session.pk, "")
+        assert (loaded.project, loaded.creator, loaded.head) == (project, owner, None)
+    expected = Session.objects.get(pk=session.pk)
+    assert {name: getattr(loaded, name) for name in vars(expected) if name != "_state"} == {
+        name: value for name, value in vars(expected).items() if name != "_state"
+    }
+    assert prepared(session.pk, "Another") == []
+
+
+def test_the_columns_of_objects_are_converted(owner):
+    token, _secret = Token.issue(owner, scopes=["read"])
+
+    def tokens(pk: str):
+        return Token.objects.filter(pk=pk)
+
+    [loaded] = PreparedObjects(tokens, str)(token.pk)
+    assert (loaded.scopes, loaded.public_id) == (["read"], token.public_id)
+    assert not loaded._state.adding

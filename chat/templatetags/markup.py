@@ -7,10 +7,12 @@ Text may be hostile, so each step has a budget. Text beyond the budget is shown 
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from html import unescape
 from itertools import chain
 
 import nh3
 from django import template
+from django.utils.html import strip_tags
 from django.utils.safestring import SafeString, mark_safe
 from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
@@ -114,6 +116,12 @@ def markdown(text: str) -> SafeString:
     A text of more than MAX_MARKDOWN_CHARS is shown without formatting.
     """
     return mark_safe(html_cache.get(text, _render))  # noqa: S308
+
+
+@register.filter
+def without_markdown(text: str) -> str:
+    """Return the text of `text`'s Markdown on one line, without its marks."""
+    return " ".join(unescape(strip_tags(markdown(text))).split())
 
 
 def _render(text: str) -> str:

@@ -1,17 +1,23 @@
-"""Filters for the activity log: actor, reason, duration and cost of an act."""
+"""The activity log in words: an act as a sentence, its day, reason, duration and cost."""
 
 from collections.abc import Mapping
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
 from django import template
-from django.utils.formats import number_format
+from django.shortcuts import resolve_url
+from django.utils import timezone
+from django.utils.formats import date_format, number_format
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
 from memory.layers.periods import Granularity, localized_label
 from memory.models import Activity, ActivityVerb, EntryStatus, ModerationReason, ReviewReason
-from projects.core.text import translate_reason
+from memory.models.entries import CONVERSATION
+from projects.core.text import translate_name, translate_reason
 from projects.models import MemberRole
 
 register = template.Library()
@@ -33,6 +39,141 @@ REMOVED_LABELS = {
     "imports": gettext_lazy("imports"),
     "rendered_bank": gettext_lazy("memory texts for prompts, rebuilt"),
 }
+
+# The acts as sentences. `what` is the memory, fact, message or chat, with a link.
+SENTENCES: Mapping[str, Any] = {
+    ActivityVerb.SUMMARISED: gettext_lazy("%(who)s summarised %(what)s"),
+    ActivityVerb.ROLLED_UP: ngettext_lazy(
+        "%(who)s merged 1 memory into %(what)s", "%(who)s merged %(n)s memories into %(what)s", "n"
+    ),
+    ActivityVerb.REWRITTEN: gettext_lazy("%(who)s rewrote %(what)s"),
+    ActivityVerb.DISSOLVED: gettext_lazy(
+        "%(who)s removed %(what)s, because all its sources were deleted"
+    ),
+    ActivityVerb.FADED: ngettext_lazy(
+        "%(who)s stopped sending 1 memory (no room)",
+        "%(who)s stopped sending %(n)s memories (no room)",
+        "n",
+    ),
+    ActivityVerb.RETURNED: ngettext_lazy(
+        "%(who)s sends 1 memory again", "%(who)s sends %(n)s memories again", "n"
+    ),
+    ActivityVerb.FAILED: gettext_lazy("%(who)s failed with %(what)s"),
+    ActivityVerb.PROPOSED: gettext_lazy("%(who)s sent %(what)s to review"),
+    ActivityVerb.APPROVED: gettext_lazy("%(who)s approved %(what)s"),
+    ActivityVerb.REJECTED: gettext_lazy("%(who)s rejected %(what)s"),
+    ActivityVerb.EDITED: gettext_lazy("%(who)s edited %(what)s"),
+    ActivityVerb.PINNED: gettext_lazy("%(who)s pinned %(what)s"),
+    ActivityVerb.UNPINNED: gettext_lazy("%(who)s unpinned %(what)s"),
+    ActivityVerb.HIDDEN: gettext_lazy("%(who)s hid %(what)s"),
+    ActivityVerb.SHOWN: gettext_lazy("%(who)s showed %(what)s again"),
+    ActivityVerb.DELETED: gettext_lazy("%(who)s deleted %(what)s"),
+    ActivityVerb.CHAT_CLOSED: gettext_lazy("%(who)s closed %(what)s"),
+    ActivityVerb.REDACTED: gettext_lazy("%(who)s removed text from %(what)s"),
+    ActivityVerb.REWRITE_REQUESTED: gettext_lazy("%(who)s asked for a new summary of %(what)s"),
+    ActivityVerb.FORGOTTEN: gettext_lazy("%(who)s forgot %(what)s"),
+    ActivityVerb.BLOCK_WRITTEN: gettext_lazy("%(who)s changed pinned text"),
+    ActivityVerb.BLOCK_DELETED: gettext_lazy("%(who)s deleted pinned text"),
+    ActivityVerb.READ: gettext_lazy("%(who)s opened the private text of %(what)s"),
+    ActivityVerb.RECORDED: gettext_lazy("%(who)s added %(what)s"),
+    ActivityVerb.CLOSED: gettext_lazy("%(who)s ended %(what)s"),
+    ActivityVerb.MEMBER_ADDED: gettext_lazy("%(who)s added a member: %(whom)s"),
+    ActivityVerb.MEMBER_REMOVED: gettext_lazy("%(who)s removed a member: %(whom)s"),
+    ActivityVerb.ROLE_CHANGED: gettext_lazy("%(who)s changed a role: %(whom)s"),
+    ActivityVerb.INVITED: gettext_lazy("%(who)s invited somebody: %(whom)s"),
+    ActivityVerb.IMPORTED: gettext_lazy("%(who)s imported %(what)s"),
+    ActivityVerb.JOINED: gettext_lazy("%(who)s joined by invitation: %(whom)s"),
+}
+
+LEFT = gettext_lazy("%(who)s left the project: %(whom)s")
+
+
+@register.simple_tag
+def activity_sentence(row: Any, slug: str, is_about_page: bool = False) -> SafeString:
+    """Return an act of memory.views.activity as a sentence with links.
+
+    On the page of the memory or fact itself, `is_about_page`, the sentence does not link to it.
+    """
+    act = row.act
+    parts = {
+        "who": format_html("<b>{}</b>", actor(act)),
+        "whom": format_html("<b>{}</b>", membership_change(act)),
+        "what": _this(act) if is_about_page else _object(row, slug),
+    }
+    left = act.verb == ActivityVerb.MEMBER_REMOVED and act.whom_id == act.by_id
+    sentence = LEFT if left else SENTENCES[act.verb]
+    return mark_safe(sentence % {"n": act.count, **parts})  # noqa: S308
+
+
+def _this(act: Activity) -> str:
+    if act.verb == ActivityVerb.RECORDED and not act.fact_id:
+        return ngettext("1 fact", "%(n)s facts", act.count) % {"n": act.count}
+    if act.verb == ActivityVerb.SUMMARISED:
+        return _("the chat")
+    return _("this fact") if act.fact_id else _("this memory")
+
+
+def _object(row: Any, slug: str) -> str | SafeString:
+    """Return what an act was about, with a link to it if the reader may open it."""
+    act = row.act
+    chat = _chat_link(row, slug)
+    if act.verb == ActivityVerb.IMPORTED:
+        return _imported(act)
+    if act.fact_id:
+        url = row.fact and resolve_url("fact", slug, row.fact.pk)
+        return _link(url, row.fact.subject) if url else _("a fact")
+    if act.verb == ActivityVerb.RECORDED and act.count:
+        count = ngettext("1 fact", "%(n)s facts", act.count) % {"n": act.count}
+        return format_html(_("{facts} from {chat}"), facts=count, chat=chat) if chat else count
+    if act.entry_id:
+        return _entry_link(row, slug)
+    if act.message_id:
+        return format_html(_("a message in {chat}"), chat=chat) if chat else _("a message")
+    if act.verb == ActivityVerb.FAILED and not act.session_id:
+        return _("the merging of memories")
+    return chat or (_("a chat") if act.session_id else _("messages"))
+
+
+def _imported(act: Activity) -> str:
+    chats, messages = act.receipt.get("sessions", 0), act.count
+    parts = (
+        ngettext("1 chat", "%(n)s chats", chats) % {"n": chats},
+        ngettext("1 message", "%(n)s messages", messages) % {"n": messages},
+    )
+    return _("%(chats)s with %(messages)s") % {"chats": parts[0], "messages": parts[1]}
+
+
+def _entry_link(row: Any, slug: str) -> SafeString:
+    """Return the title of the chat or the period, with the colour of its layer."""
+    act, entry = row.act, row.entry
+    if row.session:
+        label = row.session.label
+    elif entry and entry.session:
+        label = entry.session.open_label
+    else:
+        label = activity_period(act) or (entry and localized_label(entry.layer, entry.period_key))
+    label = label or _("a memory")
+    dot = format_html('<i class="dot c-{}"></i> ', act.granularity or CONVERSATION)
+    return dot + _link(entry and resolve_url("entry", slug, entry.pk), translate_name(label))
+
+
+def _chat_link(row: Any, slug: str) -> SafeString | str:
+    if not row.session:
+        return ""
+    return _link(resolve_url("session", slug, row.session.pk), translate_name(row.session.label))
+
+
+def _link(url: str | None, label: str) -> SafeString:
+    return format_html('<a href="{}">{}</a>', url, label) if url else conditional_escape(label)
+
+
+@register.filter
+def day_heading(day: date) -> str:
+    """Return “Today”, “Yesterday” or the date with its weekday."""
+    days = (timezone.localdate() - day).days
+    if days in (0, 1):
+        return _("Yesterday") if days else _("Today")
+    return date_format(day, "WEEKDAY_FORMAT")
 
 
 @register.filter

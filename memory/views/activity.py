@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from chat.models import Session
 from chat.permissions import sessions_for
@@ -31,6 +33,11 @@ class ActivityRow:
     entry: Entry | None
     session: Session | None
     fact: Fact | None = None
+
+    @property
+    def day(self) -> date:
+        """The day of the act in the active time zone."""
+        return timezone.localdate(self.act.at)
 
 
 @project_page()

@@ -4,7 +4,7 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 
 from memory.facts import facts_for
-from memory.models import EntryStatus, FactStatus, ReviewReason
+from memory.models import EntryStatus, FactStatus
 from memory.moderation.actions import TEXT_ACTIONS, ModerationAction
 from memory.permissions import entries_for, may_decide, may_forget
 from memory.views import count_choices, project_page, render_page
@@ -22,13 +22,13 @@ def review(request: HttpRequest, member: Membership) -> HttpResponse:
     entries = form.apply(entries) if form.is_valid() else entries.none()
     page = Paginator(entries.newest_first(), PAGE_SIZE).get_page(request.GET.get("page"))
     proposed_facts = facts_for(member).current().filter(state=FactStatus.PROPOSED)
-    reasons = count_choices(entries_for(member), "waits_because", ReviewReason.choices)
+    states = count_choices(entries_for(member), "state", EntryStatus.choices)
+    chosen = form.data.get("state", "")
     context = {
         "form": form,
-        "states": count_choices(entries_for(member), "state", EntryStatus.choices),
-        "reasons": [row for row in reasons if row[2]],
-        "chosen": form.data.get("state", ""),
-        "because": form.data.get("because", ""),
+        "states": [row for row in states if row[2] or row[0] in (chosen, EntryStatus.PROPOSED)],
+        "chosen": chosen,
+        "is_unfiltered": form.is_valid() and form.is_unfiltered,
         "page": page,
         "rows": [(entry, may_decide(member, entry)) for entry in page],
         "acts": _bulk_actions(member),

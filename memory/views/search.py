@@ -51,10 +51,12 @@ def _results(member: Membership, data: Mapping[str, Any]) -> dict[str, Any]:
     what, query = data["what"], data["q"].strip()
     scope = _scope(member, data)
     results: dict[str, Any] = {}
+    chats = sessions_for(member.user).filter(project=member.project)
     if what in ("", MESSAGES):
-        results["results"] = recall(scope, query, limit=MAX_RESULTS)
+        excerpts = recall(scope, query, limit=MAX_RESULTS)
+        by_id = chats.in_bulk({excerpt.session for excerpt in excerpts} - {None})
+        results["results"] = [(excerpt, by_id.get(excerpt.session)) for excerpt in excerpts]
     if data["session"]:
-        chats = sessions_for(member.user).filter(project=member.project)
         results["within"] = chats.filter(pk=data["session"]).first()
     # Digests and facts have neither an author nor a chat.
     if not query or data["author"] or data["session"] or what == MESSAGES:

@@ -15,7 +15,8 @@ from chat.conversations.search import (
     word_pattern,
 )
 from chat.models import Message, Status
-from chat.templatetags.highlighting import highlight
+from chat.templatetags.highlighting import highlight, highlight_html
+from chat.templatetags.markup import markdown, without_markdown
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,29 @@ from chat.templatetags.highlighting import highlight
 )
 def test_words_that_begin_with_one_of_the_query_are_marked(query, marked):
     assert highlight("The cutover is on 3 March", query) == marked
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("A **cut**over &amp; x", "<p>A <strong><mark>cut</mark></strong>over &amp; x</p>"),
+        ("`cut < 3`", "<p><code><mark>cut</mark> &lt; 3</code></p>"),
+        # A tag's attributes and the names of entities are no text.
+        ("cut & amp", "<p><mark>cut</mark> &amp; <mark>amp</mark></p>"),
+        (
+            '[x](http://cut.example "cut > <b>amp</b>")',
+            '<p><a href="http://cut.example" title="cut &gt; &lt;b&gt;amp&lt;/b&gt;" '
+            'rel="noopener noreferrer nofollow">x</a></p>',
+        ),
+    ],
+)
+def test_words_are_marked_in_rendered_markdown(text, html):
+    assert highlight_html(markdown(text), "cut amp").strip() == html
+
+
+def test_markdown_loses_its_marks_on_one_line():
+    text = "## Plan\n\n- **cut** `a < b`\n- [x](https://a.example)"
+    assert without_markdown(text) == "Plan cut a < b x"
 
 
 def test_marked_text_is_escaped():

@@ -1,6 +1,6 @@
 """The activity log: what was done, and what is due next."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -11,6 +11,7 @@ from django.utils import timezone
 from chat.models import Session, Visibility
 from memory.models import Activity, ActivityVerb, Call, Cursor, Entry, EntryStatus, Ladder, Nudge
 from memory.models.activity import record_activity
+from memory.templatetags.activity import day_heading
 from tests.html import compact
 
 pytestmark = pytest.mark.django_db
@@ -56,13 +57,57 @@ def test_an_activity_shows_its_user_reason_duration_and_cost(read, owner, editor
     text = done(read(owner))
     assert "<b>edgar</b> hid" in text
     assert "Outdated" in text
-    assert "<b>Strata</b> summarised a chat" in text
+    assert "<b>Strata</b> summarised" in text
     assert "2 model calls, 900 tokens in, 80 out" in text
     assert "3.2 s" in text
     assert "$0.0041" in text
     assert "It did not answer in time." in text
     assert f"/projects/billing/memory/{entry.pk}/" in text
     assert text.index("failed") < text.index("summarised") < text.index("hid")
+
+
+def test_the_log_is_grouped_by_day_in_the_projects_zone(read, owner, project):
+    project.timezone = "Asia/Tokyo"
+    project.save()
+    record_activity(project.pk, ActivityVerb.PINNED, by=owner)
+    record_activity(project.pk, ActivityVerb.HIDDEN, by=owner)
+    text = done(read(owner))
+    assert text.count("</h3>") == 1
+    assert ">Today</h3>" in text
+    at = Activity.objects.latest("id").at.astimezone(project.zone)
+    assert f"> {at:%H:%M} </time>" in text
+
+
+def test_days_are_named_as_people_name_them():
+    today = timezone.localdate()
+    assert day_heading(today) == "Today"
+    assert day_heading(today - timedelta(days=1)) == "Yesterday"
+    assert day_heading(date(2026, 3, 12)) == "Thu 12 Mar 2026"
+
+
+@pytest.mark.parametrize("verb", ActivityVerb)
+def test_each_act_is_a_sentence_with_a_filter(read, owner, project, verb):
+    record_activity(project.pk, verb, by=owner, related=[project.pk])
+    text = done(read(owner, f"?verb={verb}"))
+    assert "<b>olive</b> " in text
+    assert "%(" not in text and "None" not in text
+
+
+def test_an_act_names_the_chat_and_counts_in_words(read, owner, project, entry):
+    ids = [entry.pk, entry.session_id]
+    period = {"granularity": "week", "period_key": "2026-W11"}
+    record_activity(project.pk, ActivityVerb.ROLLED_UP, related=ids, **period)
+    record_activity(project.pk, ActivityVerb.ROLLED_UP, related=ids[:1], **period)
+    record_activity(project.pk, ActivityVerb.RECORDED, session_id=entry.session_id, count=1)
+    record_activity(project.pk, ActivityVerb.PINNED, by=owner, entry_id=entry.pk)
+    text = done(read(owner))
+    assert "merged 2 memories into" in text
+    assert "merged 1 memory into" in text
+    assert (
+        f'added 1 fact from <a href="/projects/billing/chats/{entry.session_id}/">The cut' in text
+    )
+    link = f'<a href="/projects/billing/memory/{entry.pk}/">The cutover</a>'
+    assert f'pinned <i class="dot c-conversation"></i> {link}' in text
 
 
 def test_why_somebody_did_it_and_why_something_waits_are_told_apart(read, owner, project):
@@ -76,7 +121,10 @@ def test_why_somebody_did_it_and_why_something_waits_are_told_apart(read, owner,
     ("query", "verbs"),
     [
         ("?verb=pinned", {"pinned"}),
-        ("?by=strata", {"merged memories into"}),
+        ("?by=strata", {"merged"}),
+        ("?verb=review", {"pinned"}),
+        ("?verb=memory", {"merged"}),
+        ("?verb=members", set()),
         ("?verb=pinned&by=strata", set()),
     ],
 )
@@ -84,7 +132,7 @@ def test_it_is_filtered_by_what_and_by_whom(read, owner, project, query, verbs):
     record_activity(project.pk, ActivityVerb.PINNED, by=owner)
     record_activity(project.pk, ActivityVerb.ROLLED_UP)
     text = done(read(owner, query))
-    assert {name for name in ("pinned", "merged memories into") if f"</b> {name}" in text} == verbs
+    assert {name for name in ("pinned", "merged") if f"</b> {name}" in text} == verbs
 
 
 def test_it_is_filtered_by_a_person(read, owner, editor, project):

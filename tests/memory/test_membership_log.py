@@ -149,9 +149,9 @@ def test_the_pages_say_it_in_words(client, owner, editor, viewer, project):
     services.remove_member(Membership.objects.get(user=viewer), viewer)
     client.force_login(owner)
     page = page_of(client.get(ACTIVITY))
-    assert "<b>olive</b> changed a role <b>edgar · Editor → Viewer</b>" in page
+    assert "<b>olive</b> changed a role: <b>edgar · Editor → Viewer</b>" in page
     # Who did it to themselves is named once.
-    assert "<b>vera</b> removed a member <b>Viewer</b>" in page
+    assert "<b>vera</b> left the project: <b>Viewer</b>" in page
     only = page_of(client.get(ACTIVITY, {"verb": "role_changed"})).partition('id="done"')[2]
     assert "edgar" in only and "vera" not in only
 

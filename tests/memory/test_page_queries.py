@@ -33,7 +33,7 @@ QUERIES = {
     "memory-activity": 16,
     "memory-blocks": 5,
     "memory-forget": 5,
-    "memory-review": 8,
+    "memory-review": 7,
     "memory-search": 7,
     "message-edit": 7,
     "message-revisions": 7,

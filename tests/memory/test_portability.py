@@ -347,7 +347,7 @@ class TestForging:
         assert act["receipt"] == {"sessions": chats, "refused": 0}
         client.force_login(owner)
         page = client.get(f"/projects/{new_project.slug}/memory/activity/").content.decode()
-        assert f"chats: {chats}, messages: {messages}" in page
+        assert f"imported {chats} chats with {messages} messages" in page
 
 
 class TestRefusing:

@@ -57,8 +57,38 @@ def test_proposed_entries_come_first_with_counts_and_reasons(client, owner, entr
     text = compact(listed(client, owner))
     assert "Needs review<span>3</span>" in text
     assert "In use<span>1</span>" in text
-    assert "Contains instructions to a model<span>1</span>" in text
+    assert "Contains instructions to a model</span>" in text
     assert str(entry.pk) not in text
+    # No tab for a state that no memory has.
+    assert "Waiting to be rewritten" not in text
+
+
+def test_an_empty_queue_explains_what_comes_there(client, owner, editor, project, entry):
+    text = listed(client, owner)
+    assert "Nothing to review" in text
+    assert "memories that quote a private chat" in text
+    assert "Review every new memory" in text
+    project.review_memories = True
+    project.save()
+    text = listed(client, editor)
+    assert "Each new memory waits here until somebody approves it." in text
+    # The link leads to a setting that only owners change.
+    assert "Use new memories without review" not in text
+    assert "Use new memories without review" in listed(client, owner)
+
+
+def test_filters_without_a_match_are_no_empty_queue(client, owner, entry):
+    text = listed(client, owner, "?state=proposed&q=replica")
+    assert "No memories match." in text
+    assert "Nothing to review" not in text
+
+
+def test_active_filters_are_listed_with_a_link_that_removes_them(client, owner, entry):
+    text = compact(listed(client, owner, "?state=live&layer=day&since=2026-03-01&page=2"))
+    filters = text.partition('class="active-filters"')[2].partition("</ul>")[0]
+    assert 'From: 1 Mar 2026<a href="?state=live&amp;layer=day"' in filters
+    assert 'Layer: day<a href="?state=live&amp;since=2026-03-01"' in filters
+    assert 'class="active-filters"' not in listed(client, owner, "?state=live")
 
 
 @pytest.mark.parametrize(

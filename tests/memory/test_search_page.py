@@ -3,6 +3,7 @@
 import pytest
 
 from chat.models import Visibility
+from tests.html import compact
 from tests.memory.conftest import AT
 from tests.memory.recall_helpers import talk
 
@@ -64,6 +65,18 @@ def test_nobody_finds_what_is_anothers(project, owner, editor, stranger, look):
     look(stranger, 404, q="cutover")
 
 
+def test_markdown_is_rendered_and_its_words_are_marked(project, owner, look):
+    session = talk(
+        project, owner, "The **cutover** is near:\n\n- `step <one>` of [two](https://a.b)"
+    )
+    page = look(owner, q="cutover step two")
+    assert "<strong><mark>cutover</mark></strong>" in page
+    assert "<code><mark>step</mark> &lt;one&gt;</code>" in page
+    assert ">two</a>" in page or "<mark>two</mark></a>" in page
+    assert "**" not in page
+    assert f">{session.label}<" in compact(page)
+
+
 def test_markup_in_a_message_is_shown_as_text(project, owner, look):
     talk(project, owner, "The cutover <script>alert(1)</script> is in March, they say.")
     assert "<script>alert(1)" not in look(owner, q="cutover")
@@ -74,7 +87,7 @@ def test_many_results_take_no_more_queries(project, owner, client, django_assert
         talk(project, owner, f"{CUTOVER} Number {number}.")
     client.force_login(owner)
     client.get(URL)
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         client.get(URL, {"q": "cutover"})
 
 

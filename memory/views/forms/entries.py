@@ -163,8 +163,11 @@ class EntryActionForm(forms.Form):
 class ReviewQueueForm(forms.Form):
     """Filters of the review queue, which are AND-ed; none is required."""
 
+    # The tabs of the page choose it.
     state = forms.ChoiceField(
-        label=_("State"), choices=[("", _("All states")), *EntryStatus.choices], required=False
+        choices=[("", _("All states")), *EntryStatus.choices],
+        required=False,
+        widget=forms.HiddenInput,
     )
     layer = forms.ChoiceField(
         label=_("Layer"),
@@ -181,10 +184,22 @@ class ReviewQueueForm(forms.Form):
     )
     since = date_field(_("From"))
     until = date_field(_("To"))
-    q = forms.CharField(label=_("Search"), required=False, max_length=200)
+    q = forms.CharField(
+        label=_("Search memories"),
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("Search memories")}),
+    )
 
     def clean_q(self) -> str:
         return self.cleaned_data["q"].replace("\0", "")
+
+    @property
+    def is_unfiltered(self) -> bool:
+        """Whether the form shows all entries that wait for review, and nothing else."""
+        return {name: value for name, value in self.cleaned_data.items() if value} == {
+            "state": EntryStatus.PROPOSED
+        }
 
     def apply(self, entries: EntryQuerySet) -> EntryQuerySet:
         """Filter `entries`. Days are those of the active time zone."""

@@ -1,8 +1,10 @@
 """Filter forms of the search page and the activity log."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from memory.layers.periods import LAYER_LABELS
@@ -17,6 +19,70 @@ STRATA = "strata"
 # Values of `what` beside the layers.
 MESSAGES, FACTS = "said", "facts"
 MAX_SUGGESTIONS = 200
+# The verbs of the activity log by subject, with the labels of the filter.
+VERB_GROUPS: Sequence[tuple[str, Any, Mapping[ActivityVerb, Any]]] = (
+    (
+        "memory",
+        _("Memory"),
+        {
+            ActivityVerb.SUMMARISED: _("Chats summarised"),
+            ActivityVerb.ROLLED_UP: _("Memories merged"),
+            ActivityVerb.REWRITTEN: _("Memories rewritten"),
+            ActivityVerb.DISSOLVED: _("Memories without sources removed"),
+            ActivityVerb.FADED: _("Not sent (no room)"),
+            ActivityVerb.RETURNED: _("Sent again"),
+            ActivityVerb.FAILED: _("Failures"),
+        },
+    ),
+    (
+        "review",
+        _("Review and changes"),
+        {
+            ActivityVerb.PROPOSED: _("Sent to review"),
+            ActivityVerb.APPROVED: _("Approved"),
+            ActivityVerb.REJECTED: _("Rejected"),
+            ActivityVerb.EDITED: _("Edited"),
+            ActivityVerb.PINNED: _("Pinned"),
+            ActivityVerb.UNPINNED: _("Unpinned"),
+            ActivityVerb.HIDDEN: _("Hidden"),
+            ActivityVerb.SHOWN: _("Shown again"),
+            ActivityVerb.REWRITE_REQUESTED: _("Rewrite requested"),
+        },
+    ),
+    (
+        "facts",
+        _("Facts and pinned text"),
+        {
+            ActivityVerb.RECORDED: _("Facts added"),
+            ActivityVerb.CLOSED: _("Facts ended"),
+            ActivityVerb.BLOCK_WRITTEN: _("Pinned text changed"),
+            ActivityVerb.BLOCK_DELETED: _("Pinned text deleted"),
+        },
+    ),
+    (
+        "privacy",
+        _("Privacy"),
+        {
+            ActivityVerb.FORGOTTEN: _("Forgotten"),
+            ActivityVerb.REDACTED: _("Text removed"),
+            ActivityVerb.DELETED: _("Deleted"),
+            ActivityVerb.READ: _("Private text opened"),
+        },
+    ),
+    (
+        "members",
+        _("Members and chats"),
+        {
+            ActivityVerb.MEMBER_ADDED: _("Members added"),
+            ActivityVerb.MEMBER_REMOVED: _("Members removed"),
+            ActivityVerb.ROLE_CHANGED: _("Roles changed"),
+            ActivityVerb.INVITED: _("Invitations"),
+            ActivityVerb.JOINED: _("Joined by invitation"),
+            ActivityVerb.IMPORTED: _("Imports"),
+            ActivityVerb.CHAT_CLOSED: _("Chats closed"),
+        },
+    ),
+)
 
 
 def date_field(label: Any, **options: Any) -> forms.DateField:
@@ -29,10 +95,12 @@ class MemorySearchForm(forms.Form):
     """A query over messages, summaries and facts, with filters; no field is required."""
 
     q = forms.CharField(
-        label=_("Search for"),
+        label=_("Search messages, memories and facts"),
         required=False,
         max_length=2_000,
-        widget=forms.TextInput(attrs={"type": "search"}),
+        widget=forms.TextInput(
+            attrs={"type": "search", "placeholder": _("Search messages, memories and facts")}
+        ),
     )
     since = date_field(_("From"))
     until = date_field(_("To"))
@@ -63,8 +131,18 @@ class MemorySearchForm(forms.Form):
 
 
 class ActivityForm(forms.Form):
+    """Filters of the activity log. `verb` is a verb or the name of a group of verbs."""
+
     verb = forms.ChoiceField(
-        label=_("Type"), choices=[("", _("Everything")), *ActivityVerb.choices], required=False
+        label=_("Type"),
+        choices=[
+            ("", _("Everything")),
+            *(
+                (title, [(name, format_lazy(_("All: {group}"), group=title)), *verbs.items()])
+                for name, title, verbs in VERB_GROUPS
+            ),
+        ],
+        required=False,
     )
     before = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
@@ -80,7 +158,8 @@ class ActivityForm(forms.Form):
         """Filter `activities`."""
         data = self.cleaned_data
         if data["verb"]:
-            activities = activities.filter(verb=data["verb"])
+            groups = {name: list(verbs) for name, _title, verbs in VERB_GROUPS}
+            activities = activities.filter(verb__in=groups.get(data["verb"], [data["verb"]]))
         if data["by"]:
             activities = activities.filter(by=None if data["by"] == STRATA else data["by"])
         if data["before"]:

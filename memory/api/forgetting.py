@@ -90,6 +90,10 @@ class ForgetReceiptSerializer(serializers.Serializer):
     )
     withheld = serializers.ListField(child=serializers.UUIDField())
     saw_it = serializers.ListField(child=serializers.UUIDField())
+    kept_sources = serializers.ListField(
+        child=serializers.UUIDField(),
+        help_text="Messages that stay although the forgotten entry or fact was based on them.",
+    )
     search = VerificationSerializer()
 
 

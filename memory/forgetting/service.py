@@ -23,6 +23,7 @@ from chat.conversations.search import TEXT_VECTOR
 from chat.models import Message, Session, Visibility
 from memory.forgetting import tombstones
 from memory.forgetting.closure import exposed_replies, find_deletions
+from memory.forgetting.facts import source_messages
 from memory.forgetting.scope import DeletionSet, ForgetScope
 from memory.forgetting.stores import STORES
 from memory.models import (
@@ -62,7 +63,8 @@ class ForgetReceipt:
     """The result of a forget request, as numbers and ids.
 
     `removed` counts the deleted rows by store. `saw_it` are the replies that stay although
-    their prompt contained a deleted text. `found` lists where the same words still occur.
+    their prompt contained a deleted text. `found` lists where the same words still occur, and
+    `kept_sources` the messages on which a forgotten memory or fact was based and that stay.
     """
 
     removed: Mapping[str, int]
@@ -71,10 +73,17 @@ class ForgetReceipt:
     saw_it: Sequence[UUID]
     phrases: int
     found: Sequence[tuple[str, UUID]]
+    kept_sources: Sequence[UUID] = ()
     id: UUID | None = None
     at: datetime | None = None
     # The count right after the request; a page that shows the receipt later counts again.
     awaiting_files: int = 0
+
+    @property
+    def other_places(self) -> list[tuple[str, UUID]]:
+        """The places in `found` that are no sources of the forgotten memory or fact."""
+        sources = {("message", pk) for pk in self.kept_sources}
+        return [place for place in self.found if place not in sources]
 
     def as_response(self) -> dict[str, Any]:
         """Return the receipt with its id, its time and the number of files still to remove."""
@@ -88,6 +97,7 @@ class ForgetReceipt:
             "awaiting_rewrite": self.awaiting_rewrite,
             "withheld": [str(pk) for pk in self.withheld],
             "saw_it": [str(pk) for pk in self.saw_it],
+            "kept_sources": [str(pk) for pk in self.kept_sources],
             "search": {
                 "phrases": self.phrases,
                 "found": [{"where": where, "id": str(pk)} for where, pk in self.found],
@@ -133,6 +143,7 @@ def _apply(
     deletions = find_deletions(project, scope)
     phrases = deleted_phrases(project, deletions)
     replies = exposed_replies(project, deletions)
+    kept = kept_sources(project, scope, deletions)
     # For a replay, the tombstones exist already.
     created = [] if scope.tombstones else tombstones.create_tombstones(project, deletions)
     act_id = new_id()
@@ -143,6 +154,7 @@ def _apply(
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
     found = find_phrases(project, deletions, phrases, by)
     receipt = create_receipt(deletions, removed, phrases, replies, found)
+    receipt = replace(receipt, kept_sources=sorted(kept)[:MAX_LISTED_IDS])
     act = record_activity(
         project.pk,
         ActivityVerb.FORGOTTEN,
@@ -160,6 +172,12 @@ def _apply(
     if write_tombstones:
         tombstones.append_to_file(tombstones.records_of(created))
     return replace(receipt, id=act.pk, at=act.at)
+
+
+def kept_sources(project: Project, scope: ForgetScope, deletions: DeletionSet) -> set[UUID]:
+    """Return the messages that stay although the named memory or fact was based on them."""
+    of_fact = source_messages(project, scope.fact) if scope.fact else set()
+    return (deletions.unremembered | of_fact) - deletions.messages
 
 
 def create_receipt(

@@ -77,6 +77,7 @@ class ModerationPreview:
             saw_it=sorted({pk for receipt in receipts for pk in receipt.saw_it}),
             phrases=sum(receipt.phrases for receipt in receipts),
             found=sorted({pk for receipt in receipts for pk in receipt.found}),
+            kept_sources=sorted({pk for receipt in receipts for pk in receipt.kept_sources}),
             awaiting_files=sum(receipt.awaiting_files for receipt in receipts),
         )
 

@@ -23,21 +23,23 @@ from projects.models import MemberRole
 register = template.Library()
 
 # The counts of a forget receipt, in the order in which they are shown.
-REMOVED_LABELS = {
-    "messages": gettext_lazy("messages and replies to them"),
-    "sessions": gettext_lazy("chats"),
-    "entries": gettext_lazy("memories"),
-    "lines": gettext_lazy("lines of other memories"),
-    "facts": gettext_lazy("facts, including earlier versions"),
-    "entry_revisions": gettext_lazy("earlier versions of memories"),
-    "revisions": gettext_lazy("earlier versions of messages"),
-    "attachments": gettext_lazy("images"),
-    "reactions": gettext_lazy("reactions"),
-    "blocks": gettext_lazy("pinned texts"),
-    "chunks": gettext_lazy("search index entries"),
-    "titles": gettext_lazy("chat titles, replaced"),
-    "imports": gettext_lazy("imports"),
-    "rendered_bank": gettext_lazy("memory texts for prompts, rebuilt"),
+REMOVED_LABELS: Mapping[str, Any] = {
+    "messages": ngettext_lazy("message or reply to it", "messages and replies to them"),
+    "sessions": ngettext_lazy("chat", "chats"),
+    "entries": ngettext_lazy("memory", "memories"),
+    "lines": ngettext_lazy("line of another memory", "lines of other memories"),
+    "facts": ngettext_lazy("fact", "facts, including earlier versions"),
+    "entry_revisions": ngettext_lazy("earlier version of a memory", "earlier versions of memories"),
+    "revisions": ngettext_lazy("earlier version of a message", "earlier versions of messages"),
+    "attachments": ngettext_lazy("image", "images"),
+    "reactions": ngettext_lazy("reaction", "reactions"),
+    "blocks": ngettext_lazy("pinned text", "pinned texts"),
+    "chunks": ngettext_lazy("search index entry", "search index entries"),
+    "titles": ngettext_lazy("chat title, replaced", "chat titles, replaced"),
+    "imports": ngettext_lazy("import", "imports"),
+    "rendered_bank": ngettext_lazy(
+        "memory text for prompts, rebuilt", "memory texts for prompts, rebuilt"
+    ),
 }
 
 # The acts as sentences. `what` is the memory, fact, message or chat, with a link.
@@ -236,7 +238,12 @@ def removed_counts(removed: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return (label, count) for each store from which a forget request removed something."""
     names = [*REMOVED_LABELS, *(name for name in removed if name not in REMOVED_LABELS)]
     return [
-        (str(REMOVED_LABELS.get(name, name)), removed[name]) for name in names if removed.get(name)
+        (
+            str(REMOVED_LABELS[name] % removed[name]) if name in REMOVED_LABELS else name,
+            removed[name],
+        )
+        for name in names
+        if removed.get(name)
     ]
 
 

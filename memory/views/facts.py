@@ -208,7 +208,7 @@ def _close(request: HttpRequest, member: Membership, fact: Fact) -> HttpResponse
     form = FactCloseForm(request.POST)
     if form.is_valid():
         day, zone = form.cleaned_data["at"], member.project.zone
-        reason = form.cleaned_data["reason"] or ModerationReason.OUTDATED
+        reason = form.cleaned_data["reason"]
         today = timezone.localdate(timezone=zone)
         end = midnight(day, zone) if day and day != today else timezone.now()
         _apply(request, lambda: facts.close(fact, end, request.user, reason))

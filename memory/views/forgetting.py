@@ -1,7 +1,7 @@
 """The pages of a forget request: scope, preview and receipt."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -19,6 +19,7 @@ from memory.layers.pending import count_awaiting_rewrite
 from memory.models import Activity, ActivityVerb, Entry, Fact
 from memory.permissions import entries_for, may_forget
 from memory.views import project_page, render_page
+from memory.views.forms.entries import FORGET_SOURCES, KEEP_SOURCES
 from memory.views.forms.forgetting import ForgetForm, ForgetReasonForm
 from projects.models import Membership
 from projects.permissions import WRITERS
@@ -46,19 +47,50 @@ def forget(request: HttpRequest, member: Membership) -> HttpResponse:
     scope = form.scope()
     target = _target(member, scope)
     reason = ForgetReasonForm(request.POST or None)
-    if request.method == "POST" and reason.is_valid():
+    if request.method == "POST" and "preview" not in request.POST and reason.is_valid():
         receipt = service.forget(project, scope, request.user, reason.cleaned_data["reason"])
         return redirect("memory-receipt", project.slug, receipt.id)
     context = {
         "form": form,
         "target": target,
         "reason": reason,
-        "total": service.preview(project, scope, request.user),
+        **_previews(member, form, scope),
         "origins": _origins(member, scope),
         "reach": revocation_scope(target.upload) if target.upload else None,
         "keep_url": _page_of(target, project.slug),
     }
     return render_page(request, member, "forget.html", context, 400 if reason.errors else 200)
+
+
+def _previews(member: Membership, form: ForgetForm, scope: ForgetScope) -> dict[str, object]:
+    """Return the receipts of the request by the answer about the original messages.
+
+    Without that question there is one receipt: if there are no such messages, or if the member may
+    only keep them. `originals` are the messages that the question is about.
+    """
+    scopes = {KEEP_SOURCES: scope}
+    if form.asks_for_sources:
+        scopes = {
+            FORGET_SOURCES: replace(scope, sources=True),
+            KEEP_SOURCES: replace(scope, sources=False),
+        }
+    totals = {
+        answer: service.preview(member.project, wish, member.user)
+        for answer, wish in scopes.items()
+        if permissions.may_forget(member, wish)
+    }
+    originals = 0
+    if FORGET_SOURCES in totals:
+        originals = totals[FORGET_SOURCES].removed.get("messages", 0)
+        if not originals:
+            del totals[FORGET_SOURCES]
+    keeps = "sources" in form.data and not scope.sources
+    return {
+        "totals": totals,
+        "originals": originals,
+        "answer": KEEP_SOURCES if keeps else FORGET_SOURCES,
+        "exposed": any(total.saw_it for total in totals.values()),
+    }
 
 
 def _scope_page(request: HttpRequest, member: Membership, form: ForgetForm) -> HttpResponse:
@@ -143,12 +175,18 @@ def forget_receipt(request: HttpRequest, member: Membership, pk) -> HttpResponse
     reply_ids = [UUID(pk) for pk in act.receipt.get("saw_it", [])]
     search = act.receipt.get("search", {})
     replies = _readable_messages(member, reply_ids)
+    kept = act.receipt.get("kept_sources", [])
+    kept_messages = _readable_messages(member, [UUID(pk) for pk in kept]) if kept else []
     context |= {
         "phrases": search.get("phrases", 0),
+        "kept": len(kept),
+        "kept_messages": kept_messages,
+        "kept_elsewhere": len(kept) - len(kept_messages),
         "replies": replies,
         "replies_elsewhere": len(reply_ids) - len(replies),
     }
-    context |= _matches(member, search.get("found", []))
+    places = [place for place in search.get("found", []) if place["id"] not in kept]
+    context |= _matches(member, places)
     return render_page(request, member, "receipt.html", context)
 
 

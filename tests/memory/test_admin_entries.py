@@ -151,7 +151,7 @@ def test_actions_with_a_text_take_one_entry_at_a_time(staff, entry, day):
 
 def test_a_forgetting_is_previewed_and_leads_to_its_receipt(staff, entry):
     client = staff(*MAY_FORGET)
-    assert "<dt>1</dt><dd>memories</dd>" in ask(client, "forget")
+    assert "<dt>1</dt><dd>memory</dd>" in ask(client, "forget")
     assert Entry.objects.exists()
     text = act(client, "forget")
     assert not Entry.objects.exists()

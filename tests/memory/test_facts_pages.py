@@ -195,8 +195,9 @@ def test_the_sources_lead_to_the_very_message_for_who_may_read_it(extracted, see
 
 def test_a_fact_is_forgotten_with_a_receipt(extracted, see, post, owner, editor):
     page_text = see(owner, f"/projects/billing/memory/forget/?fact={extracted.pk}")
-    assert "This fact. The messages that mention it" in page_text
-    assert "facts, including earlier versions" in page_text
+    assert "This fact:" in page_text
+    assert "No, keep them and their summaries." in page_text
+    assert "<dd>fact</dd>" in page_text
     see(editor, f"/projects/billing/memory/forget/?fact={extracted.pk}", status=404)
     post(owner, "/projects/billing/memory/forget/", {"fact": extracted.pk, "reason": "private"})
     assert not Fact.objects.exists()

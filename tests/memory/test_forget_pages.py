@@ -1,5 +1,6 @@
 """Having something forgotten: the question, the preview, the deed, the receipt."""
 
+import re
 from datetime import UTC, datetime
 from functools import reduce
 
@@ -9,9 +10,12 @@ from chat.conversations.generation import finalise
 from chat.conversations.messages import draft, post_message, post_messages
 from chat.conversations.sessions import create_session
 from chat.models import Message, Session, Visibility
-from memory.models import Activity, ActivityVerb, Chunk, Entry, EntryStatus
+from memory import facts
+from memory.models import Activity, ActivityVerb, Chunk, Entry, EntryStatus, Fact, FactSource
 from memory.recall import indexing
 from projects.services import create_project
+from tests.html import compact
+from tests.memory.conftest import AT
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +53,7 @@ def text_of(response) -> str:
 def test_a_message_is_previewed_and_nothing_changes(preview, owner, secret_message):
     text = text_of(preview(owner, message=secret_message.pk))
     assert SECRET in text
-    assert "<dt>1</dt><dd>messages and replies to them</dd>" in text
+    assert "<dt>1</dt><dd>message or reply to it</dd>" in text
     assert "Forget permanently" in text
     assert Message.objects.filter(text=SECRET).exists()
     assert not Activity.objects.filter(verb=ActivityVerb.FORGOTTEN).exists()
@@ -80,11 +84,79 @@ def test_a_memory_is_forgotten_and_its_messages_stay(forget, owner, entry):
 
 
 def test_its_messages_go_too_where_that_is_wanted(forget, preview, owner, entry):
-    text = text_of(preview(owner, entry=entry.pk, sources="on"))
-    assert "<dt>2</dt><dd>messages" in text
-    assert '<input type="hidden" name="sources" value="on">' in text
+    text = compact(text_of(preview(owner, entry=entry.pk)))
+    assert "<legend>Also forget the 2 original messages?</legend>" in text
+    # The first answer leaves nothing, and is chosen.
+    assert answers(text) == [("on", True), ("off", False)]
+    leaves_nothing, keeps = text.split("data-answer=")[1:]
+    assert "<dt>2</dt><dd>messages" in leaves_nothing
+    assert "<dd>messages" not in keeps
+    assert "2 original messages are kept in their chats." in keeps
     forget(owner, entry=entry.pk, sources="on")
     assert not Message.objects.exclude(text="").exists()
+
+
+def answers(page: str) -> list[tuple[str, bool]]:
+    """The answers about the original messages, and whether they are chosen."""
+    radios = re.findall(r'<input type="radio" name="sources" value="(\w+)"( checked)?', page)
+    return [(value, bool(chosen)) for value, chosen in radios]
+
+
+def test_who_may_not_forget_the_messages_is_not_asked(
+    forget, preview, editor, project, owner, remember
+):
+    statement = facts.Statement("vault", "opens with", "a number", AT)
+    fact, _ = facts.create_fact(project.memberships.get(user=editor), statement)
+    chat = create_session(project, owner, visibility=Visibility.PROJECT)
+    message = post_message(chat, SECRET, author=owner)
+    source = {"session": chat, "message": message, "entry": remember("- A vault", chat)}
+    FactSource.objects.create(project=project, fact=fact, valid_from=AT, confidence=1, **source)
+    assert answers(compact(text_of(preview(editor, fact=fact.pk)))) == []
+    assert answers(compact(text_of(preview(owner, fact=fact.pk)))) == [("on", True), ("off", False)]
+    assert preview(editor, fact=fact.pk, sources="on").status_code == 404
+    forget(editor, fact=fact.pk)
+    assert not Fact.objects.exists()
+    assert Message.objects.get(pk=message.pk).text == SECRET
+
+
+def test_an_answer_stays_while_the_preview_is_updated(forget, owner, entry, echoed):
+    page = compact(text_of(forget(owner, entry=entry.pk, sources="off", preview="yes")))
+    assert answers(page) == [("on", False), ("off", True)]
+    assert Entry.objects.exists()
+
+
+def test_nobody_is_asked_about_messages_that_are_gone(preview, owner, entry):
+    Message.objects.update(text="", forgotten_at=AT)
+    assert answers(compact(text_of(preview(owner, entry=entry.pk)))) == []
+
+
+def test_the_receipt_tells_originals_from_other_places_with_the_same_words(
+    client, forget, owner, project, chat, remember
+):
+    post_message(chat, SECRET, author=owner)
+    summary = remember(f"- {SECRET}", chat, last_seq=3)
+    elsewhere = create_session(project, owner)
+    post_message(elsewhere, f"I repeat: {SECRET}", author=owner)
+    page = compact(text_of(forget(owner, entry=summary.pk, sources="off")))
+    originals, others = page.split("The 3 original messages are kept</h3>")[1].split("</ul>")[:2]
+    assert [f"through={seq}#m{seq}" in originals for seq in (1, 2, 3)] == [True] * 3
+    assert str(elsewhere.pk) not in originals
+    assert "The same words appear in 1 other place</h3>" in others
+    assert str(elsewhere.pk) in others and str(chat.pk) not in others
+
+
+def test_a_receipt_without_other_places_says_so(forget, owner, chat, remember):
+    post_message(chat, SECRET, author=owner)
+    page = text_of(forget(owner, entry=remember(f"- {SECRET}", chat, last_seq=3).pk, sources="off"))
+    assert "Apart from the original messages, it was found nowhere." in page
+    assert "The same words appear" not in page
+
+
+def test_reasons_start_empty_and_are_optional(forget, preview, owner, secret_message):
+    page = text_of(preview(owner, message=secret_message.pk))
+    assert '<option value="" selected>' in page
+    forget(owner, message=secret_message.pk, reason="")
+    assert Activity.objects.get(verb=ActivityVerb.FORGOTTEN).reason == "other"
 
 
 def test_owners_are_asked_whose_words_or_from_when(preview, owner, editor, project):
@@ -296,7 +368,7 @@ def test_replies_that_were_told_of_it_stay_unless_they_are_to_go(
     assert "1 reply used this text and is kept." in text_of(preview(owner, user="edgar"))
     page = text_of(preview(owner, user="edgar", replies="on"))
     assert "used this text and is kept" not in page
-    assert 'name="replies" value="on"' in page
+    assert re.search(r'name="replies"[^>]* checked', page)
     forget(owner, user="edgar", replies="on")
     echoed.refresh_from_db()
     assert (echoed.text, echoed.forgotten_at is not None) == ("", True)

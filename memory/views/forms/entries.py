@@ -13,7 +13,6 @@ from memory.models import Block, Entry, EntryStatus, ModerationReason, ReviewRea
 from memory.models.blocks import MAX_BLOCK_CHARS, validate_block_name
 from memory.models.entries import EntryQuerySet
 from memory.moderation.actions import (
-    DEFAULT_REASONS,
     TEXT_ACTIONS,
     ModerationAction,
     ModerationRequest,
@@ -24,6 +23,8 @@ from memory.moderation.preview import ModerationPreview
 from memory.views.forms.search import date_field
 from projects.models import Project
 
+FORGET_SOURCES, KEEP_SOURCES = "on", "off"
+
 
 class MultilineField(forms.CharField):
     """Text with LF line ends; browsers send CRLF."""
@@ -31,6 +32,37 @@ class MultilineField(forms.CharField):
     def to_python(self, value: object) -> str | None:
         text = super().to_python(value)
         return text and text.replace("\r\n", "\n")
+
+
+def reason_field() -> forms.TypedChoiceField:
+    """Return a field for the reason of a change. Nothing is chosen at first; that means OTHER."""
+    return forms.TypedChoiceField(
+        label=_("Reason (optional)"),
+        choices=[("", "–"), *ModerationReason.choices],
+        required=False,
+        empty_value=ModerationReason.OTHER,
+    )
+
+
+def sources_field() -> forms.TypedChoiceField:
+    """Return the question whether the original messages are forgotten too.
+
+    A request without an answer keeps them. Pages choose the first answer, which leaves nothing.
+    """
+    return forms.TypedChoiceField(
+        label=_("Also forget the original messages?"),
+        choices=[
+            (FORGET_SOURCES, _("Yes, forget them too. Nothing is left.")),
+            (
+                KEEP_SOURCES,
+                _("No, keep them. They stay in their chats, but are no longer remembered."),
+            ),
+        ],
+        coerce=lambda value: value == FORGET_SOURCES,
+        empty_value="",
+        required=False,
+        widget=forms.RadioSelect,
+    )
 
 
 class EntryForm(forms.Form):
@@ -91,17 +123,12 @@ class EntryActionForm(forms.Form):
         ),
     )
     revision = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    sources = forms.BooleanField(
-        label=_("Also forget the original messages"),
-        required=False,
-        help_text=_("Otherwise the messages stay in their chats, but are no longer remembered."),
-    )
-    reason = forms.ChoiceField(label=_("Reason"), choices=ModerationReason.choices)
+    sources = sources_field()
+    reason = reason_field()
 
     def __init__(self, act: ModerationAction, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.act = act
-        self.initial.setdefault("reason", DEFAULT_REASONS.get(act, ModerationReason.OTHER))
         if act == ModerationAction.EDIT:
             self.fields["text"] = deepcopy(EntryForm.base_fields["text"])
         if act not in TEXT_ACTIONS:
@@ -111,14 +138,15 @@ class EntryActionForm(forms.Form):
 
     @classmethod
     def for_preview(cls, act: ModerationAction, data: QueryDict, entry: Entry) -> "EntryActionForm":
-        """Return a bound form with the usual reason; unbound if the text is still to be written."""
+        """Return a bound form; unbound if the text is still to be written."""
         if act in TEXT_ACTIONS and "text" not in data:
             initial: dict[str, Any] = {"revision": entry.revision}
             if act == ModerationAction.EDIT:
                 initial["text"] = entry.summary
             return cls(act, initial=initial)
         data = data.copy()
-        data.setdefault("reason", DEFAULT_REASONS.get(act, ModerationReason.OTHER))
+        if "confirmed" not in data:
+            data.setdefault("sources", FORGET_SOURCES)
         return cls(act, data)
 
     def wish(self, by: Any) -> ModerationRequest:
@@ -127,7 +155,7 @@ class EntryActionForm(forms.Form):
         return ModerationRequest(
             action=self.act,
             by=by,
-            reason=data.get("reason") or ModerationReason.OTHER,
+            reason=data["reason"],
             text=data.get("text") or "",
             revision=data.get("revision"),
             sources=bool(data.get("sources")),

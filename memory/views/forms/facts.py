@@ -9,13 +9,14 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from memory.facts.create import Statement
-from memory.models import Fact, ModerationReason
+from memory.models import Fact
 from memory.models.facts import (
     MAX_OBJECT_CHARS,
     MAX_PREDICATE_CHARS,
     MAX_SUBJECT_CHARS,
     FactQuerySet,
 )
+from memory.views.forms.entries import reason_field
 from memory.views.forms.search import date_field
 from projects.models import Project
 
@@ -96,12 +97,7 @@ def midnight(day: date, zone: Any) -> datetime:
 
 class FactCloseForm(forms.Form):
     at = date_field(_("End date"))
-    reason = forms.ChoiceField(
-        label=_("Reason"),
-        choices=ModerationReason.choices,
-        initial=ModerationReason.OUTDATED,
-        required=False,
-    )
+    reason = reason_field()
 
 
 class FactSearchForm(forms.Form):

@@ -9,8 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Message
 from memory.forgetting.service import ForgetScope
-from memory.models import ModerationReason
-from memory.views.forms.entries import EntryActionForm
+from memory.views.forms.entries import reason_field, sources_field
 from projects.models import Membership, Project
 
 
@@ -37,7 +36,7 @@ class ForgetForm(forms.Form):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         help_text=_("In the project’s time zone."),
     )
-    sources = EntryActionForm.base_fields["sources"]
+    sources = sources_field()
     replies = forms.BooleanField(
         label=_("Also forget replies that used this text, and everything based on them"),
         required=False,
@@ -46,6 +45,11 @@ class ForgetForm(forms.Form):
     def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.project = project
+
+    @property
+    def asks_for_sources(self) -> bool:
+        """Whether the valid form names a memory or a fact, whose messages can be kept."""
+        return bool(self.cleaned_data["entry"] or self.cleaned_data["fact"])
 
     def clean_user(self):
         """Return the user, who must be a member or the author of a message; None if empty."""
@@ -67,10 +71,9 @@ class ForgetForm(forms.Form):
 
     def scope(self) -> ForgetScope:
         user = self.cleaned_data["user"]
-        return ForgetScope(**{**self.cleaned_data, "user": user.pk if user else None})
+        changes = {"user": user.pk if user else None, "sources": bool(self.cleaned_data["sources"])}
+        return ForgetScope(**{**self.cleaned_data, **changes})
 
 
 class ForgetReasonForm(forms.Form):
-    reason = forms.ChoiceField(
-        label=_("Reason"), choices=ModerationReason.choices, initial=ModerationReason.PRIVATE
-    )
+    reason = reason_field()

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, F, QuerySet
 from django.db.models.functions import Coalesce
-from django.db.models.signals import post_delete, post_save
+from django.db.models.signals import post_delete, post_save, pre_save
 from django.dispatch import receiver
 
 from chat.models import Import, Message, Session
@@ -46,6 +46,8 @@ from projects.signals import (
     member_removed,
     role_changed,
 )
+
+INDEX_SETTINGS = {"indexed_roles", "min_index_chars"}
 
 
 def annotate_unsummarised(sessions: QuerySet[Session]) -> QuerySet[Session]:
@@ -167,6 +169,26 @@ def reindex_in_new_language(
         return
     chunks = Chunk.objects.filter(project=instance)
     if chunks.exclude(language=instance.search_language_name).exists():
+        indexing.mark_project(instance)
+        wake_indexing()
+
+
+@receiver(pre_save, sender=Project)
+def note_index_settings(
+    instance: Project, update_fields: Collection[str] | None, **kwargs: object
+) -> None:
+    """Note on the instance whether the save changes which messages are indexed."""
+    instance.changes_index = False
+    if update_fields is None or not INDEX_SETTINGS.isdisjoint(update_fields):
+        stored = Project.objects.filter(pk=instance.pk).values(*INDEX_SETTINGS).first()
+        instance.changes_index = stored is not None and any(
+            getattr(instance, name) != value for name, value in stored.items()
+        )
+
+
+@receiver(post_save, sender=Project)
+def reindex_with_new_settings(instance: Project, **kwargs: object) -> None:
+    if instance.changes_index:
         indexing.mark_project(instance)
         wake_indexing()
 

@@ -11,9 +11,11 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from projects import persona_template
 from projects.core.search_languages import search_languages
 from projects.models import MemberRole, Project
 from projects.models.invitations import MAX_USES
+from projects.models.projects import IndexedRole
 from projects.models.tokens import SCOPES
 from projects.permissions import projects_for
 
@@ -34,7 +36,11 @@ class NewProjectForm(forms.ModelForm):
 
 # The groups of a project's settings: the tab of the page, the heading, the fields.
 SETTING_GROUPS = (
-    ("general", _("General"), ("name", "instructions", "timezone", "search_language")),
+    (
+        "general",
+        _("General"),
+        ("name", "instructions", "custom_context", "timezone", "search_language"),
+    ),
     ("model", _("Model"), ("chat_model", "system_model", "history_limit")),
     (
         "memory",
@@ -59,7 +65,8 @@ SETTING_GROUPS = (
             "memory_daily_tokens",
         ),
     ),
-    ("retention", _("Retention"), ("keep_days", "keep_deleted")),
+    ("memory", _("Search"), ("indexed_roles", "min_index_chars")),
+    ("retention", _("Retention"), ("close_after_hours", "keep_days", "keep_deleted")),
 )
 # Names that time zones had before, and those without a place.
 OLD_TIMEZONES = ("Etc/", "US/", "SystemV/", "Brazil/", "Canada/", "Chile/", "Mexico/")
@@ -84,11 +91,50 @@ def timezone_select(current: str) -> forms.Select:
     return forms.Select(choices=[*first, *regions.items()])
 
 
+class PairsField(forms.CharField):
+    """A dict of texts, written as a line `key = value` for each."""
+
+    widget = forms.Textarea
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return "\n".join(f"{key} = {text}" for key, text in value.items())
+        return value
+
+    def to_python(self, value: Any) -> dict[str, str]:  # type: ignore[override]
+        pairs = {}
+        for line in (super().to_python(value) or "").splitlines():
+            key, equals, text = line.partition("=")
+            if line.strip() and not equals:
+                raise forms.ValidationError(
+                    _("Write each line as key = value: %(line)s") % {"line": line[:80]}
+                )
+            if line.strip():
+                pairs[key.strip()] = text.strip()
+        return pairs
+
+
 class ProjectForm(forms.ModelForm):
     """A project's settings: how its assistant speaks, which models, and how it remembers.
 
     With `tab`, the form has only the fields of that tab of the page.
     """
+
+    custom_context = PairsField(
+        label=_("Custom context"),
+        required=False,
+        max_length=60_000,
+        help_text=_(
+            "One line for each text, such as “team = Platform”. The instructions use it as "
+            "{{ context.team }}."
+        ),
+        widget=forms.Textarea(attrs={"rows": 3, "data-autogrow": ""}),
+    )
+    indexed_roles = forms.MultipleChoiceField(
+        label=_("Search finds messages of"),
+        choices=IndexedRole.choices,
+        widget=forms.CheckboxSelectMultiple,
+    )
 
     class Meta:
         model = Project
@@ -100,6 +146,8 @@ class ProjectForm(forms.ModelForm):
             "history_limit": _("Messages sent to the model"),
             "keep_deleted": _("Let the assistant see deleted messages"),
             "keep_days": _("Delete chats after (days)"),
+            "close_after_hours": _("Close chats after (hours without messages)"),
+            "min_index_chars": _("Minimum length (characters)"),
             "memory_enabled": _("Remember chats"),
             "bank_max_tokens": _("Memory budget (tokens)"),
             "blocks_max_tokens": _("Budget for pinned text (tokens)"),
@@ -115,6 +163,10 @@ class ProjectForm(forms.ModelForm):
             "memory_daily_tokens": _("Daily limit for summaries (tokens)"),
         }
         help_texts = {
+            "close_after_hours": _(
+                "A closed chat is summarised at once and can be reopened. Leave empty for the "
+                "server default."
+            ),
             "roll_percent": _(
                 "Older memories are merged when all of them together exceed this share of the "
                 "budget. At 125, a budget of 2,000 tokens can grow to 2,500 first."
@@ -157,7 +209,17 @@ class ProjectForm(forms.ModelForm):
         # Compare with the values that the page showed, so that an old page does not undo changes
         # that another member saved meanwhile.
         for field in self.fields.values():
-            field.show_hidden_initial = True
+            field.show_hidden_initial = not isinstance(field, forms.MultipleChoiceField)
+
+    def clean(self) -> dict[str, Any]:
+        """Check the instructions against the keys that the custom context has now."""
+        data = super().clean() or self.cleaned_data
+        if "instructions" in data and "custom_context" in data:
+            try:
+                persona_template.check(data["instructions"], data["custom_context"])
+            except persona_template.PersonaTemplateError as error:
+                self.add_error("instructions", str(error))
+        return data
 
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
         return [

@@ -1,8 +1,9 @@
 """A project's persona: a small template that can print a few values and do nothing else.
 
 `{{ project.name }}`, `{{ session.title }}`, `{{ user.name }}`, `{{ date }}`, `{{ time }}`,
-`{% for name in members %}`, `{% if %}` and a few filters. Jinja parses the template; the nodes are
-evaluated here. Jinja's own sandbox limits neither time nor memory.
+`{{ context.KEY }}` for the project's own texts, `{% for name in members %}`, `{% if %}` and a few
+filters. Jinja parses the template; the nodes are evaluated here. Jinja's own sandbox limits neither
+time nor memory.
 """
 
 import operator
@@ -50,6 +51,14 @@ ALLOWED_NODES = (
 
 Scope = Mapping[str, object]
 
+
+class _AnyText(dict):
+    """A mapping that has a text for each key."""
+
+    def __missing__(self, key: str) -> str:
+        return "text"
+
+
 # Values of the same shape as in a chat, with which a template is checked when it is saved.
 EXAMPLE: Scope = {
     "project": {"name": "Billing"},
@@ -58,6 +67,7 @@ EXAMPLE: Scope = {
     "members": ["Ana", "Ben"],
     "date": "2026-11-21",
     "time": "14:05",
+    "context": _AnyText(),
 }
 
 _environment = Environment(autoescape=False, keep_trailing_newline=False)  # noqa: S701
@@ -86,9 +96,12 @@ def render(template: str, values: Scope) -> str:
         raise PersonaTemplateError(_sentence(str(error)), rendering.line) from error
 
 
-def check(template: str) -> None:
-    """Raise `PersonaTemplateError` if `template` could not be rendered in a chat."""
-    render(template, EXAMPLE)
+def check(template: str, context: Mapping[str, str] | None = None) -> None:
+    """Raise `PersonaTemplateError` if `template` could not be rendered in a chat.
+
+    `context` are the project's key and value pairs. If it is None, every key is accepted.
+    """
+    render(template, EXAMPLE if context is None else {**EXAMPLE, "context": context})
 
 
 def _parse(template: str) -> nodes.Template:

@@ -6,7 +6,17 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, OuterRef, QuerySet, Subquery, TextField
+from django.db.models import (
+    Count,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    QuerySet,
+    Subquery,
+    TextField,
+    Value,
+)
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
@@ -140,13 +150,17 @@ def purge_deleted() -> int:
 
 
 def close_idle_sessions() -> int:
-    """Close the chats without activity for CLOSE_AFTER_DAYS; return how many.
+    """Close the chats without activity for the time of their project, by default CLOSE_AFTER_DAYS;
+    return how many. Archived projects do not change.
 
     Closing makes their unsummarised messages due at once.
     """
+    hours = Coalesce(F("project__close_after_hours"), Value(24 * settings.CLOSE_AFTER_DAYS))
+    length = ExpressionWrapper(hours * Value(timedelta(hours=1)), output_field=DurationField())
     idle = Session.objects.chats().filter(
         status=SessionStatus.ACTIVE,
-        last_activity_at__lt=Now() - timedelta(days=settings.CLOSE_AFTER_DAYS),
+        last_activity_at__lt=Now() - length,
+        project__archived_at=None,
     )
     sessions = list(idle.order_by("last_activity_at")[:CLOSE_BATCH_SIZE])
     for session in sessions:

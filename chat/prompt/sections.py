@@ -76,6 +76,7 @@ def _instruction_values(turn: Turn) -> dict[str, object]:
         "members": [display_name(membership.user) for membership in members],
         "date": f"{now:%Y-%m-%d}",
         "time": f"{now:%H:%M}",
+        "context": project.custom_context,
     }
 
 

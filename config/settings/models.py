@@ -88,7 +88,7 @@ class ModelVariables(Variables):
         "STRATA_CLOSE_AFTER_DAYS",
         30,
         "a number of days from 1",
-        "Days without activity after which a chat closes.",
+        "Days without activity after which a chat closes, unless its project sets hours.",
         ge=1,
         le=36_500,
     )

@@ -211,6 +211,7 @@ def row_schema(columns: Iterable[Field]) -> dict[str, Any]:
 
 
 COLUMN_SCHEMAS: dict[str, dict[str, Any]] = {
+    "ArrayField": {"type": "array", "items": {"type": "string"}},
     "BooleanField": {"type": "boolean"},
     "DateTimeField": {"type": "string", "format": "date-time"},
     "DecimalField": {"type": "string", "pattern": r"^-?\d+(\.\d+)?$"},

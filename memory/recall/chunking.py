@@ -1,29 +1,71 @@
 """Chunking: messages become turns, the units of the search index. Pure functions."""
 
 import re
+import tomllib
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from chat.models import Message
 from projects.core import token_counting
+from projects.models.projects import DEFAULT_MIN_INDEX_CHARS, IndexedRole
 
 # Tokens of the text (cl100k_base).
 MAX_CHUNK_TOKENS = 128
-# A shorter message has too little content to be a useful result.
-MIN_MESSAGE_CHARS = 20
-INDEXED_ROLES = frozenset({"user", "assistant"})
-# A message with one of these words is indexed even if it is short.
-TASK_WORDS = frozenset(Path(__file__).with_name("task_words.txt").read_text().split())
+# The roles that a project can have indexed.
+INDEXED_ROLES = frozenset(IndexedRole.values)
+# Verbs by language; see the file.
+_TASK_WORDS: dict[str, str] = tomllib.loads(
+    Path(__file__).with_name("task_words.toml").read_text(encoding="utf-8")
+)
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"')\]»”’]*\s+|\n+")
 _QUESTION_MARK = re.compile(r"[?？¿؟]")
+# ASCII punctuation and digits, and the common marks of other scripts.
+_WORD_END = re.compile(r"[\s!-@\[-`{-~…–—“”„‘’«»‹›、。！？،؛؟।]+")
+
+
+@dataclass(frozen=True)
+class TaskWords:
+    """Verbs of tasks, as `fold_word` returns them: whole words, and beginnings of words."""
+
+    words: frozenset[str]
+    beginnings: tuple[str, ...]
+
+    def occur_in(self, text: str) -> bool:
+        words = _WORD_END.split(fold_word(text))
+        return any(word in self.words or word.startswith(self.beginnings) for word in words)
+
+
+def fold_word(text: str) -> str:
+    """Return `text` in lower case and without accents."""
+    decomposed = unicodedata.normalize("NFKD", text.lower())
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
+
+
+@cache
+def task_words(language: str) -> TaskWords:
+    """Return the verbs of a search language and of English; of all languages for `simple`."""
+    names = [language, "english"] if language in _TASK_WORDS else list(_TASK_WORDS)
+    listed = [fold_word(word) for name in names for word in _TASK_WORDS[name].split()]
+    return TaskWords(
+        frozenset(word for word in listed if not word.endswith("*")),
+        tuple(word.removesuffix("*") for word in listed if word.endswith("*")),
+    )
 
 
 @dataclass(frozen=True)
 class ChunkingRules:
-    min_chars: int = MIN_MESSAGE_CHARS
+    """A shorter message than `min_chars` has too little content to be a useful result, unless it
+    asks a question or has a task word of the `language`.
+    """
+
+    min_chars: int = DEFAULT_MIN_INDEX_CHARS
+    roles: frozenset[str] = INDEXED_ROLES
+    language: str = "english"
     max_tokens: int = MAX_CHUNK_TOKENS
     merge: bool = True
 
@@ -89,7 +131,7 @@ def chunk_messages(
     for message in messages:
         if buffer.messages and not buffer.has_speaker_of(message):
             yield from buffer.flush()
-        if message.role not in INDEXED_ROLES or not is_indexable(message.text, rules):
+        if message.role not in rules.roles or not is_indexable(message.text, rules):
             continue
         tokens = token_counting.count(message.text.strip())
         if not buffer.has_room(tokens, rules):
@@ -108,8 +150,7 @@ def is_indexable(text: str, rules: ChunkingRules = ChunkingRules()) -> bool:
     text = text.strip()
     if len(text) >= rules.min_chars:
         return True
-    words = re.findall(r"[^\W\d_]+", text.lower())
-    return bool(_QUESTION_MARK.search(text)) or not TASK_WORDS.isdisjoint(words)
+    return bool(_QUESTION_MARK.search(text)) or task_words(rules.language).occur_in(text)
 
 
 def split_text(text: str, max_tokens: int) -> Iterator[str]:

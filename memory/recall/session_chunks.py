@@ -145,7 +145,13 @@ def chunking_rules(session: Session) -> ChunkingRules:
     """Return the rules for a session. Each note is a chunk of its own, even if it is short."""
     if session.is_notes:
         return ChunkingRules(min_chars=1, merge=False)
-    return ChunkingRules(merge=settings.MERGE_TURNS)
+    project = session.project
+    return ChunkingRules(
+        min_chars=project.min_index_chars,
+        roles=frozenset(project.indexed_roles),
+        language=project.search_language_name,
+        merge=settings.MERGE_TURNS,
+    )
 
 
 def plan_chunks(

@@ -5,10 +5,13 @@ from typing import Any, Literal
 from django.contrib.auth import get_user_model
 from django.core.validators import validate_slug
 from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.validators import UniqueValidator
 
+from projects import persona_template
 from projects.models import Invitation, MemberRole, Membership, Project
+from projects.models.projects import validate_custom_context
 from projects.permissions import ProjectArchivedError
 
 
@@ -29,9 +32,19 @@ class ArchivedField(serializers.BooleanField):
         return instance.archived_at is not None
 
 
+@extend_schema_field({"type": "object", "additionalProperties": {"type": "string"}})
+class PairsField(serializers.JSONField):
+    """A dict of texts, whose errors are a flat list."""
+
+
 class ProjectSerializer(PartialUpdateSerializer):
     archived = ArchivedField(
         required=False, help_text="Read-only and listed apart. Only this field can change then."
+    )
+    custom_context = PairsField(
+        required=False,
+        validators=[validate_custom_context],
+        help_text="Texts that the instructions use as `context.KEY`.",
     )
 
     class Meta:
@@ -59,6 +72,10 @@ class ProjectSerializer(PartialUpdateSerializer):
             "week_after_days",
             "month_after_days",
             "memory_daily_tokens",
+            "custom_context",
+            "indexed_roles",
+            "min_index_chars",
+            "close_after_hours",
             "archived",
             "created_at",
         )
@@ -85,7 +102,18 @@ class ProjectSerializer(PartialUpdateSerializer):
             attrs["archived_at"] = timezone.now() if archived else None
         elif was_archived and attrs:
             raise ProjectArchivedError
+        if not attrs.keys().isdisjoint({"instructions", "custom_context"}):
+            self._check_instructions(attrs)
         return attrs
+
+    def _check_instructions(self, attrs: dict[str, Any]) -> None:
+        """Check the instructions against the keys that the custom context will have."""
+        project = self.instance or Project()
+        template = attrs.get("instructions", project.instructions)
+        try:
+            persona_template.check(template, attrs.get("custom_context", project.custom_context))
+        except persona_template.PersonaTemplateError as error:
+            raise serializers.ValidationError({"instructions": [str(error)]}) from error
 
 
 class MemberSerializer(PartialUpdateSerializer):

@@ -3,6 +3,7 @@
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -11,6 +12,46 @@ from django.utils.translation import gettext_lazy as _
 from projects import persona_template
 from projects.core.models import new_id
 from projects.core.search_languages import validate_search_language
+from projects.core.text import storable
+
+DEFAULT_MIN_INDEX_CHARS = 20
+MAX_CONTEXT_PAIRS, MAX_CONTEXT_KEY_CHARS, MAX_CONTEXT_VALUE_CHARS = 50, 50, 1_000
+
+
+class IndexedRole(models.TextChoices):
+    """A role whose messages search can index."""
+
+    USER = "user", _("People")
+    ASSISTANT = "assistant", _("The assistant")
+
+
+def default_indexed_roles() -> list[str]:
+    return list(IndexedRole.values)
+
+
+def validate_indexed_roles(roles: list[str]) -> None:
+    if not roles or len(set(roles)) < len(roles):
+        raise ValidationError(_("Choose at least one role, and each only once."))
+
+
+def validate_custom_context(context: object) -> None:
+    """Accept a dict of texts whose keys are names in a template."""
+    if not isinstance(context, dict) or len(context) > MAX_CONTEXT_PAIRS:
+        raise ValidationError(
+            _("Give at most %(most)s keys with a text each.") % {"most": MAX_CONTEXT_PAIRS}
+        )
+    for key, value in context.items():
+        if not str(key).isidentifier() or len(key) > MAX_CONTEXT_KEY_CHARS:
+            raise ValidationError(
+                _("“%(key)s” is not a key. Use letters, digits and underscores.")
+                % {"key": str(key)[:MAX_CONTEXT_KEY_CHARS]}
+            )
+        is_text = isinstance(value, str) and value == storable(value)
+        if not is_text or len(value) > MAX_CONTEXT_VALUE_CHARS:
+            raise ValidationError(
+                _("The value of “%(key)s” must be a text of at most %(most)s characters.")
+                % {"key": key, "most": MAX_CONTEXT_VALUE_CHARS}
+            )
 
 
 def validate_timezone(name: str) -> None:
@@ -62,7 +103,7 @@ class Project(models.Model):
         validators=[validate_instructions],
         help_text=_(
             "How the assistant should answer. You can use a template with project.name, "
-            "session.title, user.name, members, date and time."
+            "session.title, user.name, members, date, time and context."
         ),
     )
     chat_model = models.CharField(
@@ -115,6 +156,39 @@ class Project(models.Model):
         _("keep deleted messages"),
         default=False,
         help_text=_("The assistant still sees deleted messages, with the time of deletion."),
+    )
+    custom_context = models.JSONField(
+        _("custom context"),
+        default=dict,
+        db_default={},
+        blank=True,
+        validators=[validate_custom_context],
+        help_text=_("Texts that the instructions use as context.KEY."),
+    )
+    close_after_hours = models.PositiveIntegerField(
+        _("close chats after (hours)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(876_000)],
+        help_text=_("Hours without messages. Leave empty for the server default."),
+    )
+    indexed_roles = ArrayField(
+        models.CharField(max_length=10, choices=IndexedRole.choices),
+        verbose_name=_("messages in search"),
+        default=default_indexed_roles,
+        db_default=list(IndexedRole.values),
+        validators=[validate_indexed_roles],
+        help_text=_("Whose messages search finds."),
+    )
+    min_index_chars = models.PositiveIntegerField(
+        _("minimum length in search"),
+        default=DEFAULT_MIN_INDEX_CHARS,
+        db_default=DEFAULT_MIN_INDEX_CHARS,
+        validators=[MaxValueValidator(1_000)],
+        help_text=_(
+            "Characters. Search leaves out shorter messages, except questions and messages with a "
+            "verb such as “buy” or “send”."
+        ),
     )
     keep_days = models.PositiveIntegerField(
         _("delete chats after (days)"),
@@ -182,6 +256,9 @@ class Project(models.Model):
     )
     archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    # Set by memory before a save: whether search has to be updated after it.
+    changes_index = False
 
     objects = ProjectQuerySet.as_manager()
 

@@ -17,6 +17,8 @@ TEXTS += ["subject", "predicate", "object", "user", "action", "url", "state", "m
 TEXTS += ["project"]
 NUMBERS = ["history_limit", "bank_max_tokens", "idle_minutes", "revision", "position", "confidence"]
 NUMBERS += [
+    "close_after_hours",
+    "min_index_chars",
     "keep_days",
     "memory_daily_tokens",
     "before",

@@ -6,6 +6,7 @@ from chat.conversations.messages import draft, post_messages
 from chat.conversations.sessions import close_idle_sessions
 from chat.models import Session, SessionStatus
 from memory.layers import cycle
+from projects.services import create_project, set_archived
 
 pytestmark = pytest.mark.django_db
 
@@ -33,6 +34,32 @@ def test_how_long_is_a_setting(project, owner, settings):
     settings.CLOSE_AFTER_DAYS = 3
     session_of(project, owner, 4)
     assert close_idle_sessions() == 1
+
+
+def test_a_project_has_a_time_of_its_own(project, owner, settings):
+    other = create_project(owner, name="Ferry", close_after_hours=5)
+    hours_ago = datetime.now(UTC) - timedelta(hours=6)
+    sessions = {
+        name: Session.objects.create(project=row, creator=owner, last_activity_at=hours_ago)
+        for name, row in (("usual", project), ("ferry", other))
+    }
+    assert close_idle_sessions() == 1
+    for session in sessions.values():
+        session.refresh_from_db()
+    assert sessions["ferry"].status == SessionStatus.CLOSED
+    assert sessions["usual"].status == SessionStatus.ACTIVE
+    # Longer than the server's time, too.
+    settings.CLOSE_AFTER_DAYS = 1
+    project.close_after_hours = 24 * 60
+    project.save()
+    session_of(project, owner, 31)
+    assert close_idle_sessions() == 0
+
+
+def test_chats_of_an_archived_project_stay_as_they_are(project, owner):
+    session_of(project, owner, 31)
+    set_archived(project, True)
+    assert close_idle_sessions() == 0
 
 
 def test_the_rest_of_a_closed_chat_is_due_at_once(project, owner):

@@ -13,8 +13,10 @@ from memory.recall.chunking import (
     chunk_messages,
     is_indexable,
     split_text,
+    task_words,
 )
 from projects.core import token_counting
+from projects.core.search_languages import search_languages
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 LONG = "The cutover is on the third of March."
@@ -95,6 +97,83 @@ def test_a_full_turn_is_followed_by_another():
 )
 def test_a_short_message_is_kept_if_it_asks_or_speaks_of_a_task(text, expected):
     assert is_indexable(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("arabic", "اشتر الحليب"),
+        ("armenian", "Գնել կաթ"),
+        ("basque", "Esnea erosi"),
+        ("catalan", "Comprar llet"),
+        ("danish", "Køb mælk"),
+        ("dutch", "Melk kopen"),
+        ("estonian", "Osta piima"),
+        ("finnish", "Osta maitoa"),
+        ("french", "Réserve le train"),
+        ("german", "Kaufe Milch"),
+        ("greek", "Πληρωσε το"),
+        ("hindi", "दूध खरीदो"),
+        ("hungarian", "Vegyél tejet"),
+        ("indonesian", "Beli susu"),
+        ("irish", "Ceannaigh é"),
+        ("italian", "Compra il latte"),
+        ("lithuanian", "Nupirk pieno"),
+        ("nepali", "दूध किन"),
+        ("norwegian", "Kjøp melk"),
+        ("portuguese", "Compra leite"),
+        ("romanian", "Cumpără lapte"),
+        ("russian", "Купи молоко"),
+        ("serbian", "Kupi mleko"),
+        ("serbian", "Купи млеко"),
+        ("spanish", "Compra leche"),
+        ("swedish", "Köp mjölk"),
+        ("tamil", "பால் வாங்கு"),
+        ("turkish", "İptal et"),
+        ("yiddish", "קויף מילך"),
+        ("german", "Ship it"),
+        ("simple", "Купи молоко"),
+        ("simple", "Kaufe Milch"),
+    ],
+)
+def test_verbs_of_tasks_count_in_each_language(language, text):
+    assert is_indexable(text, ChunkingRules(language=language))
+    assert len(text) < 20
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("german", "Alles klar"),
+        ("french", "D'accord"),
+        ("spanish", "para ti"),
+        ("russian", "хорошо"),
+        ("turkish", "tamam"),
+        ("english", "Kaufe Milch"),
+    ],
+)
+def test_a_short_message_without_a_verb_is_left_out_in_each_language(language, text):
+    assert not is_indexable(text, ChunkingRules(language=language))
+
+
+@pytest.mark.django_db
+def test_every_language_of_search_has_its_verbs():
+    languages = set(search_languages()) - {"simple"}
+    assert len(languages) >= 28
+    english = task_words("english")
+    for language in languages - {"english"}:
+        own = task_words(language)
+        assert len(own.words) + len(own.beginnings) > len(english.words) + 25, language
+
+
+def test_a_project_chooses_roles_and_the_shortest_message():
+    reply = Said(2, "The platform team owns it.", "assistant", "Assistant")
+    messages = (Said(1, LONG), reply, Said(3, LONG))
+    only_people = cut(*messages, roles=frozenset({"user"}))
+    assert [turn[:2] for turn in only_people] == [(1, 1), (3, 3)]
+    assert cut(*messages, roles=frozenset({"assistant"})) == [(2, 2, 0, reply.text)]
+    assert [turn[:2] for turn in cut(*messages, min_chars=30)] == [(1, 1), (3, 3)]
+    assert cut(Said(1, "ok"), min_chars=0) == [(1, 1, 0, "ok")]
 
 
 def test_a_long_message_is_split_at_sentence_ends():

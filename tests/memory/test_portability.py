@@ -65,7 +65,13 @@ def add_session(project, user, *texts: str, day: int = 0, **fields) -> Session:
 @pytest.fixture
 def lived(project, owner, editor):
     """Some days of talk that was remembered, settled, edited, branched and deleted."""
-    Project.objects.filter(pk=project.pk).update(bank_max_tokens=300, roll_percent=100)
+    Project.objects.filter(pk=project.pk).update(
+        bank_max_tokens=300,
+        roll_percent=100,
+        custom_context={"team": "Platform"},
+        close_after_hours=12,
+        min_index_chars=15,
+    )
     project.refresh_from_db()
     sessions = [
         add_session(project, owner, *SAID, f"Day {day}: build {day * 7} passed.", day=day)
@@ -142,6 +148,8 @@ def test_an_imported_project_equals_its_original(lived, owner, editor):
     moment = NOW + timedelta(hours=1)
     assert bank_as_of(copy, moment).text == bank_as_of(lived, moment).text != ""
     assert copy.bank_max_tokens == 300
+    assert (copy.custom_context, copy.close_after_hours) == ({"team": "Platform"}, 12)
+    assert (copy.indexed_roles, copy.min_index_chars) == (["user", "assistant"], 15)
     assert (copy.name, copy.slug) == ("Anew", "anew")
     copied_blocks = {(block.name, block.user_id, block.content) for block in copy.blocks.all()}
     assert copied_blocks == {

@@ -41,6 +41,10 @@ SETTINGS = {
     "keep_days": "",
     "idle_minutes": 10,
     "timezone": "UTC",
+    "custom_context": "",
+    "indexed_roles": ["user", "assistant"],
+    "min_index_chars": 20,
+    "close_after_hours": "",
 }
 
 
@@ -150,18 +154,24 @@ def test_the_slug_is_shown_where_projects_are(olive, client, viewer, project):
     assert "<code>billing</code>" in client.get("/projects/billing/settings/").content.decode()
 
 
-def settings_fields(page: str) -> dict[str, str]:
+def settings_fields(page: str) -> dict[str, str | list[str]]:
     """What the settings page would send as it is."""
-    fields = {}
+    fields: dict[str, str | list[str]] = {"indexed_roles": []}
     for tag in re.findall(r"<input[^>]+>", page):
         attributes = {key: unescape(value) for key, value in re.findall(r'(\S+)="([^"]*)"', tag)}
         if "name" in attributes and (attributes.get("type") != "checkbox" or " checked" in tag):
-            fields[attributes["name"]] = attributes.get("value", "on" if "checkbox" in tag else "")
+            value = attributes.get("value", "on" if "checkbox" in tag else "")
+            if attributes["name"] == "indexed_roles":
+                fields["indexed_roles"].append(value)
+            else:
+                fields[attributes["name"]] = value
     for name, options in re.findall(r'<select name="(\w+)".*?>(.*?)</select>', page, re.DOTALL):
         fields[name] = re.search(r'value="([^"]*)" selected', options)[1]
-    text = re.search(r'<textarea name="instructions"[^>]*>\s?(.*?)</textarea>', page, re.DOTALL)
+    for name in ("instructions", "custom_context"):
+        text = re.search(rf'<textarea name="{name}"[^>]*>\s?(.*?)</textarea>', page, re.DOTALL)
+        fields[name] = unescape(text[1])
     del fields["tab"]
-    return fields | {"instructions": unescape(text[1])}
+    return fields
 
 
 def test_a_page_that_is_old_does_not_undo_what_others_saved(olive, project):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
 from django.utils.translation import gettext_noop as _
@@ -18,6 +19,15 @@ FORGOTTEN = _("forgotten")
 TAKEN_OUT = _("removed")
 # In these states a digest replaces its children in the bank.
 _REPLACES_CHILDREN = (EntryStatus.LIVE, EntryStatus.FADED, EntryStatus.ABSORBED, EntryStatus.STALE)
+
+
+class StateColumns(Protocol):
+    """The columns of `EntryState` that decide whether an entry is in the bank."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def withheld(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -74,20 +84,20 @@ def bank_candidates(project: Project, moment: datetime) -> Mapping[UUID, PastEnt
     entries = _read(project, moment)
 
     def is_candidate(past: PastEntry) -> bool:
-        state = past.state
-        if state.withheld:
-            return False
-        if state.state in (EntryStatus.LIVE, EntryStatus.FADED):
-            return True
-        above = entries.get(state.parent_id) if state.parent_id else None
-        replaced = (
-            above is not None
-            and not above.state.withheld
-            and above.state.state in _REPLACES_CHILDREN
-        )
-        return state.state in (EntryStatus.STALE, EntryStatus.ABSORBED) and not replaced
+        above = entries.get(past.state.parent_id) if past.state.parent_id else None
+        return may_be_in_bank(past.state, above.state if above else None)
 
     return {pk: past for pk, past in entries.items() if is_candidate(past)}
+
+
+def may_be_in_bank(entry: StateColumns, parent: StateColumns | None) -> bool:
+    """Return whether an entry was a candidate for the bank, from its state and its digest's."""
+    if entry.withheld:
+        return False
+    if entry.state in (EntryStatus.LIVE, EntryStatus.FADED):
+        return True
+    replaced = parent is not None and not parent.withheld and parent.state in _REPLACES_CHILDREN
+    return entry.state in (EntryStatus.STALE, EntryStatus.ABSORBED) and not replaced
 
 
 def _read(

@@ -4,12 +4,21 @@ import re
 
 from django import template
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
 from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import Entry
 
 register = template.Library()
+
+# The headings of lists of entries.
+LAYER_TITLES = {
+    Granularity.CONVERSATION: gettext_lazy("Chats"),
+    Granularity.DAY: gettext_lazy("Days"),
+    Granularity.WEEK: gettext_lazy("Weeks"),
+    Granularity.MONTH: gettext_lazy("Months"),
+}
 
 BULLET = re.compile(r"^\s*[-*•]\s+")
 
@@ -18,6 +27,12 @@ BULLET = re.compile(r"^\s*[-*•]\s+")
 def layer_label(granularity: str) -> str:
     """Return the translated name of a layer."""
     return str(LAYER_LABELS[Granularity(granularity)])
+
+
+@register.filter
+def layer_title(granularity: str) -> str:
+    """Return the translated name of a layer in the plural, as a heading."""
+    return str(LAYER_TITLES[Granularity(granularity)])
 
 
 @register.filter

@@ -11,6 +11,7 @@ from memory.layers.pending import pending_conversations
 from memory.models import EntryStatus
 from memory.permissions import entries_for, may_decide, may_forget
 from memory.views import layers_chart, lineage, project_page, render_page
+from memory.views.charts.layers_over_time import layers_over_time
 from projects.models import Membership
 
 MAX_PROPOSED = 20
@@ -21,8 +22,8 @@ MAX_HIDDEN = 50
 def memory_bank(request: HttpRequest, member: Membership) -> HttpResponse:
     """Show the layers of a project, the rendered bank, left-out entries and pending sessions.
 
-    `at` shows a past day; `part` returns the chart alone; `tree` draws the entries as a tree,
-    down to the messages.
+    `at` shows a past day; `part` returns the list alone, without the picture over time; `tree`
+    shows the entries as a tree, down to the messages.
     """
     days = layers_chart.day_range(member.project, request.GET.get("at", ""))
     context: dict[str, Any] = {"days": days}
@@ -38,8 +39,13 @@ def memory_bank(request: HttpRequest, member: Membership) -> HttpResponse:
     context["left_out"] = [(entry, reasons[entry.pk]) for entry in left_out]
     if "tree" in request.GET:
         context["tree"] = _tree(member, context["chart"].drawn)
-    template = "_layers_chart.html" if "part" in request.GET else "bank.html"
-    return render_page(request, member, template, context)
+    # Each entry is listed once.
+    elsewhere = {*reasons, *(entry.pk for entry, _decides in context.get("proposed", ()))}
+    context["listed"] = context["chart"].without(elsewhere)
+    if "part" in request.GET:
+        return render_page(request, member, "_layers_chart.html", context)
+    context["over_time"] = layers_over_time(member.project, days)
+    return render_page(request, member, "bank.html", context)
 
 
 def _current(request: HttpRequest, member: Membership) -> dict[str, Any]:

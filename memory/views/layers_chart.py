@@ -1,10 +1,10 @@
-"""Data for the chart of a project's layers, now or at the end of a past day."""
+"""Data for the list of a project's layers, now or at the end of a past day."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
-from itertools import groupby
+from uuid import UUID
 
 from django.utils import timezone
 from django.utils.dateparse import parse_date
@@ -18,15 +18,15 @@ from projects.core import token_counting
 from projects.models import Membership, Project
 
 MAX_ENTRIES_PER_LAYER = 200
-# Absorbed and hidden entries are not drawn: the page of their digest links to them.
+# Absorbed and hidden entries are not listed: the page of their digest links to them.
 DRAWN_STATES = (EntryStatus.LIVE, EntryStatus.PROPOSED, EntryStatus.FADED, EntryStatus.STALE)
-# A block of this size fills the width, unless there is a larger one.
-FULL_WIDTH_TOKENS = 180
+# A bar of this size is full, unless there is a larger one.
+FULL_BAR_TOKENS = 180
 
 
 @dataclass(frozen=True)
 class LayerBlock:
-    """An entry as it is drawn, with its text and tokens at that time."""
+    """An entry as it is listed, with its text and tokens at that time."""
 
     entry: Entry
     state: str
@@ -53,27 +53,28 @@ class LayersChart:
     def drawn(self) -> list[LayerBlock]:
         return [block for layer in self.blocks.values() for block in layer]
 
-    @property
-    def layers(self) -> dict[str, list[list[LayerBlock]]]:
-        """The layers that are not empty, by name: blocks grouped by period."""
-        return {
-            name.value: [
-                list(blocks) for _, blocks in groupby(layer, lambda block: block.entry.period_key)
-            ]
-            for name, layer in self.blocks.items()
-            if layer
-        }
+    def without(self, ids: Collection[UUID]) -> "LayersChart":
+        """Return the chart without the entries `ids`, which the page lists elsewhere."""
+        return LayersChart(
+            {
+                layer: [block for block in blocks if block.entry.pk not in ids]
+                for layer, blocks in self.blocks.items()
+            }
+        )
 
     @property
-    def marks(self) -> set[str]:
-        """States, and `pinned`, that the legend has to explain."""
-        marks = {block.state for block in self.drawn}
-        return marks | {"pinned"} if any(block.pinned for block in self.drawn) else marks
+    def layers(self) -> dict[str, Sequence[LayerBlock]]:
+        """The layers that are not empty, by name."""
+        return {name.value: layer for name, layer in self.blocks.items() if layer}
+
+    @property
+    def has_pins(self) -> bool:
+        return any(block.pinned for block in self.drawn)
 
     @property
     def scale(self) -> int:
-        """Tokens of a block that is as wide as the chart."""
-        return max([FULL_WIDTH_TOKENS, *(block.tokens for block in self.drawn)])
+        """The tokens of a full bar."""
+        return max([FULL_BAR_TOKENS, *(block.tokens for block in self.drawn)])
 
 
 def current_chart(member: Membership) -> LayersChart:

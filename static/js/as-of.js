@@ -1,9 +1,12 @@
-// The layers chart on an earlier day: a slider over the days since the first memory. Without
-// JavaScript the page has a date field.
+// The memory page on an earlier day: a slider below the picture of the layers over time, and a
+// button that moves through it. Without JavaScript the page has a date field.
 
 const form = document.querySelector("[data-as-of]");
-const chart = document.querySelector("[data-picture]");
+const list = document.querySelector("[data-picture]");
+const points = JSON.parse(document.getElementById("layers-over-time")?.textContent ?? "[]");
 const DAY_MS = 86_400_000;
+const PLAY_MS = 8_000;
+const FRAME_MS = 80;
 let requestCount = 0;
 
 function dayAtOffset(offset) {
@@ -14,11 +17,11 @@ function showDay(day) {
   const url = new URL(location.href);
   url.searchParams.set("at", day);
   history.replaceState(null, "", url);
-  return drawChart();
+  return drawList();
 }
 
-/** Draws the chart for the page's current URL. */
-async function drawChart() {
+/** Draws the list for the page's current URL. */
+async function drawList() {
   requestCount += 1;
   const request = requestCount;
   const url = new URL(location.href);
@@ -27,31 +30,67 @@ async function drawChart() {
   if (!response.ok || response.redirected) return location.reload();
   const html = await response.text();
   // The slider has moved since.
-  if (request !== requestCount) return;
-  chart.innerHTML = html;
-  // Style elements in HTML that is inserted later would need the page's nonce.
-  const strata = chart.querySelector("[data-scale]");
-  strata?.style.setProperty("--scale", strata.dataset.scale);
-  for (const block of chart.querySelectorAll("[data-tokens]")) {
-    block.style.setProperty("--tokens", block.dataset.tokens);
-  }
+  if (request === requestCount) list.innerHTML = html;
 }
 
 // An entry was changed in the drawer.
-if (chart) document.addEventListener("strata:memory", drawChart);
+if (list) document.addEventListener("strata:memory", drawList);
 
 if (form) {
   const slider = form.querySelector("[data-days]");
   const day = form.querySelector("[data-day]");
-  slider.hidden = false;
-  form.querySelector("[data-submit]").hidden = true;
-  slider.addEventListener("input", () => {
+  const play = form.querySelector("[data-play]");
+  const readout = form.querySelector("[data-readout]");
+  const marker = document.querySelector("[data-marker]");
+  const playLabel = play.textContent;
+  let timer = 0;
+
+  /** Moves the marker to the slider's day, and shows the tokens of that day. */
+  function mark() {
     day.value = dayAtOffset(slider.value);
+    const x = `${(100 * slider.value) / slider.max}%`;
+    marker.setAttribute("x1", x);
+    marker.setAttribute("x2", x);
+    const point = points.findLast((candidate) => candidate.day <= day.value);
+    readout.textContent = point ? readout.dataset.tokens.replace("#", point.tokens) : "";
+  }
+
+  function pause() {
+    clearInterval(timer);
+    timer = 0;
+    play.textContent = playLabel;
+  }
+
+  function step() {
+    const days = Math.max(1, Math.round((slider.max * FRAME_MS) / PLAY_MS));
+    slider.value = Number(slider.value) + days;
+    mark();
+    if (slider.value !== slider.max) return;
+    pause();
+    showDay(day.value);
+  }
+
+  slider.hidden = play.hidden = false;
+  form.querySelector("[data-submit]").hidden = true;
+  play.addEventListener("click", () => {
+    if (timer) {
+      pause();
+      return showDay(day.value);
+    }
+    if (slider.value === slider.max) slider.value = 0;
+    play.textContent = play.dataset.pause;
+    timer = setInterval(step, FRAME_MS);
+  });
+  slider.addEventListener("input", () => {
+    pause();
+    mark();
   });
   slider.addEventListener("change", () => showDay(day.value));
   day.addEventListener("change", () => {
     if (!day.value) return;
-    slider.value = Math.round((Date.parse(day.value) - Date.parse(form.dataset.asOf)) / DAY_MS);
+    const value = day.value;
+    slider.value = Math.round((Date.parse(value) - Date.parse(form.dataset.asOf)) / DAY_MS);
+    mark();
     showDay(day.value);
   });
   form.addEventListener("submit", (event) => {
@@ -60,4 +99,5 @@ if (form) {
   });
   // Changed before this script ran, or restored by the browser.
   if (day.value !== day.defaultValue) day.dispatchEvent(new Event("change"));
+  else mark();
 }

@@ -38,8 +38,9 @@ def test_the_slider_shows_another_day(wide, demo):
     expect(picture).to_contain_text("without what was forgotten since")
     expect(picture.locator(".block.month")).to_have_count(0)
     expect(picture.locator(".block")).to_have_count(1)
-    width = picture.locator(".block").evaluate("(one) => one.style.getPropertyValue('--tokens')")
+    width = picture.locator(".block rect").get_attribute("width")
     assert int(width) > 0
+    assert wide.locator("[data-marker]").get_attribute("x1") == "0%"
     # The day stands in the address: it can be passed on.
     address = wide.url
     assert "at=" in address
@@ -47,6 +48,23 @@ def test_the_slider_shows_another_day(wide, demo):
     expect(picture).to_contain_text("are sent with every chat")
     wide.goto(address)
     expect(picture.locator(".block")).to_have_count(1)
+
+
+def test_the_play_button_moves_through_the_days(wide, demo):
+    wide.goto(f"/projects/{demo}/memory/")
+    day, readout = wide.get_by_label("As of"), wide.locator("[data-readout]")
+    today, tokens = day.input_value(), readout.text_content()
+    wide.get_by_role("button", name="Play").click()
+    expect(day).not_to_have_value(today)
+    expect(readout).not_to_have_text(tokens)
+    wide.get_by_role("button", name="Pause").click()
+    # The list follows when it stops.
+    expect(wide.locator("[data-picture]")).to_contain_text("without what was forgotten since")
+    assert day.input_value() in wide.url
+    wide.get_by_role("button", name="Play").click()
+    expect(day).to_have_value(today, timeout=15_000)
+    expect(wide.locator("[data-picture]")).to_contain_text("are sent with every chat")
+    expect(wide.get_by_role("button", name="Play")).to_be_visible()
 
 
 def test_the_receipt_of_a_reply_leads_to_its_source(wide, demo, server, say):

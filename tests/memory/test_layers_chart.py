@@ -5,8 +5,12 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 
-from memory.models import EntryState, EntryStatus
+from memory.models import Entry, EntryState, EntryStatus
+from memory.views.charts.layers_over_time import MAX_POINTS, MAX_ROWS, layers_over_time
+from memory.views.layers_chart import day_range
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -54,10 +58,10 @@ def on(days_ago: int) -> str:
 def test_another_day_shows_what_stood_then(get_chart, then):
     today = get_chart()
     assert "A day about the replica" in today
-    assert 'class="block c-day day live"' in today
+    assert 'class="block day live"' in today
     before = get_chart(at=on(5))
-    assert 'class="block c-conversation conversation live"' in before
-    assert 'class="block c-day' not in before
+    assert 'class="block conversation live"' in before
+    assert 'class="block day' not in before
     assert "The replica stays seven days" in before
     assert "without what was forgotten since" in before
 
@@ -78,14 +82,15 @@ def test_a_day_that_is_none_or_out_of_range_is_answered(get_chart, then, query):
 def test_the_picture_alone_comes_without_the_page_around_it(get_chart, then):
     part = get_chart(at=on(5), part="picture")
     assert "<html" not in part
-    assert 'data-scale="180"' in part
+    assert "a full bar is 180 tokens" in part
+    assert "<figure" not in part
 
 
 def test_the_tree_leads_from_the_digest_to_the_message(get_chart, then, chat):
     tree = get_chart(tree="")
     assert tree.index("A day about the replica") < tree.index("The replica stays seven days")
     assert f"/chats/{chat.pk}/?through=1#m1" in tree
-    assert 'class="strata"' not in tree
+    assert 'class="layer' not in tree
 
 
 def test_the_picture_costs_as_much_for_many_entries(
@@ -94,8 +99,105 @@ def test_the_picture_costs_as_much_for_many_entries(
     for number in range(1, 29):
         remember("- More", granularity="day", period_key=f"2026-01-{number:02}")
     for query in ({}, {"tree": ""}, {"at": on(0)}):
-        with django_assert_max_num_queries(24):
+        with django_assert_max_num_queries(26):
             get_chart(**query)
+
+
+def tokens_by_day(project) -> dict[int, dict[str, int]]:
+    """The tokens of each layer, by the number of days ago."""
+    drawn = layers_over_time(project, day_range(project, ""))
+    return {(drawn.days.last - point.day).days: point.tokens for point in drawn.points}
+
+
+def test_the_picture_has_the_tokens_of_each_layer_on_each_day(project, then, day):
+    tokens = tokens_by_day(project)
+    assert list(tokens) == list(range(10, -1, -1))
+    assert tokens[10] == tokens[4] == {"conversation": then.tokens}
+    assert tokens[3] == tokens[0] == {"day": day.tokens}
+
+
+@pytest.mark.parametrize(
+    ("change", "layers"),
+    [
+        ({"state": EntryStatus.FADED}, ["day"]),
+        ({"state": EntryStatus.STALE}, ["day"]),
+        # A digest that is not sent is replaced by its sources.
+        ({"state": EntryStatus.HIDDEN}, ["conversation"]),
+        ({"withheld": True}, ["conversation"]),
+    ],
+)
+def test_the_picture_counts_what_may_be_sent(project, then, day, change, layers):
+    row = EntryState.objects.filter(entry=day).get()
+    changed = {"since": NOW - timedelta(days=1), "pk": None} | change
+    EntryState.objects.create(
+        **{
+            name: changed.get(name, getattr(row, name))
+            for name in (
+                *("project_id", "entry_id", "parent_id", "since", "state"),
+                *("pinned", "withheld", "revision"),
+            )
+        }
+    )
+    tokens = tokens_by_day(project)
+    assert list(tokens[2]) == ["day"]
+    assert list(tokens[0]) == layers
+
+
+def test_years_are_drawn_with_a_bounded_number_of_points(project, then):
+    first = NOW - timedelta(days=3 * 365)
+    EntryState.objects.filter(entry=then, since__lt=NOW - timedelta(days=9)).update(since=first)
+    drawn = layers_over_time(project, day_range(project, ""))
+    assert len(drawn.points) == MAX_POINTS
+    assert (drawn.points[0].day, drawn.points[-1].day) == (first.date(), NOW.date())
+    assert len(drawn.rows) == MAX_ROWS
+    assert all(0 <= float(tick.x) <= 100 for tick in drawn.ticks)
+    assert drawn.ticks[0].label == date_format(first, "M Y")
+
+
+def test_areas_lie_on_each_other_below_the_top(project, then):
+    drawn = layers_over_time(project, day_range(project, ""))
+    assert [area.layer for area in drawn.areas] == ["conversation", "day"]
+    heights = [
+        float(place.split()[1])
+        for area in drawn.areas
+        for place in area.path.strip("MZ").split(" L")
+    ]
+    assert min(heights) >= 0 and max(heights) == 100
+    assert 0 < float(drawn.budget_y) < 100
+
+
+def test_the_picture_has_a_table_and_its_own_textures(get_chart, then):
+    page = compact(get_chart())
+    figure = page.partition('<figure class="over-time">')[2].partition("</figure>")[0]
+    assert 'fill="url(#texture-day)"' in figure
+    head, body = figure.partition("<thead>")[2].split("</thead>")
+    assert [name for name in ("Day", "Chats", "Days", "All tokens") if f">{name}</th>" in head]
+    assert f"<td>{then.tokens}</td><td>0</td><td>{then.tokens}</td>" in body
+    assert " style=" not in page and "<style" not in page
+
+
+def test_a_project_of_one_day_has_no_picture_over_time(get_chart, entry):
+    assert "<figure" not in get_chart()
+
+
+def test_each_memory_is_listed_once(get_chart, remember, project, chat, day):
+    waiting = remember("- Waits", chat, state=EntryStatus.PROPOSED, first_seq=3, last_seq=3)
+    project.bank_max_tokens = 100
+    project.save()
+    for number in range(1, 9):
+        remember(
+            f"- {number} " + "More of it. " * 30,
+            granularity="day",
+            pinned=True,
+            period_key=f"2026-01-{number:02}",
+        )
+    page = get_chart()
+    for entry in Entry.objects.exclude(state=EntryStatus.ABSORBED):
+        rows = page.count(f'/memory/{entry.pk}/"')
+        assert rows == 1, entry.summary
+    folded = compact(page).partition("<h2>Not sent (no room)")[0].rpartition("<")[2]
+    assert folded.startswith("summary>")
+    assert f'id="e-{waiting.pk}"' not in page
 
 
 def test_an_entry_in_the_drawer_leads_down_and_up(client, owner, day, entry, chat):

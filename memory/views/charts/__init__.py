@@ -1,0 +1,1 @@
+"""Charts of the pages, drawn on the server as SVG, each with a table."""

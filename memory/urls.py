@@ -11,6 +11,7 @@ from memory.views.entries import entry_detail
 from memory.views.entry_actions import entry_action
 from memory.views.forgetting import forget, forget_receipt
 from memory.views.profile import about_me, export
+from memory.views.project_list import project_list
 from memory.views.remember import remember_now
 from memory.views.reply_sources import reply_sources
 from memory.views.review import review
@@ -18,6 +19,7 @@ from memory.views.search import search
 from memory.views.welcome import welcome
 
 urlpatterns = [
+    path("", project_list, name="projects"),
     path("welcome/", welcome, name="welcome"),
     path("messages/<uuid:pk>/told/", reply_sources, name="reply-sources"),
     path("projects/<slug:slug>/chats/<uuid:pk>/remember/", remember_now, name="session-remember"),

@@ -1,4 +1,6 @@
-"""Pages about projects. Pages inside a project are in chat.urls and memory.urls."""
+"""Pages about accounts and settings. The list of projects and the pages inside a project are in
+memory.urls and chat.urls.
+"""
 
 from django.urls import path
 
@@ -6,7 +8,6 @@ from projects.accounts.views import account
 from projects.views import invitations, projects, tokens
 
 urlpatterns = [
-    path("", projects.project_list, name="projects"),
     path("account/", account, name="account"),
     path("account/tokens/", tokens.token_list, name="tokens"),
     path("account/tokens/<uuid:pk>/revoke/", tokens.token_revoke, name="token-revoke"),

@@ -1,11 +1,11 @@
-"""The pages about projects: the list, the settings, the members."""
+"""The pages about one project: the settings and the members."""
 
 from copy import copy
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -17,47 +17,18 @@ from projects.forms import (
     DeletionForm,
     InvitationForm,
     MemberForm,
-    NewProjectForm,
     ProjectForm,
 )
 from projects.invitations import AlreadyMemberError, invite_user
-from projects.models import Invitation, MemberRole, Membership, Project
+from projects.models import MemberRole, Membership, Project
 from projects.permissions import membership, project_for_managing, project_for_owning
 from projects.services import (
     LastOwnerError,
     change_role,
-    create_project,
     delete_project,
     remove_member,
     set_archived,
 )
-
-
-@login_required
-@require_http_methods(["GET", "POST"])
-def project_list(request: HttpRequest) -> HttpResponse:
-    """Show the user's projects and a form for a new one.
-
-    An administrator without projects is led to the welcome page, unless `?all` is set.
-    """
-    invitations = Invitation.objects.for_user(request.user)
-    is_new_admin = request.user.is_superuser and not _memberships_of(request.user).exists()
-    if is_new_admin and not invitations and request.method == "GET" and "all" not in request.GET:
-        return redirect("welcome")
-    form = NewProjectForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        project = create_project(request.user, **form.cleaned_data)
-        return redirect("project", project.slug)
-    rows = _memberships_of(request.user).annotate(people=Count("project__memberships"))
-    memberships = list(rows.order_by("project__name", "project__id"))
-    context = {
-        "memberships": [row for row in memberships if not row.project.is_archived],
-        "archived": [row for row in memberships if row.project.is_archived],
-        "invitations": invitations,
-        "form": form,
-    }
-    status = 400 if form.is_bound else 200
-    return render(request, "projects/list.html", context, status=status)
 
 
 def _memberships_of(user) -> QuerySet[Membership]:

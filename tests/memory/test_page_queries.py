@@ -41,7 +41,7 @@ QUERIES = {
     "overview": 14,
     "project": 7,
     "project-settings": 11,
-    "projects": 4,
+    "projects": 5,
     "session": 14,
     "session-keep": 6,
     "session-prompt": 19,

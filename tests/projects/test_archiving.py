@@ -57,8 +57,8 @@ def test_archived_projects_are_listed_apart_on_the_page(client, owner, project):
     set_archived(project, True)
     client.force_login(owner)
     context = client.get("/").context
-    assert [row.project.name for row in context["memberships"]] == ["Ferry"]
-    assert [row.project.name for row in context["archived"]] == ["Billing"]
+    assert [row.membership.project.name for row in context["rows"]] == ["Ferry"]
+    assert [row.membership.project.name for row in context["archived"]] == ["Billing"]
 
 
 def test_the_api_archives_filters_and_unarchives(api, owner, project):

@@ -2,9 +2,11 @@
 
 from django.urls import path
 
-from chat.views import attachments, imports, messages, notes, sessions
+from chat.views import attachments, imports, messages, notes, providers, sessions
 
 urlpatterns = [
+    path("models/", providers.model_page, name="models"),
+    path("models/<uuid:pk>/remove/", providers.model_provider_remove, name="model-remove"),
     path("projects/<slug:slug>/", sessions.project_page, name="project"),
     path("projects/<slug:slug>/chats/", sessions.create, name="session-new"),
     path("projects/<slug:slug>/chats/<uuid:pk>/", sessions.session_page, name="session"),

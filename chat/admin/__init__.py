@@ -1,7 +1,10 @@
 """Conversations in the admin. `memory.admin.conversations` adds the actions of moderators."""
 
+from typing import Any
+
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin.private_text import PrivateTextAdmin
@@ -12,6 +15,7 @@ from chat.models import (
     Import,
     Message,
     MessageRevision,
+    ModelProvider,
     Reaction,
     Seen,
     Session,
@@ -170,3 +174,20 @@ class FileRemovalAdmin(ReadOnlyAdmin):
     list_display = ("path", "attempts", "last_error", "created_at", "next_try_at", "act")
     date_hierarchy = "created_at"
     search_fields = ("=project_id", "=act", "path")
+
+
+@admin.register(ModelProvider)
+class ModelProviderAdmin(admin.ModelAdmin):
+    """Leads to the Models page, which tests keys and never shows them."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        return redirect("models")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

@@ -79,7 +79,7 @@ async def stream_reply(
         with flushing(reply, chunks):
             loop = await in_thread(_prepare, reply, options)
             changes["receipt"] = loop.receipt()
-            provider = await asyncio.to_thread(providers.get_provider, loop.prompt.model, "reply")
+            provider = await in_thread(providers.get_provider, loop.prompt.model, "reply")
             began = time.monotonic()
             async for event in loop.stream(provider):
                 if isinstance(event, Delta):

@@ -9,6 +9,7 @@ from chat.models.messages import (
     Status,
     display_name,
 )
+from chat.models.providers import ModelProvider, ProviderKind
 from chat.models.sessions import (
     Seen,
     Session,
@@ -27,6 +28,8 @@ __all__ = [
     "ImportedStretch",
     "Message",
     "MessageRevision",
+    "ModelProvider",
+    "ProviderKind",
     "Reaction",
     "Role",
     "Seen",

@@ -1,6 +1,5 @@
 """Answers requests without storing anything: no row, and no text in the log."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 
@@ -60,7 +59,7 @@ async def stream_answer(
     try:
         loop = await in_thread(LookupLoop.begin, turn, options)
         model = loop.prompt.model
-        provider = await asyncio.to_thread(providers.get_provider, model, "stateless")
+        provider = await in_thread(providers.get_provider, model, "stateless")
         async for event in loop.stream(provider):
             yield event
     except ProviderError as error:

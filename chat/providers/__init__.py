@@ -1,8 +1,9 @@
 """Model providers. `get_provider` returns the one behind a model name."""
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.utils.translation import gettext_noop as _
@@ -14,6 +15,7 @@ from chat.providers.base import (
     Delta,
     Failed,
     Finished,
+    ModelServer,
     OutputSchema,
     OutputSchemaRejectedError,
     Provider,
@@ -21,11 +23,15 @@ from chat.providers.base import (
     ReplyOptions,
 )
 
+if TYPE_CHECKING:
+    from chat.models import ModelProvider
+
 __all__ = [
     "Completion",
     "Delta",
     "Failed",
     "Finished",
+    "ModelServer",
     "OutputSchema",
     "OutputSchemaRejectedError",
     "Provider",
@@ -38,8 +44,27 @@ __all__ = [
     "supports_tools",
 ]
 
+# Where each provider serves OpenAI's chat completions (Anthropic: its messages).
+ADDRESSES = {
+    "openai-chat": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "mistral": "https://api.mistral.ai/v1",
+    "groq": "https://api.groq.com/openai/v1",
+}
+# pydantic-ai's own clients of these take packages that Strata does not install.
+_WITHOUT_CLIENT = {"google", "mistral", "groq"}
+# The SDK demands a key; self-hosted servers do not check it.
+NO_KEY = "none"
+# A change in the page reaches all processes after this time.
+CACHE_S = 5.0
 DEMO_NOT_RUNNING = _(
     "The demo model is not running. Start Strata with `make run`, or choose another chat model."
+)
+UNREADABLE_KEY = _(
+    "The key of this provider can no longer be read, because the server’s secret key has changed. "
+    "A server administrator can enter it again on the Models page."
 )
 
 # Importing pydantic-ai takes most of a second. Commands that call no model must not pay for it,
@@ -78,18 +103,69 @@ class MeasuredProvider:
 def get_provider(name: str, kind: str) -> Provider:
     """Return the provider of the model `name`. `kind` labels its calls in the metrics.
 
-    Raises `ProviderError` if the provider is not available. Call it in a thread: the first call of
-    a process imports pydantic-ai, which would block an event loop for most of a second.
+    Raises `ProviderError` if the provider is not available. It may read the database, and the first
+    call of a process imports pydantic-ai, which would block an event loop for most of a second: in
+    async code, call it with `in_thread`.
     """
     from chat.providers.pydantic_ai import PydanticAIProvider
 
-    base_url = first_token_timeout = None
-    if name == "demo":
+    return MeasuredProvider(PydanticAIProvider(name, server_of(name)), name, kind)
+
+
+_saved: tuple[float, dict[str, ModelServer | None]] = (0.0, {})
+
+
+def server_of(model_name: str) -> ModelServer | None:
+    """Return the server of a model; None if pydantic-ai reads address and key itself.
+
+    The environment wins over the page. Raises `ProviderError` if a saved key cannot be read, or if
+    the demo model is not running.
+    """
+    if model_name == "demo":
         if not settings.DEMO_MODEL_URL:
             raise ProviderError(DEMO_NOT_RUNNING, status=503)
-        base_url = f"{settings.DEMO_MODEL_URL}/v1"
-        first_token_timeout = settings.DEMO_FIRST_TOKEN_TIMEOUT
-    return MeasuredProvider(PydanticAIProvider(name, base_url, first_token_timeout), name, kind)
+        timeout = settings.DEMO_FIRST_TOKEN_TIMEOUT
+        address = f"{settings.DEMO_MODEL_URL}/v1"
+        return ModelServer("demo", address, NO_KEY, first_token_timeout=timeout)
+    prefix = model_name.partition(":")[0]
+    prefix = "openai-chat" if prefix == "openai" else prefix
+    if is_in_environment(prefix):
+        if prefix not in _WITHOUT_CLIENT:
+            return None
+        return ModelServer(prefix, ADDRESSES[prefix], settings.MODEL_SECRETS[prefix])
+    servers = _saved_servers()
+    if prefix in servers and servers[prefix] is None:
+        raise ProviderError(UNREADABLE_KEY, status=503)
+    return servers.get(prefix)
+
+
+def is_in_environment(prefix: str) -> bool:
+    """Check whether the environment names the key, or OpenAI's server."""
+    return prefix in settings.MODEL_KEYS or prefix == "openai-chat" and settings.HAS_OPENAI_URL
+
+
+def forget_saved() -> None:
+    """Read the providers again at the next call of this process."""
+    global _saved
+    _saved = (0.0, {})
+
+
+def _saved_servers() -> dict[str, ModelServer | None]:
+    global _saved
+    read_at, servers = _saved
+    if not read_at or time.monotonic() - read_at > CACHE_S:
+        from chat.models import ModelProvider
+
+        servers = {item.name: _server(item) for item in ModelProvider.objects.all()}
+        _saved = (time.monotonic(), servers)
+    return servers
+
+
+def _server(provider: "ModelProvider") -> ModelServer | None:
+    key = provider.key
+    is_own = provider.kind == "compatible"
+    address = provider.address or ADDRESSES[provider.kind]
+    return None if key is None else ModelServer(provider.kind, address, key, is_guarded=is_own)
 
 
 # The demo model has no vision. It is too small to call a tool or to fill in a schema, although its

@@ -115,3 +115,15 @@ class Provider(Protocol):
         With `schema`, a model that `supports_output_schema` is requested to match it; the answer
         may differ. Raises `ProviderError`.
         """
+
+
+@dataclass(frozen=True)
+class ModelServer:
+    """The server of a model. A guarded one must be on the public internet."""
+
+    kind: str
+    address: str
+    key: str = field(repr=False)
+    is_guarded: bool = False
+    # In seconds; None for the default.
+    first_token_timeout: int | None = None

@@ -1,16 +1,22 @@
-"""Lists the models that this server can use, and tests one."""
+"""Lists the models that this server can use, and tests models and servers."""
 
 import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
+from typing import Any
 from urllib.request import urlopen
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from chat import providers
+from chat.models import ModelProvider
 from chat.prompt.types import PromptMessage
+from projects.core import outbound_http
+from projects.core.errors import InvalidInputError
+from projects.core.outbound_http import OutboundFailure
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +24,12 @@ log = logging.getLogger(__name__)
 OLLAMA_TIMEOUT_S = 1.0
 MAX_OLLAMA_MODELS = 20
 MAX_RESPONSE_BYTES = 2**20
+MAX_LISTED_MODELS = 500
+MAX_LIST_BYTES = 8 * 2**20
+MAX_MODELS = 1_000
+MAX_NAME_CHARS = 150
+# Keys of a model's context size in the lists of OpenRouter, Groq, Mistral and vLLM.
+CONTEXT_KEYS = ("context_length", "context_window", "max_context_length", "max_model_len")
 # A small and fast model of each provider. The project's settings can name another.
 SUGGESTED_MODELS = {
     "openai-chat": "gpt-5-mini",
@@ -52,9 +64,19 @@ def list_ollama_models() -> list[str]:
     return [f"ollama:{name}" for name in names if isinstance(name, str)][:MAX_OLLAMA_MODELS]
 
 
-def list_models_with_keys() -> Sequence[str]:
-    """Return a suggested model of each provider whose key is in the environment."""
-    return [f"{provider}:{SUGGESTED_MODELS[provider]}" for provider in settings.MODEL_KEYS]
+def list_models_with_keys(is_complete: bool = False) -> Sequence[str]:
+    """Return one model of each provider whose key is in the environment or on the Models page.
+
+    With `is_complete`, all models follow that the providers of the Models page list.
+    """
+    names = [f"{provider}:{SUGGESTED_MODELS[provider]}" for provider in settings.MODEL_KEYS]
+    listed = {item.name: item.model_names for item in ModelProvider.objects.all()}
+    for provider, models in listed.items():
+        suggested = f"{provider}:{SUGGESTED_MODELS.get(provider, '')}"
+        names += [suggested] if suggested in models else models[:1]
+    if is_complete:
+        names += [name for models in listed.values() for name in models]
+    return list(dict.fromkeys(names))[:MAX_LISTED_MODELS]
 
 
 def try_model(name: str) -> TrialResult:
@@ -66,3 +88,64 @@ def try_model(name: str) -> TrialResult:
         log.info("model_test_failed model=%s reason=%s", name, error)
         return TrialResult(trouble=str(error))
     return TrialResult(answer=completion.text.strip()[:MAX_ANSWER_CHARS])
+
+
+class ProviderCheckError(InvalidInputError):
+    """The provider could not be reached or rejected the key; the message says what to do."""
+
+
+def check_server(server: providers.ModelServer) -> list[dict[str, Any]]:
+    """Test the key, and return the models that the server lists, with their context size if known.
+
+    Raises `ProviderCheckError`.
+    """
+    if server.kind == "openrouter":
+        # Its list needs no key.
+        _get(server, "/key")
+    path = "/v1/models?limit=1000" if server.kind == "anthropic" else "/models"
+    try:
+        items = json.loads(_get(server, path))["data"]
+        names = {str(item["id"]).removeprefix("models/"): item for item in items}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ProviderCheckError(
+            _("The server sent no list of models. The address usually ends in /v1.")
+        ) from error
+    return [
+        {"name": name, "context": _context_size(item)}
+        for name, item in sorted(names.items())[:MAX_MODELS]
+        if len(name) <= MAX_NAME_CHARS and name.isprintable()
+    ]
+
+
+def _context_size(item: dict[str, Any]) -> int | None:
+    sizes = [item[key] for key in CONTEXT_KEYS if isinstance(item.get(key), int)]
+    return sizes[0] if sizes else None
+
+
+def _get(server: providers.ModelServer, path: str) -> bytes:
+    headers = {"Authorization": f"Bearer {server.key}"}
+    if server.kind == "anthropic":
+        headers = {"x-api-key": server.key, "anthropic-version": "2023-06-01"}
+    url = f"{server.address.rstrip('/')}{path}"
+    try:
+        response = outbound_http.request("GET", url, headers=headers, max_bytes=MAX_LIST_BYTES)
+    except outbound_http.OutboundError as error:
+        raise ProviderCheckError(_advice(error)) from error
+    if response.status in (401, 403):
+        raise ProviderCheckError(_("The provider rejected the key. Copy it again."))
+    if response.status == 404:
+        raise ProviderCheckError(_("There is nothing at this address. It usually ends in /v1."))
+    if response.status != 200:
+        raise ProviderCheckError(
+            _("The server answered with the status %(status)s. Try again later.")
+            % {"status": response.status}
+        )
+    return response.body
+
+
+def _advice(error: outbound_http.OutboundError) -> str:
+    if error.reason == OutboundFailure.INSIDE:
+        return _("%(reason)s To allow it, add it to STRATA_OUTBOUND_ALLOW and restart Strata.") % {
+            "reason": error
+        }
+    return _("%(reason)s Check the address.") % {"reason": error}

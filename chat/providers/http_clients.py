@@ -16,37 +16,47 @@ from openai.types.chat import ChatCompletionMessageParam
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_core import from_json
 
-from projects.core.outbound_http import trusted_certificates
+from projects.core.outbound_http import OutboundError, check_url, trusted_certificates
 
 # As in pydantic-ai's own clients.
 TIMEOUT = httpx2.Timeout(600, connect=5)
 LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100)
-# The SDK demands a key; self-hosted servers do not check it.
-NO_KEY = "none"
 
 
-def new_http_client() -> httpx2.AsyncClient:
+def new_http_client(is_guarded: bool = False) -> httpx2.AsyncClient:
     """Return a client for many concurrent streams in the running event loop.
 
-    All clients share their certificates, which take 20 ms to load.
+    All clients share their certificates, which take 20 ms to load. A guarded client sends requests
+    to the public internet only.
     """
     return httpx2.AsyncClient(
         timeout=TIMEOUT,
         limits=LIMITS,
         verify=trusted_certificates(),
-        event_hooks={"response": [batch_events]},
+        event_hooks={
+            "request": [check_address] if is_guarded else [],
+            "response": [batch_events],
+        },
     )
 
 
-def openai_provider(base_url: str | None, http: httpx2.AsyncClient) -> OpenAIProvider:
+async def check_address(request: httpx2.Request) -> None:
+    """Raise `ConnectError` if the address of `request` is not on the public internet."""
+    try:
+        await asyncio.to_thread(check_url, str(request.url))
+    except OutboundError as error:
+        raise httpx2.ConnectError(str(error), request=request) from error
+
+
+def openai_provider(
+    base_url: str | None, http: httpx2.AsyncClient, key: str | None = None
+) -> OpenAIProvider:
     """Return a provider that sends its requests through `http`.
 
     Without `base_url`, the environment names the server and the key; raises `UserError` if it
     names no key.
     """
-    default = OpenAIProvider(
-        base_url=base_url, api_key=base_url and NO_KEY, http_client=http
-    ).client
+    default = OpenAIProvider(base_url=base_url, api_key=key, http_client=http).client
     client = RawMessagesClient(base_url=default.base_url, api_key=default.api_key, http_client=http)
     return OpenAIProvider(openai_client=client)
 

@@ -23,6 +23,7 @@ from chat.providers.base import (
     Completion,
     Delta,
     Finished,
+    ModelServer,
     OutputSchema,
     OutputSchemaRejectedError,
     ProviderError,
@@ -50,7 +51,7 @@ OPENAI_PREFIXES = ("openai", "openai-chat")
 NO_OUTPUT = _("The model sent an empty reply.")
 
 # One model per event loop, because the connections of a model belong to one event loop.
-_models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None], Model]]
+_models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ModelServer | None], Model]]
 _models = WeakKeyDictionary()
 # Models whose servers rejected an output schema, for the life of this process.
 _without_schemas: set[str] = set()
@@ -59,12 +60,11 @@ _without_tools: set[str] = set()
 
 
 class PydanticAIProvider:
-    def __init__(
-        self, name: str, base_url: str | None = None, first_token_timeout: int | None = None
-    ) -> None:
+    def __init__(self, name: str, server: ModelServer | None = None) -> None:
         self.name = name
-        self.base_url = base_url
-        self.first_token_timeout = first_token_timeout or settings.MODEL_FIRST_TOKEN_TIMEOUT
+        self.server = server
+        timeout = server.first_token_timeout if server else None
+        self.first_token_timeout = timeout or settings.MODEL_FIRST_TOKEN_TIMEOUT
 
     async def stream(
         self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
@@ -156,7 +156,7 @@ class PydanticAIProvider:
         """Return the response and the number of images that the model rejected before."""
         images = await load_images(prompt)
         # Not the shared model: this event loop ends after the request.
-        async with http_clients.new_http_client() as http, self._new_model(http) as model:
+        async with self._new_http_client() as http, self._new_model(http) as model:
 
             async def request(images: ImageData) -> messages.ModelResponse:
                 return await model_request(
@@ -177,20 +177,34 @@ class PydanticAIProvider:
     def _shared_model(self) -> Model:
         """Return the model that belongs to the running event loop."""
         models = _models.setdefault(asyncio.get_running_loop(), {})
-        key = (self.name, self.base_url)
+        key = (self.name, self.server)
         if key not in models:
-            models[key] = self._new_model(http_clients.new_http_client())
+            models[key] = self._new_model(self._new_http_client())
         return models[key]
+
+    def _new_http_client(self) -> httpx2.AsyncClient:
+        is_guarded = self.server is not None and self.server.is_guarded
+        return http_clients.new_http_client(is_guarded)
 
     def _new_model(self, http: httpx2.AsyncClient) -> Model:
         """Return a model; `http` sends the requests to servers of OpenAI's API.
 
         Raises `ProviderError` if the provider's package is not installed.
         """
-        if self.base_url is not None:
-            provider = http_clients.openai_provider(self.base_url, http)
-            return OpenAIChatModel(self.name, provider=provider)
-        prefix = self.name.partition(":")[0]
+        prefix, _colon, model_name = self.name.partition(":")
+        server = self.server
+        if server is not None and server.kind == "anthropic":
+            # Its SDK takes a third of a second to import.
+            from pydantic_ai.models.anthropic import AnthropicModel
+            from pydantic_ai.providers.anthropic import AnthropicProvider
+
+            provider = AnthropicProvider(
+                api_key=server.key, base_url=server.address, http_client=http
+            )
+            return AnthropicModel(model_name, provider=provider)
+        if server is not None:
+            openai = http_clients.openai_provider(server.address, http, server.key)
+            return OpenAIChatModel(model_name or self.name, provider=openai)
         try:
             if prefix in OPENAI_PREFIXES:
                 return infer_model(self.name, lambda _: http_clients.openai_provider(None, http))

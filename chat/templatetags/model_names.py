@@ -10,8 +10,8 @@ register = template.Library()
 
 @register.simple_tag
 def model_names() -> list[str]:
-    """Return the server's default, the models of a local Ollama, and one model of each provider
-    whose key is set.
+    """Return the server's default, the models of a local Ollama, one model of each provider whose
+    key is set, and all models of the providers on the Models page.
     """
-    found = [*discovery.list_ollama_models(), *discovery.list_models_with_keys()]
-    return list(dict.fromkeys([settings.CHAT_MODEL, *found]))
+    found = discovery.list_models_with_keys(is_complete=True)
+    return list(dict.fromkeys([settings.CHAT_MODEL, *discovery.list_ollama_models(), *found]))

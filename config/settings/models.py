@@ -139,9 +139,9 @@ CHAT_MODEL = _env.chat_model
 SYSTEM_MODEL = _env.system_model or ("extractive" if CHAT_MODEL == "demo" else CHAT_MODEL)
 MODEL_FIRST_TOKEN_TIMEOUT = _env.first_token_timeout
 MODEL_TIMEOUT = _env.model_timeout
-# The providers whose keys are set. pydantic-ai reads the keys itself.
-MODEL_KEYS = [
-    provider
+# The environment variable of each provider whose key is set. pydantic-ai reads the keys itself.
+MODEL_KEYS = {
+    provider: variable
     for provider, variable in {
         "openai-chat": "OPENAI_API_KEY",
         "anthropic": "ANTHROPIC_API_KEY",
@@ -151,7 +151,9 @@ MODEL_KEYS = [
         "openrouter": "OPENROUTER_API_KEY",
     }.items()
     if os.environ.get(variable, "").strip()
-]
+}
+MODEL_SECRETS = {provider: os.environ[variable] for provider, variable in MODEL_KEYS.items()}
+HAS_OPENAI_URL = bool(_env.openai_base_url)
 OLLAMA_URL = _env.ollama_url
 # pydantic-ai has no `ollama:` models without it.
 os.environ.setdefault("OLLAMA_BASE_URL", OLLAMA_URL)

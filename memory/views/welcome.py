@@ -27,9 +27,7 @@ class WelcomeForm(forms.ModelForm):
         label=_("Model name"),
         required=False,
         max_length=200,
-        help_text=_(
-            "For example openai-chat:gpt-5-mini. Set its API key as an environment variable."
-        ),
+        help_text=_("For example openai-chat:gpt-5-mini."),
     )
 
     class Meta:

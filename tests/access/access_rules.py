@@ -16,9 +16,10 @@ class Who(Enum):
     MEMBERS = "the members of the project"
     WRITERS = "its editors and owners"
     OWNERS = "its owners"
+    ADMINISTRATORS = "the server's administrators, whatever their projects"
 
 
-ANYBODY, USERS, MEMBERS, WRITERS, OWNERS = Who
+ANYBODY, USERS, MEMBERS, WRITERS, OWNERS, ADMINISTRATORS = Who
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,8 @@ PAGES = {
     "tokens": Door({"GET": USERS, "POST": USERS}),
     "token-revoke": Door({"POST": OWNERS}),
     "projects": Door({"GET": USERS, "POST": USERS}),
+    "models": form(ADMINISTRATORS),
+    "model-remove": Door({"POST": ADMINISTRATORS}, values={"pk": "received"}),
     "welcome": Door({"GET": USERS, "POST": USERS}),
     "invitation-answer": Door({"POST": OWNERS}, values={"pk": "received"}),
     "project-settings": Door({"GET": MEMBERS, "POST": OWNERS}),

@@ -9,7 +9,17 @@ from urllib.parse import urlencode
 import pytest
 from django.db import connection, transaction
 
-from tests.access.access_rules import ANYBODY, DOORS, MEMBERS, OPENAI, OWNERS, USERS, WRITERS, Door
+from tests.access.access_rules import (
+    ADMINISTRATORS,
+    ANYBODY,
+    DOORS,
+    MEMBERS,
+    OPENAI,
+    OWNERS,
+    USERS,
+    WRITERS,
+    Door,
+)
 from tests.access.routes import Route, admin_routes, routes
 from tests.access.world import signed_in, token_of
 
@@ -20,6 +30,7 @@ ROLES = {
     MEMBERS: {"viewer", "editor", "owner"},
     WRITERS: {"editor", "owner"},
     OWNERS: {"owner"},
+    ADMINISTRATORS: set(),
 }
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 # Tables in which a visit leaves its trace.

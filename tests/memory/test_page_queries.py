@@ -40,14 +40,14 @@ QUERIES = {
     "notes": 6,
     "overview": 14,
     "project": 7,
-    "project-settings": 11,
+    "project-settings": 12,
     "projects": 5,
     "session": 14,
     "session-keep": 6,
     "session-prompt": 19,
     "webhook": 6,
     "webhooks": 5,
-    "welcome": 2,
+    "welcome": 3,
 }
 
 

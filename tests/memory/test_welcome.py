@@ -41,7 +41,7 @@ def ollama(settings) -> Iterator[type[Tags]]:
 @pytest.fixture(autouse=True)
 def nothing_around(settings):
     settings.OLLAMA_URL = "http://127.0.0.1:9/v1"
-    settings.MODEL_KEYS = []
+    settings.MODEL_KEYS = {}
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_others_are_shown_the_list(client, stranger):
 
 
 def test_models_at_hand_are_offered(visit, ollama, settings):
-    settings.MODEL_KEYS = ["anthropic"]
+    settings.MODEL_KEYS = {"anthropic": "ANTHROPIC_API_KEY"}
     offered = visit().content.decode()
     assert 'value="ollama:qwen3:8b"' in offered
     assert 'value="anthropic:' in offered

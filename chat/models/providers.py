@@ -1,0 +1,76 @@
+"""Providers of models that a server administrator added in the page, with their keys."""
+
+import re
+from functools import cached_property
+
+from cryptography.fernet import InvalidToken
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from projects.core.encryption import cipher
+from projects.core.models import new_id
+
+PURPOSE = "strata-providers"
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+
+
+class ProviderKind(models.TextChoices):
+    """The values begin the names of the provider's models, as in pydantic-ai."""
+
+    OPENAI = "openai-chat", "OpenAI"
+    ANTHROPIC = "anthropic", "Anthropic"
+    OPENROUTER = "openrouter", "OpenRouter"
+    GOOGLE = "google", "Google"
+    MISTRAL = "mistral", "Mistral"
+    GROQ = "groq", "Groq"
+    COMPATIBLE = "compatible", _("OpenAI-compatible server")
+
+
+def validate_provider_name(name: str) -> None:
+    """Accept a short name that no other provider of models has."""
+    if not _NAME.fullmatch(name):
+        raise ValidationError(_("Use lower-case letters, digits and hyphens."))
+    if name in {*ProviderKind.values, "openai", "ollama", "demo", "extractive"}:
+        raise ValidationError(_("This name is reserved."))
+
+
+class ModelProvider(models.Model):
+    """A provider and its key. `name` begins the names of its models: `name:model`."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(_("name"), max_length=40, unique=True)
+    kind = models.CharField(max_length=20, choices=ProviderKind.choices)
+    address = models.CharField(
+        max_length=2_000, blank=True, help_text="Of an OpenAI-compatible server, with its /v1."
+    )
+    encrypted_key = models.TextField(editable=False)
+    catalogue = models.JSONField(
+        default=list, editable=False, help_text="What the provider listed: name and context size."
+    )
+    checked_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("name",)
+        verbose_name = _("model provider")
+        verbose_name_plural = _("model providers")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def set_key(self, key: str) -> None:
+        self.encrypted_key = cipher(PURPOSE).encrypt(key.encode()).decode()
+        self.__dict__.pop("key", None)
+
+    @cached_property
+    def key(self) -> str | None:
+        """The key; None if the server's secret key has changed since it was saved."""
+        try:
+            return cipher(PURPOSE).decrypt(self.encrypted_key.encode()).decode()
+        except InvalidToken:
+            return None
+
+    @property
+    def model_names(self) -> list[str]:
+        return [f"{self.name}:{model['name']}" for model in self.catalogue]

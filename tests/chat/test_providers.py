@@ -1,0 +1,222 @@
+"""Providers of models and their keys on the Models page, with servers faked at the wire."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_network
+
+import pytest
+from django.db import connection
+from django.urls import reverse
+
+from chat import providers
+from chat.models import ModelProvider
+from chat.prompt.types import PromptMessage
+
+pytestmark = pytest.mark.django_db
+KEY = "sk-canary-0123456789"
+LOCAL = [ip_network("127.0.0.0/8")]
+HELLO = [PromptMessage("user", "Hello")]
+
+
+class Wire(BaseHTTPRequestHandler):
+    """A provider in the formats of OpenAI and Anthropic that accepts one key."""
+
+    key = KEY
+    models: object = {"data": [{"id": "small"}, {"id": "large", "context_length": 200_000}]}
+    status = 200
+    seen: list[tuple[str, dict]] = []
+
+    def do_GET(self) -> None:
+        self.respond(self.models)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append((self.path, body))
+        usage = {"input_tokens": 7, "output_tokens": 2, "cache_read_input_tokens": 5}
+        text = "Hello from the wire."
+        if self.path.endswith("/messages"):
+            self.respond(
+                {"id": "m", "type": "message", "role": "assistant", "model": body["model"]}
+                | {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}
+                | {"stop_sequence": None, "usage": usage}
+            )
+        else:
+            message = {"role": "assistant", "content": text}
+            self.respond(
+                {"id": "c", "object": "chat.completion", "created": 1, "model": body["model"]}
+                | {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+                | {"usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}}
+            )
+
+    def respond(self, value: object) -> None:
+        sent = (self.headers.get("Authorization", ""), self.headers.get("x-api-key", ""))
+        is_known = f"Bearer {self.key}" in sent or self.key in sent
+        self.send_response(self.status if is_known else 401)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(value if isinstance(value, bytes) else json.dumps(value).encode())
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def wire(settings, monkeypatch) -> Iterator[type[Wire]]:
+    settings.OUTBOUND_ALLOW = LOCAL
+    settings.MODEL_KEYS = {}
+    settings.HAS_OPENAI_URL = False
+    monkeypatch.setattr(Wire, "seen", [])
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Wire)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    addresses = {kind: f"{address}/v1" for kind in providers.ADDRESSES} | {"anthropic": address}
+    monkeypatch.setattr(providers, "ADDRESSES", addresses)
+    Wire.address = f"{address}/v1"
+    providers.forget_saved()
+    yield Wire
+    providers.forget_saved()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def add(admin_client):
+    admin_client.post("/accounts/confirm/", {"password": "password"})
+
+    def post(**values: str):
+        return admin_client.post(reverse("models"), values)
+
+    return post
+
+
+def compatible(wire: type[Wire], **values: str) -> dict[str, str]:
+    return {"kind": "compatible", "name": "lab", "address": wire.address, "key": KEY} | values
+
+
+def test_a_key_is_tested_and_its_models_can_be_chosen_at_once(add, wire, admin_client):
+    assert add(**compatible(wire)).status_code == 302
+    page = admin_client.get(reverse("models")).content.decode()
+    assert "lab:small" in page
+    assert "200,000 tokens" in page or "200000 tokens" in page
+    completion = providers.get_provider("lab:large", "test").complete(HELLO, 10)
+    assert completion.text == "Hello from the wire."
+    assert wire.seen == [("/v1/chat/completions", wire.seen[0][1])]
+    assert wire.seen[0][1]["model"] == "large"
+
+
+@pytest.mark.parametrize("kind", ["openai-chat", "openrouter", "google", "mistral", "groq"])
+def test_a_provider_of_the_openai_format(add, wire, kind):
+    assert add(kind=kind, key=KEY).status_code == 302
+    assert providers.get_provider(f"{kind}:small", "test").complete(HELLO, 10).text
+    assert wire.seen[0][1]["model"] == "small"
+
+
+def test_anthropic_has_its_own_format(add, wire):
+    assert add(kind="anthropic", key=KEY).status_code == 302
+    completion = providers.get_provider("anthropic:small", "test").complete(HELLO, 10)
+    assert completion.text == "Hello from the wire."
+    assert completion.finished.output_tokens == 2
+    assert wire.seen[0][0] == "/v1/messages"
+
+
+def test_the_key_is_nowhere_in_plain_text(add, wire, admin_client, caplog):
+    add(**compatible(wire))
+    add(kind="openai-chat", key="sk-wrong-canary-98765")
+    providers.get_provider("lab:large", "test").complete(HELLO, 10)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT row_to_json(p)::text FROM chat_modelprovider p")
+        stored = cursor.fetchall()
+    pages = [admin_client.get(reverse("models")).content.decode(), str(stored), caplog.text]
+    pages.append(repr(providers.server_of("lab:large")))
+    assert not [page for page in pages if "canary" in page]
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "message"),
+    [
+        ({"key": "sk-wrong"}, "address", "rejected the key"),
+        ({"address": "http://127.0.0.1:9999/v1"}, "address", "connection failed"),
+        ({"address": "ftp://example.org"}, "address", "http://"),
+        ({"address": ""}, "address", "Enter the address"),
+        ({"name": "openai-chat"}, "name", "reserved"),
+        ({"name": "Two words"}, "name", "lower-case"),
+        ({"kind": "groq", "key": ""}, "key", "Enter a key"),
+        ({"kind": "groq", "key": "sk-wrong"}, "key", "rejected the key"),
+    ],
+)
+def test_a_mistake_is_explained_and_nothing_is_saved(add, wire, change, field, message):
+    answer = add(**compatible(wire, **change))
+    assert answer.status_code == 400
+    assert message in str(answer.context["form"].errors[field])
+    assert not ModelProvider.objects.exists()
+
+
+def test_an_internal_address_says_how_to_allow_it(add, wire, settings):
+    settings.OUTBOUND_ALLOW = []
+    answer = add(**compatible(wire))
+    assert "STRATA_OUTBOUND_ALLOW" in str(answer.context["form"].errors["address"])
+
+
+@pytest.mark.parametrize("models", [b"", b"[]", b'{"data": 7}', b'{"data": [7]}', b"<html>"])
+def test_a_server_without_a_list_of_models_is_refused(add, wire, monkeypatch, models):
+    monkeypatch.setattr(wire, "models", models)
+    assert "no list of models" in str(add(**compatible(wire)).context["form"].errors["address"])
+
+
+def test_an_address_that_became_internal_is_not_called(add, wire, settings):
+    add(**compatible(wire))
+    settings.OUTBOUND_ALLOW = []
+
+    provider = providers.get_provider("lab:large", "test")
+
+    async def stream() -> None:
+        async for _event in provider.stream(HELLO):
+            pass
+
+    with pytest.raises(providers.ProviderError, match="connection"):
+        asyncio.run(stream())
+    assert wire.seen == []
+
+
+def test_the_environment_wins(add, wire, settings, admin_client):
+    add(kind="groq", key=KEY)
+    settings.MODEL_KEYS = {"groq": "GROQ_API_KEY"}
+    settings.MODEL_SECRETS = {"groq": "sk-of-the-environment"}
+    server = providers.server_of("groq:any")
+    assert server and server.key == "sk-of-the-environment"
+    assert "GROQ_API_KEY" in admin_client.get(reverse("models")).content.decode()
+
+
+def test_a_new_secret_key_needs_the_old_one_or_the_key_again(add, wire, settings, admin_client):
+    add(kind="groq", key=KEY)
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another " * 8
+    providers.forget_saved()
+    server = providers.server_of("groq:any")
+    assert server and server.key == KEY
+    settings.SECRET_KEY_FALLBACKS = []
+    providers.forget_saved()
+    with pytest.raises(providers.ProviderError, match="Models page"):
+        providers.server_of("groq:any")
+
+
+def test_a_second_key_replaces_the_first_and_removing_ends_it(add, wire, admin_client, monkeypatch):
+    add(kind="groq", key=KEY)
+    monkeypatch.setattr(wire, "key", "sk-second")
+    add(kind="groq", key="sk-second")
+    [provider] = ModelProvider.objects.all()
+    assert provider.key == "sk-second"
+    admin_client.post(reverse("model-remove", args=[provider.pk]))
+    assert providers.server_of("groq:any") is None
+
+
+def test_a_project_can_choose_from_the_list(add, wire, admin_client, admin_user):
+    from projects.services import create_project
+
+    add(**compatible(wire))
+    project = create_project(admin_user, name="Lab")
+    page = admin_client.get(reverse("project-settings", args=[project.slug])).content.decode()
+    assert 'value="lab:large"' in page

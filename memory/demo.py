@@ -4,27 +4,36 @@ The chats in demo.toml are dated in the weeks before today. The usual cycles sum
 extractive summariser, so that no model is called.
 """
 
+import logging
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db import transaction
+from django.contrib.auth import get_user_model
+from django.db import connection, transaction
 from django.utils import timezone
 
+from chat.context_processors import DEMO_MODEL
 from chat.conversations.messages import draft, post_messages
 from chat.conversations.sessions import create_session
 from chat.models import Role, Session, Visibility
+from chat.prompt.preview import preview
+from chat.prompt.types import PromptMessage
+from chat.providers import ProviderError, get_provider
 from memory import blocks, facts
 from memory.layers import conversations, cycle, digests
 from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import Entry, EntryStatus
 from memory.moderation import entry_operations
-from projects.models import Membership, Project
+from memory.recall import indexing
+from projects.models import MemberRole, Membership, Project
 from projects.services import create_project
 
 # The slug of the first demo project on a server.
@@ -35,7 +44,13 @@ BANK_TOKENS = 900
 # The time between two lines of a chat, and from the last line to its summary.
 LINE_INTERVAL = timedelta(minutes=2)
 IDLE_TIME = timedelta(hours=1)
+# The percentage that is done when all chats are there, and the limits of the work after it.
+FILLED = 80
+INDEXING_S = 60.0
+READING_S = 20.0
 _DATE = re.compile(r"\{\+(\d+)\}")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -51,32 +66,137 @@ class DemoChat:
         return self.at + LINE_INTERVAL * len(self.lines)
 
 
-@transaction.atomic
 def create_demo(owner: Any, now: datetime | None = None) -> Project:
     """Create a demo project whose last chat was before `now`. Takes seconds."""
-    now = now or timezone.now()
-    content = tomllib.loads(TALK.read_text())
-    project = create_project(
+    with transaction.atomic():
+        project = _create_empty(owner)
+        fill(project.pk, now)
+    project.refresh_from_db()
+    return project
+
+
+def begin_demo(owner: Any) -> Project:
+    """Return the demo project of `owner`. If there is none, it is created, and is still empty."""
+    with transaction.atomic():
+        # Of two requests at once, the second finds the project of the first.
+        get_user_model().objects.select_for_update().get(pk=owner.pk)
+        own = Project.objects.filter(memberships__user=owner, memberships__role=MemberRole.OWNER)
+        demo = own.filter(archived_at=None).exclude(demo_progress=None).order_by("pk").last()
+        return demo or _create_empty(owner)
+
+
+def make(project_id: UUID) -> None:
+    """Fill a demo project while its page shows the progress, and prepare the first reply.
+
+    The demo model is loaded meanwhile. Then it reads the beginning of the prompt, which takes
+    seconds on a busy machine, while recall indexes the chats.
+    """
+    project = Project.objects.filter(pk=project_id).first()
+    if project is None or not project.is_being_made:
+        return
+    uses_demo_model = project.chat_model_name == DEMO_MODEL.setting
+    if uses_demo_model:
+        _in_thread(_warm_up, [PromptMessage("user", "Hello.")])
+
+    def report(percent: int) -> None:
+        _in_thread(_store_progress, project_id, percent).join()
+
+    if not fill(project_id, report=report, progress=FILLED):
+        return
+    reading = _in_thread(_read_prompt, project_id) if uses_demo_model else None
+    indexing.catch_up(project, seconds=INDEXING_S)
+    if reading is not None:
+        reading.join(READING_S)
+    Project.objects.filter(pk=project_id).update(demo_progress=100)
+
+
+@transaction.atomic
+def _store_progress(project_id: UUID, percent: int) -> None:
+    """Store the percentage, unless the project is locked now."""
+    rows = Project.objects.filter(pk=project_id)
+    if rows.select_for_update(no_key=True, skip_locked=True).values_list("pk"):
+        rows.update(demo_progress=percent)
+
+
+def _in_thread(work: Callable[..., object], *args: object) -> Thread:
+    """Run `work` in a thread, with a database connection of its own."""
+
+    def run() -> None:
+        try:
+            work(*args)
+        finally:
+            connection.close()
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def _read_prompt(project_id: UUID) -> None:
+    """Have the model read the prompt of the first reply. Its server keeps what it has read."""
+    # It may have been deleted meanwhile.
+    if project := Project.objects.filter(pk=project_id).first():
+        session = Session(project=project, visibility=Visibility.PROJECT)
+        _warm_up(preview(session, DEMO_MODEL.questions[0], None).messages)
+
+
+def _warm_up(prompt: Sequence[PromptMessage]) -> None:
+    try:
+        get_provider(DEMO_MODEL.setting, "warm-up").complete(prompt, max_tokens=1)
+    except ProviderError as error:
+        log.info("demo_warm_up_failed reason=%s", error)
+
+
+def _create_empty(owner: Any) -> Project:
+    described = tomllib.loads(TALK.read_text())["project"]
+    return create_project(
         owner,
-        name=content["project"]["name"],
-        instructions=content["project"]["instructions"].strip(),
+        name=described["name"],
+        instructions=described["instructions"].strip(),
         system_model=EXTRACTIVE,
         bank_max_tokens=BANK_TOKENS,
         share_raw_turns=True,
+        demo_progress=0,
     )
-    member = Membership.objects.select_related("project", "user").get(project=project)
+
+
+@transaction.atomic
+def fill(
+    project_id: UUID,
+    now: datetime | None = None,
+    report: Callable[[int], None] = lambda _: None,
+    progress: int = 100,
+) -> bool:
+    """Add the chats of the demo and their memory to a demo project, unless they are there.
+
+    Returns False if another process adds them. `report` is called with the percentage that is
+    done. It must use another connection, because all is written in one transaction. At the end,
+    the percentage is `progress`.
+    """
+    now = now or timezone.now()
+    members = Membership.objects.select_related("project", "user").filter(project=project_id)
+    # The lock of the process that fills it. A lock of the project itself would block `report`.
+    member = members.select_for_update(of=("self",), skip_locked=True).first()
+    if member is None:
+        return False
+    project, owner = member.project, member.user
+    if Session.objects.filter(project=project).exists():
+        return True
+    content = tomllib.loads(TALK.read_text())
+    for number, chat in enumerate(_chats(content["chat"], now, project.zone)):
+        session = _create_session(chat, project, owner)
+        idle_at = min(chat.ends + IDLE_TIME, now)
+        # A cycle would do the same, but searching for due work takes as long as the work.
+        conversations.summarise(session.pk, idle_at)
+        digests.update_layers(project.pk, idle_at)
+        report(number * FILLED // len(content["chat"]))
+    # These lock the project, so that `report` would wait.
     for block in content["block"]:
         blocks.put(project, None, block["name"], block["text"], owner)
     for fact in content["fact"]:
         since = _moment(now, project.zone, fact["days_ago"], "09:00")
         parts = (fact["subject"], fact["predicate"], fact["object"])
         facts.create_fact(member, facts.Statement(*parts, valid_from=since))
-    for chat in _chats(content["chat"], now, project.zone):
-        session = _create_session(chat, project, owner)
-        idle_at = min(chat.ends + IDLE_TIME, now)
-        # A cycle would do the same, but searching for due work takes as long as the work.
-        conversations.summarise(session.pk, idle_at)
-        digests.update_layers(project.pk, idle_at)
     # The demo shows a pinned entry.
     shown = project.entries.filter(state=EntryStatus.LIVE, session__isnull=False)
     entry = shown.order_by("-last_source_at")[1:2].first()
@@ -85,9 +205,8 @@ def create_demo(owner: Any, now: datetime | None = None) -> Project:
     while cycle.due(now, project):
         cycle.run(now, project)
     # New summaries use the server's model. save() would schedule a check of the whole project.
-    Project.objects.filter(pk=project.pk).update(system_model="")
-    project.refresh_from_db()
-    return project
+    Project.objects.filter(pk=project.pk).update(system_model="", demo_progress=progress)
+    return True
 
 
 def _chats(tables: list[dict[str, Any]], now: datetime, zone: ZoneInfo) -> Iterator[DemoChat]:

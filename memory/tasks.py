@@ -7,7 +7,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from memory import backfill
+from memory import backfill, demo
 from memory.forgetting import retention
 from memory.layers import conversations, cycle, digests
 from memory.metrics import CYCLE
@@ -44,6 +44,12 @@ def run_cycle() -> None:
 def add_lines() -> None:
     """Give lines to entries from before there were lines; the next cycle continues."""
     backfill.add_lines(seconds=BACKFILL_S)
+
+
+@shared_task
+def make_demo(project_id: str) -> None:
+    """Fill the demo project of somebody who waits for it."""
+    demo.make(UUID(project_id))
 
 
 @shared_task

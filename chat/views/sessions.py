@@ -41,9 +41,11 @@ JUST_DELETED = "just_deleted"
 def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a project: the form for a new chat, and its chats, archived ones, or matches of `q`.
 
-    `?part=chats` returns the sidebar's list.
+    `?part=chats` returns the sidebar's list; `?part=progress` what is done of a demo project.
     """
     member = membership(request.user, slug)
+    if request.GET.get("part") == "progress":
+        return render(request, "chat/_demo_progress.html", {"project": member.project})
     if request.GET.get("part") == "chats":
         context = {"project": member.project, "membership": member}
         return render(request, "chat/_sidebar_chats.html", context)

@@ -34,7 +34,7 @@ FORMAT = "strata-project"
 VERSION = 1
 MANIFEST, SCHEMA, SETTINGS = "manifest.json", "schema.json", "project.json"
 # Columns of a project that depend on this server.
-LOCAL_COLUMNS = ("id", "name", "slug", "archived_at", "created_at")
+LOCAL_COLUMNS = ("id", "name", "slug", "demo_progress", "archived_at", "created_at")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
-"""The first-run page: choose a model, create a project, or load the demo."""
+"""The first-run page: explore the demo, or create a project."""
 
+import logging
 from typing import Any
 
 from django import forms
@@ -12,8 +13,11 @@ from django.views.decorators.http import require_http_methods
 
 from chat.providers import discovery
 from memory import demo
+from memory.tasks import make_demo
 from projects.models import Project, validate_model_name
 from projects.services import create_project
+
+log = logging.getLogger(__name__)
 
 # The choice for a model that is not listed.
 OTHER = "other"
@@ -62,15 +66,28 @@ class WelcomeForm(forms.ModelForm):
         return str(data.get("other", "") if data["model"] == OTHER else data["model"])
 
 
+def _begin_demo(user: Any) -> Project:
+    """Return the demo project of `user`, which a worker fills if it is new."""
+    project = demo.begin_demo(user)
+    if project.is_being_made:
+        try:
+            make_demo.delay(str(project.pk))
+        except Exception as error:
+            # Brokers have no common exception class.
+            log.warning("demo_enqueue_failed project=%s cause=%r", project.pk, error)
+            demo.fill(project.pk)
+    return project
+
+
 @login_required
 @require_http_methods(["GET", "POST"])
 def welcome(request: HttpRequest) -> HttpResponse:
-    """Try a model, create a project, or load the demo."""
+    """Begin the demo, try a model, or create a project."""
     action = request.POST.get("action", "")
     form = WelcomeForm(request.POST or None, initial={"model": ""})
     context: dict[str, Any] = {"form": form}
     if action == "demo":
-        return redirect("memory", demo.create_demo(request.user).slug)
+        return redirect("project", _begin_demo(request.user).slug)
     if action == "try":
         # Trying a model needs no project name.
         form.fields["name"].required = False

@@ -254,6 +254,8 @@ class Project(models.Model):
             "the server default."
         ),
     )
+    # The percentage of a demo project that is made; None for other projects.
+    demo_progress = models.PositiveSmallIntegerField(null=True, editable=False)
     archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -274,6 +276,15 @@ class Project(models.Model):
     def is_archived(self) -> bool:
         """Whether the project is read-only and listed apart."""
         return self.archived_at is not None
+
+    @property
+    def is_demo(self) -> bool:
+        return self.demo_progress is not None
+
+    @property
+    def is_being_made(self) -> bool:
+        """Whether this is a demo project whose chats are still being added."""
+        return self.demo_progress is not None and self.demo_progress < 100
 
     @property
     def zone(self) -> ZoneInfo:

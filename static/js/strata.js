@@ -6,6 +6,7 @@ import "./busy.js";
 import "./chat-menu.js";
 import "./composer.js";
 import "./copy.js";
+import "./demo-progress.js";
 import "./drawer.js";
 import "./earlier-turns.js";
 import "./live-updates.js";

@@ -25,6 +25,7 @@ def test_from_the_welcome_to_the_first_remembered_chat(newcomer, server, say):
     page = newcomer
     expect(page.get_by_role("heading", name="Welcome to Strata")).to_be_visible()
     server.model.say("Hello, I am scripted.")
+    page.get_by_text("Choose a model").click()
     page.get_by_role("button", name="Test").click()
     expect(page.get_by_role("status")).to_contain_text("Hello, I am scripted.")
     page.get_by_label("Name", exact=True).fill("Ledger")
@@ -44,6 +45,33 @@ def test_from_the_welcome_to_the_first_remembered_chat(newcomer, server, say):
     page.locator("a.sources-link").click()
     summary = page.locator(".memory-item.c-conversation", has_text="The cutover is on 3 March")
     expect(summary.first).to_be_visible()
+
+
+def test_a_double_click_makes_one_demo_which_opens_on_questions(newcomer, server):
+    code = (
+        "from config.postgres.server import install_broker; from django.conf import settings;"
+        " install_broker(settings.CELERY_BROKER_URL)"
+    )
+    server.manage("shell", "-c", code)
+    page = newcomer
+    page.get_by_role("button", name="Explore the demo").dblclick()
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    slug = page.url.rstrip("/").rpartition("/")[2]
+    page.goto("/?all")
+    expect(page.locator("main").get_by_role("link", name="Island Ferry")).to_have_count(1)
+    page.go_back()
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    # What a worker would do.
+    code = (
+        "from memory import demo; from projects.models import Project;"
+        f" demo.make(Project.objects.get(slug='{slug}').pk)"
+    )
+    server.manage("shell", "-c", code)
+    server.model.say("The payments team, for two weeks now.")
+    page.get_by_role("button", name="Who owns billing now, and since when?").click()
+    answer = page.locator(".turn").nth(1)
+    expect(answer).to_contain_text("The payments team")
+    expect(answer.locator("a.sources-link")).to_contain_text("Used")
 
 
 def test_a_file_is_imported_with_its_progress_in_sight(page, server, begin, tmp_path):

@@ -89,8 +89,9 @@ class CallAdmin(ReadOnlyAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        sums = {"sums": usage_sums(), "sum_days": SUM_DAYS}
-        return super().changelist_view(request, sums | (extra_context or {}))
+        sums, charts = usage_sums()
+        context = {"sums": sums, "charts": charts, "sum_days": SUM_DAYS}
+        return super().changelist_view(request, context | (extra_context or {}))
 
 
 @admin.register(IndexCursor)

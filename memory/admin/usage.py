@@ -2,21 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import Count, F, Sum
-from django.db.models.functions import TruncDate
-from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.models import Message, Role
-from memory.models import Call
+from memory.views.charts.usage import SUM_DAYS, StackedBars, model_calls, usage_charts
 
-SUM_DAYS = 30
+__all__ = ["SUM_DAYS", "usage_sums"]
+
 MAX_SUM_ROWS = 31
 
 
@@ -43,36 +40,21 @@ class UsageTable(NamedTuple):
     rows: list[UsageSum]
 
 
-def usage_sums() -> list[UsageTable]:
-    """Return the sums of the last SUM_DAYS days by user, model and day.
+def usage_sums() -> tuple[list[UsageTable], list[StackedBars]]:
+    """Return the sums of the last SUM_DAYS days by user, model and day, and their charts.
 
     The user of a reply wrote the message that it answers. Memory has no user.
     """
-    since = timezone.now() - timedelta(days=SUM_DAYS)
-    replies = Message.objects.filter(
-        role=Role.ASSISTANT, created_at__gte=since, input_tokens__isnull=False
-    ).exclude(model="")
-    replied = _grouped(replies, "created_at", user="parent__author__username")
-    called = _grouped(Call.objects.filter(started_at__gte=since), "started_at")
+    replied, called = model_calls()
     memory, unknown = gettext("Strata (memory)"), gettext("unknown")
     rows = [row | {"user": row["user"] or unknown} for row in replied]
     rows += [row | {"user": memory} for row in called]
-    return [
+    tables = [
         UsageTable(_("By user"), _largest_first(_sums(rows, "user"))),
         UsageTable(_("By model"), _largest_first(_sums(rows, "model"))),
         UsageTable(_("By day"), sorted(_sums(rows, "day"), key=lambda row: row.name, reverse=True)),
     ]
-
-
-def _grouped(rows: Any, moment: str, **more: str) -> Iterable[dict[str, Any]]:
-    groups = {name: F(path) for name, path in more.items()}
-    days = rows.order_by().annotate(day=TruncDate(moment), **groups)
-    return days.values("day", "model", *more).annotate(
-        calls=Count("pk"),
-        input=Sum("input_tokens"),
-        output=Sum("output_tokens"),
-        paid=Sum("cost"),
-    )
+    return tables, usage_charts(rows)
 
 
 def _sums(rows: list[dict[str, Any]], key: str) -> Iterable[UsageSum]:

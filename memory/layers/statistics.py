@@ -1,22 +1,20 @@
 """Figures about a project's memory: its growth, the particulars in its entries, and its cost."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from functools import cached_property
-from typing import Any
 
 from django.db.models import Count, Func, IntegerField, Prefetch, QuerySet, Sum
-from django.db.models.functions import Coalesce, TruncWeek
+from django.db.models.functions import TruncWeek
 from django.utils import timezone
 
 from memory.layers import losses
 from memory.layers.coverage import messages_of
 from memory.layers.entities import EntityKind
 from memory.layers.periods import Granularity
-from memory.models import Call, Entry, EntryStatus
+from memory.models import Entry, EntryStatus
 from memory.models.entries import CONVERSATION
 from projects.models import Project
 
@@ -34,12 +32,10 @@ _CURRENT = (EntryStatus.LIVE, EntryStatus.ABSORBED, EntryStatus.FADED)
 
 @dataclass(frozen=True)
 class WeekStatistics:
-    """The messages remembered from the week of `monday`, and the tokens and cost spent in it."""
+    """The messages remembered from the week of `monday`."""
 
     monday: date
     messages: int = 0
-    tokens: int = 0
-    cost: Decimal = Decimal(0)
 
 
 @dataclass(frozen=True)
@@ -68,25 +64,13 @@ class MemoryStatistics:
         mondays = [monday - timedelta(weeks=back) for back in range(WEEKS_SHOWN - 1, -1, -1)]
         start = datetime.combine(mondays[0], time.min, self.project.zone)
         entries = self.project.entries.filter(granularity=CONVERSATION, last_source_at__gte=start)
-        messages = dict(self._by_week(entries, "last_source_at", Sum("message_count")))
-        calls = Call.objects.filter(project=self.project, started_at__gte=start)
-        tokens = Sum("input_tokens") + Sum("output_tokens")
-        cost = Coalesce(Sum("cost"), Decimal(0))
-        spent = {week: sums for week, *sums in self._by_week(calls, "started_at", tokens, cost)}
-        weeks = [
-            WeekStatistics(monday, messages.get(monday, 0), *spent.get(monday, ()))
-            for monday in mondays
-        ]
-        filled = [place for place, week in enumerate(weeks) if week.messages or week.tokens]
-        return weeks[min([*filled, WEEKS_SHOWN - 1]) :]
-
-    def _by_week(self, rows: QuerySet, column: str, *sums: Any) -> Iterator[tuple]:
-        """Yield (monday, *sums) for each week with rows, in the project's time zone."""
         zone = self.project.zone
-        weeks = rows.order_by().annotate(week=TruncWeek(column, tzinfo=zone)).values("week")
-        totals = {f"total{number}": sum_ for number, sum_ in enumerate(sums)}
-        for row in weeks.annotate(**totals):
-            yield (timezone.localdate(row["week"], zone), *(row[name] for name in totals))
+        rows = entries.order_by().annotate(week=TruncWeek("last_source_at", tzinfo=zone))
+        sums = rows.values_list("week").annotate(Sum("message_count"))
+        messages = {timezone.localdate(week, zone): count for week, count in sums}
+        weeks = [WeekStatistics(monday, messages.get(monday, 0)) for monday in mondays]
+        filled = [place for place, week in enumerate(weeks) if week.messages]
+        return weeks[min([*filled, WEEKS_SHOWN - 1]) :]
 
     @cached_property
     def layers(self) -> list[LayerStatistics]:
@@ -99,11 +83,6 @@ class MemoryStatistics:
             for layer in Granularity
             if layer in counts
         ]
-
-    @property
-    def cost(self) -> Decimal:
-        """The cost of all weeks shown, in US dollars."""
-        return sum((week.cost for week in self.weeks), Decimal(0))
 
 
 class _LossCount(Func):

@@ -17,11 +17,9 @@ CHART_HEIGHT, BAR_STEP, BAR_GAP = 60.0, 12.0, 2.0
 
 
 @register.inclusion_tag("memory/_weekly_chart.html")
-def weekly_chart(
-    weeks: Sequence[WeekStatistics], of: str, label: Any, layer: str
-) -> dict[str, object]:
-    """Draw a number by week, with a table. `of` is a field of Week; `layer` names the colour."""
-    values = [getattr(week, of) for week in weeks]
+def weekly_chart(weeks: Sequence[WeekStatistics], label: Any, layer: str) -> dict[str, object]:
+    """Draw the messages of each week, with a table. `layer` names the colour."""
+    values = [week.messages for week in weeks]
     highest = max([*values, 1])
     heights = [round(CHART_HEIGHT * value / highest, 1) for value in values]
     return {

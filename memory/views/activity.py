@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -17,6 +18,7 @@ from memory.layers.statistics import MemoryStatistics
 from memory.models import Activity, Entry, Fact
 from memory.permissions import entries_for
 from memory.views import project_page, render_page
+from memory.views.charts.usage import model_calls, usage_charts
 from memory.views.forms.search import ActivityForm
 from projects.models import Membership
 
@@ -76,6 +78,7 @@ def overview(request: HttpRequest, member: Membership) -> HttpResponse:
             "people": people[:MAX_PEOPLE],
             "bank": rendered_bank(project),
             "glance": MemoryStatistics(project),
+            "usage": usage_charts(chain(*model_calls(project))),
         }
     return render_page(request, member, template, context)
 

@@ -21,6 +21,7 @@ from memory.models import Activity, Fact, FactSource, FactStatus, ModerationReas
 from memory.recall import relevant_facts
 from memory.views import count_choices, project_page, render_page
 from memory.views.activity import activity_rows
+from memory.views.charts.facts_over_time import facts_over_time
 from memory.views.forms.facts import FactCloseForm, FactForm, FactSearchForm, midnight
 from projects.core.errors import DomainError
 from projects.models import MemberRole, Membership
@@ -30,6 +31,8 @@ PAGE_SIZE = 50
 MAX_HISTORY = 50
 # The maximum number of facts that a search returns.
 MAX_FOUND = 50
+# The maximum number of facts on the timeline.
+MAX_DRAWN = 1_000
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,17 @@ class FactRow:
 def fact_list(request: HttpRequest, member: Membership) -> HttpResponse:
     """Show the facts that are valid today or on another day, or those that wait or are hidden.
 
-    `add` opens the form for a new fact, filled in from the query string.
+    `add` opens the form for a new fact, filled in from the query string. `timeline` draws all facts
+    over time.
     """
+    if "timeline" in request.GET:
+        rows = permissions.facts_for(member).with_validity().newest_first()[:MAX_DRAWN]
+        context = {
+            "timeline": facts_over_time(rows),
+            "states": _states(member),
+            "chosen": "timeline",
+        }
+        return render_page(request, member, "facts_timeline.html", context)
     names = ("subject", "predicate", "object") if "add" in request.GET else ()
     initial = {name: request.GET.get(name, "") for name in names}
     return _list_page(request, member, FactForm(member.project, initial=initial))
@@ -101,11 +113,10 @@ def _list_page(
     groups = (
         permissions.contradictions(member) if is_live and member.role == MemberRole.OWNER else []
     )
-    states = count_choices(permissions.facts_for(member).current(), "state", FactStatus.choices)
     context = {
         "form": form,
         "adding": new_fact,
-        "states": [row for row in states if row[0] == FactStatus.LIVE or row[2]],
+        "states": _states(member),
         "chosen": state,
         "page": page,
         "rows": _rows(member, list(page), deciding=not is_live),
@@ -114,6 +125,13 @@ def _list_page(
         "back": request.get_full_path() if request.method == "GET" else "",
     }
     return render_page(request, member, "facts.html", context, status)
+
+
+def _states(member: Membership) -> list[tuple[str, str, int]]:
+    """Return the states that facts have, and LIVE, with the number of their facts."""
+    rows = permissions.facts_for(member).current()
+    states = count_choices(rows, "state", FactStatus.choices)
+    return [row for row in states if row[0] == FactStatus.LIVE or row[2]]
 
 
 def _rows(member: Membership, rows: Sequence[Fact], deciding: bool = False) -> list[FactRow]:

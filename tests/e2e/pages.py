@@ -54,6 +54,7 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "review": f"{memory}/review/",
         "activity": f"{memory}/activity/",
         "facts": f"{memory}/facts/",
+        "facts-timeline": f"{memory}/facts/?timeline",
         "fact": f"{memory}/facts/{fact}/",
         "blocks": f"{memory}/blocks/",
         "forget": f"{memory}/forget/",

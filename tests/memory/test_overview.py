@@ -1,45 +1,30 @@
 """A project's home: what is counted, by week and by layer, and for whom."""
 
 from datetime import UTC, date, datetime
-from decimal import Decimal
 
 import pytest
 from django.urls import reverse
 
 from memory.layers.statistics import WEEKS_SHOWN, MemoryStatistics
-from memory.models import Call
+from memory.models import Entry
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
 
 
-def spend(project, at: datetime, tokens: int, cost: str) -> None:
-    call = Call.objects.create(
-        project=project,
-        kind="digest",
-        model="scripted",
-        input_tokens=tokens,
-        output_tokens=1,
-        cost=Decimal(cost),
-    )
-    Call.objects.filter(pk=call.pk).update(started_at=at)
-
-
 def test_weeks_begin_with_the_first_in_which_there_was_something(project, entry):
-    spend(project, datetime(2026, 3, 16, 1, tzinfo=UTC), 99, "0.25")
     weeks = MemoryStatistics(project, NOW).weeks
-    assert [(week.monday, week.messages, week.tokens) for week in weeks] == [
-        (date(2026, 3, 9), 2, 0),
-        (date(2026, 3, 16), 0, 100),
+    assert [(week.monday, week.messages) for week in weeks] == [
+        (date(2026, 3, 9), 2),
+        (date(2026, 3, 16), 0),
     ]
-    assert MemoryStatistics(project, NOW).cost == Decimal("0.25")
 
 
-def test_a_week_is_one_of_the_projects_zone(project):
+def test_a_week_is_one_of_the_projects_zone(project, entry):
     # Still Sunday in New York.
-    spend(project, datetime(2026, 3, 16, 1, tzinfo=UTC), 99, "0.25")
+    Entry.objects.update(last_source_at=datetime(2026, 3, 16, 1, tzinfo=UTC))
     project.timezone = "America/New_York"
-    assert [week.tokens for week in MemoryStatistics(project, NOW).weeks] == [100, 0]
+    assert [week.messages for week in MemoryStatistics(project, NOW).weeks] == [2, 0]
 
 
 def test_an_empty_project_has_its_present_week(project):
@@ -48,9 +33,10 @@ def test_an_empty_project_has_its_present_week(project):
     assert MemoryStatistics(project, NOW).layers == []
 
 
-def test_no_more_weeks_than_can_be_read(project):
-    spend(project, datetime(2024, 1, 1, tzinfo=UTC), 9, "1")
-    spend(project, datetime(2025, 9, 24, tzinfo=UTC), 9, "1")
+def test_no_more_weeks_than_can_be_read(project, entry, remember):
+    Entry.objects.update(last_source_at=datetime(2024, 1, 1, tzinfo=UTC))
+    at = datetime(2025, 9, 24, tzinfo=UTC)
+    remember("- More", entry.session, first_seq=3, last_seq=4, last_source_at=at)
     assert len(MemoryStatistics(project, NOW).weeks) == WEEKS_SHOWN
 
 

@@ -24,6 +24,7 @@ QUERIES = {
     "entry of a period": 17,
     "fact": 12,
     "facts": 11,
+    "facts timeline": 6,
     "found": 14,
     "imports": 5,
     "jump": 8,
@@ -107,6 +108,7 @@ def pages(project) -> dict[str, str]:
         "entry of a period": reverse("entry", args=[slug, digest]),
         "entry of a chat": reverse("entry", args=[slug, spoken]),
         "fact": reverse("fact", args=[slug, fact]),
+        "facts timeline": f"{paths['facts']}?timeline",
         "jump": reverse("jump", args=[slug]) + "?q=wheelchair",
     }
 

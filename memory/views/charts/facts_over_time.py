@@ -1,0 +1,71 @@
+"""The facts of a project over time, by subject."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from django.utils import timezone
+
+from memory.models import Fact
+
+# The subjects with most changes are shown.
+MAX_SUBJECTS = 20
+MIN_PERCENT = 1.0
+
+
+class Period(NamedTuple):
+    """The time in which a fact is valid, in percent of the picture."""
+
+    fact: Fact
+    until: datetime | None
+    x: str
+    width: str
+
+
+@dataclass(frozen=True)
+class SubjectTimeline:
+    """The facts about one subject, one line for each predicate, oldest first."""
+
+    subject: str
+    lines: Sequence[tuple[str, Sequence[Period]]]
+
+
+@dataclass(frozen=True)
+class FactsOverTime:
+    first: datetime
+    subjects: Sequence[SubjectTimeline]
+    # The number of further subjects, which are not shown.
+    more: int
+
+
+def facts_over_time(facts: Iterable[Fact]) -> FactsOverTime | None:
+    """Draw rows of `FactQuerySet.with_validity`; None without facts."""
+    by_subject: dict[str, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        by_subject[fact.subject].append(fact)
+    if not by_subject:
+        return None
+    now = timezone.now()
+    first = min(fact.valid_from for rows in by_subject.values() for fact in rows)
+    span = max((now - first).total_seconds(), 1.0)
+
+    def percent(moment: datetime) -> float:
+        return 100 * min(max((moment - first).total_seconds() / span, 0.0), 1.0)
+
+    def period(fact: Fact) -> Period:
+        until = getattr(fact, "until", None)
+        start = min(percent(fact.valid_from), 100 - MIN_PERCENT)
+        width = max(percent(until or now) - start, MIN_PERCENT)
+        return Period(fact, until, f"{start:.2f}", f"{width:.2f}")
+
+    def timeline(subject: str) -> SubjectTimeline:
+        lines: dict[str, list[Period]] = defaultdict(list)
+        for fact in sorted(by_subject[subject], key=lambda fact: (fact.valid_from, fact.pk)):
+            lines[fact.predicate].append(period(fact))
+        return SubjectTimeline(subject, list(lines.items()))
+
+    ordered = sorted(by_subject, key=lambda subject: (-len(by_subject[subject]), subject))
+    shown = [timeline(subject) for subject in ordered[:MAX_SUBJECTS]]
+    return FactsOverTime(first, shown, len(ordered) - len(shown))

@@ -1,0 +1,166 @@
+"""Tokens and cost of model calls by day and model, as stacked bars."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from django.db.models import Count, F, QuerySet, Sum
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from chat.models import Message, Role
+from memory.models import Call
+from projects.models import Project
+
+SUM_DAYS = 30
+# Further models are one series, "other models".
+MAX_SERIES = 4
+# The share of a day's width that its bar takes.
+BAR_SHARE = 0.7
+
+
+class Bar(NamedTuple):
+    """A part of a day's bar, in percent of the picture. `series` counts from 0."""
+
+    series: int
+    x: str
+    y: str
+    width: str
+    height: str
+    title: str
+
+
+@dataclass(frozen=True)
+class StackedBars:
+    """Values by day and model. `models` are the series: the names by their number from 0."""
+
+    label: str | Promise
+    days: Sequence[date]
+    models: Mapping[int, str]
+    values: Mapping[tuple[date, str], Any]
+    show: Callable[[Any], str]
+
+    @property
+    def total(self) -> str:
+        return self.show(sum(self.values.values()))
+
+    @property
+    def top(self) -> str:
+        """The value at the upper edge."""
+        return self.show(self._highest)
+
+    @cached_property
+    def _highest(self) -> Any:
+        return max(self._sum(day) for day in self.days)
+
+    def _sum(self, day: date) -> Any:
+        return sum(self.values.get((day, model), 0) for model in self.models.values())
+
+    @property
+    def bars(self) -> list[Bar]:
+        bars = []
+        step = 100 / len(self.days)
+        for number, day in enumerate(self.days):
+            base = 0.0
+            for series, model in self.models.items():
+                value = self.values.get((day, model), 0)
+                height = 100 * float(value) / float(self._highest)
+                if not value:
+                    continue
+                x, y = step * (number + (1 - BAR_SHARE) / 2), 100 - base - height
+                left, upper, width, tall = (
+                    f"{size:.2f}" for size in (x, y, step * BAR_SHARE, height)
+                )
+                title = f"{model}: {self.show(value)}"
+                bars.append(Bar(series, left, upper, width, tall, title))
+                base += height
+        return bars
+
+    @property
+    def rows(self) -> list[tuple[date, list[str], str]]:
+        """The days with calls, newest first: (day, value of each model, sum)."""
+        return [
+            (
+                day,
+                [self.show(self.values.get((day, model), 0)) for model in self.models.values()],
+                self.show(total),
+            )
+            for day in reversed(self.days)
+            if (total := self._sum(day))
+        ]
+
+
+def model_calls(project: Project | None = None) -> tuple[list[dict], list[dict]]:
+    """Return the sums of the last SUM_DAYS days by day and model: replies by the user of the
+    message that they answer, and calls for memory. Two queries.
+    """
+    since = timezone.now() - timedelta(days=SUM_DAYS)
+    replies = Message.objects.filter(
+        role=Role.ASSISTANT, created_at__gte=since, input_tokens__isnull=False
+    ).exclude(model="")
+    calls = Call.objects.filter(started_at__gte=since)
+    if project is not None:
+        replies, calls = replies.filter(project=project), calls.filter(project=project)
+    replied = _grouped(replies, "created_at", user=F("parent__author__username"))
+    return list(replied), list(_grouped(calls, "started_at"))
+
+
+def _grouped(rows: QuerySet, moment: str, **more: F) -> QuerySet:
+    days = rows.order_by().annotate(day=TruncDate(moment), **more)
+    return days.values("day", "model", *more).annotate(
+        calls=Count("pk"),
+        input=Sum("input_tokens"),
+        output=Sum("output_tokens"),
+        paid=Sum("cost"),
+    )
+
+
+def usage_charts(rows: Iterable[Mapping[str, Any]]) -> list[StackedBars]:
+    """Return the charts of tokens and of cost from rows of `model_calls`, as far as there are
+    any.
+    """
+    tokens: dict[tuple[date, str], int] = defaultdict(int)
+    cost: dict[tuple[date, str], Decimal] = defaultdict(Decimal)
+    for row in rows:
+        key = (row["day"], row["model"])
+        tokens[key] += (row["input"] or 0) + (row["output"] or 0)
+        cost[key] += row["paid"] or 0
+    names = _series(tokens)
+    charts = [
+        _chart(_("Tokens by day and model"), tokens, names, str),
+        _chart(_("Cost by day and model"), cost, names, lambda value: f"${value:.4f}"),
+    ]
+    return [chart for chart in charts if chart.models]
+
+
+def _series(values: Mapping[tuple[date, str], int]) -> list[str]:
+    """Return the models with the largest values; the last stands for all others."""
+    sums: dict[str, int] = defaultdict(int)
+    for (_day, model), value in values.items():
+        sums[model] += value
+    models = sorted(sums, key=lambda model: (-sums[model], model))
+    return models[:MAX_SERIES] + [gettext("other models")] * (len(models) > MAX_SERIES)
+
+
+def _chart(
+    label: str | Promise,
+    values: Mapping[tuple[date, str], Any],
+    names: Sequence[str],
+    show: Callable[[Any], str],
+) -> StackedBars:
+    """Return the chart of `values`. A model has the same number in `names` in each chart."""
+    merged: dict[tuple[date, str], Any] = defaultdict(int)
+    for (day, model), value in values.items():
+        merged[day, model if model in names else names[-1]] += value
+    used = {model for (_day, model), value in merged.items() if value}
+    models = {number: name for number, name in enumerate(names) if name in used}
+    today = timezone.localdate()
+    days = [today - timedelta(days=back) for back in range(SUM_DAYS - 1, -1, -1)]
+    return StackedBars(label, days, models, merged, show)

@@ -318,7 +318,7 @@ class TestPage:
         assert "data-running" in page
         jobs.run_import(Import.objects.get().pk)
         part = client.get(f"{PAGE}?part").content.decode()
-        assert "1 chats: 13 messages imported, 0 skipped, 0 rejected" in part
+        assert "1 chat: 13 messages imported, 0 skipped, 0 rejected" in part
         assert "data-running" not in part
         assert "<html" not in part
 

@@ -91,14 +91,14 @@ def test_a_file_is_imported_with_its_progress_in_sight(page, server, begin, tmp_
         "from chat.importers import jobs; from chat.models import Import;"
         " jobs.run_import(Import.objects.order_by('-created_at').first().pk)",
     )
-    expect(mine).to_contain_text("1 chats: 1 messages imported", timeout=15_000)
+    expect(mine).to_contain_text("1 chat: 1 message imported", timeout=15_000)
     page.get_by_role("link", name="New chat").click()
     expect(page.locator("main")).to_contain_text("1 Mar")
 
 
 def test_a_message_is_searched_and_opened(page, demo):
     page.goto(f"/projects/{demo}/search/")
-    page.get_by_label("Search for", exact=True).fill("Who may travel with a wheelchair?")
+    page.get_by_label("Search messages, memories and facts").fill("Who may travel with a wheelchair?")
     page.get_by_role("main").get_by_role("button", name="Search").click()
     result = page.locator(".recall-results > li", has_text="companion")
     result.first.get_by_text("Why this result").click()

@@ -39,7 +39,7 @@ QUERIES = {
     "message-edit": 7,
     "message-revisions": 7,
     "notes": 6,
-    "overview": 15,
+    "overview": 16,
     "project": 7,
     "project-settings": 12,
     "projects": 5,

@@ -5,6 +5,8 @@ from typing import Any
 
 from django import forms
 from django.core.validators import MaxLengthValidator
+from django.db import models
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -12,7 +14,7 @@ from chat import attachments, providers
 from chat.attachments import images
 from chat.conversations import messages
 from chat.conversations.messages import MAX_MESSAGE_CHARS
-from chat.conversations.sessions import clamp_history_limit
+from chat.conversations.sessions import clamp_history_limit, delete_session, update_session
 from chat.models import Message, ModelProvider, ProviderKind, Session, Visibility
 from chat.models.providers import validate_provider_name
 from chat.providers import discovery
@@ -202,6 +204,41 @@ class SessionForm(forms.ModelForm):
 
     def clean_history_limit(self) -> int | None:
         return clamp_history_limit(self.cleaned_data["history_limit"])
+
+
+class BulkAction(models.TextChoices):
+    ARCHIVE = "archive", _("Archive")
+    UNARCHIVE = "unarchive", _("Unarchive")
+    DELETE = "delete", _("Delete")
+
+
+class BulkForm(forms.Form):
+    """One action for several of `chats`. Deletion has to be `confirmed`."""
+
+    chats = forms.ModelMultipleChoiceField(Session.objects.none())
+    action = forms.ChoiceField(choices=BulkAction.choices)
+    confirmed = forms.BooleanField(required=False)
+
+    def __init__(self, chats: QuerySet[Session], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["chats"]
+        assert isinstance(field, forms.ModelMultipleChoiceField)
+        field.queryset = chats
+
+    @property
+    def needs_confirmation(self) -> bool:
+        data = self.cleaned_data
+        return data["action"] == BulkAction.DELETE and not data["confirmed"]
+
+    def apply(self) -> int:
+        """Apply the action to each chat and return their number."""
+        action = self.cleaned_data["action"]
+        for chat in self.cleaned_data["chats"]:
+            if action == BulkAction.DELETE:
+                delete_session(chat)
+            else:
+                update_session(chat, archived=action == BulkAction.ARCHIVE)
+        return len(self.cleaned_data["chats"])
 
 
 class SessionActionsForm(forms.Form):

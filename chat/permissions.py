@@ -107,6 +107,14 @@ def may_manage(member: Membership, session: Session) -> bool:
     )
 
 
+def manageable_sessions(member: Membership) -> QuerySet[Session]:
+    """Return the chats of the project that `member` may manage, as `may_manage` says."""
+    chats = Session.objects.visible_to(member.user).chats().filter(project=member.project)
+    if not member.may_write:
+        return chats.none()
+    return chats if member.role == MemberRole.OWNER else chats.filter(creator=member.user_id)
+
+
 def may_post(member: Membership, session: Session) -> bool:
     """Return whether `member` may post messages; nobody may in a closed chat or in a session of
     notes.

@@ -67,7 +67,9 @@ class MessageFilter(filters.FilterSet):
 
 
 class MessageListView(generics.ListAPIView):
-    """The messages of a conversation, in order."""
+    """The messages of a conversation, in order. A deleted message has no content. A cleared
+    conversation begins with the first message after that.
+    """
 
     queryset = Message.objects.none()
     serializer_class = MessageSerializer
@@ -84,7 +86,7 @@ class MessageListView(generics.ListAPIView):
     def get_queryset(self) -> QuerySet[Message]:
         request = self.request
         session = permissions.session_for_reading(request.user, self.kwargs["pk"], request.auth)
-        return session.messages.select_related("author")
+        return session.messages.filter(seq__gt=session.cleared_through).select_related("author")
 
     def get_serializer_context(self) -> dict[str, object]:
         return super().get_serializer_context() | {"reader": self.request.user}

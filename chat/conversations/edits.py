@@ -54,7 +54,7 @@ def locked_session(project_id: UUID, session_id: UUID) -> Iterator[Session]:
         session = rows.get(project=project_id, pk=session_id)
         yield session
         session.touch(timezone.now())
-        session.save(update_fields=["version", "last_activity_at", "head"])
+        session.save(update_fields=["version", "last_activity_at", "head", "cleared_through"])
 
 
 def current_version(message: Message, version: int | None) -> Message:
@@ -162,7 +162,7 @@ def react(message: Message, user, emoji: str, wanted: bool) -> None:
 
 
 def clear(session: Session) -> int:
-    """Delete all messages of the session and return how many there were.
+    """Delete all messages of the session and return how many there were. Lists leave them out.
 
     Raises ConflictError while a reply is unfinished.
     """
@@ -174,7 +174,7 @@ def clear(session: Session) -> int:
         for message in messages:
             message.deleted_at, message.version = now, message.version + 1
         Message.objects.bulk_update(messages, ["deleted_at", "version"], batch_size=500)
-        locked.head = None
+        locked.head, locked.cleared_through = None, locked.last_seq
         message_changed.send(sender=Message, session=locked, messages=messages)
         messages_deleted.send(sender=Message, session=locked, messages=messages)
     return len(messages)

@@ -102,6 +102,12 @@ class Session(ProjectScopedModel):
     )
     last_seq = models.PositiveIntegerField(default=0, editable=False)
     version = models.PositiveIntegerField(default=0, editable=False)
+    cleared_through = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="The highest `seq` when the chat was cleared. Lists begin after it.",
+    )
     head = models.ForeignKey(
         "chat.Message",
         null=True,

@@ -1,5 +1,6 @@
 """The pages of a project's chats."""
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db import transaction
@@ -9,6 +10,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import attachments, permissions
@@ -20,7 +22,14 @@ from chat.conversations.sessions import (
     restore_session,
     update_session,
 )
-from chat.forms import MessageForm, NewChatForm, SessionActionsForm, SessionForm
+from chat.forms import (
+    BulkAction,
+    BulkForm,
+    MessageForm,
+    NewChatForm,
+    SessionActionsForm,
+    SessionForm,
+)
 from chat.links import latest_url, message_url, session_url
 from chat.models import Message, Session, SessionStatus
 from chat.prompt.preview import preview
@@ -29,7 +38,7 @@ from chat.streaming.poller import StreamGrant
 from chat.views import presenters
 from projects.core.errors import ConflictError
 from projects.models import Membership
-from projects.permissions import membership, project_for_writing
+from projects.permissions import WRITERS, membership, project_for_writing, require_active
 
 CHATS_PER_PAGE = 50
 # The key in the browser session for the chat that was deleted last.
@@ -174,6 +183,39 @@ def organise(request: HttpRequest, slug: str, pk) -> HttpResponse:
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
+def bulk(request: HttpRequest, slug: str) -> HttpResponse:
+    """Archive, unarchive or delete the selected chats. Deletion is confirmed on a page of its own.
+
+    Chats that the user may not manage are refused together with the rest.
+    """
+    if request.method == "GET":
+        return redirect("project", slug)
+    member = membership(request.user, slug, WRITERS)
+    require_active(member.project)
+    form = BulkForm(permissions.manageable_sessions(member), request.POST)
+    if not form.is_valid():
+        messages.error(request, _("Select the chats and an action."))
+        return redirect("project", slug)
+    if form.needs_confirmation:
+        context = {"project": member.project, "membership": member, "form": form}
+        return render(request, "chat/confirm_bulk.html", context)
+    messages.success(request, _bulk_result(form.cleaned_data["action"], form.apply()))
+    return redirect("project", slug)
+
+
+def _bulk_result(action: str, count: int) -> str:
+    match action:
+        case BulkAction.ARCHIVE:
+            text = ngettext("1 chat was archived.", "%(count)s chats were archived.", count)
+        case BulkAction.UNARCHIVE:
+            text = ngettext("1 chat was unarchived.", "%(count)s chats were unarchived.", count)
+        case _:
+            text = ngettext("1 chat was deleted.", "%(count)s chats were deleted.", count)
+    return text % {"count": count}
+
+
+@login_required
 @require_POST
 def reopen(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Reopen a closed chat."""
@@ -246,6 +288,9 @@ def _render_project(
         "project": member.project,
         "membership": member,
         "chats": page,
+        "manageable": {
+            chat.pk for chat in page if member.may_write and permissions.may_manage(member, chat)
+        },
         "query": query,
         "matches": [(chat_session, excerpts.get(chat_session.pk)) for chat_session in page]
         if query

@@ -1,7 +1,7 @@
-// Selects all entries on the page with one checkbox, and shows how many are selected.
+// Selects all rows on the page with one checkbox, and shows how many are selected.
 
 for (const form of document.querySelectorAll("[data-bulk]")) {
-  const boxes = [...form.querySelectorAll("input[name=entries]")];
+  const boxes = [...form.querySelectorAll("input[type=checkbox][name]")];
   const label = form.querySelector("[data-select-all]");
   const all = label?.querySelector("input");
   const count = form.querySelector("[data-selected-count]");

@@ -221,6 +221,7 @@ PAGES = {
     "project-invitations": Door({"POST": OWNERS}, shut=("GET",)),
     "project": read(),
     "session-new": write(shut=("GET",)),
+    "session-bulk": write(shut=("GET",)),
     "session": read(),
     "session-post": write(shut=("GET",)),
     "session-images": write(),

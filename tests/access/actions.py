@@ -53,6 +53,9 @@ ACTIONS = [
     see("session-keep", "api-session"),
     do("session-keep", "api-session", "PATCH"),
     do("session-reopen", "api-session", "PATCH"),
+    do("session-bulk", "api-session", "PATCH", action="archive"),
+    do("session-bulk", "api-session", "PATCH", action="unarchive"),
+    do("session-bulk", "api-session", "DELETE", action="delete"),
     # What it tells of is the session's version, which is its entity tag, too.
     see("session-events", "api-session"),
     see("session-clear", "api-session"),

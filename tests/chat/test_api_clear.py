@@ -27,6 +27,25 @@ def test_everything_is_deleted_and_the_version_goes_on(
     assert payload["siblings"] == [str(second_question.pk)]
 
 
+def test_the_list_leaves_out_what_was_cleared(api, editor, session, question, stored_reply):
+    client = api(editor)
+
+    def listed() -> list[int]:
+        answer = client.get(f"/api/v1/sessions/{session.pk}/messages/")
+        return [message["seq"] for message in answer.json()["results"]]
+
+    assert listed() == [1, 2]
+    client.post(url(session))
+    assert listed() == []
+    session.refresh_from_db()
+    again = post_message(session, "Anew.", author=editor)
+    post_message(session, "And more.", author=editor)
+    assert listed() == [3, 4]
+    # A single deleted message keeps its empty place.
+    client.delete(f"/api/v1/messages/{again.pk}/")
+    assert listed() == [3, 4]
+
+
 def test_not_while_a_reply_is_being_said(api, editor, session, question):
     begin_reply(question)
     answer = api(editor).post(url(session))

@@ -1,0 +1,61 @@
+// Renames the chat in its heading. Without JavaScript the title is in the chat's settings.
+import { refresh } from "./live-updates.js";
+import { turns } from "./turns.js";
+
+const heading = document.querySelector("[data-chat-title]");
+const button = document.querySelector("[data-rename]");
+const form = document.querySelector("[data-rename-form]");
+
+function show(isEditing) {
+  form.hidden = !isEditing;
+  heading.hidden = button.hidden = isEditing;
+}
+
+function open() {
+  const { title } = form.elements;
+  // The heading follows changes by others.
+  if (title.value) title.value = heading.textContent;
+  title.defaultValue = title.value;
+  show(true);
+  title.focus();
+  title.select();
+}
+
+async function save() {
+  const { title } = form.elements;
+  const isChanged = title.value.trim() !== title.defaultValue;
+  if (form.hidden) return;
+  show(false);
+  if (!isChanged) return;
+  const body = new FormData(form);
+  const response = await fetch(form.action, { method: "POST", body, redirect: "manual" }).catch(
+    () => null,
+  );
+  if (response?.type !== "opaqueredirect") {
+    // The page with the same form shows the reason.
+    location.href = form.action;
+    return;
+  }
+  if (turns?.dataset.events) await refresh();
+  else location.reload();
+}
+
+if (form) {
+  button.hidden = false;
+  button.addEventListener("click", open);
+  heading.addEventListener("dblclick", open);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    await save();
+    button.focus({ preventScroll: true });
+  });
+  form.elements.title.addEventListener("blur", save);
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    // Otherwise it would also stop a reply.
+    event.stopPropagation();
+    form.elements.title.value = form.elements.title.defaultValue;
+    show(false);
+    button.focus({ preventScroll: true });
+  });
+}

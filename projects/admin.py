@@ -91,6 +91,8 @@ class ProjectAdmin(admin.ModelAdmin):
     search_fields = ("name", "slug")
     prepopulated_fields = {"slug": ("name",)}
     readonly_fields = ("created_at",)
+    # Columns that only processes of an earlier version read.
+    exclude = ("roll_percent", "day_after_days", "week_after_days", "month_after_days")
     inlines = (MembershipInline,)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:

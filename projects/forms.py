@@ -52,16 +52,6 @@ SETTING_GROUPS = (
             "idle_minutes",
             "review_memories",
             "share_raw_turns",
-        ),
-    ),
-    (
-        "memory",
-        _("How older memories are merged"),
-        (
-            "roll_percent",
-            "day_after_days",
-            "week_after_days",
-            "month_after_days",
             "memory_daily_tokens",
         ),
     ),
@@ -156,10 +146,6 @@ class ProjectForm(forms.ModelForm):
             "share_raw_turns": _("Quote shared chats"),
             "timezone": _("Time zone"),
             "search_language": _("Search language"),
-            "roll_percent": _("Merge when memory exceeds (% of the budget)"),
-            "day_after_days": _("Merge chats into days after (days)"),
-            "week_after_days": _("Merge days into weeks after (days)"),
-            "month_after_days": _("Merge weeks into months after (days)"),
             "memory_daily_tokens": _("Daily limit for summaries (tokens)"),
         }
         help_texts = {
@@ -167,13 +153,6 @@ class ProjectForm(forms.ModelForm):
                 "A closed chat is summarised at once and can be reopened. Leave empty for the "
                 "server default."
             ),
-            "roll_percent": _(
-                "Older memories are merged when all of them together exceed this share of the "
-                "budget. At 125, a budget of 2,000 tokens can grow to 2,500 first."
-            ),
-            "day_after_days": _("Newer chats always keep their own summary."),
-            "week_after_days": _("Newer days always keep their own summary."),
-            "month_after_days": _("Newer weeks always keep their own summary."),
             "memory_daily_tokens": _(
                 "When models have used this many tokens for summaries, the rest waits until "
                 "midnight in the project’s time zone. Leave empty for no limit."

@@ -208,9 +208,11 @@ def find_entries(project: Project, deletions: DeletionSet) -> None:
     level = lock_layer(project, CONVERSATION, deleted | derived)
     deletions.entries = (level & deleted) | entries_without_sources(project, deletions, level)
     settle(project, deletions, level - deletions.entries, handwritten)
+    # Digests of all layers above: a digest may take an entry from any layer below it.
+    above = named | handwritten
     for granularity in list(Granularity)[1:]:
-        parents = pks(project.entries.parents_of([project.pk], level))
-        level = lock_layer(project, granularity, parents | named | handwritten)
+        above |= pks(project.entries.parents_of([project.pk], level))
+        level = lock_layer(project, granularity, above)
         children = Entry.objects.in_layers().filter(parent__in=level, pinned=False)
         children = children.exclude(pk__in=deletions.entries)
         with_children = set(children.values_list("parent", flat=True))

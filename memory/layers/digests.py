@@ -5,7 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import attrgetter
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from memory.layers import (
     summarising,
 )
 from memory.layers.model_calls import CallRecorder
-from memory.layers.periods import Granularity, label
+from memory.layers.periods import label
 from memory.layers.summarising.base import EXTRACTIVE, Digest, DigestChild
 from memory.leases import Lease
 from memory.models import ActivityVerb, Entry, EntryStatus, Ladder, Nudge, ReviewReason
@@ -151,34 +151,17 @@ class LayerUpdate:
     project: Project
     now: datetime
 
-    def __post_init__(self) -> None:
-        project = self.project
-        self.budget = entry_budget(project)
-        self.thresholds = ladder.Thresholds(
-            trigger=project.roll_percent / 100,
-            ages={
-                Granularity.DAY: timedelta(days=project.day_after_days),
-                Granularity.WEEK: timedelta(days=project.week_after_days),
-                Granularity.MONTH: timedelta(days=project.month_after_days),
-            },
-        )
-
     def run(self) -> bool:
-        """Repeat the steps of the plan until nothing is left to do; return whether any changed."""
+        """Carry out the plan until nothing is left to do; return whether anything changed."""
         changed = False
-        layer: Granularity | None = None
         for _ in range(MAX_ROUNDS):
             changed = self.dissolve() or self.absorb() or changed
             nodes = ladder_query.unsettled_nodes(self.project)
-            roll_ups: Sequence[ladder.RollUp] = ladder.rewrites(nodes)
-            if not roll_ups:
-                step = ladder.next_step(
-                    nodes, self.now, self.budget, layer, thresholds=self.thresholds
-                )
-                if step is None:
-                    break
-                layer, roll_ups = step.granularity, step.rolls
-            for roll_up in roll_ups:
+            budget = entry_budget(self.project)
+            plan = ladder.rewrites(nodes) or ladder.roll_ups(nodes, self.now, budget)
+            if not plan:
+                break
+            for roll_up in plan:
                 try:
                     self.write(roll_up)
                 except SourcesChangedError:
@@ -191,7 +174,7 @@ class LayerUpdate:
         """Store the time of the next due roll-up, and delete the handled nudges."""
         self.lease.fence()
         nodes = ladder_query.visible_nodes(self.project)
-        ripe_at = ladder.next_due_at(nodes, self.now, self.budget, self.thresholds)
+        ripe_at = ladder.next_due_at(nodes, self.now, entry_budget(self.project))
         Ladder.objects.filter(pk=self.project.pk).update(ripe_at=ripe_at)
         Nudge.objects.filter(project=self.project, pk__in=nudges).delete()
         self.lease.release()
@@ -216,15 +199,9 @@ class LayerUpdate:
     def call(
         self, roll_up: ladder.RollUp, sources: DigestSources, correction: str
     ) -> WrittenDigest:
-        """Call the summariser, unless there is a single child, whose lines are used unchanged.
-
-        The summariser sees `correction`, the text that somebody wrote by hand, last.
-        """
+        """Call the summariser. It sees `correction`, the text that somebody wrote by hand, last."""
         calls = CallRecorder(self.lease, self.project.pk)
         children = [DigestChild(entry.label, entry.read_lines()) for entry in sources.children]
-        if len(children) == 1 and not correction:
-            by = sources.children[0].written_by
-            return WrittenDigest(Digest.audited(children[0].lines, children), by, calls)
         material = [DigestChild(entry.label, entry.read_lines()) for entry in sources.material]
         if correction:
             day = sources.children[0].day

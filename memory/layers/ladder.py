@@ -1,7 +1,8 @@
 """The plan of the layers: what to roll up and rewrite next. Pure.
 
-A conversation rolls up into its day, a day into its ISO week, a week into its month. The caller
-carries out a step, reads the nodes again and asks for the next step.
+Conversations roll up into their day, the entries of a week into their ISO week, and those of a
+month into their month. An only entry of a period gets no digest: the layer above takes it as it
+is. The caller carries out the plan, reads the nodes again and asks for the next plan.
 """
 
 from collections import defaultdict
@@ -17,23 +18,16 @@ T = TypeVar("T")
 
 # The resolution of the database clock.
 TICK = timedelta(microseconds=1)
+# The minimum age of an entry to roll up, by the layer that it rolls up into.
+AGES: Mapping[Granularity, timedelta] = {
+    Granularity.DAY: timedelta(days=1),
+    Granularity.WEEK: timedelta(days=7),
+    Granularity.MONTH: timedelta(days=30),
+}
 # The states of entries that are in the bank, or would be if there were room.
 VISIBLE = frozenset({"live", "faded"})
 # A digest in another state waits for a moderator (proposed, hidden) or for its rewrite (stale).
 _OPEN = VISIBLE | {"absorbed"}
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """When layers roll up.
-
-    `trigger` is the share of the budget that the visible entries must exceed. It is above 1, so
-    that not every new entry starts a series of model calls. `ages` is the minimum age of an entry
-    to roll up, by the layer that it rolls up into.
-    """
-
-    trigger: float
-    ages: Mapping[Granularity, timedelta]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,57 +61,39 @@ class RollUp:
     children: tuple[UUID, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RollUpStep:
-    """The roll-ups into one layer, oldest period first; no two of them share an entry."""
-
-    granularity: Granularity
-    rolls: tuple[RollUp, ...]
-
-
-def next_step(
-    nodes: Sequence[LadderNode],
-    now: datetime,
-    budget: int,
-    passed: Granularity | None = None,
-    *,
-    thresholds: Thresholds,
-) -> RollUpStep | None:
-    """Return the next roll-ups at `now` for a budget in tokens; None when no more are needed.
+def roll_ups(nodes: Sequence[LadderNode], now: datetime, budget: int) -> list[RollUp]:
+    """Return the roll-ups into the youngest layer that has any, oldest period first; no two of
+    them share an entry.
 
     `nodes` are all entries of a project, including proposed and hidden entries, whose periods wait.
-    `passed` is the layer of the previous step in this cycle. The first step is taken only above
-    trigger × budget, later steps above the budget itself. Each layer is tried once. What is over
-    the budget after the last step shows fewer lines (`memory.layers.filling`).
+    Nothing rolls up while the visible entries fit into `budget` tokens.
     """
-    visible_tokens = sum(node.tokens for node in nodes if node.state in VISIBLE)
-    if visible_tokens <= budget * (thresholds.trigger if passed is None else 1):
-        return None
-    for granularity, age in thresholds.ages.items():
-        if passed is None or granularity.depth > passed.depth:
-            rolls = _roll_ups(nodes, now - age, granularity)
-            if rolls:
-                return RollUpStep(granularity, rolls)
-    return None
+    if _fits(nodes, budget):
+        return []
+    plans = (_roll_ups(nodes, now - age, layer) for layer, age in AGES.items())
+    return next(filter(None, plans), [])
 
 
-def next_due_at(
-    nodes: Iterable[LadderNode], now: datetime, budget: int, thresholds: Thresholds
-) -> datetime | None:
+def next_due_at(nodes: Sequence[LadderNode], now: datetime, budget: int) -> datetime | None:
     """Return the first moment after `now` at which entries become old enough to roll up, or None.
 
     Call this when nothing is left to do at `now`.
     """
-    visible = [node for node in nodes if node.state in VISIBLE]
-    if sum(node.tokens for node in visible) <= budget * thresholds.trigger:
+    if _fits(nodes, budget):
         return None
     moments = (
-        node.last_source_at + thresholds.ages[node.granularity.older]
-        for node in visible
-        if node.granularity.older is not None and not node.pinned
+        node.last_source_at + age
+        for node in nodes
+        if node.state in VISIBLE and not node.pinned
+        for layer, age in AGES.items()
+        if layer.depth > node.granularity.depth
     )
     # The required age itself is not enough: the entry must be older.
     return min((moment + TICK for moment in moments if moment >= now), default=None)
+
+
+def _fits(nodes: Iterable[LadderNode], budget: int) -> bool:
+    return sum(node.tokens for node in nodes if node.state in VISIBLE) <= budget
 
 
 def rewrites(nodes: Sequence[LadderNode]) -> list[RollUp]:
@@ -159,41 +135,44 @@ def newest_first(items: Iterable[T]) -> list[T]:
     return sorted(items, key=age, reverse=True)
 
 
-def _roll_ups(
-    nodes: Sequence[LadderNode], before: datetime, into: Granularity
-) -> tuple[RollUp, ...]:
+def _roll_ups(nodes: Sequence[LadderNode], before: datetime, into: Granularity) -> list[RollUp]:
     """Return the roll-ups into a layer of nodes whose last source is older than `before`."""
     digests = {node.key: node for node in nodes if node.granularity == into}
     attached = _children(nodes)
     rolls = []
     for key, fresh in sorted(_ripe(nodes, before, into).items()):
         digest = digests.get(key)
-        if digest is None:
+        if digest is None and len(fresh) > 1:
             rolls.append(_roll_up(into, key, None, fresh))
-        elif digest.state in _OPEN:
+        elif digest is not None and digest.state in _OPEN:
             children = {node.id: node for node in [*attached[digest.id], *fresh]}
             rolls.append(_roll_up(into, key, digest.id, children.values()))
-    return tuple(rolls)
+    return rolls
 
 
 def _ripe(
-    nodes: Iterable[LadderNode], before: datetime, into: Granularity
+    nodes: Sequence[LadderNode], before: datetime, into: Granularity
 ) -> dict[str, list[LadderNode]]:
     """Return the nodes that may roll up into a layer, by the key of the period.
 
     A period waits while any unpinned node at any layer in it is too young or stale. Otherwise its
-    digest would soon be rewritten.
+    digest would soon be rewritten. An entry also waits for the digest of its day or week, if there
+    is one that cannot take it.
     """
     ripe = defaultdict(list)
     waiting = set()
+    digests = {(node.granularity, node.key) for node in nodes}
     for node in nodes:
         if node.pinned or node.granularity.depth >= into.depth:
             continue
         key = ancestor_key(node.granularity, node.key, into)
         fresh = node.last_source_at >= before
+        between = [layer for layer in AGES if node.granularity.depth < layer.depth < into.depth]
         if node.state == "stale" or (node.state in VISIBLE and fresh):
             waiting.add(key)
-        elif node.state in VISIBLE and node.granularity.older == into:
+        elif node.state in VISIBLE and not any(
+            (layer, ancestor_key(node.granularity, node.key, layer)) in digests for layer in between
+        ):
             ripe[key].append(node)
     return {key: group for key, group in ripe.items() if key not in waiting}
 

@@ -4,13 +4,12 @@ Most entries of a long history are absorbed, and nothing below an unchanged dige
 plan. Therefore the number of rows does not grow with the history.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from django.db.models import Q, QuerySet
 
-from memory.layers.ladder import VISIBLE, LadderNode
-from memory.layers.periods import Granularity, parent_key
+from memory.layers.ladder import AGES, VISIBLE, LadderNode
+from memory.layers.periods import Granularity, ancestor_key
 from memory.models import Entry, EntryStatus
 from projects.models import Project
 
@@ -39,14 +38,12 @@ def unsettled_nodes(project: Project) -> list[LadderNode]:
     is either the parent of the former or a child of the latter.
     """
     nodes = list(_read(project.entries.filter(state__in=[*VISIBLE, EntryStatus.STALE])))
-    keys = defaultdict(set)
-    for node in nodes:
-        if node.granularity.older is not None:
-            keys[node.granularity.older].add(parent_key(node.granularity, node.key))
     periods = Q()
-    for layer, layer_keys in keys.items():
-        periods |= Q(granularity=layer, period_key__in=layer_keys)
-    digests = list(_read(project.entries.filter(periods))) if periods else []
+    for layer in AGES:
+        below = (node for node in nodes if node.granularity.depth < layer.depth)
+        keys = {ancestor_key(node.granularity, node.key, layer) for node in below}
+        periods |= Q(granularity=layer, period_key__in=keys)
+    digests = list(_read(project.entries.filter(periods)))
     parents = {node.id for node in digests}
     parents |= {node.id for node in nodes if node.state == EntryStatus.STALE}
     children = _read(project.entries.filter(parent__in=parents)) if parents else ()

@@ -262,18 +262,20 @@ def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: boo
     `for_good` the present texts are deleted too. Rows are locked from the finest layer upward and
     in the order of ids, as everywhere.
     """
-    level = _lock(entries)
-    touched: dict[UUID, Entry] = {}
-    present = {entry.pk for entry in level}
-    while level:
-        touched |= {entry.pk: entry for entry in level}
+    found = dict(entries.order_by().values_list("pk", "project"))
+    projects, above, present = set(found.values()), set(found), set(found)
+    touched: set[UUID] = set()
+    for layer in Granularity:
+        rows = Entry.objects.filter(project__in=projects, pk__in=above, granularity=layer)
+        level = _lock(rows)
+        touched |= {entry.pk for entry in level}
         present |= {entry.parent_id for entry in level if entry.pk in present and entry.parent_id}
-        level = _lock(_parents_of(level))
-    rows, projects = _rows(touched.values()), {entry.project_id for entry in touched.values()}
+        above |= set(_parents_of(level).values_list("pk", flat=True))
+    rows = Entry.objects.filter(project__in=projects, pk__in=touched)
     if for_good:
         entry_text.erase_texts(projects, touched)
     else:
-        without_revisions = touched.keys() - present if keep_earlier else touched
+        without_revisions = touched - present if keep_earlier else touched
         EntryRevision.objects.filter(project__in=projects, entry__in=without_revisions).delete()
     rows.update(withheld=True)
     rows.exclude(state__in=OUTSIDE_LAYERS).update(state=EntryStatus.STALE)

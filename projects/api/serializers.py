@@ -37,6 +37,17 @@ class PairsField(serializers.JSONField):
     """A dict of texts, whose errors are a flat list."""
 
 
+class ConstantField(serializers.IntegerField):
+    """A former setting that is the same for all projects now; values in requests are ignored."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(source="*", read_only=True, help_text=f"Always {value}.")
+        self.value = value
+
+    def to_representation(self, project: Project) -> int:
+        return self.value
+
+
 class ProjectSerializer(PartialUpdateSerializer):
     archived = ArchivedField(
         required=False, help_text="Read-only and listed apart. Only this field can change then."
@@ -46,6 +57,11 @@ class ProjectSerializer(PartialUpdateSerializer):
         validators=[validate_custom_context],
         help_text="Texts that the instructions use as `context.KEY`.",
     )
+    # The share of the budget, and the ages in `memory.layers.ladder`, from which memories merge.
+    roll_percent = ConstantField(100)
+    day_after_days = ConstantField(1)
+    week_after_days = ConstantField(7)
+    month_after_days = ConstantField(30)
 
     class Meta:
         model = Project

@@ -200,6 +200,8 @@ class Project(models.Model):
             "the chat or one of its memories is pinned. Leave empty to keep chats forever."
         ),
     )
+    # Processes of an earlier version read this column and the next three. Nothing else does: the
+    # API shows the constants of its serializer.
     roll_percent = models.PositiveIntegerField(
         _("merge threshold"),
         default=125,

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def before(project, owner):
     """Conversations and digests without lines, as a version before wrote them."""
-    project.bank_max_tokens, project.roll_percent = 150, 100
+    project.bank_max_tokens = 150
     project.save()
     for day in range(4):
         for number in range(2):

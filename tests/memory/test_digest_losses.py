@@ -106,13 +106,6 @@ def test_text_of_children_cannot_command_the_writer(small, owner, scripted):
     assert content.count("</memory>") == 1 and content.endswith("</memory>")
 
 
-def test_an_only_child_loses_nothing(small, owner, scripted):
-    remember(small, owner, ONE + "More. " * 60)
-    digest = settle(small)
-    assert (digest.losses, digest.particulars) == ([], 3)
-    assert scripted.requests == []
-
-
 def test_the_digest_that_quotes_is_audited_too(small, owner):
     for city in ("Graz", "Vienna", "Lyon", "Valencia", "Oslo", "Porto", "Turin", "Ghent"):
         remember(

@@ -7,6 +7,7 @@ import pytest
 from chat.conversations import sessions
 from chat.conversations.messages import draft, post_messages
 from chat.models import Session
+from memory.forgetting.service import ForgetScope, forget
 from memory.layers import cycle, digests
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
@@ -43,6 +44,7 @@ def small(project):
 def test_layers_settle_and_a_second_cycle_changes_nothing(small, owner):
     for day in range(40):
         talk(small, owner, day)
+    talk(small, owner, 3, hour=2)
     now = START + timedelta(days=75)
     cycle.run(now)
     layers = set(Entry.objects.values_list("granularity", flat=True))
@@ -56,6 +58,7 @@ def test_layers_settle_and_a_second_cycle_changes_nothing(small, owner):
 def test_every_digest_can_be_followed_down_to_its_messages(small, owner):
     for day in range(30):
         talk(small, owner, day)
+        talk(small, owner, day - day % 3, hour=2 + day % 3)
     cycle.run(START + timedelta(days=65))
     tops = Entry.objects.filter(parent=None)
     covered = []
@@ -119,17 +122,58 @@ def test_a_digest_that_cannot_be_written_leaves_its_children_as_they_are(small, 
     assert cycle.due(START + timedelta(days=20)).projects == []
 
 
-def test_an_only_child_costs_no_call(small, owner, scripted):
-    for day in range(12):
+def test_an_only_entry_of_a_period_gets_no_digest(small, owner, scripted):
+    small.bank_max_tokens = 150
+    small.save()
+    for day in (*range(12), 30, 70):
         talk(small, owner, day)
+    talk(small, owner, 1, hour=2)
     scripted.default = "- " + "Something was said about the build. " * 4
-    cycle.run(START + timedelta(days=13))
-    calls = len(scripted.requests)
-    days = Entry.objects.filter(granularity="day")
-    assert days.count() >= 10
-    assert calls == Entry.objects.filter(granularity="conversation").count() + sum(
-        1 for week in Entry.objects.filter(granularity="week") if week.children.count() > 1
-    )
+    cycle.run(START + timedelta(days=130))
+    digests = Entry.objects.exclude(granularity="conversation")
+    assert {(digest.granularity, digest.period_key) for digest in digests} == {
+        *(("day", "2026-01-06"), ("week", "2026-W02"), ("week", "2026-W03")),
+        ("month", "2026-01"),
+    }
+    assert all(digest.children.count() > 1 for digest in digests)
+    assert len(scripted.requests) == Session.objects.count() + digests.count()
+    # The only talks of their months are as they were.
+    alone = Entry.objects.filter(parent=None, granularity="conversation")
+    assert set(alone.values_list("period_key", "state")) == {
+        *(("2026-02-04", "live"), ("2026-03-16", "live"))
+    }
+
+
+@pytest.mark.parametrize("act", ["pinned", "hidden", "forgotten"])
+def test_a_corrected_digest_stays_when_one_child_is_left(small, owner, act):
+    small.bank_max_tokens = 150
+    small.save()
+    for hour in range(4):
+        talk(small, owner, 3, hour)
+        talk(small, owner, 4, hour)
+        talk(small, owner, 5, hour)
+    now = START + timedelta(days=20)
+    cycle.run(now)
+    digest = Entry.objects.get(granularity="day", period_key="2026-01-08")
+    entry_operations.edit(digest, f"{digest.summary}\n- Ana decided on the blue build.", owner)
+    cycle.run(now)
+    first, *rest = digest.children.order_by("first_source_at")
+    for child in rest:
+        if act == "pinned":
+            Entry.objects.filter(pk=child.pk).update(tokens=1)
+            child.refresh_from_db()
+            entry_operations.pin(child, True, owner)
+        elif act == "hidden":
+            entry_operations.set_hidden(child, True, owner)
+        else:
+            forget(small, ForgetScope(session=child.session_id))
+    cycle.run(now)
+    digest.refresh_from_db()
+    assert list(digest.children.all()) == [first]
+    is_shown = "Ana decided on the blue build." in digest.summary
+    # A correction may contain words that were forgotten.
+    assert is_shown == (act != "forgotten")
+    assert digest.state != EntryStatus.STALE and digest.summary
 
 
 def test_a_pinned_entry_stays_where_it_is(small, owner):

@@ -9,17 +9,12 @@ from django.db.models import Q
 from chat.conversations import edits
 from chat.models import Message
 from memory.layers import cycle, ladder, ladder_query
-from memory.layers.periods import Granularity
 from memory.models import Entry, EntryStatus
 from memory.models.cursors import mark_layers_changed
 from memory.moderation import entry_operations
 from projects.core.errors import DomainError
 from tests.memory.test_digests import START, talk
 
-THRESHOLDS = ladder.Thresholds(
-    trigger=1.25,
-    ages=dict(zip(list(Granularity)[1:], map(timedelta, (1, 7, 30)), strict=True)),
-)
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -35,14 +30,13 @@ def everything(project) -> list[ladder.LadderNode]:
 
 
 def plans(nodes: list[ladder.LadderNode], now) -> list:
-    """All that may be asked of the plan, at several moments, budgets and places in a cycle."""
-    steps = [
-        ladder.next_step(nodes, now + timedelta(days=later), budget, passed, thresholds=THRESHOLDS)
+    """All that may be asked of the plan, at several moments and budgets."""
+    rolls = [
+        ladder.roll_ups(nodes, now + timedelta(days=later), budget)
         for later in (0, 8, 40)
         for budget in (0, 150)
-        for passed in (None, *Granularity)
     ]
-    return [ladder.rewrites(nodes), *steps]
+    return [ladder.rewrites(nodes), *rolls]
 
 
 def disturb(project, owner, day: int, chance: random.Random) -> None:
@@ -77,8 +71,8 @@ def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):
         unsettled, all_nodes = unsettled_nodes(project), everything(project)
         now = START + timedelta(days=day)
         assert plans(unsettled, now) == plans(all_nodes, now)
-        look = ladder.next_due_at(ladder_query.visible_nodes(project), now, 200, THRESHOLDS)
-        assert look == ladder.next_due_at(all_nodes, now, 200, THRESHOLDS)
+        look = ladder.next_due_at(ladder_query.visible_nodes(project), now, 200)
+        assert look == ladder.next_due_at(all_nodes, now, 200)
         observed_nodes.append(len(all_nodes) - len(unsettled))
         return unsettled
 
@@ -89,7 +83,7 @@ def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):
         compared(small)
         cycle.run(START + timedelta(days=day, hours=6))
         compared(small)
-    assert max(observed_nodes) > 15
+    assert max(observed_nodes) > 5
 
 
 def test_complete_layers_are_not_read_again(small, owner):
@@ -98,7 +92,7 @@ def test_complete_layers_are_not_read_again(small, owner):
     cycle.run(START + timedelta(days=90))
     few = Q(state__in=(EntryStatus.LIVE, EntryStatus.FADED))
     assert len(ladder_query.unsettled_nodes(small)) == Entry.objects.filter(few).count() < 20
-    assert Entry.objects.count() > 60
+    assert Entry.objects.count() > 40
 
 
 def test_reading_takes_three_queries_however_much_there_is(

@@ -67,7 +67,6 @@ def lived(project, owner, editor):
     """Some days of talk that was remembered, settled, edited, branched and deleted."""
     Project.objects.filter(pk=project.pk).update(
         bank_max_tokens=300,
-        roll_percent=100,
         custom_context={"team": "Platform"},
         close_after_hours=12,
         min_index_chars=15,

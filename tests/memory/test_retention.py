@@ -62,7 +62,7 @@ def test_expired_messages_go_from_every_layer(project, say):
 
 
 def test_a_digest_of_it_is_written_anew_from_what_is_left(project, say):
-    project.roll_percent, project.bank_max_tokens = 100, 50
+    project.bank_max_tokens = 50
     project.save()
     at = timezone.now() - timedelta(days=40)
     say("The nightingale sings at length, " + "and sings, " * 40, 40)

@@ -33,10 +33,6 @@ SETTINGS = {
     "memory_enabled": "on",
     "bank_max_tokens": 2000,
     "blocks_max_tokens": 1000,
-    "roll_percent": 125,
-    "day_after_days": 1,
-    "week_after_days": 7,
-    "month_after_days": 30,
     "memory_daily_tokens": "",
     "keep_days": "",
     "idle_minutes": 10,
@@ -342,30 +338,18 @@ def test_an_error_page_needs_nothing_to_be_shown(name):
     assert "Back to projects" in render_to_string(f"{name}.html")
 
 
-def test_how_memory_settles_is_set_and_explained(client, owner, project):
+def test_the_daily_tokens_of_memory_are_set_and_emptied(client, owner, project):
     client.force_login(owner)
-    page = client.get("/projects/billing/settings/").content.decode()
-    assert "How older memories are merged" in page
-    assert "Newer days always keep their own summary." in page
-    settling = {
-        "roll_percent": 150,
-        "day_after_days": 2,
-        "week_after_days": 10,
-        "month_after_days": 60,
-        "memory_daily_tokens": 50_000,
-    }
-    client.post("/projects/billing/settings/", SETTINGS | settling)
+    client.post("/projects/billing/settings/", SETTINGS | {"memory_daily_tokens": 50_000})
     project.refresh_from_db()
-    assert {name: getattr(project, name) for name in settling} == settling
+    assert project.memory_daily_tokens == 50_000
     emptied = {"initial-memory_daily_tokens": 50_000, "memory_daily_tokens": ""}
-    client.post("/projects/billing/settings/", SETTINGS | settling | emptied)
+    client.post("/projects/billing/settings/", SETTINGS | emptied)
     project.refresh_from_db()
     assert project.memory_daily_tokens is None
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("roll_percent", 99), ("week_after_days", -1), ("memory_daily_tokens", 1)]
-)
+@pytest.mark.parametrize(("name", "value"), [("idle_minutes", -1), ("memory_daily_tokens", 1)])
 def test_invalid_memory_settings_are_refused(client, owner, project, name, value):
     client.force_login(owner)
     response = client.post("/projects/billing/settings/", SETTINGS | {name: value})

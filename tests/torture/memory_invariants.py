@@ -12,7 +12,7 @@ from memory.layers import bank_cache
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.coverage import contributes
 from memory.layers.history import bank_as_of
-from memory.layers.periods import Granularity, parent_key
+from memory.layers.periods import Granularity, ancestor_key
 from memory.models import Activity, EntryState, EntryStatus, Ladder, ReviewReason
 from memory.moderation.entry_operations import OUTSIDE_LAYERS
 from projects.core import token_counting
@@ -81,8 +81,9 @@ class Promises:
             is_below = entry.state in (EntryStatus.ABSORBED, EntryStatus.STALE)
             assert stands_in or is_below, f"{entry} is {entry.state}"
             assert not entry.pinned, f"{entry} is pinned and has a parent"
-            assert parent.granularity == layer.older
-            assert parent.period_key == parent_key(layer, entry.period_key)
+            above = Granularity(parent.granularity)
+            assert above.depth > layer.depth
+            assert parent.period_key == ancestor_key(layer, entry.period_key, above)
         last = EntryState.objects.order_by("entry", "-since", "-id").distinct("entry")
         assert {previous.entry_id for previous in last} == set(entries)
         for previous_digest in last:

@@ -130,15 +130,6 @@ class Memory(Talk):
     def change_the_budget(self, budget):
         self.did(self.team.settings(bank_max_tokens=budget))
 
-    @act(
-        trigger=st.sampled_from((100, 125, 300)),
-        ages=st.sampled_from(((0, 0, 0), (1, 7, 30), (2, 3, 4), (30, 7, 1))),
-    )
-    def change_the_thresholds(self, trigger, ages):
-        names = ("day_after_days", "week_after_days", "month_after_days")
-        ages_by_name = dict(zip(names, ages, strict=True))
-        self.did(self.team.settings(roll_percent=trigger, **ages_by_name))
-
     @act(zone=st.sampled_from(ZONES))
     def move(self, zone):
         self.did(self.team.settings(timezone=zone))

@@ -34,9 +34,7 @@ def server_log() -> str:
 
 def build(owner, number: int, url: str) -> Project:
     """A project whose memory has work in all layers, and a webhook that waits for events."""
-    project = create_project(
-        owner, name=f"Project {number}", bank_max_tokens=100, day_after_days=0, idle_minutes=1
-    )
+    project = create_project(owner, name=f"Project {number}", bank_max_tokens=100, idle_minutes=1)
     Webhook.objects.create(project=project, url=url, events=["message.posted", "entry.created"])
     for day in range(SESSIONS):
         at = LONG_AGO + timedelta(days=day)

@@ -25,16 +25,17 @@ def texts_of_entries() -> dict[Any, dict]:
 
 
 def test_forgetting_removes_the_lines_of_each_message_and_nothing_else(project, owner, scale):
-    project.bank_max_tokens, project.roll_percent = 300, 100
+    project.bank_max_tokens = 300
     project.save()
     chance = random.Random(7)
-    for day in range(scale(30, 10)):
+    for talk in range(scale(30, 10)):
         texts = [
-            f"We decided that {chance.choice(NOUNS)} {chance.choice('ABC')}-{day}{place} costs"
-            f" {chance.randint(100, 999)} euros and Ana owns {chance.choice(NOUNS)} {place}{day}."
+            f"We decided that {chance.choice(NOUNS)} {chance.choice('ABC')}-{talk}{place} costs"
+            f" {chance.randint(100, 999)} euros and Ana owns {chance.choice(NOUNS)} {place}{talk}."
             for place in range(8)
         ]
-        talk_about(project, owner, day, texts)
+        # Two on every other day.
+        talk_about(project, owner, talk * 2 // 3, texts)
     cycle.run(START + timedelta(days=40))
     layers = set(Entry.objects.values_list("granularity", flat=True))
     assert layers >= {"conversation", "day", "week"}

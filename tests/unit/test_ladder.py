@@ -1,6 +1,5 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -9,16 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.layers import ladder
-from memory.layers.ladder import LadderNode, RollUp, RollUpStep, Thresholds
-from memory.layers.periods import Granularity, day_key, parent_key
+from memory.layers.ladder import LadderNode, RollUp, roll_ups
+from memory.layers.periods import Granularity, ancestor_key, day_key
 
 CONVERSATION, DAY, WEEK, MONTH = Granularity
 VIENNA = ZoneInfo("Europe/Vienna")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)  # a Saturday, in week 47
 LONG_AGO = timedelta(days=400)
-AGES = {DAY: timedelta(days=1), WEEK: timedelta(days=7), MONTH: timedelta(days=30)}
-THRESHOLDS = Thresholds(trigger=1.25, ages=AGES)
-next_step = partial(ladder.next_step, thresholds=THRESHOLDS)
 
 
 def talk(number: int, age: timedelta = LONG_AGO, tokens: int = 100, **fields) -> LadderNode:
@@ -37,15 +33,11 @@ class Writer:
         self.written: list[str] = []
 
     def cycle(self, now: datetime, budget: int) -> None:
-        passed = None
         for _ in range(50):
             nodes = list(self.nodes.values())
-            rolls = ladder.rewrites(nodes)
+            rolls = ladder.rewrites(nodes) or roll_ups(nodes, now, budget)
             if not rolls:
-                step = next_step(nodes, now, budget, passed)
-                if step is None:
-                    break
-                passed, rolls = step.granularity, step.rolls
+                break
             for roll in rolls:
                 self.write(roll)
         else:
@@ -57,6 +49,7 @@ class Writer:
         digest = roll.digest or UUID(int=10_000 + len(self.nodes))
         self.written.append(roll.key)
         if roll.digest is None:
+            assert len(children) > 1
             node = LadderNode(digest, roll.granularity, roll.key, self.length, newest, "live")
             self.nodes[digest] = node
         elif self.nodes[digest].parent:
@@ -71,93 +64,124 @@ class Writer:
         self.nodes[item] = replace(self.nodes[item], **fields)
 
 
-def test_nothing_moves_up_to_a_quarter_over_the_budget():
-    nodes = [talk(n, tokens=125) for n in range(10)]
-    assert next_step(nodes, NOW, 1_000) is None
-    assert next_step(nodes, NOW, 999) is not None
+def test_nothing_moves_within_the_budget():
+    nodes = [talk(n) for n in range(10)]
+    assert roll_ups(nodes, NOW, 1_000) == []
+    assert roll_ups(nodes, NOW, 999) != []
 
 
-def test_once_begun_a_cycle_goes_on_until_the_budget_itself_is_kept():
+def test_once_begun_a_cycle_goes_on_until_the_budget_is_kept():
     days = [talk(n, LONG_AGO + n * timedelta(days=1), granularity=DAY) for n in range(11)]
     days = [replace(day, key=day_key(day.last_source_at, VIENNA)) for day in days]
-    assert next_step(days, NOW, 1_000) is None
-    assert next_step(days, NOW, 1_000, passed=DAY).granularity == WEEK
-    assert next_step(days, NOW, 1_100, passed=DAY) is None
-
-
-def test_a_cycle_tries_no_layer_twice():
-    nodes = [talk(1)]
-    assert next_step(nodes, NOW, 10).granularity == DAY
-    assert next_step(nodes, NOW, 10, passed=DAY) is None
+    assert {roll.granularity for roll in roll_ups(days, NOW, 1_000)} == {WEEK}
+    assert roll_ups(days, NOW, 1_100) == []
 
 
 def test_conversations_older_than_a_day_roll_into_their_days_oldest_first():
     nodes = [
         talk(1, timedelta(days=3)),
-        talk(2, timedelta(days=2)),
-        talk(3, timedelta(days=2, hours=1)),
-        talk(4, timedelta(hours=20)),
+        talk(2, timedelta(days=3, hours=1)),
+        talk(3, timedelta(days=2)),
+        talk(4, timedelta(days=2, hours=1)),
+        talk(5, timedelta(hours=20)),
+        talk(6, timedelta(hours=20)),
     ]
-    assert next_step(nodes, NOW, 100) == RollUpStep(
-        DAY,
-        (
-            RollUp(DAY, "2026-11-18", None, (nodes[0].id,)),
-            RollUp(DAY, "2026-11-19", None, (nodes[2].id, nodes[1].id)),
-        ),
-    )
+    assert roll_ups(nodes, NOW, 100) == [
+        RollUp(DAY, "2026-11-18", None, (nodes[1].id, nodes[0].id)),
+        RollUp(DAY, "2026-11-19", None, (nodes[3].id, nodes[2].id)),
+    ]
 
 
 @pytest.mark.parametrize(
     ("granularity", "age"), [(CONVERSATION, 1), (DAY, 7), (WEEK, 30)], ids=["day", "week", "month"]
 )
 def test_a_layer_rolls_only_when_older_than_its_age(granularity, age):
-    key = {CONVERSATION: "2026-10-01", DAY: "2026-10-01", WEEK: "2026-W40"}[granularity]
-    node = talk(1, timedelta(days=age), granularity=granularity, key=key)
-    assert next_step([node], NOW, 10) is None
-    step = next_step([node], NOW + timedelta(seconds=1), 10)
-    assert step.granularity == granularity.older
+    keys = {
+        CONVERSATION: ("2026-10-01", "2026-10-01"),
+        DAY: ("2026-09-30", "2026-10-01"),
+        WEEK: ("2026-W40", "2026-W41"),
+    }[granularity]
+    nodes = [
+        talk(n, timedelta(days=age), granularity=granularity, key=key)
+        for n, key in enumerate(keys, 1)
+    ]
+    assert roll_ups(nodes, NOW, 10) == []
+    rolls = roll_ups(nodes, NOW + timedelta(seconds=1), 10)
+    assert [roll.granularity for roll in rolls] == [granularity.older]
 
 
 def test_a_day_waits_for_its_last_talk():
-    morning = talk(1, timedelta(hours=30))
-    evening = talk(2, timedelta(hours=23), key=morning.key)
-    assert next_step([morning, evening], NOW, 10) is None
-    assert next_step([morning, replace(evening, pinned=True)], NOW, 10) is not None
+    morning = [talk(n, timedelta(hours=30)) for n in (1, 2)]
+    evening = talk(3, timedelta(hours=23), key=morning[0].key)
+    assert roll_ups([*morning, evening], NOW, 10) == []
+    assert roll_ups([*morning, replace(evening, pinned=True)], NOW, 10) != []
 
 
 def test_a_week_waits_for_a_talk_that_is_in_no_day_yet():
-    monday = talk(1, timedelta(days=8), granularity=DAY, key="2026-11-09")
-    sunday = talk(2, timedelta(days=6), key="2026-11-15", pinned=False)
-    step = next_step([monday, sunday], NOW, 10, passed=DAY)
-    assert step is None
-    assert next_step([monday], NOW, 10, passed=DAY).rolls[0].key == "2026-W46"
+    days = [
+        talk(n, timedelta(days=8), granularity=DAY, key=key)
+        for n, key in enumerate(("2026-11-09", "2026-11-10"), 1)
+    ]
+    sunday = talk(3, timedelta(days=6), key="2026-11-15", pinned=False)
+    assert roll_ups([*days, sunday], NOW, 10) == []
+    assert [roll.key for roll in roll_ups(days, NOW, 10)] == ["2026-W46"]
+
+
+def test_the_only_talk_of_a_day_rolls_into_its_week_and_of_a_week_into_its_month():
+    monday, tuesday = talk(1, key="2026-03-02"), talk(2, key="2026-03-03")
+    other_week = talk(3, key="2026-03-12")
+    assert roll_ups([monday], NOW, 10) == []
+    assert roll_ups([monday, other_week], NOW, 10) == [
+        RollUp(MONTH, "2026-03", None, (monday.id, other_week.id))
+    ]
+    assert roll_ups([monday, tuesday, other_week], NOW, 10) == [
+        RollUp(WEEK, "2026-W10", None, (monday.id, tuesday.id))
+    ]
+
+
+def test_a_second_talk_of_a_day_whose_first_is_in_the_week_joins_the_week():
+    week = talk(30, granularity=WEEK, key="2026-W10")
+    first = talk(1, key="2026-03-02", state="absorbed", parent=week.id)
+    late = talk(2, LONG_AGO - timedelta(minutes=1), key="2026-03-02")
+    assert roll_ups([week, first, late], NOW, 10) == [
+        RollUp(WEEK, "2026-W10", week.id, (first.id, late.id))
+    ]
+
+
+@pytest.mark.parametrize("state", ["proposed", "hidden"])
+def test_a_talk_waits_for_the_digest_of_its_day_and_is_not_in_the_week_before(state):
+    day = talk(20, granularity=DAY, key="2026-03-02", state=state)
+    nodes = [talk(1, key="2026-03-02"), talk(2, key="2026-03-03"), talk(3, key="2026-03-04")]
+    [roll] = roll_ups([day, *nodes], NOW, 10)
+    assert roll == RollUp(WEEK, "2026-W10", None, (nodes[1].id, nodes[2].id))
 
 
 def test_a_late_talk_rewrites_the_digest_of_its_day_from_all_its_children():
     digest = talk(9, granularity=DAY)
     old = talk(1, state="absorbed", parent=digest.id)
     late = talk(2, LONG_AGO - timedelta(minutes=1), key=old.key)
-    step = next_step([digest, old, late], NOW, 10)
-    assert step.rolls == (RollUp(DAY, digest.key, digest.id, (old.id, late.id)),)
+    rolls = roll_ups([digest, old, late], NOW, 10)
+    assert rolls == [RollUp(DAY, digest.key, digest.id, (old.id, late.id))]
 
 
 @pytest.mark.parametrize("state", ["proposed", "hidden", "stale"])
 def test_a_digest_that_waits_takes_nobody_in(state):
-    nodes = [talk(9, granularity=DAY, state=state), talk(1)]
-    assert next_step(nodes, NOW, 10) is None
+    nodes = [talk(9, granularity=DAY, state=state), talk(1), talk(2)]
+    assert roll_ups(nodes, NOW, 10) == []
 
 
 @pytest.mark.parametrize(
     "fields", [{"pinned": True}, {"state": "proposed"}, {"state": "hidden"}, {"state": "absorbed"}]
 )
 def test_pinned_and_invisible_entries_have_no_parent(fields):
-    nodes = [talk(1, **fields), talk(2)]
-    assert next_step(nodes, NOW, 10).rolls[0].children == (nodes[1].id,)
+    nodes = [talk(1, **fields), talk(2), talk(3)]
+    [roll] = roll_ups(nodes, NOW, 10)
+    assert set(roll.children) == {nodes[1].id, nodes[2].id}
 
 
 def test_faded_entries_are_children_too():
     nodes = [talk(1, state="faded"), talk(2)]
-    assert len(next_step(nodes, NOW, 10).rolls[0].children) == 2
+    assert len(roll_ups(nodes, NOW, 10)[0].children) == 2
 
 
 def test_a_stale_child_holds_its_digests_back():
@@ -229,8 +253,8 @@ def check(writer: Writer, budget: int, now: datetime) -> None:
         assert (node.state == "absorbed") == (node.parent is not None)
         if node.parent is not None:
             parent = by_id[node.parent]
-            assert parent.granularity == node.granularity.older
-            assert parent.key == parent_key(node.granularity, node.key)
+            assert parent.granularity.depth > node.granularity.depth
+            assert parent.key == ancestor_key(node.granularity, node.key, parent.granularity)
     digests = [(node.granularity, node.key) for node in nodes if node.granularity != CONVERSATION]
     assert len(digests) == len(set(digests))
     # Asked again, it has nothing to add.

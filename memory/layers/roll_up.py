@@ -57,8 +57,8 @@ def rolled_up(lists: Iterable[Sequence[Line]]) -> Iterator[Line]:
     """Yield the lines of several conversations, the most important first.
 
     Each conversation contributes one line before any contributes two, in the order of its own list.
-    Within a round, the lines with the best scores come first; in the first round, those of weeks
-    that have no line yet. A line that repeats one before it is left out.
+    Within a round, the lines with the best scores come first, then the earliest; in the first
+    round, those of weeks that have no line yet. A line that repeats one before it is left out.
     """
     taken = LineIndex()
     rests = [iter(lines) for lines in lists]
@@ -70,7 +70,7 @@ def rolled_up(lists: Iterable[Sequence[Line]]) -> Iterator[Line]:
                 rests.remove(rest)
             else:
                 candidates.append(line)
-        candidates.sort(key=lambda line: (-line.score, line.day, line.text))
+        candidates.sort(key=lambda line: (-line.score, line.day))
         if not len(taken):
             candidates = _weeks_first(candidates)
         for line in candidates:

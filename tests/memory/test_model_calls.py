@@ -138,14 +138,13 @@ def test_the_lease_is_renewed_before_each_call(booking, scripted):
     assert Cursor.objects.get().lease_until > datetime.now(UTC) + timedelta(seconds=30)
 
 
-def test_all_parts_of_a_conversation_and_their_merging_are_booked(session, scripted, settings):
+def test_all_parts_of_a_conversation_are_booked(session, scripted, settings):
     settings.CONTEXT_TOKENS = 2_000
     post_messages(session, [draft("And so on and on. " * 60) for _ in range(12)])
     scripted.default = "- On and on."
     assert summarise(session.pk, datetime.now(UTC) + timedelta(hours=1))
-    kinds = set(Call.objects.values_list("kind", flat=True))
-    assert kinds == {"conversation", "merge"}
-    assert Call.objects.count() == len(scripted.requests)
+    assert set(Call.objects.values_list("kind", flat=True)) == {"conversation"}
+    assert Call.objects.count() == len(scripted.requests) > 1
     assert set(Call.objects.values_list("session_id", flat=True)) == {session.pk}
 
 

@@ -9,6 +9,7 @@ from chat.conversations.messages import draft, post_messages
 from chat.models import Session
 from memory.layers import conversations, cycle
 from memory.layers.lines import Line
+from memory.layers.summarising.base import MAX_LINES
 from memory.models import Entry, EntryStatus
 from tests.memory.daily_entries import NOW, START, remember
 
@@ -77,19 +78,25 @@ def test_the_parts_of_a_long_conversation_keep_their_messages(session, scripted,
 
     def says(request):
         last = request["messages"][-1]["content"]
-        if "<transcript>" in last:
-            number = int(last.split("<transcript>")[1].split()[0])
-            return answer({"text": f"line {number}", "lines": [number]})
-        return "- merged [1, 2]\n- last [2]"
+        number = int(last.split("<transcript>")[1].split()[0])
+        texts = (f"Part {number} weighs much", f"Ana owns box {number}")
+        return answer(*({"text": text, "lines": [number]} for text in texts))
 
     scripted.default = says
-    merged, last = cited(summarise(session), session)
-    assert len(merged) >= 2 and merged[0] == 1
-    assert last and set(last) < set(merged)
+    entry = summarise(session)
+    numbers = cited(entry, session)
+    # The first bullets of all parts come before the second ones.
+    parts = len(scripted.requests)
+    assert 2 < parts < len(numbers) == min(2 * parts, MAX_LINES)
+    assert ["weighs" in line.text for line in entry.read_lines()] == [
+        place < parts for place in range(len(numbers))
+    ]
+    assert numbers[0] == [1]
+    assert numbers[:parts] == sorted(numbers[:parts])
 
 
 def test_a_digest_rests_on_the_messages_of_the_lines_that_it_cites(project, owner, scripted):
-    project.bank_max_tokens, project.roll_percent = 200, 100
+    project.bank_max_tokens = 200
     project.save()
     messages = []
     for number in range(3):

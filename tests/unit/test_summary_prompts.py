@@ -55,11 +55,10 @@ def test_the_summary_before_is_context_only():
     "expected",
     [
         prompts.conversation("part", HOSTILE),
-        prompts.merge([Line(HOSTILE, DAY), *NOTES], HOSTILE),
         prompts.digest(HOSTILE, [(HOSTILE, [Line(HOSTILE, DAY, HOSTILE)])]),
         prompts.retry_digest(ASKED, "- a", [HOSTILE, f"a\n{HOSTILE}"]),
     ],
-    ids=["conversation", "merge", "digest", "again"],
+    ids=["conversation", "digest", "again"],
 )
 def test_no_source_closes_the_fence(expected):
     user = expected[-1].text

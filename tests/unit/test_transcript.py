@@ -11,7 +11,6 @@ from memory.layers.summarising.transcript import (
     sentences,
     shorten,
     split_lines,
-    split_texts,
 )
 from projects.core import token_counting
 
@@ -111,13 +110,6 @@ def test_sentences_together_are_the_text(text):
 )
 def test_sentences_end_where_people_end_them(text, expected):
     assert [sentence.strip() for sentence in sentences(text)] == expected
-
-
-@given(st.lists(prose, max_size=9), st.integers(min_value=1, max_value=80))
-def test_merging_groups_of_texts_always_comes_to_an_end(texts, limit):
-    groups = split_texts(texts, limit)
-    assert [text for group in groups for text in group] == texts
-    assert all(len(group) > 1 for group in groups[:-1])
 
 
 @given(prose, st.integers(min_value=1, max_value=40))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # `Entry.written_by` of the extractive summariser.
 EXTRACTIVE = "extractive"
+# The maximum number of lines of a conversation, however long it is.
+MAX_LINES = 16
 
 
 class UnusableSummaryError(UnavailableError):

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from memory.layers.lines import Line
 from memory.layers.roll_up import roll_up
-from memory.layers.summarising.base import EXTRACTIVE, ConversationSummary, Digest, DigestChild
+from memory.layers.summarising.base import (
+    EXTRACTIVE,
+    MAX_LINES,
+    ConversationSummary,
+    Digest,
+    DigestChild,
+)
 from memory.layers.summarising.quotations import is_question, passages
 from memory.layers.summarising.salience import INFORMATIVE, ScoredPassage, scored_passages
 from memory.layers.summarising.transcript import TranscriptLine, shorten
@@ -14,10 +20,9 @@ from memory.layers.summarising.transcript import TranscriptLine, shorten
 if TYPE_CHECKING:
     from memory.layers.model_calls import CallRecorder
 
-# A conversation has one line for so many messages, within these limits.
+# A conversation has one line for so many messages, within MIN_LINES and MAX_LINES.
 MESSAGES_PER_LINE = 6
 MIN_LINES = 3
-MAX_LINES = 16
 # A longer sentence is cut and ends in an ellipsis.
 MAX_QUOTE_WORDS = 40
 _MAX_NAME_CHARS = 60

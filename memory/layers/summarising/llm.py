@@ -3,17 +3,18 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from chat import providers
 from chat.prompt.builder import context_tokens
 from chat.prompt.types import PromptMessage
 from chat.providers import Completion, OutputSchemaRejectedError, ProviderError
-from memory.layers.lines import Line, as_text, rank_score
+from memory.layers.lines import Line, rank_score
+from memory.layers.roll_up import roll_up
 from memory.layers.summarising import answers, prompts, transcript
 from memory.layers.summarising.answers import Bullet, FactClaim
 from memory.layers.summarising.base import (
+    MAX_LINES,
     ConversationSummary,
     Digest,
     DigestChild,
@@ -56,8 +57,8 @@ class ModelSummariser:
     def conversation(
         self, lines: Sequence[TranscriptLine], previous: str, recorder: "CallRecorder"
     ) -> ConversationSummary:
-        """Read every line, in parts whose summaries are merged until one is left. The facts are
-        those of all parts.
+        """Read every line, in parts that fit the model. The first bullets of each part come before
+        the second ones; the facts are those of all parts.
         """
         clean = _cleaner(prompts.CONVERSATION, (line.text for line in lines))
         summaries: list[list[Line]] = []
@@ -69,17 +70,7 @@ class ModelSummariser:
             summaries.append(_with_sources(bullets, read))
             claims += found or ()
             is_whole = is_whole and found is not None
-        while len(summaries) > 1:
-            groups = transcript.split_texts(list(map(as_text, summaries)), self._part_tokens)
-            rest = iter(summaries)
-            merged = []
-            for group in groups:
-                notes = [line for summary in islice(rest, len(group)) for line in summary]
-                messages = prompts.merge(notes, previous)
-                bullets = self._ask(recorder, CallKind.MERGE, messages, clean)
-                merged.append(_with_sources(bullets, dict(enumerate(notes, 1))))
-            summaries = merged
-        return ConversationSummary(summaries[0], tuple(claims), is_whole)
+        return ConversationSummary(roll_up(summaries, MAX_LINES), tuple(claims), is_whole)
 
     def _summarise_part(
         self, part: str, previous: str, recorder: "CallRecorder", clean: Cleaner

@@ -102,17 +102,6 @@ def conversation(part: str, previous: str = "", in_json: bool = False) -> list[P
     ]
 
 
-def merge(notes: Sequence[Line], previous: str = "") -> list[PromptMessage]:
-    """Request one summary from those of the parts of a conversation, in order. The bullets cite the
-    numbers of the `notes`, from 1.
-    """
-    quoted = "\n".join(_numbered_notes(notes, 1))
-    return [
-        PromptMessage("system", _INSTRUCTIONS["merge"]),
-        PromptMessage("user", _context(previous) + _tagged("memory", quoted)),
-    ]
-
-
 def digest(label: str, children: Sequence[tuple[str, Sequence[Line]]]) -> list[PromptMessage]:
     """Request the digest of the period `label` from its children, each as (label, lines), in order
     of time. The bullets cite the numbers of the lines, from 1 through all children.

@@ -68,24 +68,6 @@ def split_lines(lines: Sequence[TranscriptLine], limit: int) -> list[list[tuple[
     return parts
 
 
-def split_texts(texts: Sequence[str], limit: int) -> list[list[str]]:
-    """Return texts in groups of at most `limit` tokens, in order.
-
-    Every group except the last has at least two texts, even over the limit. Therefore repeated
-    merging ends with one text.
-    """
-    groups: list[list[str]] = []
-    room = 0
-    for text in texts:
-        length = token_counting.count(text)
-        if not groups or (length > room and len(groups[-1]) > 1):
-            groups.append([])
-            room = limit
-        groups[-1].append(text)
-        room -= length
-    return groups
-
-
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of `text`, each with the space after it: joined they are the text."""
     start = 0

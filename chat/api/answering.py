@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from chat import permissions
 from chat.api.serializers import ExchangeSerializer, MessageSerializer
-from chat.conversations.read_state import new_message_relations
+from chat.conversations.read_state import MessageRelations, siblings_of
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
 from chat.streaming import sse
@@ -88,7 +88,8 @@ def answer(request, message: Message, reply: Message) -> IdempotentResult:
 
 def answer_without_reply(request, message: Message, has_images: bool) -> IdempotentResult:
     """Respond with a `message` that was just written, to which nobody can have reacted."""
-    known: dict[str, object] = {"relations": {message.pk: new_message_relations(message)}}
+    relations = MessageRelations(message.pk, siblings_of(message), ())
+    known: dict[str, object] = {"relations": {message.pk: relations}}
     if not has_images:
         known["attachments"] = {message.pk: []}
     ids = {"message": message.pk, "reply": None}

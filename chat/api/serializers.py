@@ -14,10 +14,10 @@ from drf_spectacular.utils import (
 from rest_framework import serializers
 
 from chat.api.attachments import AttachmentSerializer, AttachmentsField
-from chat.attachments import attachments_by_message
+from chat.attachments import attachments_by_message, attachments_of
 from chat.conversations.edits import MAX_EMOJI_CHARS
 from chat.conversations.messages import MAX_MESSAGE_CHARS
-from chat.conversations.read_state import MessageRelations, message_relations
+from chat.conversations.read_state import MessageRelations, message_relations, relations_of
 from chat.conversations.sessions import clamp_history_limit, create_session, update_session
 from chat.importers.base import plausible_time
 from chat.models import Message, MessageRevision, Role, Session
@@ -189,7 +189,7 @@ class MessageSerializer(serializers.ModelSerializer):
     def get_attachments(self, message: Message) -> Any:
         known = self.context.setdefault("attachments", {})
         if message.pk not in known:
-            known |= attachments_by_message([message.pk])
+            known[message.pk] = attachments_of(message.pk)
         shown = known[message.pk] if message.deleted_at is None else ()
         return AttachmentSerializer(shown, many=True).data
 
@@ -203,7 +203,7 @@ class MessageSerializer(serializers.ModelSerializer):
     def _relations(self, message: Message) -> MessageRelations:
         known = self.context.setdefault("relations", {})
         if message.pk not in known:
-            known |= message_relations([message], self.context.get("reader"))
+            known[message.pk] = relations_of(message, self.context.get("reader"))
         return known[message.pk]
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
@@ -27,6 +27,7 @@ from chat.attachments import file_removal, images
 from chat.attachments.images import ImageRejectedError
 from chat.models import Attachment, Message, Session
 from chat.prompt.types import PromptImage
+from projects.core.database import PreparedObjects
 from projects.core.models import new_id
 
 log = logging.getLogger(__name__)
@@ -150,6 +151,14 @@ def attachments_by_message(messages: Collection[UUID]) -> dict[UUID, list[Attach
         assert row.message_id is not None
         result[row.message_id].append(row)
     return result
+
+
+def _make_attachments_query(message: UUID) -> QuerySet[Attachment]:
+    return Attachment.objects.filter(message=message)
+
+
+# The images of one message in the order of their upload.
+attachments_of = PreparedObjects(_make_attachments_query, UUID)
 
 
 def prompt_images_by_message(messages: Iterable[UUID]) -> dict[UUID, tuple[PromptImage, ...]]:

@@ -10,7 +10,8 @@ from dataclasses import asdict
 from itertools import groupby
 from uuid import UUID
 
-from django.db import Error, OperationalError, connection, transaction
+from django.db import Error, OperationalError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
@@ -25,7 +26,7 @@ from chat.providers import Delta, Failed, Finished, ProviderError
 from chat.providers.base import ReplyOptions
 from chat.signals import reply_stored, turn_finished
 from projects.core import token_counting
-from projects.core.database import in_thread
+from projects.core.database import PreparedObjects, in_thread, server_cursor
 from projects.core.text import storable
 
 log = logging.getLogger(__name__)
@@ -113,7 +114,10 @@ async def stream_reply(
 
 def _prepare(reply: Message, options: ReplyOptions) -> LookupLoop:
     """Build the prompt of a pending reply from the committed data."""
-    fresh = Message.objects.select_related("parent__author", "session__project").get(pk=reply.pk)
+    rows = _pending_replies(reply.pk)
+    if not rows:
+        raise Message.DoesNotExist
+    [fresh] = rows
     turn = builder.Turn(fresh.session, fresh.parent, system=options.system)
 
     def store(loop: LookupLoop) -> None:
@@ -122,6 +126,13 @@ def _prepare(reply: Message, options: ReplyOptions) -> LookupLoop:
         unfinished.update(**_lookup_fields(loop))
 
     return LookupLoop.begin(turn, options, store)
+
+
+def _make_pending_query(pk: UUID) -> QuerySet[Message]:
+    return Message.objects.filter(pk=pk).select_related("parent__author", "session__project")
+
+
+_pending_replies = PreparedObjects(_make_pending_query, UUID)
 
 
 def _lookup_fields(loop: LookupLoop) -> dict[str, object]:
@@ -166,13 +177,29 @@ def finalise(reply: Message, text: str, status: str, changes: Mapping[str, objec
     if not rows.update(text=text, tokens=token_counting.count(text), status=status, **changes):
         return False
     session.touch(timezone.now())
-    session.save(update_fields=["version", "last_activity_at"])
-    reply.refresh_from_db()
+    with server_cursor() as cursor:
+        place = [session.version, session.last_activity_at, session.project_id, session.pk]
+        cursor.execute(_SAVE_CHANGE, place)
+    [fresh] = _stored_replies(session.project_id, reply.pk)
+    for name in _stored_replies.names:
+        setattr(reply, name, getattr(fresh, name))
     reply.session = session
     reply_stored.send(sender=Message, session=session, message=reply)
     # The reply is stored even if a receiver of `turn_finished` fails.
     transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply), robust=True)
     return True
+
+
+_SAVE_CHANGE = """
+    UPDATE chat_session SET version = %s, last_activity_at = %s WHERE project_id = %s AND id = %s
+"""
+
+
+def _make_stored_query(project: UUID, pk: UUID) -> QuerySet[Message]:
+    return Message.objects.filter(project=project, pk=pk)
+
+
+_stored_replies = PreparedObjects(_make_stored_query, UUID, UUID)
 
 
 @contextmanager
@@ -216,7 +243,7 @@ def flush(texts: Iterable[tuple[UUID, UUID, str]]) -> None:
             "streaming": Status.STREAMING.value,
         }
         try:
-            with connection.cursor() as cursor:
+            with server_cursor() as cursor:
                 cursor.execute(FLUSH, params)
         except Error:
             # The next flush, or the end of the reply, writes the text.

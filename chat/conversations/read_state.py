@@ -74,34 +74,50 @@ def _siblings(messages: list[Message]) -> dict[tuple, list[tuple[UUID, bool]]]:
     return siblings
 
 
-def new_message_relations(message: Message) -> MessageRelations:
-    """Return the relations of a message that was just written, in one query at most."""
-    if message.parent_id is None:
-        return message_relations([message], None)[message.pk]
-    rows = _alternatives(message.parent_id, message.role)
-    siblings = tuple(pk for (pk,) in rows if pk != message.pk)
-    return MessageRelations(message.pk, (*siblings, message.pk), ())
-
-
-def _make_alternatives_query(parent: UUID, role: str) -> QuerySet:
-    rows = Message.objects.filter(parent=parent, role=role, deleted_at=None)
-    return rows.order_by("seq").values_list("pk")
-
-
-_alternatives = PreparedQuery(_make_alternatives_query, UUID, str)
-
-
 def _reactions(messages: list[Message], reader) -> dict[UUID, list[ReactionCount]]:
+    rows = Reaction.objects.filter(message__in=[message.pk for message in messages])
+    return _count_reactions(rows.values_list("message_id", "emoji", "user_id"), reader)
+
+
+def _count_reactions(
+    rows: Iterable[tuple[UUID, str, int]], reader
+) -> dict[UUID, list[ReactionCount]]:
     """Return the reactions by message, in the order in which each emoji was first added."""
     users = defaultdict(list)
-    rows = Reaction.objects.filter(message__in=[message.pk for message in messages])
-    for message, emoji, user in rows.values_list("message_id", "emoji", "user_id"):
+    for message, emoji, user in rows:
         users[message, emoji].append(user)
     reactions = defaultdict(list)
     reader_id = getattr(reader, "pk", None)
     for (message, emoji), ids in users.items():
         reactions[message].append(ReactionCount(emoji, len(ids), reader_id in ids))
     return reactions
+
+
+def relations_of(message: Message, reader) -> MessageRelations:
+    """Return the relations of one message, as `message_relations` does, at less cost."""
+    reactions = _count_reactions(_reaction_rows(message.pk), reader)[message.pk]
+    return MessageRelations(message.pk, siblings_of(message), tuple(reactions))
+
+
+def siblings_of(message: Message) -> tuple[UUID, ...]:
+    """Return the alternatives of a message in order, itself included, in one query."""
+    if message.parent_id is None:
+        return message_relations([message], None)[message.pk].siblings
+    rows = _alternatives(message.parent_id, message.role)
+    return tuple(pk for pk, deleted_at in rows if deleted_at is None or pk == message.pk)
+
+
+def _make_alternatives_query(parent: UUID, role: str) -> QuerySet:
+    rows = Message.objects.filter(parent=parent, role=role)
+    return rows.order_by("seq").values_list("pk", "deleted_at")
+
+
+def _make_reactions_query(message: UUID) -> QuerySet:
+    return Reaction.objects.filter(message=message).values_list("message_id", "emoji", "user_id")
+
+
+_alternatives = PreparedQuery(_make_alternatives_query, UUID, str)
+_reaction_rows = PreparedQuery(_make_reactions_query, UUID)
 
 
 def mark_read(session: Session, user) -> None:

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.db import connections
+from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter
@@ -29,7 +30,7 @@ from chat.prompt.types import Lookup
 from chat.streaming import live_replies
 from chat.streaming.markdown_blocks import BlockSplitter
 from chat.streaming.poller import StreamGrant, get_poller, require_free_stream
-from projects.core.database import in_thread
+from projects.core.database import PreparedObjects, in_thread
 
 MEDIA_TYPE = "text/event-stream"
 # A comment after this much silence keeps proxies from closing the stream.
@@ -229,8 +230,15 @@ async def with_pings(items: AsyncIterator[T], closed: asyncio.Event) -> AsyncIte
         closing.cancel()
 
 
+def _make_reply_query(pk: UUID) -> QuerySet[Message]:
+    return Message.objects.filter(pk=pk).select_related("author", "session")
+
+
+_replies = PreparedObjects(_make_reply_query, UUID)
+
+
 def _last_event(reply_id: UUID, render: MessageRenderer) -> bytes:
-    reply = Message.objects.select_related("author", "session").filter(pk=reply_id).first()
+    [reply] = _replies(reply_id) or [None]
     if reply is None:
         error = {"detail": "This reply was deleted.", "id": reply_id, "reply": None}
         return format_event("error", error, END)

@@ -20,6 +20,7 @@ from memory.models.chunks import SESSION_SOURCES
 from memory.recall import chunk_writer, chunking
 from memory.recall.chunking import ChunkingRules, TurnChunk
 from memory.recall.embedders import Embedder
+from projects.models import Project
 
 # The columns of a message that are read.
 MESSAGE_COLUMNS = (
@@ -119,7 +120,7 @@ def _make_stretch(cursor: IndexCursor, start: int, messages: Sequence[Message]) 
     has_more = len(final) == len(messages) and session.last_seq > through
     path = _active_path(session, start, messages)
     indexed = [message for message in final if message.pk in path and _is_read(message)]
-    turns = list(chunking.chunk_messages(indexed, chunking_rules(session)))
+    turns = list(chunking.chunk_messages(indexed, chunking_rules(session, cursor.project)))
     if has_more and turns:
         # The last turn may continue: the next stretch begins with it.
         through = _start(through + 1, turns[-1].first_seq + 1) - 1
@@ -141,11 +142,12 @@ def _is_read(message: Message) -> bool:
     return contributes(message) or is_separator
 
 
-def chunking_rules(session: Session) -> ChunkingRules:
-    """Return the rules for a session. Each note is a chunk of its own, even if it is short."""
+def chunking_rules(session: Session, project: Project) -> ChunkingRules:
+    """Return the rules for a session of `project`. Each note is a chunk of its own, even if it is
+    short.
+    """
     if session.is_notes:
         return ChunkingRules(min_chars=1, merge=False)
-    project = session.project
     return ChunkingRules(
         min_chars=project.min_index_chars,
         roles=frozenset(project.indexed_roles),

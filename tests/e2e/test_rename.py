@@ -11,7 +11,7 @@ def title(page: Page):
 
 def rename(page: Page, text: str, key: str) -> None:
     page.get_by_role("button", name="Rename chat").click()
-    field = page.locator("[data-rename-form]").get_by_label("Title", exact=True)
+    field = page.locator("[data-rename-form] input[name=title]")
     field.fill(text)
     field.press(key)
 

@@ -11,6 +11,7 @@ from projects.models import Project, ProjectScopedModel
 
 class CallKind(models.TextChoices):
     CONVERSATION = "conversation", _("chat summary")
+    # Of earlier versions.
     MERGE = "merge", _("merge of partial chat summaries")
     DIGEST = "digest", _("later summary")
     DIGEST_RETRY = "again", _("later summary, second try with missing details")

@@ -123,7 +123,7 @@ def test_an_old_database_is_upgraded_under_load(empty_database, scale, tally):
     apps = old_version.migrate()
     number = scale(10, 2)
     for place in range(number):
-        old_version.Builder(apps, place, BUDGET).fill(scale(1_400, 75))
+        old_version.Builder(apps, place, BUDGET).fill(scale(1_450, 75))
     Entry0 = apps.get_model("memory", "Entry")
     before = dict(Entry0.objects.filter(granularity="conversation").values_list("pk", "summary"))
     tally("entries of 0.1", Entry0.objects.count())

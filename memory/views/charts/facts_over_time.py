@@ -15,7 +15,7 @@ MAX_SUBJECTS = 20
 MIN_PERCENT = 1.0
 
 
-class Period(NamedTuple):
+class FactPeriod(NamedTuple):
     """The time in which a fact is valid, in percent of the picture."""
 
     fact: Fact
@@ -29,7 +29,7 @@ class SubjectTimeline:
     """The facts about one subject, one line for each predicate, oldest first."""
 
     subject: str
-    lines: Sequence[tuple[str, Sequence[Period]]]
+    lines: Sequence[tuple[str, Sequence[FactPeriod]]]
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ def facts_over_time(facts: Iterable[Fact]) -> FactsOverTime | None:
     def percent(moment: datetime) -> float:
         return 100 * min(max((moment - first).total_seconds() / span, 0.0), 1.0)
 
-    def period(fact: Fact) -> Period:
+    def period(fact: Fact) -> FactPeriod:
         until = getattr(fact, "until", None)
         start = min(percent(fact.valid_from), 100 - MIN_PERCENT)
         width = max(percent(until or now) - start, MIN_PERCENT)
-        return Period(fact, until, f"{start:.2f}", f"{width:.2f}")
+        return FactPeriod(fact, until, f"{start:.2f}", f"{width:.2f}")
 
     def timeline(subject: str) -> SubjectTimeline:
-        lines: dict[str, list[Period]] = defaultdict(list)
+        lines: dict[str, list[FactPeriod]] = defaultdict(list)
         for fact in sorted(by_subject[subject], key=lambda fact: (fact.valid_from, fact.pk)):
             lines[fact.predicate].append(period(fact))
         return SubjectTimeline(subject, list(lines.items()))

@@ -81,7 +81,7 @@ def timezone_select(current: str) -> forms.Select:
     return forms.Select(choices=[*first, *regions.items()])
 
 
-class PairsField(forms.CharField):
+class PairLinesField(forms.CharField):
     """A dict of texts, written as a line `key = value` for each."""
 
     widget = forms.Textarea
@@ -110,7 +110,7 @@ class ProjectForm(forms.ModelForm):
     With `tab`, the form has only the fields of that tab of the page.
     """
 
-    custom_context = PairsField(
+    custom_context = PairLinesField(
         label=_("Custom context"),
         required=False,
         max_length=60_000,

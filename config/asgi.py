@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -11,6 +12,8 @@ import django
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 
 from config.http.body_limit import BodyLimitMiddleware, Receive, Scope, Send, body_too_large
 from config.http.middleware import observe_asgi_request
@@ -19,6 +22,9 @@ from config.runtime import preload, watchdog
 # After this time a thread yields the interpreter to a waiting thread. With Python's default of
 # 0.005 each database response waits that long for the thread that streams replies.
 SWITCH_INTERVAL_S = 0.001
+
+# Requests that a reply may follow, in pages and APIs.
+REPLY_PATH = re.compile(r"/(?:messages|regenerate|rerun|chat/completions)/?$")
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 watchdog.dump_stacks_on_signal()
@@ -38,7 +44,17 @@ class SingleThreadHandler(ASGIHandler):
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
-        self._middleware_chain = sync_to_async(self._middleware_chain, thread_sensitive=True)
+        respond = sync_to_async(self._middleware_chain, thread_sensitive=True)
+
+        async def respond_in_order(request: HttpRequest) -> HttpResponseBase:
+            if request.method != "POST" or not REPLY_PATH.search(request.path):
+                return await respond(request)
+            from chat.conversations.admission import admitted
+
+            async with admitted():
+                return await respond(request)
+
+        self._middleware_chain = respond_in_order
 
 
 django_application = SingleThreadHandler()

@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from chat import providers
+from chat.conversations import admission
 from chat.conversations.lookups import LookupLoop, LookupsChanged
 from chat.conversations.messages import lock_session
 from chat.models import Message, Status
@@ -78,7 +79,10 @@ async def stream_reply(
     changes: dict[str, object] = {"error": SERVER_STOPPED}
     try:
         with flushing(reply, chunks):
-            loop = await in_thread(_prepare, reply, options)
+            try:
+                loop = await in_thread(_prepare, reply, options)
+            finally:
+                admission.release()
             changes["receipt"] = loop.receipt()
             provider = await in_thread(providers.get_provider, loop.prompt.model, "reply")
             began = time.monotonic()

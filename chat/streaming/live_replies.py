@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from chat.conversations import generation
+from chat.conversations import admission, generation
 from chat.conversations.lookups import LookupsChanged
 from chat.models import FINAL, Message, Session, Status
 from chat.prompt.types import Lookup, load_lookups
@@ -84,6 +84,7 @@ async def start(reply: Message, options: ReplyOptions = ReplyOptions()) -> LiveR
     live = _live[reply.pk] = LiveReply()
     events = generation.stream_reply(reply, lambda: live.stopped, options)
     live.task = _create_task(_collect(events, live, reply.pk))
+    admission.hand_over(live.task)
     watch = _create_task(_watch_stop_requests(reply.pk, live))
     live.task.add_done_callback(lambda task: watch.cancel())
     return live
@@ -94,6 +95,7 @@ async def start_unstored(events: AsyncIterator[ReplyEvent]) -> LiveReply:
 
     The caller stops the reply with `LiveReply.stop` when its reader leaves.
     """
+    admission.release()
     live = LiveReply()
     live.task = _create_task(_collect(events, live))
     return live

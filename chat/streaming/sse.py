@@ -24,6 +24,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ParseError
 from rest_framework.renderers import JSONRenderer
 
+from chat.conversations import admission
 from chat.conversations.lookups import LookupsChanged
 from chat.models import Message, Session, Status
 from chat.prompt.types import Lookup
@@ -109,6 +110,8 @@ def complete_reply(reply: Message, start: bool = True) -> Message:
 async def _wait_for_reply(reply: Message, start: bool) -> None:
     if start:
         await live_replies.start(reply)
+    else:
+        admission.release()
     async for _ in live_replies.follow(reply.pk):
         pass
 

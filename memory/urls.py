@@ -13,7 +13,7 @@ from memory.views.forgetting import forget, forget_receipt
 from memory.views.profile import about_me, export
 from memory.views.project_list import project_list
 from memory.views.remember import remember_now
-from memory.views.reply_sources import reply_sources
+from memory.views.reply_sources import change_source, reply_sources
 from memory.views.review import review
 from memory.views.search import search
 from memory.views.welcome import welcome
@@ -22,6 +22,7 @@ urlpatterns = [
     path("", project_list, name="projects"),
     path("welcome/", welcome, name="welcome"),
     path("messages/<uuid:pk>/told/", reply_sources, name="reply-sources"),
+    path("messages/<uuid:pk>/told/change/", change_source, name="reply-source-change"),
     path("projects/<slug:slug>/chats/<uuid:pk>/remember/", remember_now, name="session-remember"),
     path("projects/<slug:slug>/memory/", memory_bank, name="memory"),
     path("projects/<slug:slug>/memory/review/", review, name="memory-review"),

@@ -1,14 +1,20 @@
 """`{% meter receipt %}`: a prompt as a bar, in the colours of the layers."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from django import template
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 register = template.Library()
 
 # Their items are messages of the conversation itself, and its images.
 CONVERSATION_SECTIONS = ("history", "message")
+# The kinds of items that are counted apart from memories.
+MEMORY, QUOTE = "memory", "quote"
+QUOTES, OWN_NAMES = ("chunk", "message"), ("fact", "block")
 LAYERS = ("month", "week", "day", "conversation")
 
 
@@ -50,15 +56,25 @@ def _sizes(section: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 @register.filter
-def memory_count(receipt: Mapping[str, Any]) -> int:
-    """Return how many memories the prompt contained: entries, facts, blocks, excerpts,
-    and messages of other conversations.
+def used_label(receipt: Mapping[str, Any]) -> str:
+    """Return how much the prompt contained, such as “Used 5 memories · 3 facts · 2 quotes”; empty
+    if it contained nothing but the chat itself.
     """
-    return sum(
-        len(section["items"])
+    counts = Counter(
+        QUOTE if item["kind"] in QUOTES else item["kind"] if item["kind"] in OWN_NAMES else MEMORY
         for section in receipt.get("sections", ())
         if section["name"] not in CONVERSATION_SECTIONS
+        for item in section["items"]
     )
+    memories, facts, quotes, pins = (counts[kind] for kind in (MEMORY, "fact", QUOTE, "block"))
+    parts = [
+        (memories, ngettext("%(n)s memory", "%(n)s memories", memories)),
+        (facts, ngettext("%(n)s fact", "%(n)s facts", facts)),
+        (quotes, ngettext("%(n)s quote", "%(n)s quotes", quotes)),
+        (pins, ngettext("%(n)s pinned text", "%(n)s pinned texts", pins)),
+    ]
+    named = " · ".join(text % {"n": count} for count, text in parts if count)
+    return _("Used %(what)s") % {"what": named} if named else ""
 
 
 @register.filter

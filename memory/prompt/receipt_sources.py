@@ -65,7 +65,7 @@ class ReceiptSource:
 
     `changed` is true if the prompt contained an earlier text. The other URLs lead to the forms
     that correct the source, replace it by a newer fact, or forget it; they are empty if the
-    reader may not do that.
+    reader may not do that. `key` names an entry or a fact that the reader may change in place.
     """
 
     kind: str
@@ -80,6 +80,12 @@ class ReceiptSource:
     forget_url: str = ""
     lines: Sequence[LinkedLine] = ()
     line_count: int = 0
+    key: str = ""
+
+    @property
+    def texts(self) -> list[str]:
+        """The lines that the prompt contained."""
+        return [item.line.shown for item in self.lines] or [self.text]
 
 
 @dataclass(frozen=True)
@@ -206,6 +212,7 @@ class _SourceReader:
             changed=entry.revision != item["revision"],
             lines=[link(line, self.line_messages) for line in shown],
             line_count=len(every),
+            key=self._key("entry", entry.pk, not every or entry.revision != item["revision"]),
             **self._action_urls(f"{address}?edit#edit", text, f"entry={entry.pk}", entry.session),
         )
 
@@ -225,6 +232,7 @@ class _SourceReader:
             SEPARATOR.join(map(translate_name, names)) or _("fact"),
             address,
             changed=fact.version != item["revision"],
+            key=self._key("fact", fact.pk, fact.version != item["revision"]),
             **actions,
         )
 
@@ -265,6 +273,12 @@ class _SourceReader:
             changed=message.version != item["revision"],
             **self._action_urls(correct, message.text, f"message={message.pk}", session),
         )
+
+    def _key(self, kind: str, pk: UUID, changed: bool) -> str:
+        """Return the name of a row that the member may change. A text that changed since may have
+        other lines.
+        """
+        return f"{kind}:{pk}" if self.member.may_write and not changed else ""
 
     def _action_urls(
         self, correct_url: str, text: str, selection: str, session: Any = None

@@ -1,14 +1,24 @@
 """The sources of a reply: the memories in its prompt, as a page and as a drawer beside the chat."""
 
+from collections.abc import Sequence
+
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
-from chat.permissions import message_for_reading
+from chat.models import Message
+from chat.permissions import message_for_reading, message_for_writing
 from chat.views import presenters
-from memory.prompt.receipt_sources import readable_sections
+from memory.layers.lines import Line
+from memory.moderation.receipt_changes import ReceiptChange, apply_change
+from memory.prompt.likely_sources import likely_sources
+from memory.prompt.receipt_sources import ReceiptSection, ReceiptSource, readable_sections
+from memory.recall import embedders
+from projects.core.errors import DomainError, InvalidInputError
+from projects.models import Membership
 from projects.permissions import membership
 
 
@@ -17,15 +27,80 @@ from projects.permissions import membership
 def reply_sources(request: HttpRequest, pk) -> HttpResponse:
     """Show the sources of a reply; `?part` returns the drawer alone."""
     message = message_for_reading(request.user, pk)
+    return _render(request, message, membership(request.user, message.session.project.slug))
+
+
+@login_required
+@require_POST
+def change_source(request: HttpRequest, pk) -> HttpResponse:
+    """Correct a source of a reply, replace it because it is outdated, or hide it.
+
+    `source` is its key, `line` the position among its lines in the receipt, and `text` the right
+    version. Responds with the sources; `?part` returns the drawer alone.
+    """
+    message = message_for_writing(request.user, pk)
+    member = membership(request.user, message.session.project.slug)
+    sources = [source for section in _sections(message, member) for source in section.sources]
+    key = request.POST.get("source", "")
+    source = next((source for source in sources if source.key and source.key == key), None)
+    try:
+        if source is None:
+            raise InvalidInputError(_("This memory has changed, or is not in this reply."))
+        change = ReceiptChange(
+            action=request.POST.get("act", ""),
+            text=request.POST.get("text", ""),
+            line=_line(source, request.POST.get("line", "0")),
+        )
+        notice, status = apply_change(member, key, change), 200
+    except DomainError as error:
+        notice, status = str(error), 400
+    if "part" in request.GET:
+        return _render(request, message, member, notice, status)
+    (messages.success if status == 200 else messages.error)(request, notice)
+    return redirect("reply-sources", pk)
+
+
+def _line(source: ReceiptSource, position: str) -> Line | None:
+    """Return the line at the position in the receipt; None for a source without lines."""
+    if not source.lines:
+        return None
+    if not position.isdecimal() or len(position) > 3 or int(position) >= len(source.lines):
+        raise InvalidInputError(_("This memory has changed, or is not in this reply."))
+    return source.lines[int(position)].line
+
+
+def _sections(message: Message, member: Membership) -> list[ReceiptSection]:
     if not message.receipt:
         raise Http404(_("This message has no context yet: only finished replies have one."))
-    chat_session = message.session
-    member = membership(request.user, chat_session.project.slug)
-    context = presenters.page_context(request, chat_session) | {
+    return readable_sections(message.receipt, member)
+
+
+def _render(
+    request: HttpRequest, message: Message, member: Membership, notice: str = "", status: int = 200
+) -> HttpResponse:
+    sections = _sections(message, member)
+    context = presenters.page_context(request, message.session) | {
         "message": message,
         "receipt": message.receipt,
-        "sections": readable_sections(message.receipt, member),
+        "sections": sections,
+        "likely": _likely(message, sections),
+        "changes": True,
+        "notice": notice,
+        "failed": status != 200,
     }
     part = "part" in request.GET
     template = "memory/_reply_sources.html" if part else "memory/reply_sources.html"
-    return render(request, template, context)
+    return render(request, template, context, status=status)
+
+
+def _likely(message: Message, sections: Sequence[ReceiptSection]) -> list[ReceiptSource]:
+    """Return the sources that the reply probably used, the likeliest first."""
+    sources = [source for section in sections for source in section.sources]
+    if message.deleted_at is not None:
+        return []
+    parents = Message.objects.filter(children=message.pk, deleted_at=None)
+    question = parents.values_list("text", flat=True).first() or ""
+    texts = [source.texts for source in sources]
+    # Local, also on a server with a remote one, and fast: a receipt may have a hundred lines.
+    embedder = embedders.create("static", 0)
+    return [sources[index] for index in likely_sources(question, message.text, texts, embedder)]

@@ -251,6 +251,7 @@ PAGES = {
     "message-stop": write(),
     "reply-stream": read(streams=True),
     "reply-sources": read(values={"pk": "reply"}),
+    "reply-source-change": write(values={"pk": "reply"}),
     "memory": read(),
     "memory-review": read(),
     "memory-act": Door({"POST": WRITERS}, shut=("GET",)),

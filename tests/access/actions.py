@@ -81,6 +81,8 @@ ACTIONS = [
     do("message-stop", "api-stop"),
     see("reply-stream", "api-stream"),
     see("reply-sources", "api-reply-sources"),
+    do("reply-source-change", "api-entry", "PATCH"),
+    do("reply-source-change", "api-fact", "PATCH"),
     do("session-remember", "api-summarize"),
     see("session-remember", "api-entries"),
     see("memory", "api-memory"),

@@ -76,7 +76,13 @@ def test_the_receipt_of_a_reply_leads_to_its_source(wide, demo, server, say):
     wide.locator(".turn").nth(1).locator("a.sources-link").click()
     drawer = wide.locator("[data-drawer]")
     expect(drawer.get_by_role("heading", name="Context")).to_be_visible()
-    wheelchair = drawer.locator(".memory-item.c-conversation", has_text="four wheelchair places")
+    likely = drawer.get_by_role("region", name="Likely used")
+    expect(likely.locator(".memory-item").first).to_contain_text("wheelchair")
+    drawer.get_by_text("Everything in the prompt").click()
+    folded = drawer.locator(".all-sources .memory-item")
+    wheelchair = folded.and_(drawer.locator(".c-conversation")).filter(
+        has_text="four wheelchair places"
+    )
     wheelchair.first.get_by_role("link", name="Passengers with a wheelchair").click()
     wide.locator(".turn", has_text="four wheelchair places").get_by_role("link").click()
     expect(wide.locator(".turn:target")).to_contain_text("four wheelchair places on deck 2")
@@ -85,8 +91,18 @@ def test_the_receipt_of_a_reply_leads_to_its_source(wide, demo, server, say):
     expect(wide).to_have_url(chat)
     # What is wrong with a thing is said beside it.
     wide.locator(".turn").nth(1).locator("a.sources-link").click()
-    drawer.locator(".memory-item.c-fact").first.get_by_role("link", name="Outdated").click()
-    expect(wide.get_by_label("Subject")).not_to_have_value("")
+    drawer.get_by_text("Everything in the prompt").click()
+    fact = folded.and_(drawer.locator(".c-fact")).first
+    fact.get_by_text("Correct", exact=True).click()
+    fact.get_by_label("Right version").fill("seven, on deck 3")
+    fact.get_by_role("button", name="Save").click()
+    expect(drawer.get_by_role("status")).to_have_text("Corrected.")
+    expect(wide).to_have_url(chat)
+    expect(folded.filter(has_text="changed since then")).not_to_have_count(0)
+    # The fact has the right version now.
+    address = folded.filter(has_text="changed since then").first.locator("footer a").first
+    wide.goto(address.get_attribute("href"))
+    expect(wide.locator("main")).to_contain_text("seven, on deck 3")
 
 
 def test_an_entry_is_pinned_edited_and_hidden_beside_the_picture(wide, demo):

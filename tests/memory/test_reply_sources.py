@@ -4,14 +4,16 @@ from datetime import UTC, datetime
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from chat.conversations.messages import NewBranch, draft, post_messages
 from chat.models import Message, Role, Visibility
 from chat.prompt.builder import Turn, build
+from chat.templatetags.meters import used_label
 from memory import blocks, facts
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.lines import Line
-from memory.models import Chunk
+from memory.models import Chunk, EntryStatus, Fact, FactStatus
 from memory.moderation import entry_operations
 from memory.prompt.receipt_sources import readable_sections
 from projects.models import Membership
@@ -232,3 +234,162 @@ def test_a_line_links_to_its_message_on_a_path_that_was_left(
     assert f'href="{address}#m2"' in page
     assert 'id="m2"' not in client.get(address.partition("?")[0]).content.decode()
     assert 'id="m2"' in client.get(address).content.decode()
+
+
+@pytest.fixture
+def change(client, two_lines, with_receipt, owner):
+    """Change the first line of an entry of which the prompt contained the second alone."""
+    named = {"lines": [1], "of": 2}
+    reply = with_receipt(("bank", [item("conversation", two_lines, two_lines.revision) | named]))
+
+    def post(user=owner, part: str = "?part=drawer", **fields):
+        client.force_login(user)
+        url = reverse("reply-source-change", args=[reply.pk]) + part
+        return client.post(url, {"source": f"entry:{two_lines.pk}"} | fields)
+
+    return post
+
+
+def test_the_forms_show_only_lines_that_the_model_received(client, owner, two_lines, with_receipt):
+    third = Line("Ana decides.", two_lines.day)
+    two_lines.set_lines([*two_lines.read_lines(), third])
+    two_lines.save()
+    named = {"lines": [1, 2], "of": 3}
+    reply = with_receipt(("bank", [item("conversation", two_lines) | named]))
+    client.force_login(owner)
+    html = compact(client.get(reverse("reply-sources", args=[reply.pk])).content.decode())
+    assert '<option value="0">Ben pays.</option><option value="1">Ana decides.</option>' in html
+    assert "It stays for seven days." not in html
+
+
+def test_a_line_is_corrected_and_the_others_stay(change, two_lines):
+    answer = change(act="correct", text=" Carla  pays. ")
+    html = answer.content.decode()
+    assert (answer.status_code, "Corrected." in html) == (200, True)
+    # What the model received.
+    assert "Ben pays." in html
+    assert "changed since then" in html
+    assert "It stays for seven days." not in html
+    two_lines.refresh_from_db()
+    assert [line.text for line in two_lines.read_lines()] == [
+        "It stays for seven days.",
+        "Carla pays.",
+    ]
+
+
+def test_an_outdated_line_is_taken_out_of_the_memory(change, two_lines):
+    assert change(act="outdated").status_code == 200
+    two_lines.refresh_from_db()
+    assert [line.text for line in two_lines.read_lines()] == ["It stays for seven days."]
+
+
+def test_a_private_memory_is_hidden(change, two_lines):
+    assert change(act="private").status_code == 200
+    two_lines.refresh_from_db()
+    assert two_lines.state == EntryStatus.HIDDEN
+
+
+def test_without_a_script_the_page_returns_to_the_sources(change, client, two_lines):
+    response = change(part="", act="correct", text="Carla pays.")
+    assert response.status_code == 302
+    assert "Corrected." in client.get(response.url).content.decode()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"act": "correct", "text": " "},
+        {"act": "destroy", "text": "x"},
+        {"act": "correct", "text": "x", "line": "1"},
+        {"act": "correct", "text": "x", "line": "x"},
+        {"act": "correct", "text": "x", "source": "entry:7"},
+        {"act": "correct", "text": "x", "source": ""},
+    ],
+)
+def test_a_wrong_change_is_refused(change, two_lines, fields):
+    assert change(**fields).status_code == 400
+    text = two_lines.summary
+    two_lines.refresh_from_db()
+    assert two_lines.summary == text
+
+
+def test_only_sources_of_the_reply_are_changed(change, remember):
+    other = remember("- Another", granularity="day", period_key="2026-02-01")
+    answer = change(act="correct", text="x", source=f"entry:{other.pk}")
+    assert answer.status_code == 400
+
+
+def test_a_memory_that_changed_since_is_not_changed_by_its_old_lines(change, two_lines, owner):
+    entry_operations.edit(two_lines, "- Something else", owner)
+    assert change(act="correct", text="x").status_code == 400
+
+
+def test_viewers_and_strangers_cannot_change_sources(change, viewer, stranger):
+    for user in (viewer, stranger):
+        assert change(user, act="correct", text="x").status_code == 404
+
+
+@pytest.fixture
+def change_fact(client, member, with_receipt, owner):
+    statement = facts.Statement("billing", "is owned by", "platform", AT)
+    fact, _ = facts.create_fact(member, statement)
+    reply = with_receipt(("facts", [item("fact", fact, fact.version)]))
+
+    def post(user=owner, **fields):
+        client.force_login(user)
+        url = reverse("reply-source-change", args=[reply.pk]) + "?part=drawer"
+        return client.post(url, {"source": f"fact:{fact.pk}"} | fields)
+
+    post.fact = fact
+    return post
+
+
+def test_a_fact_is_corrected(change_fact):
+    assert change_fact(act="correct", text="the payments team").status_code == 200
+    change_fact.fact.refresh_from_db()
+    assert change_fact.fact.text == "billing is owned by the payments team"
+
+
+def test_an_outdated_fact_is_replaced_or_ends(change_fact, project):
+    assert change_fact(act="outdated", text="the payments team").status_code == 200
+    rows = Fact.objects.filter(project=project).with_validity().valid_at(timezone.now())
+    assert [fact.object for fact in rows] == ["the payments team"]
+    assert change_fact(act="outdated").status_code == 200
+    change_fact.fact.refresh_from_db()
+    assert change_fact.fact.valid_until is not None
+
+
+def test_a_private_fact_is_hidden_by_those_who_decide(change_fact, editor):
+    assert change_fact(editor, act="private").status_code == 400
+    assert change_fact(act="private").status_code == 200
+    change_fact.fact.refresh_from_db()
+    assert change_fact.fact.state == FactStatus.HIDDEN
+
+
+def test_the_sources_that_the_answer_used_come_first_and_the_rest_folds(
+    client, owner, reply, with_receipt, remember, django_assert_max_num_queries
+):
+    texts = ["Ana owns search.", "The replica in Oslo stays for nine days.", "Ben pays for lunch."]
+    days = [
+        remember(f"- {text}", granularity="day", period_key=f"2026-02-0{number}")
+        for number, text in enumerate(texts, start=1)
+    ]
+    reply = with_receipt(("bank", [item("day", day) for day in days]))
+    reply.text = "Yes, in Oslo, for nine days."
+    reply.save()
+    client.force_login(owner)
+    with django_assert_max_num_queries(13):
+        html = compact(client.get(reverse("reply-sources", args=[reply.pk])).content.decode())
+    likely, folded = html.split("Everything in the prompt")
+    assert "Likely used" in likely
+    assert "The replica in Oslo" in likely
+    assert "Ben pays" not in likely
+    assert all(text in folded for text in texts)
+
+
+def test_the_link_counts_by_kind():
+    items = [("day", 2), ("gist", 1), ("fact", 1), ("chunk", 2), ("block", 0)]
+    section = {"items": [{"kind": kind} for kind, count in items for _ in range(count)]}
+    receipt = {"sections": [{"name": "bank"} | section, {"name": "history", "items": [{}]}]}
+    assert used_label(receipt) == "Used 3 memories · 1 fact · 2 quotes"
+    assert used_label({"sections": []}) == ""

@@ -1,0 +1,105 @@
+"""Changes of memories from the receipt of a reply: corrected, outdated or private, in one step."""
+
+from dataclasses import dataclass, replace
+
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory import facts
+from memory.facts import Statement
+from memory.facts.permissions import fact_for_reading, may_decide
+from memory.layers.lines import Line, as_text
+from memory.models import Entry, Fact, FactStatus, ModerationReason
+from memory.moderation.actions import ModerationAction, ModerationRequest, apply_action
+from memory.permissions import entries_for, objection_of
+from projects.core.errors import InvalidInputError, NotFoundError
+from projects.models import Membership
+
+
+class ReceiptAction(models.TextChoices):
+    CORRECT = "correct"
+    OUTDATED = "outdated"
+    PRIVATE = "private"
+
+
+REASONS = {
+    ReceiptAction.CORRECT: ModerationReason.WRONG,
+    ReceiptAction.OUTDATED: ModerationReason.OUTDATED,
+    ReceiptAction.PRIVATE: ModerationReason.PRIVATE,
+}
+
+
+@dataclass(frozen=True)
+class ReceiptChange:
+    """What a member wants. `text` is the right version; empty, an outdated memory is only ended.
+
+    `line` is the line of an entry that is meant; None for a fact, and for a text without lines.
+    """
+
+    action: str
+    text: str = ""
+    line: Line | None = None
+
+
+def apply_change(member: Membership, key: str, change: ReceiptChange) -> str:
+    """Apply the change to the entry or fact with this key, and return a sentence for people.
+
+    Raises DomainError.
+    """
+    if change.action not in ReceiptAction.values:
+        raise InvalidInputError(_("This action does not exist."))
+    kind, _colon, pk = key.partition(":")
+    text = " ".join(change.text.split())
+    if change.action == ReceiptAction.CORRECT and not text:
+        raise InvalidInputError(_("Enter the right version."), field="text")
+    change = replace(change, text=text)
+    if kind == "fact":
+        return _change_fact(member, fact_for_reading(member, pk), change)
+    entry = entries_for(member).select_related("project").filter(pk=pk).first()
+    if entry is None:
+        raise NotFoundError(_("This no longer exists."))
+    return _change_entry(member, entry, change)
+
+
+def _change_fact(member: Membership, fact: Fact, change: ReceiptChange) -> str:
+    by, reason = member.user, REASONS[ReceiptAction(change.action)]
+    if change.action == ReceiptAction.PRIVATE:
+        if not may_decide(member, fact):
+            raise InvalidInputError(_("Only an owner can decide this."))
+        facts.hide(fact, by, reason)
+        return _("Hidden. New prompts do not contain this fact.")
+    if change.action == ReceiptAction.CORRECT:
+        facts.edit(fact, replace(Statement.of(fact), object=change.text), by, None, reason)
+        return _("Corrected.")
+    if not change.text:
+        facts.close(fact, timezone.now(), by, reason)
+        return _("This fact has ended.")
+    parts = (fact.subject, fact.predicate, change.text)
+    new = Statement(*parts, valid_from=timezone.now(), user_id=fact.user_id)
+    added, _is_new = facts.create_fact(member, new)
+    if added.state == FactStatus.PROPOSED:
+        return _("Fact added. An owner has to approve it.")
+    return _("The new fact replaces this one.")
+
+
+def _change_entry(member: Membership, entry: Entry, change: ReceiptChange) -> str:
+    reason = REASONS[ReceiptAction(change.action)]
+    action, text, done = ModerationAction.EDIT, change.text, _("Corrected.")
+    lines = list(entry.read_lines()) if entry.lines else []
+    if change.action == ReceiptAction.PRIVATE:
+        action, text, done = ModerationAction.HIDE, "", _("Hidden. New prompts do not contain it.")
+    elif change.line is not None:
+        if change.line not in lines:
+            raise InvalidInputError(_("This no longer exists."))
+        place = lines.index(change.line)
+        new = [replace(change.line, text=text, speaker="")] if text else []
+        text = as_text([*lines[:place], *new, *lines[place + 1 :]])
+    if action == ModerationAction.EDIT and not text:
+        # Nothing of it is left.
+        action, done = ModerationAction.HIDE, _("Hidden. New prompts do not contain it.")
+    wish = ModerationRequest(action, member.user, reason, text, entry.revision)
+    outcome = apply_action(wish, [entry], objection_of(member))
+    if outcome.refused:
+        raise InvalidInputError(outcome.refused[0][1])
+    return done

@@ -78,7 +78,8 @@ def test_a_broker_that_is_away_harms_nothing(
     assert indexing.is_behind()
 
 
-def test_a_reply_is_indexed_once_it_is_said(project, owner):
+def test_a_reply_is_indexed_once_it_is_said(project, owner, settings):
+    settings.CHAT_MODEL = "openai-chat:scripted"
     session = talk(project, owner, CUTOVER)
     question = post_message(session, "Who owns billing after that?", author=owner)
     reply = begin_reply(question)
@@ -105,7 +106,8 @@ def test_a_deleted_message_leaves_the_rest_of_its_turn(project, owner):
     assert chunks() == [(1, 3, f"{CUTOVER}\n{REPLICA}")]
 
 
-def test_a_branch_that_was_left_is_not_recalled(project, owner):
+def test_a_branch_that_was_left_is_not_recalled(project, owner, settings):
+    settings.CHAT_MODEL = "openai-chat:scripted"
     session = talk(project, owner, CUTOVER)
     question, reply = edits.rerun(session.messages.get(seq=1), REPLICA, owner)
     finalise(reply, BILLING, "complete", {})

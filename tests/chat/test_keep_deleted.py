@@ -50,7 +50,8 @@ def test_by_the_page_the_next_prompt_has_the_deleted_message_tagged(
     assert "marked with the time of deletion" in page
     form = dict(re.findall(r'name="(initial-\w+)" value="([^"]*)"', page))
     form |= {name.removeprefix("initial-"): value for name, value in form.items()}
-    assert client.post(SETTINGS, form | {"keep_deleted": "on"}).status_code == 302
+    form |= {"keep_deleted": "on", "indexed_roles": ["user", "assistant"]}
+    assert client.post(SETTINGS, form).status_code == 302
     prompt = client.get(f"/projects/billing/chats/{session.pk}/prompt/").content.decode()
     assert TAGGED.search(prompt)
 

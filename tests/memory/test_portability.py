@@ -537,6 +537,7 @@ LEFT_OUT = {
     "chat.Seen": "What users have read on this server.",
     "chat.Import": "How a file was imported here.",
     "chat.ImportedStretch": "Which messages came with which file.",
+    "chat.ModelProvider": "Its key belongs to this server.",
     "chat.FileRemoval": "Work that is pending on this server.",
     "memory.Activity": "What was done here; it refers to ids that an import replaces.",
     "memory.Call": "What model calls of this server cost.",

@@ -2,7 +2,7 @@
 
 from django.db.models import Model
 
-from chat.models import Attachment, FileRemoval, Import, Message
+from chat.models import Attachment, FileRemoval, Import, Message, ModelProvider
 from memory.forgetting.stores import STORES
 from memory.models import (
     Activity,
@@ -30,11 +30,14 @@ NO_USER_TEXT: dict[type[Model], tuple[str, ...]] = {
         "name",
         "slug",
         "instructions",
+        "custom_context",
         "chat_model",
         "system_model",
         "timezone",
         "search_language",
     ),
+    # What server administrators entered, and what the provider listed.
+    ModelProvider: ("name", "address", "encrypted_key", "catalogue"),
     Token: ("digest", "token_key", "name", "scopes"),
     # Digests and ids; a name with a number.
     IdempotencyKey: ("key", "request", "made"),

@@ -1,10 +1,8 @@
 """Conversations in the admin. `memory.admin.conversations` adds the actions of moderators."""
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin.private_text import PrivateTextAdmin
@@ -177,17 +175,13 @@ class FileRemovalAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ModelProvider)
-class ModelProviderAdmin(admin.ModelAdmin):
-    """Leads to the Models page, which tests keys and never shows them."""
+class ModelProviderAdmin(ReadOnlyAdmin):
+    """Providers to look at. The Models page adds and removes them, and tests their keys."""
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        return redirect("models")
+    list_display = ("name", "kind", "address", "checked_at", "created_at")
+    list_filter = ("kind",)
+    search_fields = ("name", "address")
+    fields = ("name", "kind", "address", "catalogue", "checked_at", "created_at")
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    def view_on_site(self, provider: ModelProvider) -> str:
+        return reverse("models")

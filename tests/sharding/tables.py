@@ -11,6 +11,8 @@ from django.db import connection
 
 PARTITIONS = 3
 OURS = ("chat", "memory")
+# They belong to the server, and are on every shard.
+OF_THE_SERVER = {"chat_modelprovider"}
 
 
 def tenants() -> dict[str, str]:
@@ -19,6 +21,7 @@ def tenants() -> dict[str, str]:
         model._meta.db_table: model._meta.pk.column
         for app in OURS
         for model in apps.get_app_config(app).get_models()
+        if model._meta.db_table not in OF_THE_SERVER
     }
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -23,8 +22,8 @@ from config.runtime import preload, watchdog
 # 0.005 each database response waits that long for the thread that streams replies.
 SWITCH_INTERVAL_S = 0.001
 
-# Requests that a reply may follow, in pages and APIs.
-REPLY_PATH = re.compile(r"/(?:messages|regenerate|rerun|chat/completions)/?$")
+# The ends of the paths of requests that a reply may follow, in pages and APIs.
+REPLY_PATHS = ("/messages", "/regenerate", "/rerun", "/chat/completions")
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 watchdog.dump_stacks_on_signal()
@@ -47,7 +46,8 @@ class SingleThreadHandler(ASGIHandler):
         respond = sync_to_async(self._middleware_chain, thread_sensitive=True)
 
         async def respond_in_order(request: HttpRequest) -> HttpResponseBase:
-            if request.method != "POST" or not REPLY_PATH.search(request.path):
+            path = request.path.rstrip("/")
+            if request.method != "POST" or not path.endswith(REPLY_PATHS):
                 return await respond(request)
             from chat.conversations.admission import admitted
 

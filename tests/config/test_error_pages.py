@@ -140,7 +140,7 @@ def test_a_domain_error_of_a_page_shows_its_message(client, owner, monkeypatch, 
     def fail(*_: object, **__: object) -> None:
         raise error("Because of this.")
 
-    monkeypatch.setattr("projects.views.projects.create_project", fail)
+    monkeypatch.setattr("memory.views.project_list.create_project", fail)
     client.force_login(owner)
     page = client.post("/", {"name": "Billing"}, headers=HTML)
     assert page.status_code == error.status
@@ -168,7 +168,7 @@ def test_a_domain_error_with_a_time_to_wait_sends_retry_after(client, owner, mon
         error.retry_after_s = 7
         raise error
 
-    monkeypatch.setattr("projects.views.projects.create_project", fail)
+    monkeypatch.setattr("memory.views.project_list.create_project", fail)
     client.force_login(owner)
     page = client.post("/", {"name": "Billing"}, headers=HTML)
     assert (page.status_code, page["Retry-After"]) == (503, "7")

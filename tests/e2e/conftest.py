@@ -110,7 +110,7 @@ def open_page(browser: Browser, server: Server) -> Iterator:
 
     def note(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            complaints.append(message.text)
+            complaints.append(f"{message.text} {message.location['url']}")
 
     contexts, pages = [], []
 

@@ -17,7 +17,15 @@ from chat import attachments
 from chat.conversations import notes
 from chat.conversations.messages import draft, post_messages
 from chat.conversations.sessions import create_session
-from chat.models import Import, Message, MessageRevision, Reaction, Role, Session
+from chat.models import (
+    Import,
+    Message,
+    MessageRevision,
+    ModelProvider,
+    Reaction,
+    Role,
+    Session,
+)
 from memory import facts
 from memory.forgetting import service
 from memory.forgetting.service import ForgetScope
@@ -50,6 +58,10 @@ def make() -> str:
     """A moderator of this server with a project: in JSON, what a browser needs to look at it."""
     user = get_user_model().objects.create_superuser(f"mallory{timezone.now():%f}")
     with transaction.atomic():
+        provider = ModelProvider(name=user.username, kind="compatible", address="https://x.test/v1")
+        provider.set_key("x")
+        provider.catalogue = [{"name": "x", "context": None}]
+        provider.save()
         project = create_project(user, name=user.username, share_raw_turns=True)
         chat = _chat(project, user)
         _people(project, user)

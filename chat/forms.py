@@ -282,7 +282,7 @@ class ProviderForm(forms.Form):
         data = super().clean() or self.cleaned_data
         if data.get("kind") == ProviderKind.COMPATIBLE:
             self._clean_compatible(data)
-        elif "key" in data and not data["key"]:
+        elif not data.get("key", True):
             self.add_error("key", _("Enter a key."))
         if self.errors:
             return data
@@ -298,6 +298,13 @@ class ProviderForm(forms.Form):
         except discovery.ProviderCheckError as error:
             self.add_error("address" if is_own else "key", str(error))
         return data
+
+    def clean_key(self) -> str:
+        """Reject what cannot be sent in a header, such as typographic signs."""
+        key = str(self.cleaned_data["key"])
+        if not key.isascii() or not key.isprintable():
+            raise forms.ValidationError(_("This is not a key. Copy it again."))
+        return key
 
     def _clean_compatible(self, data: dict[str, Any]) -> None:
         if not data.get("address"):

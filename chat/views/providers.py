@@ -17,14 +17,19 @@ from chat.providers import discovery, forget_saved
 
 @never_cache
 @login_required
-@reauthentication_required(allow_get=True)
 @require_http_methods(["GET", "POST"])
 def model_page(request: HttpRequest) -> HttpResponse:
     """List the providers of models. A POST adds one, or replaces its key.
 
-    Adding one needs the password or a second factor again.
+    The page needs the password or a second factor again before it opens, so that no key is lost
+    that was entered already.
     """
     _check_administrator(request)
+    return _confirmed_model_page(request)
+
+
+@reauthentication_required
+def _confirmed_model_page(request: HttpRequest) -> HttpResponse:
     form = ProviderForm(request.POST or None)
     if form.is_valid():
         provider = form.save()

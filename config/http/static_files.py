@@ -5,10 +5,10 @@ saves requests.
 """
 
 import gzip
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from django.conf import settings
@@ -82,10 +82,12 @@ class BundleFinder(BaseFinder):
             (target, content),
             (target.with_name(f"{target.name}.gz"), gzip.compress(content, mtime=0)),
         ):
-            # Other processes read and write the same files.
-            temporary = path.with_name(f"{path.name}.{os.getpid()}")
-            temporary.write_bytes(data)
-            temporary.replace(path)
+            if path.exists() and path.read_bytes() == data:
+                continue
+            # Other processes and threads read and write the same files.
+            with NamedTemporaryFile(dir=path.parent, delete=False) as file:
+                file.write(data)
+            Path(file.name).replace(path)
         return str(target)
 
 

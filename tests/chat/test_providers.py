@@ -144,6 +144,8 @@ def test_the_key_is_nowhere_in_plain_text(add, wire, admin_client, caplog):
         ({"name": "openai-chat"}, "name", "reserved"),
         ({"name": "Two words"}, "name", "lower-case"),
         ({"kind": "groq", "key": ""}, "key", "Enter a key"),
+        ({"key": "sk-canary…9"}, "key", "not a key"),
+        ({"kind": "groq", "key": "sk-\n1"}, "key", "not a key"),
         ({"kind": "groq", "key": "sk-wrong"}, "key", "rejected the key"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from tests.docs.examples import FENCE, ROOT
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 WITH_EXAMPLES = [page for page in PAGES if "```" in page.read_text()]
 
 

@@ -1,5 +1,5 @@
-"""Imports conversations of other programs. Each format is a module here and a line in
-CHAT_IMPORTERS.
+"""Imports conversations of other programs. Each format is a module here and a line of
+CHAT_IMPORTERS in `config/settings/models.py`.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,8 +1,8 @@
 """Builds the prompt of a reply: sections in a fixed order within one token budget.
 
-A section is a function named in `settings.CHAT_PROMPT_SECTIONS`. It takes a Turn and returns a
-PromptSection, or None when it has nothing to add. Like context processors, sections do not depend
-on each other.
+A section is a function named in `CHAT_PROMPT_SECTIONS` in `config/settings/models.py`. It takes a
+Turn and returns a PromptSection, or None when it has nothing to add. Like context processors,
+sections do not depend on each other.
 """
 
 from collections.abc import Callable, Mapping, Sequence

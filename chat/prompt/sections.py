@@ -1,4 +1,7 @@
-"""The prompt sections of chat itself: persona, client system text, history and message."""
+"""The prompt sections of chat itself: persona, client system text, history and message.
+
+`CHAT_PROMPT_SECTIONS` in `config/settings/models.py` lists all sections in their order.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -207,7 +207,7 @@ def find_entries(project: Project, deletions: DeletionSet) -> None:
     derived = handwritten | entries_derived_from_messages(project, deletions)
     level = lock_layer(project, CONVERSATION, deleted | derived)
     deletions.entries = (level & deleted) | entries_without_sources(project, deletions, level)
-    settle(project, deletions, level - deletions.entries, handwritten)
+    trim_or_withhold(project, deletions, level - deletions.entries, handwritten)
     # Digests of all layers above: a digest may take an entry from any layer below it.
     above = named | handwritten
     for granularity in list(Granularity)[1:]:
@@ -218,10 +218,10 @@ def find_entries(project: Project, deletions: DeletionSet) -> None:
         with_children = set(children.values_list("parent", flat=True))
         deleted = (level & named) | (level - with_children)
         deletions.entries |= deleted
-        settle(project, deletions, level - deleted, handwritten)
+        trim_or_withhold(project, deletions, level - deleted, handwritten)
 
 
-def settle(
+def trim_or_withhold(
     project: Project, deletions: DeletionSet, entries: set[UUID], handwritten: set[UUID]
 ) -> None:
     """Take lines from those of `entries` that can lose single lines, and withhold the others."""

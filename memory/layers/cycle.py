@@ -106,7 +106,7 @@ class CycleReport:
 
     summarised: int = 0
     rewritten: int = 0
-    settled: int = 0
+    rolled_up: int = 0
     failed: int = 0
 
 
@@ -135,6 +135,6 @@ def run(
     if work.entries:
         work = due(now, project)
     for project_id in work.projects:
-        report.settled += digests.update_layers(project_id, now)
+        report.rolled_up += digests.update_layers(project_id, now)
         progress(report)
     return report

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 # The label, in the input of the summariser, of a text that somebody corrected by hand.
 CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the notes"
 # No digest is written from entries in these states.
-UNSETTLED = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
+OPEN_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
 # More rounds than this in one update would mean that the plan does not converge.
 MAX_ROUNDS = 1_000
 
@@ -101,8 +101,8 @@ def read_sources(project: Project, ids: Iterable[UUID]) -> DigestSources:
         material = sorted(found, key=attrgetter("first_source_at", "pk"))
     digest = hashlib.sha256()
     for source in dict.fromkeys((*children, *material)):
-        unsettled = source.state in UNSETTLED
-        digest.update(f"{source.pk} {source.revision} {source.pinned} {unsettled};".encode())
+        is_open = source.state in OPEN_STATES
+        digest.update(f"{source.pk} {source.revision} {source.pinned} {is_open};".encode())
     return DigestSources(children, material, digest.hexdigest())
 
 
@@ -156,7 +156,7 @@ class LayerUpdate:
         changed = False
         for _ in range(MAX_ROUNDS):
             changed = self.dissolve() or self.absorb() or changed
-            nodes = ladder_query.unsettled_nodes(self.project)
+            nodes = ladder_query.plannable_nodes(self.project)
             budget = entry_budget(self.project)
             plan = ladder.rewrites(nodes) or ladder.roll_ups(nodes, self.now, budget)
             if not plan:
@@ -187,8 +187,8 @@ class LayerUpdate:
         """
         project = self.project
         sources = read_sources(project, roll_up.children)
-        is_unsettled = any(row.pinned or row.state in UNSETTLED for row in sources.children)
-        if is_unsettled or len(sources.children) < len(roll_up.children):
+        has_open = any(row.pinned or row.state in OPEN_STATES for row in sources.children)
+        if has_open or len(sources.children) < len(roll_up.children):
             raise SourcesChangedError
         current = project.entries.filter(pk=roll_up.digest).first() if roll_up.digest else None
         written = None

@@ -30,7 +30,7 @@ def visible_nodes(project: Project) -> list[LadderNode]:
     return list(_read(project.entries.filter(state__in=VISIBLE)))
 
 
-def unsettled_nodes(project: Project) -> list[LadderNode]:
+def plannable_nodes(project: Project) -> list[LadderNode]:
     """Return all nodes that can affect the plan. A plan from all entries would be the same.
 
     These are the visible and stale entries, the digests of their periods, and the children of all

@@ -1,7 +1,8 @@
 """The sources in a prompt's receipt, with the texts that a reader may see now.
 
-A receipt holds ids, revisions and sizes, but no texts. The texts are read from the database, so
-that receipts of old replies do not show text that was forgotten, hidden or made private since.
+A receipt (`Message.receipt`, made by `Prompt.receipt()` in `chat/prompt/types.py`) holds ids,
+revisions and sizes, but no texts. The texts are read from the database, so that receipts of old
+replies do not show text that was forgotten, hidden or made private since.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""The prompt sections of memory: blocks, the bank, and recall for the message."""
+"""The prompt sections of memory: blocks, the bank, and recall for the message.
+
+`CHAT_PROMPT_SECTIONS` in `config/settings/models.py` lists all sections in their order.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

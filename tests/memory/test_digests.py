@@ -52,7 +52,7 @@ def test_layers_settle_and_a_second_cycle_changes_nothing(small, owner):
     before = snapshot()
     report = cycle.run(now)
     assert snapshot() == before
-    assert (report.summarised, report.settled) == (0, 0)
+    assert (report.summarised, report.rolled_up) == (0, 0)
 
 
 def test_every_digest_can_be_followed_down_to_its_messages(small, owner):

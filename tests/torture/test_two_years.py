@@ -83,7 +83,7 @@ def test_two_years_of_daily_talk(owner, talks, writer, scale, tally: Callable):
     assert fullest > project.bank_max_tokens * 0.7
     least = {Granularity.CONVERSATION, Granularity.WEEK}
     assert set(particulars_by_layer(project)) >= scale(set(Granularity), least)
-    assert len(ladder_query.unsettled_nodes(project)) < scale(300, 30) < project.entries.count()
+    assert len(ladder_query.plannable_nodes(project)) < scale(300, 30) < project.entries.count()
     report_kept_particulars(project, tally)
     report_cycle_times(took, tally)
 

@@ -29,8 +29,8 @@ class Command(BaseCommand):
         project = find_project(options["project"]) if options["project"] else None
         report = cycle.run(options["now"] or datetime.now(UTC), project, self.progress)
         self.stdout.write(
-            f"{report.summarised} conversations summarised, {report.rewritten} rewritten, "
-            f"{report.settled} projects settled, {report.failed} failed or left alone"
+            f"conversations summarised: {report.summarised}, rewritten: {report.rewritten}, "
+            f"projects rolled up: {report.rolled_up}, failed or left for later: {report.failed}"
         )
 
     def progress(self, report: cycle.CycleReport) -> None:

@@ -13,8 +13,8 @@ from django.db import transaction
 
 from chat.importers import images, memories
 from chat.importers.base import (
-    Document,
     FileResult,
+    ImportedFile,
     ImportedSession,
     Importer,
     ImportRejectedError,
@@ -51,7 +51,7 @@ class ImportSource:
     """A document whose format is known."""
 
     format: str
-    document: Document
+    document: ImportedFile
 
     def sessions(self, result: ImportResult) -> Iterator[ImportedSession]:
         """Yield the conversations that have messages, with plausible times.
@@ -159,7 +159,7 @@ def find_sources(contents: UploadContents, format: str) -> list[ImportSource]:
     return sources
 
 
-def _recognise(document: Document) -> str | None:
+def _recognise(document: ImportedFile) -> str | None:
     head = document.open().read(HEAD_BYTES)
     formats = settings.CHAT_IMPORTERS
     return next((it for it in formats if get_importer(it).recognises(document.name, head)), None)

@@ -38,7 +38,7 @@ class InvalidItemError(InvalidInputError):
 
 
 @dataclass(frozen=True)
-class Document:
+class ImportedFile:
     """A file of conversations; each call of `open` returns it from its beginning.
 
     `images` are the images in the same zip file, by the id that the document uses.
@@ -46,7 +46,7 @@ class Document:
 
     name: str
     open: Callable[[], BinaryIO]
-    images: Mapping[str, "Document"] = field(default_factory=dict)
+    images: Mapping[str, "ImportedFile"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Importer(Protocol):
     def recognises(self, name: str, head: bytes) -> bool:
         """Return whether a file with this name and these first bytes has this format."""
 
-    def sessions(self, document: Document, result: ImportResult) -> Iterator[ImportedSession]:
+    def sessions(self, document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
         """Yield the conversations in `document`. A damaged item is skipped and added to `result`.
 
         Raises `ImportRejectedError` if the document contains nothing in this format.

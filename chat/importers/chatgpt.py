@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from chat.importers.base import (
-    Document,
+    ImportedFile,
     ImportedImage,
     ImportedSession,
     ImportResult,
@@ -40,7 +40,7 @@ def recognises(name: str, head: bytes) -> bool:
     return bool(_MAPPING.match(head)) and b'"children"' in head
 
 
-def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
+def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
     """Yield the conversations in the order of the file, with all versions of each message."""
 
     def read(fields: JSONObject, errors: list[str]) -> ImportedSession:
@@ -50,7 +50,7 @@ def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSessi
 
 
 def _session(
-    fields: JSONObject, errors: list[str], files: Mapping[str, Document]
+    fields: JSONObject, errors: list[str], files: Mapping[str, ImportedFile]
 ) -> ImportedSession:
     mapping = fields.get("mapping")
     key = get_text(fields, "conversation_id") or get_text(fields, "id")
@@ -68,7 +68,7 @@ def _parent(node: object) -> str | None:
     return get_text(node, "parent") or None if isinstance(node, dict) else None
 
 
-def _node(value: object, files: Mapping[str, Document]) -> TreeNode:
+def _node(value: object, files: Mapping[str, ImportedFile]) -> TreeNode:
     """Return a node, without text if the page hides it. Raises `InvalidItemError`."""
     if value is None or require_object(value).get("message") is None:
         return TreeNode(parent=_parent(value))
@@ -87,7 +87,7 @@ def _node(value: object, files: Mapping[str, Document]) -> TreeNode:
 
 
 def _visible_content(
-    message: JSONObject, role: str, files: Mapping[str, Document]
+    message: JSONObject, role: str, files: Mapping[str, ImportedFile]
 ) -> tuple[str, tuple[ImportedImage, ...]]:
     """Return the visible text and images of a message, without instructions, reasoning and tool
     calls. An image that is not among `files` becomes a note in the text.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from chat.importers.base import (
-    Document,
+    ImportedFile,
     ImportedSession,
     ImportRejectedError,
     ImportResult,
@@ -39,7 +39,7 @@ def recognises(name: str, head: bytes) -> bool:
     return bool(_CONVERSATION.match(head))
 
 
-def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
+def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
     """Yield the conversations in the order of the file."""
     return read_conversations(iter_objects(document.open()), result, _session)
 
@@ -96,7 +96,7 @@ def _files(message: JSONObject) -> Iterator[str]:
             yield f"[{'image' if name.lower().endswith(IMAGES) else 'file'}: {name}]"
 
 
-def memories(documents: Sequence[Document], result: ImportResult) -> list[str]:
+def memories(documents: Sequence[ImportedFile], result: ImportResult) -> list[str]:
     """Return the texts of the files of memories and projects.
 
     Memories are one object {conversations_memory, project_memories: {project: text}}. A project
@@ -112,7 +112,7 @@ def memories(documents: Sequence[Document], result: ImportResult) -> list[str]:
     return list(filter(None, map(str.strip, texts)))
 
 
-def _objects(documents: Sequence[Document], result: ImportResult) -> Iterator[JSONObject]:
+def _objects(documents: Sequence[ImportedFile], result: ImportResult) -> Iterator[JSONObject]:
     for document in documents:
         try:
             for fields in iter_objects(document.open()):

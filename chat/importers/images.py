@@ -20,7 +20,7 @@ from django.db.models import F
 from chat.attachments import MAX_IMAGES_PER_MESSAGE, TOO_MANY_IMAGES, images, store_image
 from chat.attachments.images import is_signed
 from chat.importers.base import (
-    Document,
+    ImportedFile,
     ImportedImage,
     ImportRejectedError,
     ImportResult,
@@ -78,7 +78,7 @@ class ImageSpool:
         return ImportedImage(name, "", read) if images.looks_like_image(read()[:16]) else None
 
 
-def image_from_zip(file: Document | None, name: str, description: str) -> ImportedImage | None:
+def image_from_zip(file: ImportedFile | None, name: str, description: str) -> ImportedImage | None:
     """Return the image in a file of the same zip file, if it looks like an image."""
     if file is None:
         return None

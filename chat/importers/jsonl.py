@@ -15,7 +15,7 @@ from itertools import count
 from typing import BinaryIO
 
 from chat.importers.base import (
-    Document,
+    ImportedFile,
     ImportedMessage,
     ImportedSession,
     ImportRejectedError,
@@ -42,7 +42,7 @@ def _is_message(line: bytes) -> bool:
         return False
 
 
-def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
+def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
     """Yield the conversations in the order of their first line."""
     conversations: dict[str, list[ImportedMessage]] = defaultdict(list)
     seen: Counter[tuple[str, str]] = Counter()

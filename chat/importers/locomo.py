@@ -12,7 +12,7 @@ from hashlib import sha256
 from itertools import chain
 
 from chat.importers.base import (
-    Document,
+    ImportedFile,
     ImportedMessage,
     ImportedSession,
     ImportRejectedError,
@@ -32,7 +32,7 @@ def recognises(name: str, head: bytes) -> bool:
     return bool(re.search(rb'"session_\d+_date_time"\s*:', head)) and b'"dia_id"' in head
 
 
-def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
+def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
     """Yield the sessions in the order of their numbers, without empty ones."""
     conversation = _read(document)
     turns = {number: _turns(conversation, number, result) for number in _numbers(conversation)}
@@ -47,7 +47,7 @@ def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSessi
             yield ImportedSession(f"{identity}/{number}", f"{people}, session {number}", session)
 
 
-def _read(document: Document) -> Conversation:
+def _read(document: ImportedFile) -> Conversation:
     text = document.open().read(MAX_FILE_BYTES + 1)
     if len(text) > MAX_FILE_BYTES:
         raise ImportRejectedError(f"It is longer than {MAX_FILE_BYTES // 2**20} MB.")

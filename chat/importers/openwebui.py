@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from chat.importers.base import (
-    Document,
+    ImportedFile,
     ImportedImage,
     ImportedSession,
     ImportResult,
@@ -40,7 +40,7 @@ def recognises(name: str, head: bytes) -> bool:
     return bool(_CHAT.match(head)) and (b'"history"' in head or b'"messages"' in head)
 
 
-def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
+def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
     """Yield the chats in the order of the file.
 
     In an export of all users, only the chats of its first user count as the importing user's own.

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from chat.exporters.json import FORMAT, VERSION
 from chat.importers.base import (
-    Document,
+    ImportedFile,
     ImportedImage,
     ImportedMessage,
     ImportedRevision,
@@ -49,7 +49,7 @@ def recognises(name: str, head: bytes) -> bool:
     return bool(_FORMAT_HEAD.match(head))
 
 
-def sessions(document: Document, result: ImportResult) -> Iterator[ImportedSession]:
+def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
     """Yield the session; a reply that was in progress becomes interrupted.
 
     All its messages are in memory, but not their images.

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, cast
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from chat.importers.base import Document, ImportRejectedError
+from chat.importers.base import ImportedFile, ImportRejectedError
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 # All documents together.
@@ -39,8 +39,8 @@ _MEMORIES = re.compile(r"^(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
 class UploadContents:
     """The documents with conversations, and those with memories and projects."""
 
-    documents: list[Document] = field(default_factory=list)
-    memories: list[Document] = field(default_factory=list)
+    documents: list[ImportedFile] = field(default_factory=list)
+    memories: list[ImportedFile] = field(default_factory=list)
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def open_documents(name: str, file: BinaryIO) -> Iterator[UploadContents]:
             return
     if name.lower().endswith(".zip"):
         raise ImportRejectedError("Its name ends in .zip, but it is not a zip file.")
-    yield UploadContents([Document(name, lambda: _rewound(file))])
+    yield UploadContents([ImportedFile(name, lambda: _rewound(file))])
 
 
 @contextmanager
@@ -87,7 +87,9 @@ def _zip_errors() -> Iterator[None]:
     try:
         yield
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
-        raise ImportRejectedError("The zip file is damaged or not complete.") from error
+        raise ImportRejectedError(
+            "The zip file is damaged or not complete.", code="damaged"
+        ) from error
 
 
 class _BoundedFile:
@@ -99,7 +101,7 @@ class _BoundedFile:
     def read(self, size: int = -1) -> bytes:
         data = self.file.read(size if 0 <= size <= MAX_DIRECTORY_BYTES else MAX_DIRECTORY_BYTES + 1)
         if len(data) > MAX_DIRECTORY_BYTES:
-            raise ImportRejectedError("It contains too many files.")
+            raise ImportRejectedError("It contains too many files.", code="too_large")
         return data
 
     def __getattr__(self, name: str) -> Any:
@@ -123,7 +125,7 @@ class _Member:
 
 
 def _contents(archive: ZipFile) -> UploadContents:
-    files = [info for info in archive.infolist() if _is_visible(info)]
+    files = [info for info in archive.infolist() if is_visible(info)]
     names = {info: PurePosixPath(info.filename).name.lower() for info in files}
     memories = [info for info in files if _MEMORIES.fullmatch(info.filename)]
     conversations = [info for info in files if _CONVERSATIONS.fullmatch(names[info])]
@@ -138,14 +140,14 @@ def _contents(archive: ZipFile) -> UploadContents:
             else "The zip file contains no conversations."
         )
     if len(conversations) > MAX_DOCUMENTS:
-        raise ImportRejectedError("It contains too many files.")
+        raise ImportRejectedError("It contains too many files.", code="too_large")
     check_files(conversations + memories)
     images = _images(archive, files)
     documents = [replace(it, images=images) for it in _documents(archive, conversations)]
     return UploadContents(documents, _documents(archive, memories))
 
 
-def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, Document]:
+def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, ImportedFile]:
     """Return the files that may be images, by the id that conversations use."""
     named = ((_FILE.fullmatch(PurePosixPath(info.filename).name), info) for info in files)
     return {
@@ -155,7 +157,8 @@ def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, Document]:
     }
 
 
-def _is_visible(info: ZipInfo) -> bool:
+def is_visible(info: ZipInfo) -> bool:
+    """Return whether `info` is a file that its owner knows, not one of the operating system."""
     parts = PurePosixPath(info.filename).parts
     # `is_dir` reads the last character of the name, which may be empty.
     return (
@@ -165,12 +168,12 @@ def _is_visible(info: ZipInfo) -> bool:
     )
 
 
-def _documents(archive: ZipFile, files: list[ZipInfo]) -> list[Document]:
+def _documents(archive: ZipFile, files: list[ZipInfo]) -> list[ImportedFile]:
     return [_document(archive, info) for info in sorted(files, key=lambda info: info.filename)]
 
 
-def _document(archive: ZipFile, info: ZipInfo) -> Document:
-    return Document(info.filename, lambda: cast(BinaryIO, _Member(archive, info)))
+def _document(archive: ZipFile, info: ZipInfo) -> ImportedFile:
+    return ImportedFile(info.filename, lambda: cast(BinaryIO, _Member(archive, info)))
 
 
 def _is_locked(info: ZipInfo) -> bool:
@@ -185,15 +188,19 @@ def _is_readable(info: ZipInfo) -> bool:
 def check_files(files: list[ZipInfo]) -> None:
     """Raise `ImportRejectedError` if a file cannot be unpacked in bounded space."""
     if any(map(_is_locked, files)):
-        raise ImportRejectedError("The zip file is encrypted.")
+        raise ImportRejectedError("The zip file is encrypted.", code="encrypted")
     if not all(map(_is_readable, files)):
         raise ImportRejectedError(
-            "The compression method of the zip file is not supported: use deflate."
+            "The compression method of the zip file is not supported: use deflate.",
+            code="unsupported",
         )
     if sum(info.file_size for info in files) > MAX_UNPACKED_BYTES:
         raise ImportRejectedError(
-            f"Unpacked it would be larger than {MAX_UNPACKED_BYTES // 2**20} MB."
+            f"Unpacked it would be larger than {MAX_UNPACKED_BYTES // 2**20} MB.",
+            code="too_large",
         )
     for info in files:
         if info.file_size > max(RATIO_MIN_BYTES, MAX_RATIO * info.compress_size):
-            raise ImportRejectedError(f"{info.filename} would unpack to more than any export does.")
+            raise ImportRejectedError(
+                f"{info.filename} would unpack to more than any export does.", code="too_large"
+            )

@@ -5,7 +5,7 @@ import json
 import zipfile
 from copy import deepcopy
 
-from chat.importers.base import Document
+from chat.importers.base import ImportedFile
 
 BEGAN = 1_740_998_400.0  # 3 March 2025, 10:40 UTC
 
@@ -211,9 +211,9 @@ OPENWEBUI = {
 }
 
 
-def document(file: io.BytesIO, name: str = "conversations.json") -> Document:
+def document(file: io.BytesIO, name: str = "conversations.json") -> ImportedFile:
     """The document that importers read, of a file that is read once."""
-    return Document(name, lambda: file)
+    return ImportedFile(name, lambda: file)
 
 
 def file_of(*conversations: object) -> io.BytesIO:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chat.conversations.messages import draft, post_messages
 from chat.importers import FileResult, locomo
-from chat.importers.base import Document
+from chat.importers.base import ImportedFile
 from chat.models import Session, Visibility
 from projects.models import Project
 from tests.scripted import Request
@@ -44,7 +44,7 @@ def from_files(folder: Path) -> list[Talk]:
     """The sessions of all files in turn, so that neighbours are of different people."""
     talks_found = []
     for path in sorted(folder.glob("*.json")):
-        document = Document(path.name, lambda path=path: path.open("rb"))
+        document = ImportedFile(path.name, lambda path=path: path.open("rb"))
         result = FileResult()
         sessions = locomo.sessions(document, result)
         talks_found.append(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chat.importers import ImportRejectedError, locomo
-from chat.importers.base import Document, ImportedMessage, ImportedSession, ImportResult
+from chat.importers.base import ImportedFile, ImportedMessage, ImportedSession, ImportResult
 from chat.models import Role
 
 MAX_FILE_BYTES = 256 * 2**20
@@ -125,7 +125,7 @@ def _string(value: object) -> str:
 
 def _locomo(path: Path, content: bytes, document: Any) -> LabelledConversation:
     result = ImportResult()
-    sessions = list(locomo.sessions(Document(path.name, lambda: BytesIO(content)), result))
+    sessions = list(locomo.sessions(ImportedFile(path.name, lambda: BytesIO(content)), result))
     questions = list(_locomo_questions(document.get("qa") or [], sessions))
     return LabelledConversation(LOCOMO_SET, f"{LOCOMO_SET}/{path.stem}", sessions, questions)
 

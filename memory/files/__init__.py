@@ -1,0 +1,1 @@
+"""Files: documents that members add to a project."""

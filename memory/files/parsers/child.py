@@ -1,0 +1,91 @@
+"""The process that parses one file: confines itself, parses standard input, prints JSON.
+
+`memory.files.reading.processes` starts it. Nothing of the file is read before it is confined.
+"""
+
+import io
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from importlib import import_module
+from typing import Any, BinaryIO
+
+from memory.files.parsers.confinement import confine
+from memory.files.parsers.documents import Parsed, Parser, ParsingBounds, ParsingError, Section
+
+PARSERS = {
+    "pdf": "pdf",
+    "docx": "word",
+    "pptx": "slides",
+    "xlsx": "sheets",
+    "csv": "delimited",
+    "tsv": "delimited",
+    "markdown": "markdown",
+    "html": "html",
+    "epub": "epub",
+    "email": "email_messages",
+    "text": "plain_text",
+    "code": "plain_text",
+}
+# Before the result, so that an output that is cut off is not taken for one.
+LENGTH_DIGITS = 12
+
+
+def main() -> None:
+    """Run the job of the first argument and print its result, or the code of the failure."""
+    job = json.loads(sys.argv[-1])
+    try:
+        module = import_module(f"memory.files.parsers.{PARSERS[job['kind']]}")
+        confine(job["memory_bytes"], job["cpu_s"])
+        file = io.BufferedReader(io.FileIO(0))
+        result = _image(module, file, job) if job["page"] else _document(module.parse, file, job)
+    except ParsingError as error:
+        result = _failure(error.code)
+    except (MemoryError, RecursionError) as error:
+        result = _failure("out_of_memory" if isinstance(error, MemoryError) else "damaged")
+    # Libraries raise any exception for damaged files.
+    except Exception as error:
+        out_of_memory = isinstance(error, OSError) and error.errno == 12
+        result = _failure("out_of_memory" if out_of_memory else "damaged", repr(error)[:500])
+    sys.stdout.buffer.write(f"{len(result):0{LENGTH_DIGITS}d}".encode() + result)
+    sys.stdout.flush()
+
+
+def _failure(code: str, detail: str = "") -> bytes:
+    return json.dumps({"error": code, "detail": detail}).encode()
+
+
+def _image(module: Any, file: BinaryIO, job: dict[str, Any]) -> bytes:
+    image: bytes = module.render(file, job["page"], job["width"])
+    return image
+
+
+def _document(parse: Parser, file: BinaryIO, job: dict[str, Any]) -> bytes:
+    bounds = ParsingBounds(job["max_pages"], job["max_text_chars"])
+    parsed = parse(file, job["name"], bounds)
+    sections = list(_bounded(parsed.sections, bounds.max_text_chars))
+    if not any(section.text.strip() for section in sections):
+        raise ParsingError("no_text")
+    title = parsed.title or next((it.headings[0] for it in sections if it.headings), "")
+    return _encoded(replace(parsed, title=title), sections)
+
+
+def _encoded(parsed: Parsed, sections: list[Section]) -> bytes:
+    document = {
+        "title": parsed.title[:500].strip(),
+        "page_count": parsed.page_count,
+        "sections": [asdict(section) for section in sections],
+        "warnings": parsed.warnings,
+    }
+    return json.dumps(document, ensure_ascii=False).encode(errors="replace")
+
+
+def _bounded(sections: Iterable[Section], most: int) -> Iterable[Section]:
+    """Raise `ParsingError` once the sections have more characters than `most`."""
+    total = 0
+    for section in sections:
+        total += len(section.text) + sum(map(len, section.headings))
+        if total > most:
+            raise ParsingError("too_much_text")
+        yield section

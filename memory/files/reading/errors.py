@@ -1,0 +1,42 @@
+"""The reasons why a file cannot be read."""
+
+from typing import ClassVar
+
+from django.utils.translation import gettext_lazy as _
+
+from memory.files.reading.limits import ReadingLimits
+from projects.core.errors import InvalidInputError, StrOrPromise
+
+
+class UnreadableFileError(InvalidInputError):
+    """A file that cannot be read. `code` is one of `MESSAGES`."""
+
+    default_code = "damaged"
+    default_message: ClassVar[StrOrPromise] = _("The file is damaged or not complete.")
+
+
+MESSAGES: dict[str, StrOrPromise] = {
+    "encrypted": _("The file is protected by a password. Add a version without a password."),
+    "damaged": UnreadableFileError.default_message,
+    "too_large": _("The file is too large. The limit is {megabytes} MB."),
+    "too_much_text": _("The file contains too much text. The limit is {characters} characters."),
+    "too_many_pages": _("The file has too many pages. The limit is {pages} pages."),
+    "no_text": _("The file contains no text."),
+    "scanned": _("The pages are images without text. Add a version with recognised text."),
+    "no_page": _("The file does not have this page."),
+    "unsupported": _("Files of this type cannot be read."),
+    "timed_out": _("The file takes too long to read."),
+    "out_of_memory": _("The file needs too much memory to read."),
+}
+# Reasons that are only worded differently.
+_CODES = {"too_much_text": "too_large", "scanned": "no_text"}
+
+
+def unreadable(reason: str, limits: ReadingLimits) -> UnreadableFileError:
+    """Return the error for a `reason` of `MESSAGES`."""
+    message = str(MESSAGES[reason]).format(
+        megabytes=limits.max_bytes // 1_000_000,
+        characters=limits.max_text_chars,
+        pages=limits.max_pages,
+    )
+    return UnreadableFileError(message, code=_CODES.get(reason, reason))

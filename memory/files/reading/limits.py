@@ -1,0 +1,21 @@
+"""The limits of reading a file."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ReadingLimits:
+    """Limits of one file and of the process that parses it."""
+
+    max_bytes: int = 50_000_000
+    max_pages: int = 2_000
+    # All sections together. A page of a book has about 2,000 characters.
+    max_text_chars: int = 20_000_000
+    memory_bytes: int = 400_000_000
+    # Processor time, with the start of the process.
+    cpu_s: int = 28
+    # On a machine that does much else, processor time passes slower than time.
+    wall_s: int = 60
+
+
+DEFAULT = ReadingLimits()

@@ -1,0 +1,120 @@
+"""Starts the process that parses a file, and ends it at its limits."""
+
+import json
+import logging
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from memory.files.parsers.child import LENGTH_DIGITS
+from memory.files.reading.errors import MESSAGES, unreadable
+from memory.files.reading.limits import ReadingLimits
+
+logger = logging.getLogger(__name__)
+
+# The folder of the package `memory`.
+ROOT = Path(__file__).resolve().parents[3]
+# In isolated mode (-I), Python reads neither the environment nor the current folder.
+START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from memory.files.parsers.child import main; main()"
+)
+READ_BYTES = 2**18
+# JSON escapes and places, beside the text.
+MAX_OUTPUT_BYTES_PER_CHAR = 4
+# A process that dies with this part of its memory in use ran out of it.
+FULL = 0.7
+
+
+def run_parser(
+    path: Path, limits: ReadingLimits, *, kind: str, name: str = "", page: int = 0, width: int = 0
+) -> bytes:
+    """Return what the parser of `kind` prints: JSON or, with `page`, an image.
+
+    Raises `UnreadableFileError`.
+    """
+    job = {
+        "kind": kind,
+        "name": name[:300],
+        "page": page,
+        "width": width,
+        "max_pages": limits.max_pages,
+        "max_text_chars": limits.max_text_chars,
+        "memory_bytes": limits.memory_bytes,
+        "cpu_s": limits.cpu_s,
+    }
+    with path.open("rb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-X", "utf8", "-c", START, str(ROOT), json.dumps(job)],
+            stdin=file,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            start_new_session=True,
+        )
+    output, reason = b"", ""
+    try:
+        assert process.stdout is not None
+        output, reason = _output(process.stdout, limits)
+    finally:
+        status, used_bytes = _end(process)
+    if not reason:
+        reason = _reason(output, status, used_bytes, limits)
+    if reason:
+        raise unreadable(reason, limits)
+    return output[LENGTH_DIGITS:]
+
+
+def _output(pipe: IO[bytes], limits: ReadingLimits) -> tuple[bytes, str]:
+    """Read to the end of the output; return it, or the reason to stop before."""
+    deadline = time.monotonic() + limits.wall_s
+    most = limits.max_text_chars * MAX_OUTPUT_BYTES_PER_CHAR
+    pieces: list[bytes] = []
+    size = 0
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while selector.select(max(0, deadline - time.monotonic())):
+            piece = os.read(pipe.fileno(), READ_BYTES)
+            if not piece:
+                return b"".join(pieces), ""
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                return b"", "too_much_text"
+    return b"", "timed_out"
+
+
+def _end(process: subprocess.Popen[bytes]) -> tuple[int, int]:
+    """End the process and all that it started; return its exit status and peak memory."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    # Kilobytes on Linux, bytes on macOS.
+    return process.returncode, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _reason(output: bytes, status: int, used_bytes: int, limits: ReadingLimits) -> str:
+    """Return why there is no result, or nothing if there is one."""
+    if status == -signal.SIGXCPU:
+        return "timed_out"
+    if output[:LENGTH_DIGITS] != f"{len(output) - LENGTH_DIGITS:0{LENGTH_DIGITS}d}".encode():
+        # Libraries in C end the process when there is no memory.
+        return "out_of_memory" if used_bytes > FULL * limits.memory_bytes else "damaged"
+    if not output.startswith(b'{"error"', LENGTH_DIGITS):
+        return ""
+    try:
+        failure = json.loads(output[LENGTH_DIGITS:])
+    except ValueError:
+        return "damaged"
+    logger.info("A file cannot be read: %s %s", failure["error"], failure["detail"])
+    return failure["error"] if failure["error"] in MESSAGES else "damaged"

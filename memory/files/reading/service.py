@@ -1,0 +1,85 @@
+"""Reads a file in a process of its own, and renders a page."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from memory.files.parsers.documents import Document, Section
+from memory.files.reading.archives import check_package
+from memory.files.reading.errors import unreadable
+from memory.files.reading.limits import DEFAULT, ReadingLimits
+from memory.files.reading.processes import run_parser
+from memory.files.reading.recognition import MEDIA_TYPES, recognise
+
+PACKAGES = ("docx", "pptx", "xlsx", "epub")
+PNG_MAGIC = b"\x89PNG"
+MAX_IMAGE_WIDTH = 2_000
+
+
+def read_document(path: Path, name: str = "", limits: ReadingLimits = DEFAULT) -> Document:
+    """Return the text of the file at `path`. `name` only helps to tell kinds of text apart.
+
+    Takes up to `limits.wall_s` seconds. Raises `UnreadableFileError`.
+    """
+    if path.stat().st_size > limits.max_bytes:
+        raise unreadable("too_large", limits)
+    kind = recognise(path, name)
+    if kind == "zip":
+        raise unreadable("unsupported", limits)
+    if kind in PACKAGES:
+        check_package(path)
+    output = run_parser(path, limits, kind=kind, name=name)
+    try:
+        return _document(kind, json.loads(output))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        # A file may have taken the parser over.
+        raise unreadable("damaged", limits) from error
+
+
+def page_image(path: Path, page: int, width: int) -> bytes:
+    """Return page number `page`, from 1, of the PDF at `path` as a PNG of `width` pixels.
+
+    Raises `UnreadableFileError`.
+    """
+    limits = DEFAULT
+    if recognise(path, "") != "pdf":
+        raise unreadable("unsupported", limits)
+    if page < 1:
+        raise unreadable("no_page", limits)
+    width = max(1, min(width, MAX_IMAGE_WIDTH))
+    image = run_parser(path, limits, kind="pdf", page=page, width=width)
+    if not image.startswith(PNG_MAGIC):
+        raise unreadable("damaged", limits)
+    return image
+
+
+def _document(kind: str, fields: dict[str, Any]) -> Document:
+    """Return the document of a parser's output. Raises `TypeError` if it is of another form."""
+    return Document(
+        media_type=MEDIA_TYPES[kind],
+        kind=kind,
+        title=_text(fields["title"]),
+        page_count=_number(fields["page_count"]),
+        sections=tuple(
+            Section(
+                _text(item["label"]),
+                _number(item["page"]),
+                tuple(map(_text, item["headings"])),
+                _text(item["text"]),
+            )
+            for item in fields["sections"]
+        ),
+        warnings=tuple(map(_text, fields["warnings"])),
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError
+    return value
+
+
+def _number(value: object) -> int | None:
+    if value is not None and not isinstance(value, int):
+        raise TypeError
+    return value

@@ -29,7 +29,7 @@ def test_hostile_files_are_refused_in_bounded_memory(kind, scale, tally):
     done = subprocess.run(
         [sys.executable, "-m", "tests.hostile.file_reader", kind, str(step)],
         cwd=ROOT,
-        env=os.environ | {"PYTHONWARNINGS": "ignore"},
+        env=os.environ | {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
     )

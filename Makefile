@@ -21,7 +21,7 @@ IMAGE_CONTEXT := deploy manage.py config projects chat memory templates static p
 
 .DEFAULT_GOAL := run
 .PHONY: run test quick torture shape bench screenshots messages lint format lock sbom chromium \
-  dist release bundle
+  dist release bundle rehearsal
 
 run: $(VENV)/.installed $(VENV)/.demo-tried
 	@exec $(BIN)/python manage.py up
@@ -116,6 +116,11 @@ release: dist sbom
 	git archive --format tar.gz --output dist/strata-image-context.tar.gz HEAD $(IMAGE_CONTEXT)
 	cd dist && sha256sum *.whl *.tar.gz *.txt *.json > SHA256SUMS
 	$(if $(GPG_KEY),gpg --local-user $(GPG_KEY) --armor --detach-sign dist/SHA256SUMS)
+
+# Installs, starts and upgrades what a release publishes, and prints times and sizes; as root, because
+# networks are taken away and file systems made. Takes minutes, and downloads packages.
+rehearsal: $(VENV)/.installed-dev $(VENV)/.demo-tried
+	STRATA_RELEASE=1 $(BIN)/pytest tests/release
 
 # All wheels for an installation without internet access, into the folder DIR. There:
 # pip install --no-index --find-links DIR 'strata[demo]'

@@ -1,17 +1,36 @@
-"""Profile: the data that a project remembers about one of its members."""
+"""Profile: what a project knows, in sentences, and what it remembers about one of its members."""
 
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Exists, Max, OuterRef, Q
+from django.db.models import Case, Exists, Max, OuterRef, Q, When
+from django.utils import timezone
 
 from chat.models import Message, Session
 from chat.permissions import sessions_for
-from memory.facts.permissions import facts_for
-from memory.models import Fact, FactSource
+from memory.facts.permissions import facts_for, may_decide
+from memory.facts.superseded import EndedFact, ended_facts, mark_ended
+from memory.layers.lines import Line, from_text
+from memory.layers.roll_up import LineIndex
+from memory.models import Activity, ActivityVerb, Block, Entry, EntryStatus, Fact, FactSource
+from memory.models.entries import CONVERSATION
+from memory.models.facts import FactQuerySet
+from memory.permissions import entries_for
+from memory.prompt.receipt_sources import ReceiptSource, readable_sections
 from projects.models import Membership
 
 MAX_ROWS = 10
+MAX_SENTENCES = 8
+MAX_PINS = 2
+MAX_FACTS = 4
+# Rows of which the sentences are chosen.
+CANDIDATES = 12
+# A longer line is a sentence only if its entry has no shorter one.
+MAX_LINE_CHARS = 240
+# The lines of an entry, or of a pinned text, of which one is chosen.
+MAX_LINES = 6
 
 
 @dataclass(frozen=True)
@@ -26,6 +45,50 @@ class Profile:
     sample_facts: list[Fact]
 
 
+@dataclass(frozen=True)
+class Sentence:
+    """One thing that a project knows. `place` is the position of the line in the text of its
+    source; `version` is that of the source.
+
+    `editable` is the part that a member may change: a line, or the object of a fact after `lead`.
+    `checked` is true if a member confirmed this version; `removable` if the reader may remove it.
+    """
+
+    text: str
+    source: ReceiptSource
+    editable: str
+    version: int
+    place: int = 0
+    lead: str = ""
+    checked: bool = False
+    removable: bool = True
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The row of a sentence, and the place and the words of its line."""
+
+    row: Fact | Entry | Block
+    line: Line
+    place: int = 0
+
+    @property
+    def version(self) -> int:
+        return self.row.revision if isinstance(self.row, Entry) else self.row.version
+
+    @property
+    def item(self) -> dict[str, Any]:
+        """The item of a receipt for this row, as `readable_sections` reads it."""
+        item = {"id": str(self.row.pk), "revision": self.version, "tokens": 0}
+        if isinstance(self.row, Entry):
+            return item | {
+                "kind": self.row.granularity,
+                "lines": [self.place],
+                "of": len(self.row.lines),
+            }
+        return item | {"kind": "fact" if isinstance(self.row, Fact) else "block"}
+
+
 def profile(member: Membership, user) -> Profile:
     """Return the profile of `user` as `member` may see it, without other users' private chats."""
     visible = sessions_for(member.user).filter(project=member.project)
@@ -33,10 +96,7 @@ def profile(member: Membership, user) -> Profile:
     messages = Message.objects.filter(
         project=member.project, session__in=visible, author=user, deleted_at=None
     )
-    stated = FactSource.objects.filter(
-        fact=OuterRef("pk"), message__author=user, session__in=visible
-    )
-    facts = facts_for(member).with_validity().filter(Q(user=user) | Exists(stated))
+    facts = _facts_of(member, user)
     return Profile(
         sessions=sessions.count(),
         messages=messages.count(),
@@ -45,3 +105,169 @@ def profile(member: Membership, user) -> Profile:
         recent_sessions=list(sessions.newest_first()[:MAX_ROWS]),
         sample_facts=list(facts.newest_first()[:MAX_ROWS]),
     )
+
+
+def _facts_of(member: Membership, user: Any) -> FactQuerySet:
+    """Return the facts about `user`, and those that `user` stated where `member` may read it."""
+    visible = sessions_for(member.user).filter(project=member.project)
+    stated = FactSource.objects.filter(
+        fact=OuterRef("pk"), message__author=user, session__in=visible
+    )
+    return facts_for(member).with_validity().filter(Q(user=user) | Exists(stated))
+
+
+def project_knowledge(member: Membership) -> list[Sentence]:
+    """Return at most MAX_SENTENCES sentences that the project knows: facts, pinned text, and lines
+    of its newest digests. Needs at most ten queries.
+    """
+    facts = facts_for(member).filter(user=None).with_validity()
+    digests_first = Case(When(granularity=CONVERSATION, then=1), default=0)
+    entries = entries_for(member).filter(state=EntryStatus.LIVE, withheld=False)
+    newest = entries.order_by(digests_first, "-last_source_at", "-id")
+    chosen = _chosen(
+        member,
+        facts.valid_at(timezone.now()).newest_first()[:CANDIDATES],
+        ((entry, range(MAX_LINES)) for entry in newest[:CANDIDATES]),
+        Block.objects.filter(project=member.project, user=None).in_order()[:MAX_PINS],
+    )
+    return _sentences(member, chosen)
+
+
+def personal_knowledge(member: Membership) -> list[Sentence]:
+    """Return at most MAX_SENTENCES sentences about the member: facts, the member's own pinned
+    text, and lines that rest on the member's messages. Needs at most ten queries.
+    """
+    facts = _facts_of(member, member.user_id).valid_at(timezone.now())
+    entries = entries_for(member).in_layers()
+    mine = entries.filter(session__creator=member.user_id, withheld=False).newest_first()
+    chosen = _chosen(
+        member,
+        facts.newest_first()[:CANDIDATES],
+        _with_lines_of(member, mine[:CANDIDATES]),
+        Block.objects.filter(project=member.project, user=member.user_id).in_order()[:MAX_PINS],
+    )
+    return _sentences(member, chosen)
+
+
+def _with_lines_of(member: Membership, entries: Iterable[Entry]) -> list[tuple[Entry, set[int]]]:
+    """Return `entries`, each with the places of the lines that rest on messages of the member."""
+    lines = {entry: entry.read_lines()[:MAX_LINES] for entry in entries}
+    sources = {source for read in lines.values() for line in read for source in line.sources}
+    mine = Message.objects.filter(project=member.project, author=member.user_id, pk__in=sources)
+    own = set(mine.values_list("pk", flat=True)) if sources else set()
+    return [
+        (entry, {place for place, line in enumerate(read) if own & {*line.sources}})
+        for entry, read in lines.items()
+    ]
+
+
+def _chosen(
+    member: Membership,
+    facts: Iterable[Fact],
+    entries: Iterable[tuple[Entry, Container[int]]],
+    blocks: Iterable[Block],
+) -> list[_Choice]:
+    """Return the rows of the sentences: facts of different subjects, a line of each pinned text,
+    and a line of each entry, at one of its places. A line that repeats another one, or states an
+    ended fact, is left out.
+    """
+    taken = LineIndex()
+    pinned = _first_new((_block_choices(block) for block in blocks), taken)
+    by_subject: dict[tuple[int | None, str], Fact] = {}
+    for fact in facts:
+        by_subject.setdefault((fact.user_id, fact.subject_key), fact)
+    stated = ([_Choice(fact, _line(fact))] for fact in by_subject.values())
+    known = _first_new(stated, taken)
+    ended = ended_facts(member.project)
+    digested = _first_new((_entry_choices(*row, ended) for row in entries), taken)
+    room = MAX_SENTENCES - len(pinned)
+    facts_shown = max(MAX_FACTS, room - len(digested))
+    shown = known[:facts_shown]
+    return [*shown, *digested[: room - len(shown)], *pinned]
+
+
+def _line(fact: Fact) -> Line:
+    return Line(fact.text, timezone.localdate(fact.valid_from))
+
+
+def _block_choices(block: Block) -> list[_Choice]:
+    lines = ((place, text) for place, text in enumerate(block.content.splitlines()))
+    day = timezone.localdate(block.updated_at)
+    return [
+        _Choice(block, line, place) for place, text in lines for line in from_text(text, day)[:1]
+    ][:MAX_LINES]
+
+
+def _entry_choices(
+    entry: Entry, places: Container[int], ended: Sequence[EndedFact]
+) -> list[_Choice]:
+    if not entry.lines:
+        # Its lines have no places.
+        return []
+    lines = mark_ended(entry.read_lines()[:MAX_LINES], ended)
+    choices = [
+        _Choice(entry, line, place)
+        for place, line in enumerate(lines)
+        if place in places and not line.until
+    ]
+    # The sort is stable: the most important line first.
+    return sorted(choices, key=lambda choice: len(choice.line.shown) > MAX_LINE_CHARS)
+
+
+def _first_new(rows: Iterable[Sequence[_Choice]], taken: LineIndex) -> list[_Choice]:
+    """Return the first choice of each row that repeats no line in `taken`, and add it there."""
+    chosen = []
+    for choices in rows:
+        choice = next((it for it in choices if not taken.repeats(it.line)), None)
+        if choice is not None:
+            taken.add(choice.line)
+            chosen.append(choice)
+    return chosen
+
+
+def _sentences(member: Membership, chosen: Sequence[_Choice]) -> list[Sentence]:
+    """Return the sentences with their sources, as far as `member` may see them."""
+    if not chosen:
+        return []
+    # One section for each, so that a source that is not visible takes no other's place.
+    sections = [{"name": "known", "tokens": 0, "items": [choice.item]} for choice in chosen]
+    readable = readable_sections({"sections": sections}, member)
+    checks = _checks(member, chosen)
+    return [
+        _sentence(member, choice, section.sources[0], checks.get(choice.row.pk))
+        for choice, section in zip(chosen, readable, strict=True)
+        if section.sources
+    ]
+
+
+def _sentence(
+    member: Membership, choice: _Choice, source: ReceiptSource, checked_at: datetime | None
+) -> Sentence:
+    row, text = choice.row, choice.line.shown
+    since, editable, lead = None, text, ""
+    if isinstance(row, Fact):
+        since, editable, lead = row.recorded_at, row.object, f"{row.subject} {row.predicate}"
+    elif isinstance(row, Entry):
+        since = row.written_at
+    elif source.correct_url:
+        source = replace(source, key=f"block:{row.pk}")
+    return Sentence(
+        text=text[:1].upper() + text[1:] + ("" if text[-1:] in ".!?…”\"')" else "."),
+        source=source,
+        editable=editable,
+        version=choice.version,
+        place=choice.place,
+        lead=lead,
+        checked=bool(checked_at and since and checked_at > since),
+        removable=not isinstance(row, Fact) or may_decide(member, row),
+    )
+
+
+def _checks(member: Membership, chosen: Sequence[_Choice]) -> dict[Any, datetime]:
+    """Return the time of the last check of each row, by id."""
+    facts = [choice.row.pk for choice in chosen if isinstance(choice.row, Fact)]
+    entries = [choice.row.pk for choice in chosen if isinstance(choice.row, Entry)]
+    acts = Activity.objects.filter(project=member.project, verb=ActivityVerb.CHECKED)
+    acts = acts.filter(Q(fact_id__in=facts) | Q(entry_id__in=entries))
+    rows = acts.order_by("id").values_list("fact_id", "entry_id", "at")
+    return {fact or entry: at for fact, entry, at in rows}

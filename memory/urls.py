@@ -10,6 +10,7 @@ from memory.views.command_palette import command_palette
 from memory.views.entries import entry_detail
 from memory.views.entry_actions import entry_action
 from memory.views.forgetting import forget, forget_receipt
+from memory.views.knowledge import decide
 from memory.views.profile import about_me, export
 from memory.views.project_list import project_list
 from memory.views.remember import remember_now
@@ -27,6 +28,7 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/", memory_bank, name="memory"),
     path("projects/<slug:slug>/memory/review/", review, name="memory-review"),
     path("projects/<slug:slug>/memory/act/", entry_action, name="memory-act"),
+    path("projects/<slug:slug>/memory/known/", decide, name="knowledge"),
     path("projects/<slug:slug>/memory/activity/", activity, name="memory-activity"),
     path("projects/<slug:slug>/overview/", overview, name="overview"),
     path("projects/<slug:slug>/jump/", command_palette, name="jump"),

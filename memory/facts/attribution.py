@@ -44,7 +44,7 @@ def source_subquery() -> Subquery:
 
 
 def attribution(
-    source: Mapping[str, Any] | None, by_hand: bool, version: int, written_by: str
+    source: Mapping[str, Any] | None, by_hand: bool = False, version: int = 1, written_by: str = ""
 ) -> list[str]:
     """Return the speaker and the chat of `source`, then who entered or changed the fact by hand.
 

@@ -26,6 +26,7 @@ class ActivityVerb(models.TextChoices):
     FAILED = "failed", _("failed")
     PROPOSED = "proposed", _("sent for review")
     APPROVED = "approved", _("approved")
+    CHECKED = "checked", _("confirmed")
     REJECTED = "rejected", _("rejected")
     EDITED = "edited", _("edited")
     PINNED = "pinned", _("pinned")
@@ -34,6 +35,8 @@ class ActivityVerb(models.TextChoices):
     SHOWN = "shown", _("showed again")
     DELETED = "deleted", _("deleted")
     CHAT_CLOSED = "chat_closed", _("closed")
+    ARCHIVED = "archived", _("archived")
+    UNARCHIVED = "unarchived", _("unarchived")
     REDACTED = "redacted", _("removed text from")
     REWRITE_REQUESTED = "asked_anew", _("requested a rewrite of")
     FORGOTTEN = "forgotten", _("forgot")
@@ -141,6 +144,11 @@ class Activity(ProjectScopedModel):
                 fields=["project", "entry_id"],
                 name="activity_of_entry",
                 condition=models.Q(entry_id__isnull=False),
+            ),
+            models.Index(
+                fields=["project", "fact_id"],
+                name="activity_of_fact",
+                condition=models.Q(fact_id__isnull=False),
             ),
         ]
 

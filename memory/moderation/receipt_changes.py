@@ -21,12 +21,15 @@ class ReceiptAction(models.TextChoices):
     CORRECT = "correct"
     OUTDATED = "outdated"
     PRIVATE = "private"
+    # Hides a fact, and removes the line of an entry.
+    WRONG = "wrong"
 
 
 REASONS = {
     ReceiptAction.CORRECT: ModerationReason.WRONG,
     ReceiptAction.OUTDATED: ModerationReason.OUTDATED,
     ReceiptAction.PRIVATE: ModerationReason.PRIVATE,
+    ReceiptAction.WRONG: ModerationReason.WRONG,
 }
 
 
@@ -53,7 +56,7 @@ def apply_change(member: Membership, key: str, change: ReceiptChange) -> str:
     text = " ".join(change.text.split())
     if change.action == ReceiptAction.CORRECT and not text:
         raise InvalidInputError(_("Enter the right version."), field="text")
-    change = replace(change, text=text)
+    change = replace(change, text="" if change.action == ReceiptAction.WRONG else text)
     if kind == "fact":
         return _change_fact(member, fact_for_reading(member, pk), change)
     entry = entries_for(member).select_related("project").filter(pk=pk).first()
@@ -64,7 +67,7 @@ def apply_change(member: Membership, key: str, change: ReceiptChange) -> str:
 
 def _change_fact(member: Membership, fact: Fact, change: ReceiptChange) -> str:
     by, reason = member.user, REASONS[ReceiptAction(change.action)]
-    if change.action == ReceiptAction.PRIVATE:
+    if change.action in (ReceiptAction.PRIVATE, ReceiptAction.WRONG):
         if not may_decide(member, fact):
             raise InvalidInputError(_("Only an owner can decide this."))
         facts.hide(fact, by, reason)

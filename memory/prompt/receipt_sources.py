@@ -202,7 +202,11 @@ class _SourceReader:
         every = self.lines[entry.pk]
         shown = _shown_lines(item, written, every)
         text = written.summary if shown is every else lines.as_text(shown)
-        label = entry.session and translate_name(entry.session.label)
+        label = ""
+        if (session := entry.session) is not None:
+            # The summary of a private chat is for all members, its title is not.
+            is_own = session.creator_id == self.member.user_id
+            label = translate_name(session.label if is_own else session.open_label)
         return ReceiptSource(
             entry.granularity,
             item["tokens"],
@@ -224,7 +228,11 @@ class _SourceReader:
             known = urlencode({"subject": fact.subject, "predicate": fact.predicate})
             actions["replace_url"] = f"{self._url('facts')}?add&{known}#add"
         source = getattr(fact, "source", None)
-        names = attribution(source, fact.by_hand, fact.version, fact.written_by)
+        names = attribution(source)
+        if fact.by_hand:
+            names.append(_("added by %(by)s") % {"by": fact.written_by})
+        elif fact.version > 1:
+            names.append(_("changed by %(by)s") % {"by": fact.written_by})
         return ReceiptSource(
             "fact",
             item["tokens"],

@@ -1,4 +1,4 @@
-"""Tags and filters of memory: sources of a prompt, recall scores, retention, and differences."""
+"""Tags and filters of memory: known sentences, sources, scores, retention, and differences."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from memory.forgetting import retention
 from memory.moderation.diffs import ADDED, REMOVED, DiffPiece
+from memory.profile import project_knowledge
 from memory.prompt.receipt_sources import readable_sections
 from projects.models import Project
 
@@ -27,6 +28,7 @@ PREVIEWED_DAYS = (30, 90, 365)
 DIFF_FORMATS = {REMOVED: "<del>{}</del>", ADDED: "<ins>{}</ins>"}
 
 register.simple_tag(readable_sections, name="prompt_sources")
+register.simple_tag(project_knowledge)
 
 
 @register.filter

@@ -12,7 +12,10 @@ from projects.models import MemberRole, Membership
 
 @project_page()
 def about_me(request: HttpRequest, member: Membership) -> HttpResponse:
-    context = {"profile": profile.profile(member, request.user)}
+    context = {
+        "profile": profile.profile(member, request.user),
+        "sentences": profile.personal_knowledge(member),
+    }
     return render_page(request, member, "profile.html", context)
 
 

@@ -256,6 +256,7 @@ PAGES = {
     "memory-review": read(),
     "memory-act": Door({"POST": WRITERS}, shut=("GET",)),
     "memory-activity": read(),
+    "knowledge": write(),
     "overview": read(),
     "jump": read(),
     "memory-search": read(),

@@ -87,6 +87,8 @@ ACTIONS = [
     see("session-remember", "api-entries"),
     see("memory", "api-memory"),
     see("memory-review", "api-entries"),
+    do("knowledge", "api-entry", "PATCH"),
+    do("knowledge", "api-fact", "PATCH"),
     do("memory-act", "api-act", action="approve"),
     do("memory-act", "api-act", action="reject"),
     do("memory-act", "api-act", action="pin"),

@@ -57,7 +57,7 @@ def test_the_page_costs_as_much_for_many(
         remember("- More", granularity="day", period_key=f"2026-01-{number:02}", particulars=3)
     # The rendered bank is kept from now on.
     client.get(reverse("overview", args=["billing"]))
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(25):
         page = client.get(reverse("overview", args=["billing"])).content.decode()
     assert "Members" in page
     assert "100 %" in page

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)
 # Signing in and the browser's session are two of each; when it was last here is noted before.
 QUERIES = {
-    "about-me": 11,
+    "about-me": 16,
     "account": 7,
     "archived chats": 6,
     "chats with a word": 8,
@@ -39,8 +39,8 @@ QUERIES = {
     "message-edit": 7,
     "message-revisions": 7,
     "notes": 6,
-    "overview": 16,
-    "project": 7,
+    "overview": 25,
+    "project": 17,
     "project-settings": 12,
     "projects": 5,
     "session": 14,

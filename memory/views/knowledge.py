@@ -1,0 +1,44 @@
+"""The sentences that a project knows: a decision on one of them."""
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, resolve_url
+from django.utils.translation import gettext as _
+
+from memory.moderation.sentence_changes import SentenceChange, change_sentence
+from memory.views import project_page
+from projects.core.errors import DomainError
+from projects.models import Membership
+from projects.permissions import WRITERS
+
+# The pages that show sentences.
+PAGES = ("project", "overview", "about-me")
+
+
+@project_page(get=(), post=WRITERS)
+def decide(request: HttpRequest, member: Membership) -> HttpResponse:
+    """Confirm, remove or edit the sentence of a source, and return to the page `back`."""
+    data = request.POST
+    try:
+        change = SentenceChange(
+            key=data.get("source", ""),
+            action=data.get("action", ""),
+            version=_number(data.get("version", "")),
+            place=_number(data.get("place", "0")),
+            text=data.get("text", ""),
+        )
+        messages.success(request, change_sentence(member, change))
+    except DomainError as error:
+        messages.error(request, str(error))
+    except ValidationError:
+        # An id that is none.
+        messages.error(request, _("This no longer exists."))
+    back = data.get("back", "")
+    page = back if back in PAGES else PAGES[0]
+    return redirect(resolve_url(page, member.project.slug) + "#knows")
+
+
+def _number(text: str) -> int:
+    """Return the number, or 0 for anything else: no version has it."""
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
